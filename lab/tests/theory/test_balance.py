@@ -159,12 +159,12 @@ def test_weight_decay_below_which_every_optimum_is_near_balance() -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(InputError, match=r"^types=1: the balance is one of at least two types"):
+    with pytest.raises(InputError, match=r"^types=1: use at least two types"):
         balance_violation(random_network(0, replace(RANDOM, types=1)))
     tokens = DyckTransformerConfig(
         embedding="tokens", width=12, residual=True, mlps=((12,), ()), initial_scale=0.6
     )
-    with pytest.raises(InputError, match=r"^network='2 layers': what it reads of one type and depth differs"):
+    with pytest.raises(InputError, match=r"^network='2 layers': its first layer is not minimal"):
         balance_violation(random_network(0, tokens))
     with pytest.raises(InputError, match=r"^norm='sum'"):
         balance_violation(random_network(0, replace(RANDOM, norm="sum", residual=True)))

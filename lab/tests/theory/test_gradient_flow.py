@@ -72,7 +72,7 @@ def test_gaussian_moments_are_those_of_the_law():
 @pytest.mark.parametrize(
     "change",
     [
-        ("+ 2 * gram.square()\n        # Of", "+ gram.square()\n        # Of"),
+        ("+ 2 * gram.square()\n        # This", "+ gram.square()\n        # This"),
         ("+ 2 * (gram * last) @ mixed", ""),
         ("-2 * last[:, None] * third", "-last[:, None] * third"),
     ],

@@ -94,15 +94,15 @@ def test_what_is_too_small_says_what_it_would_have_to_be() -> None:
     def prune(size: LargeSize, layers: int = 4, first: int = 0) -> Weights:
         return prune_transformer(target, random_transformer(layers, size, 4, 1), first)
 
-    with pytest.raises(
-        InputError, match=r"^stream=6: too small for a target of width 2: it would have to be at least 8"
-    ):
+    with pytest.raises(InputError, match=r"^stream=6: use at least 8 for a target of width 2"):
         prune(LargeSize(6, 16, 16))
-    with pytest.raises(InputError, match=r"^keys=3: too small .* at least 4"):
+    with pytest.raises(InputError, match=r"^keys=3: use at least 4"):
         prune(LargeSize(8, 3, 16))
-    with pytest.raises(InputError, match=r"^large='3 layers': 1 layers are pruned of 4 random ones each"):
+    with pytest.raises(
+        InputError, match=r"^large='3 layers': give 4 random layers for each of the 1 target layers"
+    ):
         prune(LARGE, layers=3)
-    with pytest.raises(InputError, match=r"^first=3: the target takes 2 of 4 layers"):
+    with pytest.raises(InputError, match=r"^first=3: use at most 2"):
         prune(LargeSize(8, 4, 16), first=3)
     heavy = (target[0]._replace(mlp=(target[0].mlp[0] * 3, target[0].mlp[1])),)
     with pytest.raises(InputError, match=r"^target=.*: give finite numbers from -1 to 1"):

@@ -1,1 +1,1 @@
-"""Distributions that only studies use, three of them registered for `trialogue distribution --distribution`."""
+"""Distributions used by studies; three of them are registered for `trialogue distribution --distribution`."""

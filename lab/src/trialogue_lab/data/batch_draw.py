@@ -1,4 +1,4 @@
-"""Documents from streams that a whole batch shares, as the committed results of the topic studies drew them."""
+"""Topic-model documents sampled from random streams shared by a batch, as in the committed topic studies."""
 
 import torch
 
@@ -11,9 +11,10 @@ from trialogue.validation import Natural, validated
 def draw_batch(
     model: TopicModel, documents: Natural, lengths: int | tuple[int, int], seed: int = 0
 ) -> Documents:
-    """Draw documents as `TopicModel.draw` does, but so that each depends on how many there are.
+    """Sample documents like `TopicModel.draw`, but with streams shared by the batch.
 
-    Studies whose results are committed use it, so that a new run gives the same rows. Use `TopicModel.draw` elsewhere.
+    Each document depends on the number of documents. Studies with committed results use this function to
+    reproduce their rows. Use `TopicModel.draw` elsewhere.
 
     Args:
         model: Distribution of the documents.
@@ -22,7 +23,7 @@ def draw_batch(
         seed: Seed of the two streams of the batch.
 
     Returns:
-        Words (n, longest length), -1 behind the end of each document, and the shares (n, T) of the topics.
+        Words (n, longest length), padded with -1, and the topic shares (n, T).
 
     Raises:
         InputError: If the number of documents or a length is out of range.

@@ -1,4 +1,4 @@
-"""An n-gram table of limited size: sparse counts of a text's most frequent contexts, and shorter ones behind them."""
+"""An n-gram table of limited size: sparse counts of frequent contexts with back-off to shorter ones."""
 
 from __future__ import annotations
 
@@ -18,14 +18,22 @@ _MOST_TOKENS = 1 << 8 * TOKEN_BYTES
 
 
 class NgramTable:
-    """The next token after the most frequent contexts of up to S tokens of a text: as many as fit `most_bytes`.
+    """Next-token distributions after the most frequent contexts of up to S tokens, within a memory limit.
 
-    `orders` are the distributions after contexts of 0, 1, ..., S tokens (`ngram_distributions`). Of contexts that
-    come equally often shorter ones go first; all are kept by default. `smoothing` is added to every count. A
-    context that is not kept has the distribution of the longest of its ends that is, and where nothing is kept all
-    tokens are equally likely. `size` counts bytes: those of a context's tokens and offset, and of the tokens and
-    counts of what follows it. `contexts` says how many are kept of each length. Raises `InputError` for
-    distributions of other contexts or too many tokens.
+    Among equally frequent contexts, shorter ones are kept first. A context that is not kept has the
+    distribution of its longest kept suffix. If nothing is kept, all tokens are equally likely.
+
+    Args:
+        orders: Distributions after contexts of 0, 1, ..., S tokens, from `ngram_distributions`.
+        smoothing: Value added to every count.
+        most_bytes: Memory limit in bytes (default: none).
+
+    Attributes:
+        size: Size in bytes of the kept contexts and counts.
+        contexts: Number of kept contexts of each length.
+
+    Raises:
+        InputError: If the lengths of the contexts are not 0 to S, or there are too many tokens.
     """
 
     def __init__(
@@ -66,7 +74,7 @@ class NgramTable:
         self.contexts = tuple(map(len, self._laws))
 
     def answers(self, contexts: Tensor) -> Tensor:
-        """Log-probabilities (n, N) float64 of the token after `contexts` (n, S) int64."""
+        """Return log-probabilities (n, N) float64 of the token after `contexts` (n, S) int64."""
         if contexts.ndim != 2 or contexts.shape[1] != self.context:
             raise InputError("contexts", tuple(contexts.shape), f"give token ids (n, {self.context})")
         answers = torch.full(

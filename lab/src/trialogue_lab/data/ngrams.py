@@ -1,4 +1,4 @@
-"""What follows what in a text: the counts of the tokens after every context of S tokens."""
+"""Counts of the tokens that follow every context of S tokens in a text."""
 
 from __future__ import annotations
 
@@ -16,30 +16,33 @@ _MOST_NUMBERS = 1 << 28
 
 
 class NgramDistributions(NamedTuple):
-    """The contexts of a text that come most often, the likeliest first, and what follows each."""
+    """The most frequent contexts of a text, in decreasing order of frequency, and the counts of next tokens.
+
+    Attributes:
+        contexts: Contexts (T, S) int64.
+        counts: Counts (T, N) float64 of each next token.
+        occurrences: Number of text positions with a complete context, including omitted contexts.
+        different: Number of distinct contexts in the text.
+    """
 
     contexts: Tensor
-    """(T, S) int64"""
     counts: Tensor
-    """(T, N) float64: how often each token follows"""
     occurrences: int
-    """how many places of the text have a whole context before them: those of contexts left out among them"""
     different: int
-    """how many contexts there are in all"""
 
     @property
     def prior(self) -> Tensor:
-        """(T,) float64: how likely each context is among those that are here."""
+        """Probability (T,) float64 of each context among the listed ones."""
         return self.counts.sum(1) / self.counts.sum()
 
     @property
     def share(self) -> float:
-        """The share of the text's places whose contexts are here."""
+        """Share of text positions whose context is listed."""
         return float(self.counts.sum()) / self.occurrences
 
     @validated
     def log_probs(self, smoothing: NonNegative = 0.0) -> Tensor:
-        """(T, N) float64: the empirical distribution of the next token, with `smoothing` added to every count."""
+        """Return next-token log-probabilities (T, N) float64 with `smoothing` added to every count."""
         smoothed = self.counts + smoothing
         return (smoothed / smoothed.sum(1, keepdim=True)).log()
 
@@ -48,12 +51,19 @@ class NgramDistributions(NamedTuple):
 def ngram_distributions(
     tokens: Tensor, context: Natural, vocab_size: Count, most: Count | None = None
 ) -> NgramDistributions:
-    """The distributions of the next token after the `most` frequent contexts of `context` tokens in the text `tokens`
-    (n,).
+    """Count the next tokens after the most frequent contexts of a text.
 
-    Rows (rows, n) are parts of a text, which no context crosses. All contexts by default; of those that come equally
-    often the first in order of tokens. The one context of no tokens has the distribution of single tokens. Raises
-    `InputError` where the text is no longer than a context, has other tokens, or the table would not fit.
+    Equally frequent contexts are in token order. For contexts of zero tokens, the result is the unigram
+    distribution.
+
+    Args:
+        tokens: Text (n,), or rows (rows, n) whose boundaries no context crosses.
+        context: Context length S.
+        vocab_size: Number of tokens N.
+        most: Largest number of contexts (default: all).
+
+    Raises:
+        InputError: If the text is too short, contains other tokens, or the table would be too large.
     """
     length, size = context, vocab_size
     text = np.atleast_2d(whole_tensor("tokens", tokens, "give token ids (n,), or (rows, n)").numpy())

@@ -1,4 +1,4 @@
-"""Potts models on a square torus, for sweeps: the plane in which several patterns, and not two alone, may survive."""
+"""Potts models on a square torus for sweeps, where several patterns can survive."""
 
 from typing import Annotated
 
@@ -19,11 +19,19 @@ def potts_grid(
     vocab_size: Annotated[int, Ge(2)],
     coupling: Finite,
 ) -> SiteTables:
-    """The heat bath of p(x) ∝ exp(-J / T times the number of unequal neighbours) on a torus of V-valued sites.
+    """Return heat-bath tables of p(x) ∝ exp(-J / T * number of unequal neighbors) on a torus.
 
-    Site r * `columns` + c lies in row r and column c; `coupling` is J / T. For two values it is `ising_grid` of half
-    that coupling. Raises `InputError` for sides below 3, for fewer than two values, for so many that the distributions
-    for their four neighbours would not fit, and for a coupling that is not finite.
+    Site r * `columns` + c is in row r and column c. For two values, the model equals `ising_grid` with half
+    the coupling.
+
+    Args:
+        rows: Number of rows.
+        columns: Number of columns.
+        vocab_size: Number of values per site.
+        coupling: J / T.
+
+    Raises:
+        InputError: If tables for four neighbors of this many values would be too large.
     """
     vocab = vocab_size
     if vocab > 2**ALIAS_BITS or vocab**5 > MAX_ENTRIES:

@@ -1,4 +1,4 @@
-"""The distributions that the laboratory registers for `trialogue distribution`: decimal numbers with a property."""
+"""Distributions registered for `trialogue distribution`: decimal numbers with a given property."""
 
 from collections.abc import Sequence
 from typing import Any

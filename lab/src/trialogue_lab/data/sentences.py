@@ -1,4 +1,4 @@
-"""A small made-up text, for trials of what is otherwise done with a real one."""
+"""A small synthetic text for trial runs of studies that use a real text."""
 
 from itertools import product
 from pathlib import Path
@@ -14,10 +14,15 @@ _TEST_SHARE = 0.2
 def corpus_or_sentences(
     text: str, folder: Path, *, vocab_size: int, length: int, test_share: float
 ) -> Corpus:
-    """The corpus of `text`, or where that is empty of made-up sentences; its files are kept in `folder`.
+    """Return the corpus of a text, or of synthetic sentences if `text` is empty.
 
-    The last `test_share` of a text without a split of its own is for tests, a fifth of the sentences. Raises
-    `InputError` as `Corpus.open` does.
+    Args:
+        text: Text, as `Corpus.open` accepts it.
+        folder: Folder for cached files.
+        vocab_size: Size of the vocabulary.
+        length: Length of a sequence.
+        test_share: Share at the end of a text without its own split that is used for tests. The synthetic
+            sentences use a fifth.
     """
     if not text:
         made_up = folder / "sentences.txt"
@@ -31,7 +36,7 @@ def corpus_or_sentences(
 
 
 def _sentences() -> str:
-    """A thousand made-up sentences."""
+    """Return about a thousand synthetic sentences."""
     parts = (
         ("Lily", "Tom", "Max", "Sue", "Ben", "Anna"),
         ("saw", "found", "liked", "lost", "took"),

@@ -1,9 +1,10 @@
-"""Conditionals of k bodies in product form: the best that k-body laws with J x U can do, and the exact form of some.
+"""Conditionals of k bodies in product form, which can represent k-body distributions with J x U.
 
-Equations 1 and 4 of the document on the distributional simplicity bias: the law of the token a at site i is the softmax
-of k times the sum over sites j, ... and tokens b, ... of J_(i j ...) U_(a b ...) s_(j b) ..., with tensors of k axes
-that are learned. With k = 2 it is one layer of `FactoredAttention`. Sites may coincide, as in equation 4, so that a
-form of k bodies has terms of fewer too; a law of distinct sites (`trialogue.data.ManyBody`) has zeros there.
+Equations 1 and 4 of the document on the distributional simplicity bias. The distribution of token a at site i
+is the softmax of k times the sum over sites j, ... and tokens b, ... of J_(i j ...) U_(a b ...) s_(j b) ...,
+with learned tensors of k axes. For k = 2, it is one layer of `FactoredAttention`. Sites may coincide, as in
+equation 4, so a form also has terms of fewer bodies. For distributions of distinct sites
+(`trialogue.data.ManyBody`), these entries are zero.
 """
 
 import math
@@ -26,9 +27,17 @@ _ENTRIES = 2**24
 @validated
 @dataclass(frozen=True, kw_only=True)
 class ProductFormConfig:
-    """Shape of a `ProductForm` of `order` bodies. Raises `InputError` where a field is out of range.
+    """Shape of a `ProductForm` of `order` bodies.
 
-    `initial_scale` is the deviation of the initial logits: U has the deviation 1, and J what that takes.
+    Args:
+        vocab_size: Number of tokens.
+        sites: Number of sites.
+        order: Number of bodies k.
+        initial_scale: Standard deviation of the initial logits. U has standard deviation 1, and J is scaled
+            to match.
+
+    Raises:
+        InputError: If a field is out of range.
     """
 
     vocab_size: Annotated[int, Ge(2)]
@@ -44,9 +53,13 @@ class ProductFormConfig:
 
 @register_network(_NAME, ProductFormConfig)
 class ProductForm(OneHotNetwork):
-    """The network of `config` with initial tensors from the stream of `seed`; itself a masked oracle.
+    """Product-form network and masked oracle.
 
     `couplings` (N, ..., N) is J and `similarities` (V, ..., V) is U, each with `order` axes.
+
+    Args:
+        config: Shape of the network.
+        seed: Seed of the initial tensors.
     """
 
     @validated
@@ -60,7 +73,7 @@ class ProductForm(OneHotNetwork):
         self.similarities = nn.Parameter(drawn_weights(tokens, seed, _NAME, "similarities"))
 
     def logits(self, inputs: Tensor, sites: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        """Logits (n, vocab) at `sites` (n,) of `inputs` (n, N), in which mask tokens stand at masked sites."""
+        """Return logits (n, vocab) at `sites` (n,) of `inputs` (n, N) with mask tokens at masked sites."""
         couplings, similarities = self.couplings.to(dtype), self.similarities.to(dtype)
         states = one_hot(inputs, self.vocab_size, couplings.dtype)
         terms = couplings[sites].flatten(1)

@@ -1,4 +1,4 @@
-"""Shapes of the networks that the document on the distributional simplicity bias follows through training."""
+"""Shapes of the networks in the document on the distributional simplicity bias."""
 
 from typing import Annotated, Any
 
@@ -8,14 +8,19 @@ from trialogue.models.transformer import TransformerConfig
 from trialogue.validation import Count, validated
 
 GPT_NEO_WINDOW = 256
-"""Positions that every second block of GPT-Neo attends to."""
+"""Attention window of every second block of GPT-Neo."""
 
 
 def bert(vocab_size: int, max_length: int, *, width: int = 768, **changes: Any) -> TransformerConfig:
-    """The encoder of that document: blocks with the norm before, and an MLP of twice the width unless it is given.
+    """Return the encoder of that document: pre-norm blocks, with an MLP of twice the width by default.
 
-    By default its published size: 4 layers, 16 heads, width 768, MLP 1536. `changes` are fields of the config. Raises
-    `InputError` as the config does.
+    The published size is 4 layers, 16 heads, width 768 and MLP 1536.
+
+    Args:
+        vocab_size: Number of tokens.
+        max_length: Largest number of tokens.
+        width: Width of the stream.
+        changes: Fields of the config to override.
     """
     published: dict[str, Any] = {"layers": 4, "heads": 16, "mlp_width": 2 * width, "causal": False}
     return TransformerConfig(vocab_size=vocab_size, max_length=max_length, width=width, **published | changes)
@@ -29,12 +34,18 @@ def gpt_neo(
     width: Count = 768,
     **changes: Any,
 ) -> TransformerConfig:
-    """The decoder of that document: GPT-Neo, whose scores of attention are not scaled; an MLP of four times the width.
+    """Return the decoder of that document: GPT-Neo with unscaled attention and an MLP of four times the width.
 
-    By default its published size: 2 layers, 16 heads, width 768. `changes` are fields of the config. Every second block
-    of GPT-Neo attends to the last `GPT_NEO_WINDOW` positions alone, BOS among them; sequences must be shorter, so that
-    this is all of them. Its output embeddings are those of the input, and queries, keys and values have no biases: here
-    they are learned apart, and have some. Raises `InputError` as the config does, and for a longer `max_length`.
+    The published size is 2 layers, 16 heads and width 768. Every second block of GPT-Neo attends to the last
+    `GPT_NEO_WINDOW` positions only, including BOS. Sequences must be shorter, so that the window covers all
+    of them. GPT-Neo ties its embeddings and has no biases in queries, keys and values; here the output
+    embeddings are separate and these biases are learned.
+
+    Args:
+        vocab_size: Number of tokens.
+        max_length: Largest number of tokens, below `GPT_NEO_WINDOW`.
+        width: Width of the stream.
+        changes: Fields of the config to override.
     """
     published: dict[str, Any] = {"layers": 2, "heads": 16, "mlp_width": 4 * width, "scaled_attention": False}
     return TransformerConfig(vocab_size=vocab_size, max_length=max_length, width=width, **published | changes)

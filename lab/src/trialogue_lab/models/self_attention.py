@@ -1,8 +1,8 @@
-"""One layer of standard attention, of the size of a factored one: what it learns of two bodies, beside it.
+"""One layer of standard attention of the size of a factored layer, for comparison on two-body interactions.
 
-Tokens are read as one-hot vectors, a masked one as zero, plus a vector for each site; the logits at a site are V times
-what it attends to, by the softmax of queries times keys: equation 1 of the document on the distributional simplicity
-bias with attention that depends on the input.
+Tokens are one-hot vectors, zero if masked, plus a vector for each site. The logits at a site are V times the
+attention output with softmax of queries times keys: equation 1 of the document on the distributional
+simplicity bias with input-dependent attention.
 """
 
 import math
@@ -23,9 +23,15 @@ _NAME = "self-attention"
 @validated
 @dataclass(frozen=True, kw_only=True)
 class SelfAttentionConfig:
-    """Shape of a `SelfAttention`, whose width is `vocab_size`. Raises `InputError` where a field is out of range.
+    """Shape of a `SelfAttention`, whose width is `vocab_size`.
 
-    `initial_scale` over sqrt(vocab_size) is the standard deviation of all initial weights.
+    Args:
+        vocab_size: Number of tokens.
+        sites: Number of sites.
+        initial_scale: Standard deviation of the initial weights times sqrt(vocab_size).
+
+    Raises:
+        InputError: If a field is out of range.
     """
 
     vocab_size: Annotated[int, Ge(2)]
@@ -35,9 +41,13 @@ class SelfAttentionConfig:
 
 @register_network(_NAME, SelfAttentionConfig)
 class SelfAttention(OneHotNetwork):
-    """The network of `config` with initial weights from the stream of `seed`; itself a masked oracle.
+    """One attention layer and masked oracle.
 
-    `positions` (N, V) are added to tokens; `queries`, `keys` and `values` are (V, V).
+    `positions` (N, V) are added to tokens. `queries`, `keys` and `values` are (V, V).
+
+    Args:
+        config: Shape of the network.
+        seed: Seed of the initial weights.
     """
 
     @validated
@@ -52,7 +62,7 @@ class SelfAttention(OneHotNetwork):
         )
 
     def logits(self, inputs: Tensor, sites: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        """Logits (n, vocab) at `sites` (n,) of `inputs` (n, N), in which mask tokens stand at masked sites."""
+        """Return logits (n, vocab) at `sites` (n,) of `inputs` (n, N) with mask tokens at masked sites."""
         parts = (self.positions, self.queries, self.keys, self.values)
         positions, queries, keys, values = (part.to(dtype) for part in parts)
         states = one_hot(inputs, self.vocab_size, positions.dtype) + positions

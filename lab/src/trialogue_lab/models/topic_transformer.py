@@ -1,10 +1,10 @@
-"""The transformer of section 2.1 of the thesis, equations 2.5 to 2.7: no positions, norms or layers between attentions.
+"""The transformer of section 2.1 of the thesis (equations 2.5 to 2.7), without positions, norms or MLPs.
 
-A document is read as how often it shows every word. Without positions all tokens of one word have the same state after
-every layer, so that attention to words, weighted by their counts, is attention to tokens, exactly and for less.
+A document is represented by its word counts. Without positions, all tokens of one word have the same state
+after every layer, so attention to words weighted by counts equals attention to tokens at lower cost.
 
-Matrices and vectors are numbered as in the thesis: 0 is [MASK], i the word i - 1. Tokens are those of the data,
-with the mask V behind them.
+Matrices and vectors are numbered as in the thesis: 0 is [MASK], i is word i - 1. Tokens are numbered as in
+the data, with the mask token V at the end.
 """
 
 import math
@@ -28,13 +28,24 @@ _AT_ONCE = 2**22
 @validated
 @dataclass(frozen=True, kw_only=True)
 class TopicTransformerConfig:
-    """Shape of a `TopicTransformer`, and what of it is trained. Raises `InputError` where a field is out of range.
+    """Shape of a `TopicTransformer` and its trained parts.
 
-    `width` is that of states, None for V + 1, which "one-hot" embeddings must have. Attention is "trained" or "uniform"
-    (W^K = W^Q = 0). "fixed" values are the identity until `fix_values` sets others. `tied` predictions are by the
-    transposed embeddings (equation 2.6), otherwise by a matrix of their own (2.5). Biases are those of the prediction
-    alone or those of keys, queries and values as well. A `residual` network adds to states what is attended to.
-    `initial_scale` over sqrt(width) is the standard deviation of all initial weights: 0.01 begins near zero.
+    Args:
+        vocab_size: Number of words V.
+        width: Width of states (default: V + 1, which "one-hot" embeddings require).
+        layers: Number of attention layers.
+        heads: Number of heads.
+        embeddings: "trained" or "one-hot".
+        attention: "trained" or "uniform" (W^K = W^Q = 0).
+        values: "trained", or "fixed" to the identity until `fix_values` is called.
+        tied: Whether predictions use the transposed embeddings (equation 2.6) instead of a separate matrix
+            (2.5).
+        biases: "none", biases of the "prediction", or "all", which adds queries and values.
+        residual: Whether states are added to the attention output.
+        initial_scale: Standard deviation of the initial weights times sqrt(width). 0.01 starts near zero.
+
+    Raises:
+        InputError: If a field is out of range.
     """
 
     vocab_size: Count
@@ -58,16 +69,20 @@ class TopicTransformerConfig:
 
     @property
     def state_width(self) -> int:
-        """The width of states."""
+        """Width of states."""
         return self.vocab_size + 1 if self.width is None else self.width
 
 
 @register_network(_NAME, TopicTransformerConfig)
 class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
-    """The network of `config` with initial weights from the stream of `seed`; itself a masked oracle.
+    """Transformer on word counts and masked oracle.
 
-    `embedding` (V + 1, d) holds W^E transposed; of every layer `keys`, `queries` and `values` (d, d) are W^K, W^Q and
-    W^V, whose rows are divided among heads. Documents of a batch may end early: -1 is no token.
+    `embedding` (V + 1, d) is the transpose of W^E. `keys`, `queries` and `values` (d, d) of each layer are
+    W^K, W^Q and W^V, whose rows are split among heads. Documents are padded with -1.
+
+    Args:
+        config: Shape of the network.
+        seed: Seed of the initial weights.
     """
 
     sites = None
@@ -107,11 +122,11 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
 
     @property
     def data_tokens(self) -> int:
-        """The number of words: all tokens but the mask."""
+        """Number of words, without the mask."""
         return self.vocab_size
 
     def matrices(self) -> dict[str, list[Tensor]]:
-        """The matrices by what they are for, of all layers: the embedding, keys, queries and values."""
+        """Return the embedding and the keys, queries and values of all layers by name."""
         return {
             "embedding": [self.embedding],
             "keys": list(self.keys),
@@ -120,7 +135,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         }
 
     def fix_values(self, values: Tensor, layer: int = 0) -> None:
-        """Set W^V (d, d) of a layer whose values are not trained."""
+        """Set W^V (d, d) of a layer with fixed values."""
         if self.config.values != "fixed":
             raise InputError("values", self.config.values, 'make the network with values="fixed"')
         width = self.config.state_width
@@ -131,19 +146,21 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         held.data.copy_(matrix)
 
     def counts(self, inputs: Tensor) -> Tensor:
-        """How often (n, V + 1) `inputs` (n, N) show [MASK] and every word; -1 is left out."""
+        """Return counts (n, V + 1) of [MASK] and each word in `inputs` (n, N), ignoring -1."""
         places = torch.where(inputs < 0, self.vocab_size + 1, self.places(inputs))
         counts = torch.zeros(len(inputs), self.vocab_size + 2, device=inputs.device)
         return counts.scatter_add_(1, places, torch.ones_like(places, dtype=counts.dtype))[:, :-1]
 
     def places(self, tokens: Tensor) -> Tensor:
-        """The numbers of `tokens` in the thesis: 0 for the mask, one more for words."""
+        """Return the thesis numbering of `tokens`: 0 for the mask, and i + 1 for word i."""
         return (tokens + 1) % (self.vocab_size + 1)
 
     def forward(self, counts: Tensor, queries: Tensor) -> Tensor:
-        """What is predicted (n, Q, V + 1) at tokens `queries` (n, Q), numbered as in the thesis, of documents.
+        """Return predictions (n, Q, V + 1) at query tokens of documents.
 
-        `counts` (n, V + 1) say how often each document shows [MASK] and every word.
+        Args:
+            counts: Counts (n, V + 1) of [MASK] and each word.
+            queries: Tokens (n, Q) in thesis numbering.
         """
         weights = counts.to(self.embedding.dtype)
         states: Tensor = self.embedding
@@ -161,9 +178,9 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         return predicted if self.bias is None else predicted + self.bias
 
     def attention(self, counts: Tensor) -> Tensor:
-        """Weights (n, heads, V + 1, V + 1) of the first layer: of a token of the first word to one of the second.
+        """Return attention weights (n, heads, V + 1, V + 1) of the first layer between single tokens.
 
-        Those to all tokens of a document add up to one.
+        The weights of a query to all tokens of a document sum to one.
         """
         everywhere = torch.arange(len(self.embedding), device=counts.device)[None].expand(len(counts), -1)
         present = counts.to(self.embedding.dtype)
@@ -172,17 +189,19 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         return shares / present.clamp_min(1)[:, None, None, :]
 
     def masked_logits(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Logits (q, V) of the words at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in the type of the weights."""
+        """Return logits (q, V) of the words at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in the weight
+        dtype.
+        """
         queries = self.places(inputs[rows, sites])[:, None]
         return self(self.counts(inputs)[rows], queries)[:, 0, 1:]
 
     def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Logits (q, V) of the words at `sites` (q,) of `rows` (q,) of `inputs` (n, N)."""
+        """Return logits (q, V) of the words at `sites` (q,) of `rows` (q,) of `inputs` (n, N)."""
         device = self.embedding.device
         return self.masked_logits(inputs.to(device), rows.to(device), sites.to(device))
 
     def _mixed(self, layer: int, states: Tensor, asked: Tensor, counts: Tensor) -> Tensor:
-        """W^V of what is attended to (n, Q, d), the heads side by side."""
+        """Return W^V times the attention output (n, Q, d), with concatenated heads."""
         values = states @ self.values[layer].T
         if len(self.value_biases):
             values = values + self.value_biases[layer]
@@ -199,7 +218,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         return (shares @ heads).transpose(1, 2).flatten(2)
 
     def _shares(self, layer: int, states: Tensor, asked: Tensor, counts: Tensor) -> Tensor:
-        """What each query (n, heads, Q, V + 1) attends to of all tokens of a word together: it sums to one."""
+        """Return attention shares (n, heads, Q, V + 1) of all tokens of each word, which sum to one."""
         heads = self.config.heads
         if self.config.attention == "uniform":
             shares = counts / counts.sum(1, keepdim=True)
@@ -218,7 +237,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         return (scores + counts.log()[:, None, None]).softmax(-1)
 
     def _at(self, states: Tensor, asked: Tensor) -> Tensor:
-        """The states (n or 1, Q, d) of the words `asked`."""
+        """Return the states (n or 1, Q, d) of the words `asked`."""
         if states.ndim == 2:
             return states[asked]
         if asked.shape[0] != len(states):

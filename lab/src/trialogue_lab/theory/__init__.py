@@ -1,1 +1,1 @@
-"""Bounds and closed forms: what is proved about learning from conditionals and sampling with them."""
+"""Bounds and closed forms for learning from conditional distributions and for sampling with them."""

@@ -1,12 +1,13 @@
-"""What attention to brackets must do: a pair cancels, for any query (the thesis' equations 2.47 to 2.54).
+"""Balance condition for attention to matched brackets (thesis, equations 2.47 to 2.54).
 
-In a network whose first layer is minimal what a bracket adds to a sum of attention depends on its state, its token
-and the depth of its pair. The query is a bracket that closes type j, with d - 1 brackets open behind it, d = 2 to D.
-With the query's exponentials of scores as weights, S_{d,d',i,j} is what a pair of type i adds at depth d', and
-P_{d,j} the length of the least that a prefix must add, once its open brackets have another innermost type than the
-least of all.
+In a network whose first layer is minimal, the contribution of a bracket to the attention sum depends only on
+its type, its role and the depth of its pair. The query is a closing bracket of type j with d - 1 brackets
+still open, d = 2, ..., D. S_{d,d',i,j} is the contribution of a pair of type i at depth d' to the sum of that
+query. Let Q be the contribution of a prefix of open brackets. P_{d,j} is the smallest norm of Q among
+prefixes whose innermost type differs from that of the prefix with the smallest norm.
 
-Constants are corrected where the printed ones do not hold: 4 / eps + 1 for Lemma 2.2.1, excess for loss.
+Two published constants are corrected: Lemma 2.2.1 uses 4 / eps + 1, and Corollary 2.2.2 uses the excess loss
+instead of the loss.
 """
 
 import itertools
@@ -29,34 +30,41 @@ Target = Literal["next", "closing"]
 
 _MOST_STRINGS = 10**6
 _MINIMAL = 1e-5
-"""First layers that answer differently by more than this for one state are not minimal."""
+"""Tolerance for deciding that the first layer is minimal."""
 
 _ROUNDING = 1e-14
-"""How far apart normed sums can seem that are the same: a bound must not rest on less."""
+"""Rounding error of a distance between normalized sums. It is subtracted so that bounds do not rely on it."""
 
 
 @validated
 def state_vectors(network: InstanceOf[DyckTransformer]) -> Tensor:
-    """What the last layer reads of a bracket in each state (2 k D + 1, m) float64, last of the starting token.
+    """Return the input of the last layer for each bracket state.
 
-    Raises `InputError` for a network where that depends on more than token and depth.
+    Args:
+        network: Network whose first layer depends on token and depth only.
+
+    Returns:
+        Vectors (2 k D + 1, m) float64. The last row belongs to the start token.
+
+    Raises:
+        InputError: If the vectors depend on more than token and depth.
     """
     shape = network.config
     if shape.positions == "none" and len(network.stack) == 1 and shape.embedding != "tokens":
         return network.table.double()
-    first, second = (_read(network, kind, extra) for kind, extra in ((0, 0), (shape.types - 1, 2)))
+    first, second = (
+        _last_layer_inputs(network, kind, extra) for kind, extra in ((0, 0), (shape.types - 1, 2))
+    )
     difference = float((first - second).abs().max())
     if difference > _MINIMAL:
-        hint = (
-            f"what it reads of one type and depth differs by {difference:.2g}: its first layer is not minimal"
-        )
+        hint = f"its first layer is not minimal: inputs of one type and depth differ by {difference:.2g}"
         raise InputError("network", f"{len(network.stack)} layers", hint)
     return first
 
 
 @torch.no_grad()
-def _read(network: DyckTransformer, kind: int, extra: int) -> Tensor:
-    """What the last layer reads in each state behind `extra` pairs and brackets open of type `kind`."""
+def _last_layer_inputs(network: DyckTransformer, kind: int, extra: int) -> Tensor:
+    """Return the input of the last layer after `extra` pairs and open brackets of type `kind`."""
     types, depth = network.config.types, network.config.depth
     before = [2 * kind, 2 * kind + 1] * extra
     prefixes = [
@@ -74,23 +82,26 @@ def _read(network: DyckTransformer, kind: int, extra: int) -> Tensor:
 
 
 class Balance:
-    """What pairs and prefixes add to the sum of attention of a network, each times the scale of its query."""
+    """Contributions of pairs and prefixes to the attention sums of a network, each scaled by its query.
+
+    Args:
+        network: Network with at least two bracket types and two depths.
+
+    Raises:
+        InputError: If the first layer is not minimal, the network uses the norm of equation 2.85, it has one
+            type or one depth, or more than 10^6 strings of types would be enumerated.
+    """
 
     @validated
     def __init__(self, network: InstanceOf[DyckTransformer]) -> None:
-        """Read the contributions off `network`.
-
-        Raises `InputError` where its first layer is not minimal, where it is normed behind the residual (2.85), which
-        has no such sums, for one type of brackets or depth 1, and for more than a million strings of types.
-        """
         shape = network.config
         if shape.norm == "sum" and (shape.residual or any(shape.mlps)):
-            raise InputError("norm", shape.norm, "the sums are those of a norm of attention alone")
-        hint = "the balance is one of at least two types and depths"
+            raise InputError("norm", shape.norm, "use a network that normalizes the attention output only")
+        hint = "use at least two types and two depths"
         self.types, self.depth = whole_number("types", shape.types, 2, hint=hint), shape.depth
         whole_number("depth", shape.depth, 2, hint=hint)
         if self.types ** (self.depth - 1) > _MOST_STRINGS:
-            hint = f"{self.types}^{self.depth - 1} strings of types are too many to enumerate"
+            hint = f"{self.types}^{self.depth - 1} strings of types are too many. Use fewer types or depths"
             raise InputError("depth", self.depth, hint)
         self.network = network
         with torch.no_grad():
@@ -105,12 +116,14 @@ class Balance:
             self.weights = (scores - scores.max(0).values).exp()  # (keys, queries)
 
     def query(self, kind: int, d: int) -> int:
-        """The state of the query that closes type `kind` and leaves d - 1 brackets open."""
+        """Return the state of the query that closes type `kind` with d - 1 brackets still open."""
         return state_of(2 * kind + 1, d, self.depth)
 
     @cached_property
     def pairs(self) -> Tensor:
-        """S (D - 1, D, k, k, v): equation 2.51 for d = 2 to D, d' = 1 to D, types i of the pair and j of the query."""
+        """S of equation 2.51, shape (D - 1, D, k, k, v), for d = 2 to D, d' = 1 to D, pair type i and query type
+        j.
+        """
         found = torch.zeros(self.depth - 1, self.depth, self.types, self.types, self.values.shape[1]).double()
         for d, at, i, j in itertools.product(
             range(2, self.depth + 1), range(1, self.depth + 1), range(self.types), range(self.types)
@@ -120,7 +133,16 @@ class Balance:
         return found
 
     def shortest(self, j: int, d: int) -> tuple[list[int], list[int], float, float]:
-        """Types t and t' of open brackets, and the lengths of Q for them: the least, and the least P of another end."""
+        """Return the open brackets with the smallest norm of Q, and those with another innermost type.
+
+        Args:
+            j: Type of the query.
+            d: Depth of the query, from 2 to D.
+
+        Returns:
+            Types t with the smallest norm, types t' with the smallest norm among prefixes of another
+            innermost type, and the two norms.
+        """
         strings, query = whole_sequences(self.types, d - 1), self.query(j, d)
         added = self.weights[:, query, None] * self.values
         opening = (2 * strings) * self.depth + torch.arange(d - 1)
@@ -134,11 +156,19 @@ class Balance:
 
 @validated
 def balance_violation(network: InstanceOf[DyckTransformer], statistic: Statistic = "thesis") -> float:
-    """How far pairs are from cancelling: 0 where they do for every query, as Theorem 2.2.1 asks.
+    """Measure how far pairs are from cancelling, which is 0 under Theorem 2.2.1.
 
-    "thesis": the mean of |S| / P over d = 2 to D, d' = 1 to D and all pairs of types. "released": the largest |S| over
-    d' and the pair's type, over the least |Q| of any open brackets, mean over queries: what the authors' program logs.
-    Raises `InputError` as `Balance` does.
+    Args:
+        network: Network to analyze.
+        statistic: "thesis" returns the mean of |S| / P over d, d' and all pairs of types. "released" follows
+            the published code: the largest |S| over d' and pair types divided by the smallest |Q|, averaged
+            over queries.
+
+    Returns:
+        The violation; 0 if all pairs cancel for every query.
+
+    Raises:
+        InputError: If `Balance` rejects the network.
     """
     balance = Balance(network)
     lengths = balance.pairs.norm(dim=-1)
@@ -150,23 +180,24 @@ def balance_violation(network: InstanceOf[DyckTransformer], statistic: Statistic
     return math.fsum(ratios) / len(ratios)
 
 
-class Chain(NamedTuple):
-    """Both sides of the inequalities of Theorem 2.2.2, each (cases,) float64; `left` is claimed to be no less or more.
+class InequalityChain(NamedTuple):
+    """Both sides of the inequalities of Theorem 2.2.2, each (cases,) float64.
 
-    A case of the first two is a length N, a query and a prefix that is pumped; of the third a length and a query.
+    For the first two inequalities, a case is a length N, a query and a repeated prefix. For the third, it is
+    a length and a query.
     """
 
-    distance: Tensor  # of the normed sums of the two prefixes
-    required: Tensor  # at least this: what the laws differ by, less both errors, over the Lipschitz constant
-    total: Tensor  # length of the sum over what is pumped
-    total_bound: Tensor  # at most this: (4 / eps + 1) P
-    pair: Tensor  # the largest |S| of a query
-    pair_bound: Tensor  # at most this: 16 D (4 / eps + 1) P / N
-    lipschitz: float  # of head and network, an upper bound
+    distance: Tensor  # distance of the normalized sums of the two prefixes
+    required: Tensor  # lower bound: (distance of the exact distributions - errors) / Lipschitz constant
+    total: Tensor  # norm of the sum over the repeated pairs
+    total_bound: Tensor  # upper bound (4 / eps + 1) P
+    pair: Tensor  # largest |S| of a query
+    pair_bound: Tensor  # upper bound 16 D (4 / eps + 1) P / N
+    lipschitz: float  # upper bound for the head and the network
 
 
 def _lipschitz_bound(network: InstanceOf[DyckTransformer]) -> float:
-    """How much the network's law can change, in Euclidean length, with the normed sum: a product of spectral norms."""
+    """Return an upper bound on the Lipschitz constant of the output distribution: a product of spectral norms."""
     with torch.no_grad():
         layer = network.stack[-1]
         norms = [
@@ -175,7 +206,7 @@ def _lipschitz_bound(network: InstanceOf[DyckTransformer]) -> float:
             if isinstance(part, torch.nn.Linear)
         ]
         gain = 1.0 if layer.norm.gain is None else float(layer.norm.gain.abs().max())
-    # The softmax changes by at most half of what logits do.
+    # The softmax has Lipschitz constant 1/2.
     return math.prod(norms) * gain / 2
 
 
@@ -185,13 +216,24 @@ def inequality_chain(
     lengths: Several[Count] = (40, 128, 512),
     open_prob: Probability = 0.5,
     target: Target = "next",
-) -> Chain:
-    """The steps of Theorem 2.2.2, with corrected constants, on prefixes of up to N = `lengths` brackets.
+) -> InequalityChain:
+    """Compute the inequalities of Theorem 2.2.2 with corrected constants.
 
-    For each query two prefixes are compared that differ in the types of their open brackets: a pumped p, then t or t',
-    then a pair of the query's type. `target` is the law that errors are measured from: of the "next" bracket with
-    `open_prob`, or of "closing" brackets alone, for networks that were trained on these. Raises `InputError` as
-    `Balance` does, and for lengths below 8 D.
+    For each query, the function compares two prefixes that differ in the types of their open brackets. Each
+    prefix contains repeated pairs p, the open brackets t or t', and a pair of the query's type.
+
+    Args:
+        network: Network to analyze.
+        lengths: Numbers of brackets N, each at least 8 D.
+        open_prob: Probability of an opening bracket in the exact distribution.
+        target: Distribution that defines the errors: the "next" bracket, or "closing" brackets only, for
+            networks trained on these.
+
+    Returns:
+        Both sides of each inequality.
+
+    Raises:
+        InputError: If `Balance` rejects the network or a length is below 8 D.
     """
     balance = Balance(network)
     for length in lengths:
@@ -201,12 +243,12 @@ def inequality_chain(
     distance, required, total, total_bound, pair, pair_bound = columns
     for length, d, j in itertools.product(lengths, range(2, balance.depth + 1), range(balance.types)):
         t, other, _, least = balance.shortest(j, d)
-        laws = [_law(balance, types[-1], open_prob, target) for types in (t, other)]
-        apart, factors = float((laws[0] - laws[1]).norm()), []
+        exact = [_exact_distribution(balance, types[-1], open_prob, target) for types in (t, other)]
+        apart, factors = float((exact[0] - exact[1]).norm()), []
         for outer, i in itertools.product(range(balance.depth), range(balance.types)):
-            pumped = _pumped(balance, outer, i, length // 2 - outer - d - 1)
-            normed, answers, raw = _answers(balance, pumped, (t, other), j, d, target)
-            errors = float((answers - torch.stack(laws)).norm(dim=1).sum())
+            pumped = _pumped_counts(balance, outer, i, length // 2 - outer - d - 1)
+            normed, outputs, raw = _outputs(balance, pumped, (t, other), j, d, target)
+            errors = float((outputs - torch.stack(exact)).norm(dim=1).sum())
             distance.append(float((normed[0] - normed[1]).norm()))
             required.append((apart - errors) / gamma)
             unfloored = raw / raw.norm(dim=1, keepdim=True)
@@ -217,22 +259,30 @@ def inequality_chain(
             total_bound.append(factors[-1] * least)
         pair.append(float(sizes[d - 2, :, :, j].max()))
         pair_bound.append(16 * balance.depth * max(factors) * least / length)
-    return Chain._make((*(torch.tensor(column, dtype=torch.float64) for column in columns), gamma))
+    return InequalityChain._make((*(torch.tensor(column, dtype=torch.float64) for column in columns), gamma))
 
 
 @validated
 def pumped_distances(network: InstanceOf[DyckTransformer], pairs: Natural) -> Tensor:
-    """How far (cases,) normed sums are apart for open brackets t and t' once `pairs` pairs are put before them.
+    """Compute distances between the normalized sums of prefixes with open brackets t and t'.
 
-    A case is a query, a depth and a type of pairs. Where pairs do not cancel this falls as 1 / `pairs` (2.49).
+    A case is a query, a depth and a type of repeated pairs. If pairs do not cancel, the distance falls as 1 /
+    `pairs` (equation 2.49).
+
+    Args:
+        network: Network to analyze.
+        pairs: Number of pairs before the open brackets.
+
+    Returns:
+        Distances (cases,) float64.
     """
     balance = Balance(network)
     found = []
     for d, j in itertools.product(range(2, balance.depth + 1), range(balance.types)):
         t, other, _, _ = balance.shortest(j, d)
         for outer, i in itertools.product(range(balance.depth), range(balance.types)):
-            pumped = _pumped(balance, outer, i, pairs)
-            normed, _, _ = _answers(balance, pumped, (t, other), j, d, "next")
+            pumped = _pumped_counts(balance, outer, i, pairs)
+            normed, _, _ = _outputs(balance, pumped, (t, other), j, d, "next")
             found.append(float((normed[0] - normed[1]).norm()))
     return torch.tensor(found, dtype=torch.float64)
 
@@ -241,18 +291,25 @@ def pumped_distances(network: InstanceOf[DyckTransformer], pairs: Natural) -> Te
 def log_weight_decay(
     network: InstanceOf[DyckTransformer], length: Count, eps: Positive, open_prob: Probability = 0.5
 ) -> float:
-    """Log of a lambda_N of Corollary 2.2.2: with no more weight decay each optimum meets Theorem 2.2.2's premise.
+    """Compute the log of a weight decay lambda_N that satisfies Corollary 2.2.2.
 
-    `network` is one without excess loss: an optimum's excess is at most lambda |theta|^2 / 2 of it, which is set to
-    (q (1 - q) / k^2)^N eps.
+    For a weight decay up to this value, each optimum satisfies the premise of Theorem 2.2.2. The excess loss
+    of an optimum is at most lambda |theta|^2 / 2 with theta the parameters of `network`. The function sets
+    this bound to (q (1 - q) / k^2)^N eps.
+
+    Args:
+        network: Network without excess loss.
+        length: Length N.
+        eps: Accuracy eps of the theorem.
+        open_prob: Probability q of an opening bracket.
     """
     squared = sum(float(parameter.detach().double().square().sum()) for parameter in network.parameters())
     least = math.log(open_prob * (1 - open_prob) / network.config.types**2)
     return math.log(2 * eps / squared) + length * least
 
 
-def _pumped(balance: Balance, outer: int, i: int, pairs: int) -> Tensor:
-    """How often each state is in p: `outer` brackets of type i around so many pairs of it."""
+def _pumped_counts(balance: Balance, outer: int, i: int, pairs: int) -> Tensor:
+    """Count the states in p: `outer` nested brackets of type i around `pairs` pairs of the same type."""
     counts = torch.zeros(state_count(balance.types, balance.depth), dtype=torch.float64)
     for at in range(1, outer + 1 + (outer < balance.depth)):
         both = [state_of(token, at, balance.depth) for token in (2 * i, 2 * i + 1)]
@@ -260,10 +317,10 @@ def _pumped(balance: Balance, outer: int, i: int, pairs: int) -> Tensor:
     return counts
 
 
-def _answers(
+def _outputs(
     balance: Balance, pumped: Tensor, strings: Sequence[Sequence[int]], j: int, d: int, target: Target
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normed sums, laws and sums (2, v) of the network for brackets that are there so often."""
+    """Return normalized sums, output distributions and raw sums, one row for each string of open types."""
     network, query = balance.network, balance.query(j, d)
     layer = network.stack[-1]
     counts = pumped.repeat(len(strings), 1)
@@ -284,11 +341,11 @@ def _answers(
     return normed, logits.softmax(1), raw
 
 
-def _law(balance: Balance, innermost: int, open_prob: float, target: Target) -> Tensor:
-    """The exact law behind the query, whose innermost open bracket is of the type `innermost`."""
+def _exact_distribution(balance: Balance, innermost: int, open_prob: float, target: Target) -> Tensor:
+    """Return the exact distribution after the query, given the type of the innermost open bracket."""
     if target == "closing":
         return torch.eye(balance.types, dtype=torch.float64)[innermost]
-    law = torch.zeros(balance.network.vocab_size, dtype=torch.float64)
-    law[0 : 2 * balance.types : 2] = open_prob / balance.types
-    law[2 * innermost + 1] = 1 - open_prob
-    return law
+    probabilities = torch.zeros(balance.network.vocab_size, dtype=torch.float64)
+    probabilities[0 : 2 * balance.types : 2] = open_prob / balance.types
+    probabilities[2 * innermost + 1] = 1 - open_prob
+    return probabilities

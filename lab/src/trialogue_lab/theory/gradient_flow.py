@@ -1,8 +1,9 @@
-"""Gradient flow of two factored layers: why the first waits for the last, and when it starts to move.
+"""Gradient flow of two factored layers, which explains why the first layer starts to learn after the last.
 
-The model of one dimension of the document on the distributional simplicity bias (equations 7 to 13, appendix B): tokens
-x_0, x_1, ..., x_L are numbers, and x_0 is predicted by sum over j of a_j (x_j + lambda_j^2) with lambda = B x of the
-others, under half the mean squared error. `last` is a = A2_0 (L,), `first` is B = A1 (L, L). All is float64.
+The one-dimensional model of the document on the distributional simplicity bias (equations 7 to 13, appendix
+B). Tokens x_0, x_1, ..., x_L are numbers. The model predicts x_0 by sum_j a_j (x_j + lambda_j^2) with lambda
+= B x of the other tokens, under half the mean squared error. `last` is a = A2_0 with shape (L,), and `first`
+is B = A1 with shape (L, L). All tensors are float64.
 """
 
 from __future__ import annotations
@@ -22,16 +23,21 @@ _SYMMETRIC = 1e-10
 
 
 class Weights(NamedTuple):
-    """Weights of the two layers, or their derivatives in time: `last` (L,), `first` (L, L)."""
+    """Weights of the two layers, or their time derivatives: `last` (L,) and `first` (L, L)."""
 
     last: Tensor
     first: Tensor
 
 
 class SampleFlow:
-    """The flow on samples `target` (n,) of x_0 and `others` (n, L) of the rest: means of equations 8 and 9.
+    """Gradient flow on samples: the averages in equations 8 and 9.
 
-    Raises `InputError` for samples that do not go together.
+    Args:
+        target: Samples of x_0, shape (n,).
+        others: Samples of the other tokens, shape (n, L).
+
+    Raises:
+        InputError: If the numbers of samples differ.
     """
 
     @validated
@@ -39,13 +45,13 @@ class SampleFlow:
         self, target: Annotated[Tensor, Reals("n")], others: Annotated[Tensor, Reals("n L")]
     ) -> None:
         if len(target) != len(others):
-            hint = "give as many numbers x_0 (n,) as rows (n, L) of the other tokens"
+            hint = "give one row (L,) for each of the samples of x_0"
             raise InputError("others", tuple(others.shape), hint)
         self._target, self._others = target.double(), others.double()
         self.size = others.shape[1]
 
     def __call__(self, weights: Weights) -> Weights:
-        """d a_j = mean of r (x_j + lambda_j^2), d B_kl = mean of 2 r a_k lambda_k x_l, with the residual r."""
+        """Return d a_j = mean(r (x_j + lambda_j^2)) and d B_kl = mean(2 r a_k lambda_k x_l) with residual r."""
         hidden = self._others @ weights.first.T
         features = self._others + hidden.square()
         residual = (self._target - features @ weights.last)[:, None]
@@ -56,19 +62,23 @@ class SampleFlow:
         )
 
     def stability_matrix(self, last: Tensor) -> Tensor:
-        """M (L, L) with M_lm = mean of r x_l x_m at B = 0: row k of B then moves as 2 a_k M B_k.
+        """Return M (L, L) with M_lm = mean(r x_l x_m) at B = 0, where row k of B moves as 2 a_k M B_k.
 
-        The right reading of equation 13, whose factor 2 is missing and whose diagonal direction is not invariant.
+        This is the corrected form of equation 13, which lacks the factor 2 and whose diagonal direction is
+        not invariant.
         """
         residual = self._target - self._others @ last
         return (residual[:, None] * self._others).T @ self._others / len(residual)
 
 
 class GaussianFlow:
-    """The flow on Gaussian tokens of mean zero: equations 10 and 11 with all moments in closed form.
+    """Gradient flow on centered Gaussian tokens: equations 10 and 11 with closed-form moments.
 
-    `covariance` (L + 1, L + 1) is that of x_0, ..., x_L. Raises `InputError` unless it is symmetric and that of the
-    other tokens positive definite.
+    Args:
+        covariance: Covariance of x_0, ..., x_L, shape (L + 1, L + 1), symmetric and positive definite.
+
+    Raises:
+        InputError: If the matrix is not symmetric and positive definite.
     """
 
     @validated
@@ -84,13 +94,13 @@ class GaussianFlow:
         self.size = len(self.others)
 
     def __call__(self, weights: Weights) -> Weights:
-        """Equations 10 and 11: with G = B C B^T, E[l_j^2 l_k^2] = G_jj G_kk + 2 G_jk^2 and the like."""
+        """Return equations 10 and 11, where G = B C B^T and E[l_j^2 l_k^2] = G_jj G_kk + 2 G_jk^2."""
         last, first = weights
         mixed = first @ self.others
         gram = mixed @ first.T
         squares = gram.diagonal()
         fourth = squares[:, None] * squares + 2 * gram.square()
-        # Of sum over j of a_j E[l_j^2 x_l l_k], in k and l.
+        # This is sum over j of a_j E[l_j^2 x_l l_k], in k and l.
         third = (last @ squares) * mixed + 2 * (gram * last) @ mixed
         return Weights(
             self.correlation - self.others @ last - fourth @ last,
@@ -98,28 +108,38 @@ class GaussianFlow:
         )
 
     def two_body(self, start: Tensor, time: float) -> Tensor:
-        """a(t) (L,) from a(0) = `start` where B = 0: equation 12 and its solution, mode by mode of the covariance."""
+        """Return a(t) (L,) for B = 0 by solving equation 12 in the eigenbasis of the covariance.
+
+        Args:
+            start: Initial weights a(0), shape (L,).
+            time: Time t.
+        """
         rates, modes = torch.linalg.eigh(self.others)
         fixed = modes.T @ self.correlation / rates
         return modes @ (fixed + (modes.T @ start - fixed) * torch.exp(-rates * time))
 
     @validated
     def fixed_point(self, decay: NonNegative = 0.0) -> Tensor:
-        """(C + decay)^-1 h (L,): what a comes to where B is zero; without decay the conditional mean of x_0."""
+        """Return the limit (C + decay)^-1 h of a for B = 0, shape (L,).
+
+        Without decay, it gives the conditional mean of x_0.
+        """
         shift = decay * torch.eye(self.size, dtype=torch.float64)
         return torch.linalg.solve(self.others + shift, self.correlation)
 
     def loss(self, weights: Weights) -> float:
-        """Half the expected squared error."""
+        """Return half the expected squared error."""
         last = weights.last
         linear = self.target_variance - 2 * last @ self.correlation + last @ self.others @ last
         return float(linear + self.excess(weights)) / 2
 
     def excess(self, weights: Weights) -> Tensor:
-        """What the first layer adds to the squared error: sum of a_j a_k (G_jj G_kk + 2 G_jk^2), G = B C B^T.
+        """Return the contribution of the first layer to the squared error: sum_jk a_j a_k (G_jj G_kk + 2
+        G_jk^2).
 
-        It is E[(sum of a_j lambda_j^2)^2], never negative (appendix B, whose C must be B C B^T and whose argument by
-        entries is none), and of degree 4 in B: with any decay of weights B = 0 is the only stable point.
+        G = B C B^T. The contribution equals E[(sum_j a_j lambda_j^2)^2], so it is never negative. It has
+        degree 4 in B, so with any weight decay B = 0 is the only stable point. Appendix B prints C where B C
+        B^T is meant, and its entrywise argument is not valid.
         """
         gram = weights.first @ self.others @ weights.first.T
         squares = gram.diagonal()
@@ -134,10 +154,20 @@ def integrate(
     decay: NonNegative = 0.0,
     tolerance: float = 1e-10,
 ) -> list[Weights]:
-    """The weights at `times` (increasing, from 0 on) along `flow` from `start`, less `decay` times the weights.
+    """Integrate the flow with a Runge-Kutta method of order 8.
 
-    By a Runge-Kutta method of order 8 with relative errors of `tolerance` a step. Raises `InputError` for weights of
-    another size, times that do not increase, and where the flow diverges before the last one.
+    Args:
+        flow: Flow that returns the time derivative of the weights.
+        start: Initial weights.
+        times: Increasing times from 0 on.
+        decay: Weight decay subtracted from the flow.
+        tolerance: Relative error of a step.
+
+    Returns:
+        Weights at each time.
+
+    Raises:
+        InputError: If the shapes do not match, times do not increase, or the flow diverges.
     """
     size = flow.size
     last, first = (part.double() for part in start)
@@ -148,13 +178,13 @@ def integrate(
     if bool((moments.diff() <= 0).any()):
         raise InputError("times", moments.tolist(), "give increasing times from 0 on")
 
-    def unpacked(flat: np.ndarray) -> Weights:
+    def unpack(flat: np.ndarray) -> Weights:
         numbers = torch.from_numpy(flat.copy())
         return Weights(numbers[:size], numbers[size:].view(size, size))
 
     def derivative(time: float, flat: np.ndarray) -> np.ndarray:
         del time
-        moved = flow(unpacked(flat))
+        moved = flow(unpack(flat))
         return torch.cat((moved.last, moved.first.flatten())).numpy() - decay * flat
 
     solved = solve_ivp(
@@ -167,20 +197,27 @@ def integrate(
         atol=tolerance * 1e-3,
     )
     if not solved.success or not np.isfinite(solved.y).all():
-        hint = "the flow diverges before this: use smaller weights or times"
+        hint = "the flow diverges before this time. Use smaller weights or times"
         raise InputError("times", float(moments[-1]), hint)
-    return [unpacked(flat) for flat in solved.y.T]
+    return [unpack(flat) for flat in solved.y.T]
 
 
 def growth_rate(last: Tensor, stability: Tensor) -> float:
-    """The rate at which the first layer grows from almost zero: 2 max over k of the greatest eigenvalue of a_k M.
+    """Return the growth rate of a first layer near zero: 2 max_k of the largest eigenvalue of a_k M.
 
-    `stability` is M (L, L), symmetric. Above zero B = 0 is unstable.
+    B = 0 is unstable if the rate is positive.
+
+    Args:
+        last: Weights a of the last layer, shape (L,).
+        stability: Symmetric matrix M, shape (L, L).
     """
     eigenvalues = torch.linalg.eigvalsh(stability)
     return 2 * float((last[:, None] * eigenvalues).max())
 
 
 def printed_stability(last: Tensor, stability: Tensor) -> Tensor:
-    """G (L, L) of equation 13 as printed, G_lk = a_k M_lk: said to be negative definite where B = 0 is stable."""
+    """Return G (L, L) of equation 13 as printed, G_lk = a_k M_lk.
+
+    The document states that G is negative definite if B = 0 is stable.
+    """
     return stability * last

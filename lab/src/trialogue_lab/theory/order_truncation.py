@@ -1,8 +1,9 @@
-"""The part of a law that interactions of at most k sites make up, exactly: what clones of a corpus stand for.
+"""Exact truncation of a distribution to interactions of at most k sites.
 
-Of all laws with the marginals of every k sites of p, the one of largest entropy is the only one whose log-probability
-is a sum of functions of k sites each: the projection of p on laws of k-body interactions. It is found by iterative
-proportional fitting (Deming and Stephan 1940), which scales to one marginal after another.
+Among the distributions that share the k-site marginals of p, the maximum-entropy one is the only one whose
+log-probability is a sum of functions of k sites each. It is the projection of p on distributions with k-body
+interactions, which clones of a corpus approximate. Iterative proportional fitting computes it (Deming and
+Stephan 1940).
 """
 
 import math
@@ -25,11 +26,18 @@ _ROUNDS = 100_000
 def keep_orders(
     probabilities: Annotated[Tensor, Reals("V*")], order: Count, tolerance: Positive = 1e-11
 ) -> Tensor:
-    """The law (V, ..., V) float64 of interactions of at most `order` sites with the marginals that `probabilities` has.
+    """Return the maximum-entropy distribution with the same marginals of `order` sites.
 
-    `probabilities` (V, ..., V) are positive and of N axes. Rounds end where every marginal of `order` sites is met to
-    `tolerance`. Raises `InputError` for another shape, an order above N, and laws that are not positive or do not sum
-    to one.
+    Args:
+        probabilities: Positive probabilities (V, ..., V) with one axis for each of N sites.
+        order: Number of sites of an interaction, at most N.
+        tolerance: Largest error of a marginal at which the iteration stops.
+
+    Returns:
+        Probabilities (V, ..., V) float64.
+
+    Raises:
+        InputError: If `order` exceeds N, or the probabilities are not positive or do not sum to one.
     """
     table = probabilities.double()
     if order > table.ndim:
@@ -52,5 +60,5 @@ def keep_orders(
             found = found * (target / marginal)
         if worst < tolerance:
             return torch.from_numpy(found / found.sum())
-    hint = f"marginals are still {worst:.2g} off after {_ROUNDS} rounds: use a larger tolerance"
+    hint = f"the error of a marginal is {worst:.2g} after {_ROUNDS} iterations. Use a larger tolerance"
     raise InputError("tolerance", tolerance, hint)

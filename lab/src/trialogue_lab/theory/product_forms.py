@@ -1,7 +1,8 @@
-"""The best that conditionals of k bodies in product form do on a law: the steps of the staircase.
+"""Lower bounds on the loss of conditionals in product form, by order: the steps of the staircase.
 
-The dashed lines of Figure 2 of the document on the distributional simplicity bias, whose models have the forms of
-equations 1 and 4 with learned tensors, exactly: no samples are drawn.
+These are the dashed lines of Figure 2 of the document on the distributional simplicity bias. The learned
+tensors have the forms of equations 1 and 4. No samples are needed, because the loss is computed over the
+whole distribution.
 """
 
 import torch
@@ -17,9 +18,18 @@ _SETTLED = 1e-6
 
 @validated
 def product_form_bound(population: MaskedPopulation, order: int, starts: Count = 8, seed: int = 0) -> float:
-    """The least loss, in nats, that conditionals of `order` bodies in product form have on a law: the best found.
+    """Return the smallest loss that product-form conditionals of `order` bodies reach on a distribution.
 
-    The loss is not convex in both tensors: it is minimised by L-BFGS from so many random `starts`.
+    The loss is not convex, so L-BFGS minimizes it from several random starts and the best result counts.
+
+    Args:
+        population: Distribution and masking that define the loss.
+        order: Number of bodies.
+        starts: Number of random starts.
+        seed: Seed of the starts.
+
+    Returns:
+        Loss in nats.
     """
     config = ProductFormConfig(
         vocab_size=population.joint.shape[1], sites=population.inputs.shape[1], order=order

@@ -1,7 +1,8 @@
-"""Pruning random networks towards a target: a subset of products of weights adds up to each weight that is wanted.
+"""Pruning random networks to a target with subset sums (thesis, section 2.2.4).
 
-Section 2.2.4 of the thesis, at sizes where the best subset can be found. Pruning sets weights to zero and changes none.
-Integer programs stop at tolerances of 1e-6 and more, so that the best subset is found by meeting in the middle.
+Pruning sets weights to zero and changes no other weight. Each target weight is approximated by a sum over a
+subset of products of random weights. A meet-in-the-middle search finds the best subset, because integer
+programs stop at tolerances of 1e-6 and more.
 """
 
 from typing import Annotated, NamedTuple
@@ -22,21 +23,29 @@ Weights = Annotated[Tensor, Reals("rows columns", least=-1, most=1)]
 Numbers = Annotated[Tensor, Reals("numbers", empty=True)]
 """A vector of finite numbers, which may be empty."""
 MOST_NUMBERS = 36
-"""Subsets of more numbers than this are too many: 2^18 sums are sorted for each half."""
+"""Largest set whose subsets are searched: 2^18 sums are sorted for each half."""
 
 
 @validated
 def closest_subset(numbers: Numbers, target: Finite) -> tuple[Tensor, float]:
-    """Which (n,) bool of `numbers` (n,) add up as nearly as any subset to `target`, and how far off that is.
+    """Find the subset of `numbers` whose sum is closest to `target`.
 
-    Raises `InputError` for more than 36 numbers.
+    Args:
+        numbers: At most 36 numbers, shape (n,).
+        target: Sum to approximate.
+
+    Returns:
+        Mask of the subset (n,) bool, and the distance of its sum from the target.
+
+    Raises:
+        InputError: If there are more than 36 numbers.
     """
     count = len(numbers)
     if count > MOST_NUMBERS:
-        raise InputError("numbers", count, f"give at most {MOST_NUMBERS}: all subsets are compared")
+        raise InputError("numbers", count, f"give at most {MOST_NUMBERS}. All subsets are compared")
     numbers = numbers.double()
     halves = numbers[: count // 2], numbers[count // 2 :]
-    left, right = (_sums(half) for half in halves)
+    left, right = (_subset_sums(half) for half in halves)
     ordered, order = right.sort()
     above = torch.searchsorted(ordered, target - left).clamp_max(len(ordered) - 1)
     below = (above - 1).clamp_min(0)
@@ -49,8 +58,8 @@ def closest_subset(numbers: Numbers, target: Finite) -> tuple[Tensor, float]:
     return chosen, float((numbers[chosen].sum() - target).abs())
 
 
-def _sums(numbers: Tensor) -> Tensor:
-    """The sums of all subsets (2^n,): bit i of the index says whether number i is in it."""
+def _subset_sums(numbers: Tensor) -> Tensor:
+    """Return the sums of all subsets, shape (2^n,). Bit i of the index selects number i."""
     sums = numbers.new_zeros(1)
     for number in numbers:
         sums = torch.cat((sums, sums + number))
@@ -58,9 +67,9 @@ def _sums(numbers: Tensor) -> Tensor:
 
 
 class PrunedLinear(NamedTuple):
-    """A random ReLU network of two layers, pruned: x -> second @ relu(first @ x), without biases.
+    """A pruned two-layer ReLU network x -> second @ relu(first @ x) without biases.
 
-    `first` (h, m) and `second` (m', h) are zero where pruned. |f(x) - W x| is at most `error` |x|.
+    `first` (h, m) and `second` (m', h) are zero where pruned. The error |f(x) - W x| is at most `error` |x|.
     """
 
     first: Tensor
@@ -68,12 +77,12 @@ class PrunedLinear(NamedTuple):
     error: float
 
     def __call__(self, x: Tensor) -> Tensor:
-        """What it answers (n, m') for `x` (n, m)."""
+        """Return the outputs (n, m') for inputs `x` (n, m)."""
         return (x.double() @ self.first.T).relu() @ self.second.T
 
 
 class PrunedScores(NamedTuple):
-    """Random keys and queries (r, m), pruned: |key.T @ query - W| is at most `error` in Frobenius norm."""
+    """Pruned keys and queries (r, m) with |key.T @ query - W| at most `error` in the Frobenius norm."""
 
     key: Tensor
     query: Tensor
@@ -82,18 +91,33 @@ class PrunedScores(NamedTuple):
 
 @validated
 def uniform_weights(rows: Natural, columns: Natural, seed: Natural, name: str) -> Tensor:
-    """Weights (rows, columns) float64 of a random network, uniform on (-1, 1)."""
+    """Return random weights (rows, columns) float64, uniform on (-1, 1).
+
+    Args:
+        rows: Number of rows.
+        columns: Number of columns.
+        seed: Seed of the network.
+        name: Name of the matrix, which selects its random stream.
+    """
     drawn = torch.empty(rows, columns, dtype=torch.float64)
     return drawn.uniform_(-1, 1, generator=generator(seed, "pruning", name))
 
 
 @validated
 def prune_linear(target: Weights, width: int, seed: Natural = 0, name: str = "") -> PrunedLinear:
-    """Prune a random network of `width` hidden units to x -> W x, for `target` W (m', m): Lemma 2.2.2.
+    """Prune a random network to the linear map x -> W x (Lemma 2.2.2).
 
-    Hidden unit h keeps the weight of input h mod m alone. For x_j > 0 those with a positive weight are open, for
-    x_j < 0 the others; each output keeps of either the subset that is nearest to its weight. Raises `InputError` for
-    weights beyond 1, and where it is not within `eps`, with how wide it would have to be.
+    Hidden unit h keeps only the weight of input h mod m. Units with a positive weight are active for x_j > 0,
+    the others for x_j < 0. Each output keeps the subset of each group that is closest to its target weight.
+
+    Args:
+        target: Matrix W (m', m) with entries from -1 to 1.
+        width: Number of hidden units, at least 2 m.
+        seed: Seed of the random network.
+        name: Prefix of the names of the random matrices.
+
+    Raises:
+        InputError: If an entry of W is outside [-1, 1] or the width is below 2 m.
     """
     inputs = target.shape[1]
     width = whole_number("width", width, 2 * inputs)
@@ -106,9 +130,13 @@ def prune_linear(target: Weights, width: int, seed: Natural = 0, name: str = "")
 
 @validated
 def prune_pair(target: Weights, first: Matrix, second: Matrix, most: Count = MOST_NUMBERS) -> PrunedLinear:
-    """Prune two given random matrices, `first` (h, m) and `second` (m', h), to x -> W x, as `prune_linear` does.
+    """Prune two given matrices to x -> W x, as `prune_linear` does.
 
-    Of the units that are open on one side of zero no more than `most` are compared.
+    Args:
+        target: Matrix W (m', m).
+        first: First matrix (h, m).
+        second: Second matrix (m', h).
+        most: Largest number of active units compared for one side of zero.
     """
     inputs = target.shape[1]
     _require_shape("first", first, len(first), inputs)
@@ -130,10 +158,17 @@ def prune_pair(target: Weights, first: Matrix, second: Matrix, most: Count = MOS
 
 @validated
 def prune_scores(target: Weights, width: int, seed: Natural = 0) -> PrunedScores:
-    """Prune random keys and queries of `width` to scores x^T W y, for `target` W (m, m): Lemma 2.2.7.
+    """Prune random keys and queries to the scores x^T W y (Lemma 2.2.7).
 
-    Dimension r serves one entry (i, j) of W: it keeps key i and query j, or nothing. Raises `InputError` as
-    `prune_linear` does.
+    Dimension r serves one entry (i, j) of W. It keeps key i and query j, or nothing.
+
+    Args:
+        target: Matrix W (m, m) with entries from -1 to 1.
+        width: Number of dimensions, at least the number of entries of W.
+        seed: Seed of the random weights.
+
+    Raises:
+        InputError: If an entry of W is outside [-1, 1] or the width is too small.
     """
     rows, columns = target.shape
     width = whole_number("width", width, rows * columns)
@@ -147,9 +182,13 @@ def prune_scores(target: Weights, width: int, seed: Natural = 0) -> PrunedScores
 def prune_keys_and_queries(
     target: Weights, key: Matrix, query: Matrix, most: Count = MOST_NUMBERS
 ) -> PrunedScores:
-    """Prune two given random matrices, `key` and `query` (r, m), to scores x^T W y, as `prune_scores` does.
+    """Prune given keys and queries (r, m) to the scores x^T W y, as `prune_scores` does.
 
-    Of the dimensions that serve one entry of W no more than `most` are compared.
+    Args:
+        target: Matrix W.
+        key: Key weights (r, rows).
+        query: Query weights (r, columns).
+        most: Largest number of dimensions compared for one entry of W.
     """
     rows, columns = target.shape
     _require_shape("key", key, len(key), rows)
@@ -166,14 +205,14 @@ def prune_keys_and_queries(
 
 
 class PrunedNetwork(NamedTuple):
-    """A random ReLU network of four layers, pruned to x -> W_2 relu(W_1 x): Lemma 2.2.6; |f(x) - g(x)| <= error |x|."""
+    """A four-layer ReLU network pruned to x -> W_2 relu(W_1 x) (Lemma 2.2.6), with |f(x) - g(x)| <= error |x|."""
 
     inner: PrunedLinear
     outer: PrunedLinear
     error: float
 
     def __call__(self, x: Tensor) -> Tensor:
-        """What it answers (n, m'') for `x` (n, m)."""
+        """Return the outputs (n, m'') for inputs `x` (n, m)."""
         return self.outer(self.inner(x).relu())
 
 
@@ -184,9 +223,15 @@ def prune_network(
     widths: Annotated[tuple[Count, Count], BeforeValidator(as_tuple)],
     seed: Natural = 0,
 ) -> PrunedNetwork:
-    """Prune a random network of four layers to one of two, with weights `first` (m', m) and `second` (m'', m').
+    """Prune a random four-layer network to a two-layer target.
 
-    Its error is that of the composition, Lemma 2.2.5 as corrected: |W_1| eps_2 + |W_2| eps_1 + eps_1 eps_2.
+    The error follows from Lemma 2.2.5 as corrected: |W_1| eps_2 + |W_2| eps_1 + eps_1 eps_2.
+
+    Args:
+        first: Weights W_1 (m', m).
+        second: Weights W_2 (m'', m').
+        widths: Hidden widths for the two target layers.
+        seed: Seed of the random network.
     """
     _require_shape("second", second, len(second), len(first))
     inner = prune_linear(first, widths[0], seed, name="inner ")

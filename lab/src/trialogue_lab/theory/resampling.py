@@ -1,13 +1,14 @@
-"""The law of one draw by weight among several independent draws: sampling and importance resampling, exactly.
+"""Exact output distribution of sampling and importance resampling.
 
-Rubin (1987) draws x_1..x_n from q and returns one of them with probability proportional to its weight w. With S the sum
-of the others' weights outcome x is returned with probability n q(x) E[w(x) / (w(x) + S)], and
+Rubin (1987) draws x_1, ..., x_n from q and returns one of them with probability proportional to its weight w.
+Let S be the sum of the weights of the other draws. Outcome x is returned with probability n q(x) E[w(x) /
+(w(x) + S)], where
 
     w / (w + S) = integral over t > 0 of w exp(-t w) exp(-t S),
     E[exp(-t S)] = (sum over x of q(x) exp(-t w(x)))^(n - 1).
 
-In u = log t the integrand is analytic in the strip |Im u| < pi / 2, where the trapezoidal rule of step h errs by about
-exp(-pi^2 / h).
+In u = log t, the integrand is analytic in the strip |Im u| < pi / 2, where the trapezoidal rule with step h
+has an error of about exp(-pi^2 / h).
 """
 
 import math
@@ -29,11 +30,21 @@ _POINTS_AT_ONCE = 64
 
 @validated
 def resampled_law(proposal: Weights, weights: Weights, number: Count) -> Array:
-    """The law (k,) of one draw by weight among `number` draws of `proposal` (k,), whose weights are `weights` (k,).
+    """Compute the output distribution of one weighted draw among `number` draws.
 
-    What `proposal` lacks of 1 has weight zero, as a draw that failed; where all draws have weight zero nothing is
-    returned: what the law lacks of 1. Exact to rounding. Raises `InputError` for probabilities or weights that are
-    negative or not finite, and probabilities whose sum is above 1.
+    If the probabilities of the proposal sum to less than one, the remainder is a failed draw with weight
+    zero. If all draws have weight zero, nothing is returned, so the result may also sum to less than one.
+
+    Args:
+        proposal: Probabilities q (k,).
+        weights: Weights w (k,).
+        number: Number of draws n.
+
+    Returns:
+        Probabilities (k,), exact to rounding error.
+
+    Raises:
+        InputError: If a number is negative or not finite, or the probabilities sum to more than 1.
     """
     q, w = (np.asarray(values, dtype=np.float64) for values in (proposal, weights))
     if len(q) != len(w):
@@ -44,7 +55,7 @@ def resampled_law(proposal: Weights, weights: Weights, number: Count) -> Array:
     if not len(positive):
         return law
     own, nothing = q[positive], max(0.0, 1.0 - q[positive].sum())
-    # Of greatest weight 1: only ratios matter.
+    # Only ratios of weights matter, so the largest is set to 1.
     scaled = w[positive] / w[positive].max()
     first, last = math.log(_NEGLIGIBLE), math.log(-math.log(_NEGLIGIBLE) / scaled.min())
     times = np.exp(np.arange(first, last + _STEP, _STEP))

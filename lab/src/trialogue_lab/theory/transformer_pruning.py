@@ -1,12 +1,13 @@
-"""Pruning a whole random transformer to a small one: Theorem 2.2.3 and Corollary 2.2.3 of the thesis.
+"""Pruning a random transformer to a smaller one (thesis, Theorem 2.2.3 and Corollary 2.2.3).
 
-A layer is that of equation 2.42, with LN_C and without a head. Of four random layers for each of the target's, two in
-a row become it and the others the identity:
+A layer follows equation 2.42 with LN_C and without a head. The large transformer has four random layers for
+each target layer. Two consecutive layers become the target layer, and the others become the identity:
 
-    carrier   attends to nothing; its network writes x beside W^-1 P W_V x, where W is what is left of the next layer's
-              values: a diagonal of large weights that read from some coordinates and write to others (Lemma 2.2.9)
-    attender  attends as the target does, the values by that diagonal, and its network is pruned to the target's
-    identity  attends to nothing; its network is pruned to x -> x
+    carrier   attends to nothing. Its network writes x next to W^-1 P W_V x, where W is the pruned value
+              matrix of the next layer: a diagonal of large weights (Lemma 2.2.9).
+    attender  attends as the target does and applies that diagonal to the values. Its network is pruned to
+              the network of the target.
+    identity  attends to nothing, and its network is pruned to x -> x.
 """
 
 from collections.abc import Sequence
@@ -23,25 +24,25 @@ from trialogue_lab.models.dyck_transformer.layers import DyckLayer
 from trialogue_lab.theory.pruning import prune_keys_and_queries, prune_pair, uniform_weights
 
 LAYERS_FOR_EACH = 4
-"""Random layers for each layer of the target."""
+"""Number of random layers per target layer."""
 _COMPARED = 24
-"""Products that a subset of is to be one weight, at most: their subsets come within 1e-6 of it."""
+"""Largest number of products compared for one weight. Their subset sums reach an accuracy of 1e-6."""
 
 
 class LayerWeights(NamedTuple):
-    """The weights of a layer of a transformer of width m: columns of X are positions, no biases."""
+    """Weights of a transformer layer of width m without biases. Columns of X are positions."""
 
     value: Tensor  # (m, m)
     key: Tensor  # (m_a, m)
     query: Tensor  # (m_a, m)
-    mlp: tuple[Tensor, ...]  # of g, from its input to its output: (w, m), ..., (m, w)
+    mlp: tuple[Tensor, ...]  # matrices of g from input to output: (w, m), ..., (m, w)
 
 
 Weights = tuple[LayerWeights, ...]
 
 
 class LargeSize(NamedTuple):
-    """The size of a random transformer: of its stream, of its keys, of the hidden layers of its networks."""
+    """Size of a random transformer: residual stream, keys, and hidden layers of its networks."""
 
     stream: int
     keys: int
@@ -49,19 +50,19 @@ class LargeSize(NamedTuple):
 
 
 def random_transformer(layers: int, size: LargeSize, mlp_layers: int, seed: int, name: str = "") -> Weights:
-    """`layers` layers whose weights are uniform on (-1, 1), with networks of `mlp_layers` layers."""
+    """Return `layers` layers with weights uniform on (-1, 1) and networks of `mlp_layers` layers."""
     widths = [size.stream, *[size.hidden] * (mlp_layers - 1), size.stream]
 
-    def drawn(place: int, what: str, rows: int, columns: int) -> Tensor:
+    def draw(place: int, what: str, rows: int, columns: int) -> Tensor:
         return uniform_weights(rows, columns, seed, f"{name}{what} {place}")
 
     return tuple(
         LayerWeights(
-            drawn(place, "value", size.stream, size.stream),
-            drawn(place, "key", size.keys, size.stream),
-            drawn(place, "query", size.keys, size.stream),
+            draw(place, "value", size.stream, size.stream),
+            draw(place, "key", size.keys, size.stream),
+            draw(place, "query", size.keys, size.stream),
             tuple(
-                drawn(place, f"mlp {part}", rows, columns)
+                draw(place, f"mlp {part}", rows, columns)
                 for part, (columns, rows) in enumerate(pairwise(widths))
             ),
         )
@@ -70,7 +71,7 @@ def random_transformer(layers: int, size: LargeSize, mlp_layers: int, seed: int,
 
 
 def random_target(layers: int, size: LargeSize, seed: int, name: str = "") -> Weights:
-    """A transformer as the theorem asks for: networks of two layers, every matrix of spectral norm 1."""
+    """Return a target of Theorem 2.2.3: two-layer networks, and spectral norm 1 for every matrix."""
     return tuple(
         LayerWeights(
             _unit(layer.value), _unit(layer.key), _unit(layer.query), tuple(_unit(each) for each in layer.mlp)
@@ -86,11 +87,11 @@ def _unit(weights: Tensor) -> Tensor:
 @validated
 @torch.no_grad()
 def transformer(weights: Weights, floor: Positive) -> nn.Sequential:
-    """The network (n, T, m) -> (n, T, m) of `weights`, float64 and causal, LN_C with C = `floor`."""
+    """Build the causal float64 network of `weights` with LN_C, C = `floor`. It maps (n, T, m) to (n, T, m)."""
     stack = []
     for layer in weights:
         width, widths = len(layer.value), tuple(len(each) for each in layer.mlp)
-        # Weights that torch would draw by itself would come from the global generator.
+        # On the meta device, torch does not draw weights from its global generator.
         shape = DyckTransformerConfig(
             key_width=len(layer.key), residual=True, norm_floor=floor, learned_gain=False
         )
@@ -112,18 +113,25 @@ def transformer(weights: Weights, floor: Positive) -> nn.Sequential:
 def prune_transformer(
     target: Sequence[LayerWeights], large: Sequence[LayerWeights], first: Natural = 0
 ) -> Weights:
-    """Prune the random layers `large` to the transformer `target`, whose layers take the place of layers from `first`.
+    """Prune the random layers `large` to the transformer `target`.
 
-    Each takes two, and all others are the identity. Input and output are the first m coordinates of the stream, the
-    others zero. Raises `InputError` for weights beyond 1, unless there are four random layers for each, and where
-    `large` is too small for the target to have its place in it.
+    Each target layer takes two large layers, and the others become the identity. Input and output are the
+    first m coordinates of the stream. The other coordinates are zero.
+
+    Args:
+        target: Layers of the target.
+        large: Random layers, four for each target layer.
+        first: Index of the first large layer that the target uses.
+
+    Raises:
+        InputError: If a weight is outside [-1, 1], the number of layers is wrong, or `large` is too small.
     """
     target, large = tuple(target), tuple(large)
     if not target or len(large) != LAYERS_FOR_EACH * len(target):
-        hint = f"{len(target)} layers are pruned of {LAYERS_FOR_EACH} random ones each"
+        hint = f"give {LAYERS_FOR_EACH} random layers for each of the {len(target)} target layers"
         raise InputError("large", f"{len(large)} layers", hint)
     if first > 2 * len(target):
-        raise InputError("first", first, f"the target takes {2 * len(target)} of {len(large)} layers")
+        raise InputError("first", first, f"use at most {2 * len(target)}")
     _require_room(target[0], large[0])
     inputs = torch.arange(len(target[0].value))
     pruned = []
@@ -144,7 +152,7 @@ def prune_transformer(
 
 
 def _require_room(target: LayerWeights, large: LayerWeights) -> None:
-    """Raise where a coordinate, an entry of the scores or a hidden unit of the target finds nothing to be made of."""
+    """Raise `InputError` if the large layer is too small for the target."""
     width, hidden = len(target.value), max(len(target.mlp[0]), 2 * len(target.value))
     for field, has, least in (
         ("stream", len(large.value), 4 * width),
@@ -152,15 +160,15 @@ def _require_room(target: LayerWeights, large: LayerWeights) -> None:
         ("hidden", len(large.mlp[0]), 4 * hidden),
     ):
         if has < least:
-            hint = f"too small for a target of width {width}: it would have to be at least {least}"
+            hint = f"use at least {least} for a target of width {width}"
             raise InputError(field, has, hint)
 
 
 def _diagonal(value: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Rows, columns (count,) and weights of what is kept of `value`: the largest weight of each of some blocks,
-    of either sign.
+    """Return rows, columns (count,) and weights of the entries of `value` to keep.
 
-    Rows are of the first half of the coordinates and columns of the second, so that what is read is not written.
+    The entries are the largest of each block. Rows are in the first half of the coordinates and columns in
+    the second half, so the layer never writes to the coordinates that it reads.
     """
     half = len(value) // 2
     side = half // count
@@ -174,9 +182,9 @@ def _diagonal(value: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _linear_layer(layer: LayerWeights, wanted: Tensor, inputs: Tensor, outputs: Tensor) -> LayerWeights:
-    """A layer that attends to nothing and maps coordinates `inputs` by the matrix `wanted` to `outputs`.
+    """Return a layer without attention that maps coordinates `inputs` by the matrix `wanted` to `outputs`.
 
-    W x = [W, -W] ReLU([I; -I] x): Lemma 2.2.20.
+    Lemma 2.2.20: W x = [W, -W] ReLU([I; -I] x).
     """
     identity = torch.eye(len(inputs)).double()
     both = torch.cat((identity, -identity)), torch.cat((wanted, -wanted), 1)
@@ -185,7 +193,7 @@ def _linear_layer(layer: LayerWeights, wanted: Tensor, inputs: Tensor, outputs: 
 
 
 def _attending_layer(layer: LayerWeights, target: LayerWeights, outputs: Tensor) -> LayerWeights:
-    """A layer that does what `target` does, of what a carrier has written; its answer is in `outputs`."""
+    """Return a layer that applies `target` to the output of a carrier and writes the result to `outputs`."""
     rows, columns, diagonal = _diagonal(layer.value, len(outputs))
     value, key, query = (torch.zeros_like(each) for each in layer[:3])
     value[rows, columns] = diagonal
@@ -199,7 +207,7 @@ def _attending_layer(layer: LayerWeights, target: LayerWeights, outputs: Tensor)
 def _pruned_mlp(
     mlp: tuple[Tensor, ...], target: tuple[Tensor, ...], inputs: Tensor, outputs: Tensor
 ) -> tuple[Tensor, ...]:
-    """A random network of four layers pruned to one of two, between coordinates of the stream: Lemma 2.2.6."""
+    """Prune a random four-layer network to a two-layer one between coordinates of the stream (Lemma 2.2.6)."""
     first, second = target
     hidden = torch.arange(len(first))
     found = [torch.zeros_like(each) for each in mlp]

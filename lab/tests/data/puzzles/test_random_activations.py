@@ -59,7 +59,7 @@ test_bad_input = refusals(
         (lambda: activated_factors(SemiprimeTuples(8)), r"^digits=8: there are about"),
         (
             lambda: RandomActivations(lambda *_: [], lambda *_: [1.0, 1.0], 2, 2).law(),
-            r"^activation=.*: after \(\) give non-negative finite weights",
+            r"^activation=\(0,\): after \(\) give non-negative finite weights",
         ),
         (
             lambda: RandomActivations(lambda *_: [1.0], lambda *_: [1.0], 2, 2).law(),

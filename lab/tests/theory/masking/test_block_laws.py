@@ -53,9 +53,9 @@ def test_the_adaptive_chain_keeps_the_law_and_ignoring_the_block_loses_it():
     torch.testing.assert_close(stationary_law(block_dynamics(p, law)), p, rtol=1e-12, atol=0)
     # The mutant draws x_K from p(x_K | x_{-K}) though the law of K depends on x.
     mutant = torch.zeros(16, 16, dtype=torch.float64)
-    for k, fibres in enumerate(block_law(4, 2, blocks=SIX_BLOCKS).fibres(p)):
-        rows, columns = fibres.states[:, :, None], fibres.states[:, None, :]
-        mutant[rows, columns] += given[:, k][rows] * fibres.conditionals[:, None, :]
+    for k, fibers in enumerate(block_law(4, 2, blocks=SIX_BLOCKS).fibers(p)):
+        rows, columns = fibers.states[:, :, None], fibers.states[:, None, :]
+        mutant[rows, columns] += given[:, k][rows] * fibers.conditionals[:, None, :]
     assert reversibility_gap(mutant, p) > 1e-3
 
 

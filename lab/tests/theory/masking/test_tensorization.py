@@ -22,10 +22,10 @@ def entropy_ratio(r: Tensor, q: Tensor, law: BlockLaw) -> float:
     """Ratio of Definition 4.1.9 at r, which is a lower bound of the constant."""
     below = 0.0
     for k, weight in enumerate(law.given[0].tolist()):
-        for fibre in law.completions(k):
-            mass = float(r[fibre].sum())
+        for fiber in law.completions(k):
+            mass = float(r[fiber].sum())
             if mass > 0:
-                below += weight * mass * kl(r[fibre] / mass, q[fibre] / q[fibre].sum())
+                below += weight * mass * kl(r[fiber] / mass, q[fiber] / q[fiber].sum())
     return kl(r, q) / below
 
 

@@ -88,7 +88,7 @@ def test_the_loss_is_that_of_attention_word_by_word(
     [
         ("(tau - 1) / topics * (1 - 2 * present", "tau / topics * (1 - 2 * present"),
         ("(own + size * (topics - tau - 1))", "(own + size * (topics - tau))"),
-        ("return _Read(c3, 0.0, -c1)", "return _Read(c3, 0.0, 0.0)"),
+        ("return _Values(c3, 0.0, -c1)", "return _Values(c3, 0.0, 0.0)"),
         ("stray**2 + (size - 1) * around**2", "stray**2"),
         ("beta + alpha * (size - 1)", "beta + alpha * size"),
     ],

@@ -1,8 +1,8 @@
-"""Tasks of constrained generation over bits: an oracle, and a perfect process verifier of the set A that it must hit.
+"""Constrained generation over bits: an oracle and a perfect process verifier of an accepted set A.
 
-The thesis's section 3.1 is about these: a hidden string (Theorem 3.1.1), subset sums (Theorem 3.1.2), one string
-(Proposition 3.1.1) and all strings but one (Proposition 3.1.2). A verifier knows A alone (Definition 3.1.3): it says
-whether some string of A begins so, and not whether the oracle can give one.
+Tasks of section 3.1 of the thesis: a hidden string (Theorem 3.1.1), subset sums (Theorem 3.1.2), one string
+(Proposition 3.1.1) and all strings but one (Proposition 3.1.2). A verifier decides whether some string of A
+starts with a prefix (Definition 3.1.3). It does not depend on the oracle.
 """
 
 from collections.abc import Sequence
@@ -21,15 +21,17 @@ from trialogue.oracles import Autoregressive, Decoding, Verifier
 from trialogue.validation import Count, Natural, Probability, Several, validated
 
 _MOST_SUMS = 1 << 20
-"""Partial sums of one length that a verifier lists."""
+"""Largest number of partial sums of one length that a verifier lists."""
 
 
 class HiddenString(WeightedPrefixes):
-    """The oracle of Theorem 3.1.1: fair bits, and a last one that makes the parity even after `hidden` alone.
+    """Oracle of Theorem 3.1.1: fair bits, and a last bit that makes the parity even only after `hidden`.
 
-    `hidden` are D - 1 bits; after any other D - 1 bits the last one makes the parity odd (equations 3.1 and 3.2), so
-    that `answer` is the one string of even parity that can occur. Raises `InputError` where `hidden` is no sequence
-    of bits.
+    After any other D - 1 bits, the last bit makes the parity odd (equations 3.1 and 3.2), so `answer` is the
+    only string of even parity.
+
+    Args:
+        hidden: The D - 1 hidden bits.
     """
 
     vocab_size = 2
@@ -41,11 +43,11 @@ class HiddenString(WeightedPrefixes):
 
     @property
     def answer(self) -> Prefix:
-        """The only string of even parity that the oracle can give."""
+        """The only string of even parity that the oracle can generate."""
         return (*self.hidden, sum(self.hidden) % 2)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Weights (2,) of the bit after `prefix`."""
+        """Return weights (2,) of the bit after `prefix`."""
         if len(prefix) >= self.max_length:
             return [0.0, 0.0]
         if len(prefix) < len(self.hidden):
@@ -53,7 +55,7 @@ class HiddenString(WeightedPrefixes):
         return one_hot((sum(prefix) + (prefix != self.hidden)) % 2, 2)
 
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Whether the bits so far are those of the hidden string, and their parity (n, 2) int64."""
+        """Return whether the bits so far match the hidden string, and their parity, (n, 2) int64."""
         bits = tokens * (torch.arange(tokens.shape[1]) < lengths[:, None])
         hidden = torch.zeros(tokens.shape[1], dtype=torch.int64)
         known = min(len(self.hidden), len(hidden))
@@ -63,15 +65,19 @@ class HiddenString(WeightedPrefixes):
 
 
 class SubsetSum(Verifier):
-    """Perfect process verifier of the bit strings s of length D with sum_i s_i X_i among `totals`.
+    """Perfect process verifier of bit strings s of length D with sum_i s_i X_i among `totals`.
 
-    The D `weights` X are whole numbers of at least 0. A prefix is viable if its own sum is one from which the weights
-    that are left reach a total. These sums are listed beforehand: pseudo-polynomially many, and up to 2^D, as to tell
-    whether the empty prefix is viable is the knapsack problem. Sequences of another length, or with other tokens than
-    0 and 1, are not in A.
+    A prefix is accepted if the remaining weights can complete its sum to a total. The sums are listed in
+    advance: pseudo-polynomially many, and up to 2^D, because deciding whether the empty prefix is viable is
+    the knapsack problem. Sequences of another length or with other tokens are rejected.
 
-    Raises `InputError` where there is no weight, a weight or a total is no whole number of at least 0, their sums are
-    beyond 2^62, or there are too many sums to list.
+    Args:
+        weights: The D weights X, integers of at least 0.
+        totals: Accepted sums.
+
+    Raises:
+        InputError: If there is no weight, the sum of the weights exceeds 2^62, or there are too many sums to
+            list.
     """
 
     most = 1.0
@@ -97,7 +103,7 @@ class SubsetSum(Verifier):
         self._viable = viable[::-1]  # by length of the prefix
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """1 or 0 (n,) float64: a complete row is in A, another row can become one of A."""
+        """Return 1 or 0 (n,) float64: whether a complete row is in A, or another row can still become one."""
         lengths, sums = decoding.lengths[rows], self._sums(decoding, rows)
         possible = (decoding.limit[rows] == self.length) & (
             ~decoding.complete[rows] | (lengths == self.length)
@@ -109,12 +115,12 @@ class SubsetSum(Verifier):
         return possible.double()
 
     def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Sums (n, 1) int64 of viable rows, -1 of others."""
+        """Return sums (n, 1) int64 of viable rows, and -1 for other rows."""
         viable = self.values(decoding, rows) > 0
         return torch.where(viable, self._sums(decoding, rows), -1)[:, None]
 
     def _sums(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Sums (n,) int64 of the weights that are taken; -1 where a token is no bit."""
+        """Return sums (n,) int64 of the selected weights, or -1 if a token is not a bit."""
         tokens, weights = decoding.tokens[rows], torch.zeros(decoding.tokens.shape[1], dtype=torch.int64)
         known = min(self.length, len(weights))
         weights[:known] = torch.tensor(self.weights[:known], dtype=torch.int64)
@@ -125,14 +131,17 @@ class SubsetSum(Verifier):
 
 @validated
 def checked_weights(weights: Annotated[Several[Natural], MinLen(1)]) -> tuple[int, ...]:
-    """Return the weights of a knapsack; raises `InputError` unless they are one or more integers of at least 0."""
+    """Return the weights of a knapsack, one or more integers of at least 0."""
     return tuple(weights)
 
 
 class ConstrainedTask(NamedTuple):
-    """Constrained generation (Definition 3.1.2): produce a string of A, by `verifier`, that `oracle` can give, or FAIL.
+    """Constrained generation (Definition 3.1.2): generate a string of A that `oracle` can produce, or FAIL.
 
-    Strings have `length` tokens.
+    Attributes:
+        oracle: The oracle.
+        verifier: Verifier of A.
+        length: Number of tokens.
     """
 
     oracle: Autoregressive
@@ -142,12 +151,12 @@ class ConstrainedTask(NamedTuple):
 
 @validated
 def fair_bits(length: Count) -> Table:
-    """The uniform oracle over bit strings of `length`."""
+    """Return the uniform oracle over bit strings of `length`."""
     return Table(lambda _: (0.5, 0.5), 2, max_length=length, memory=0)
 
 
 def hidden_string_task(hidden: Sequence[int]) -> ConstrainedTask:
-    """The task of Theorem 3.1.1: even parity, which the oracle gives after the bits `hidden` alone."""
+    """Return the task of Theorem 3.1.1: even parity, which the oracle generates after the bits `hidden` only."""
     oracle = HiddenString(hidden)
     length = oracle.max_length
     return ConstrainedTask(oracle, SubsetSum((1,) * length, range(0, length + 1, 2)), length)
@@ -155,9 +164,14 @@ def hidden_string_task(hidden: Sequence[int]) -> ConstrainedTask:
 
 @validated
 def subset_sum_task(weights: Sequence[int], total: int, chance: Probability = 0.5) -> ConstrainedTask:
-    """The task of Theorem 3.1.2: bits that pick weights X of sum `total`, each 1 with a `chance` between 0 and 1.
+    """Return the task of Theorem 3.1.2: bits that select weights X of sum `total`.
 
-    The oracle gives every string. Raises `InputError` for a chance that is not inside, and wherever `SubsetSum` does.
+    The oracle can generate every string.
+
+    Args:
+        weights: Weights X.
+        total: Sum to reach.
+        chance: Probability of a 1, strictly between 0 and 1.
     """
     verifier = SubsetSum(weights, (total,))
     oracle = Table(lambda _: (1 - chance, chance), 2, max_length=verifier.length, memory=0)
@@ -166,11 +180,11 @@ def subset_sum_task(weights: Sequence[int], total: int, chance: Probability = 0.
 
 @validated
 def all_zeros_task(length: Count) -> ConstrainedTask:
-    """The task of Proposition 3.1.1: A holds the string of `length` zeros alone, bits are fair."""
+    """Return the task of Proposition 3.1.1: fair bits, and A contains only the string of `length` zeros."""
     return ConstrainedTask(fair_bits(length), SubsetSum((1,) * length, (0,)), length)
 
 
 @validated
 def some_zero_task(length: Count) -> ConstrainedTask:
-    """The task of Proposition 3.1.2: A holds all strings of `length` bits but that of ones, bits are fair."""
+    """Return the task of Proposition 3.1.2: fair bits, and A contains all strings except that of ones."""
     return ConstrainedTask(fair_bits(length), SubsetSum((1,) * length, range(length)), length)

@@ -1,9 +1,10 @@
-"""Random polynomials with integer roots, with the roots after the coefficients or before them.
+"""Random polynomials with integer roots, with the roots after or before the coefficients.
 
-A sequence is the numbers themselves, one token each: token k is the integer k - offset. The roots are independent and
-uniform on -largest..largest, and written in the order drawn; the coefficients are those of prod (x - root), without
-the leading 1, from the highest power down. Roots first, every coefficient is a function of what stands before it.
-Coefficients first, an oracle needs their law, which is listed here; to factor the polynomial afterwards is easy.
+Each number is one token: token k is the integer k - offset. The roots are independent and uniform on
+-largest..largest, in the order sampled. The coefficients are those of prod (x - root) without the leading 1,
+from the highest power down. In the roots-first order, every coefficient is determined by the roots. In the
+coefficients-first order, the oracle lists the distribution of the coefficients; factoring the polynomial is
+easy.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Where this comes up".
 """
@@ -29,11 +30,18 @@ Order = Literal["coefficients-first", "roots-first"]
 
 
 class RootedPolynomials(WeightedPrefixes):
-    """The exact law, an oracle and a sampler of polynomials of `degree` with roots in -largest..largest.
+    """Exact distribution, oracle and sampler of polynomials with integer roots.
 
-    Sequences have 2 `degree` tokens. `sample` takes any size. Raises `InputError` for an unknown order and
-    coefficients beyond 62 bits; the oracle, `states` and `probabilities` where (2 largest + 1)^degree choices of
-    roots are too many to list.
+    Sequences have 2 `degree` tokens. `sample` accepts any size.
+
+    Args:
+        degree: Degree of the polynomial.
+        largest: Largest absolute value of a root.
+        order: Order of roots and coefficients.
+
+    Raises:
+        InputError: If coefficients exceed 62 bits. The oracle, `states` and `probabilities` raise it if there
+            are too many choices of roots to list.
     """
 
     @validated
@@ -48,15 +56,15 @@ class RootedPolynomials(WeightedPrefixes):
         self.vocab_size = 2 * self.offset + 1
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Weights (vocab_size) of the next number: how many choices of roots go on with it."""
+        """Return weights (vocab_size) of the next number: the number of root choices that continue with it."""
         return self._listed.weights(prefix)
 
     def states(self) -> Tensor:
-        """All sequences ((2 largest + 1)^degree, 2 degree) int64."""
+        """Return all sequences ((2 largest + 1)^degree, 2 degree) int64."""
         return self._listed.states()
 
     def probabilities(self) -> Tensor:
-        """Probabilities float64 of `states`: all equal."""
+        """Return the equal probabilities float64 of `states`."""
         return self._listed.probabilities()
 
     @cached_property
@@ -71,7 +79,7 @@ class RootedPolynomials(WeightedPrefixes):
 
     @validated
     def sample(self, n: Natural, seed: int = 0) -> Tensor:
-        """Draw sequences (n, 2 degree) int64 by drawing roots; sequence i depends on `seed` and i alone."""
+        """Sample sequences (n, 2 degree) int64 by sampling roots. Sequence i depends on `seed` and i only."""
         rows = torch.arange(n)
         streams = Streams(seed_of(seed, "roots"), rows)
         values = 2 * self.largest + 1
@@ -79,16 +87,13 @@ class RootedPolynomials(WeightedPrefixes):
         return self._written(torch.stack(drawn, 1).numpy())
 
     def decode(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Coefficients and roots (n, degree) int64 of `tokens` (n, 2 degree); raises `InputError` for other tokens."""
+        """Return coefficients and roots (n, degree) int64 of `tokens` (n, 2 degree)."""
         tokens = token_rows(tokens, 2 * self.degree)
         first, second = (tokens.long() - self.offset).split(self.degree, 1)
         return (first, second) if self.order == "coefficients-first" else (second, first)
 
     def valid(self, tokens: Tensor) -> Tensor:
-        """Which of `tokens` (n, 2 degree) hold allowed roots and their coefficients (n,) bool.
-
-        Raises `InputError` wherever `decode` does.
-        """
+        """Return which rows of `tokens` (n, 2 degree) contain allowed roots and their coefficients, (n,) bool."""
         coefficients, roots = self.decode(tokens)
         allowed = (roots.abs() <= self.largest).all(1)
         # Roots beyond the largest could take coefficients beyond 64 bits.
@@ -102,7 +107,7 @@ class RootedPolynomials(WeightedPrefixes):
 
 
 def _coefficients(roots: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Coefficients (n, degree) of prod (x - root), without the leading one, for `roots` (n, degree)."""
+    """Return coefficients (n, degree) of prod (x - root) without the leading one, for `roots` (n, degree)."""
     n, degree = roots.shape
     coefficients = np.zeros((n, degree + 1), dtype=np.int64)
     coefficients[:, 0] = 1

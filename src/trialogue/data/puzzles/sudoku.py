@@ -1,9 +1,9 @@
-"""Sudoku of 4 x 4 cells: a puzzle and its solution, where one is easy to make from the other, and the other is not.
+"""Sudoku of 4 x 4 cells, written puzzle first (hard) or solution first (easy).
 
-A solution is one of the 288 grids, uniformly; the puzzle keeps `clues` of its 16 cells, chosen uniformly, and blanks
-the others. Cells are written row by row: token 0 is a blank, tokens 1 to 4 are digits. Solution first, a cell of the
-puzzle is kept or blanked. Puzzle first, every clue must leave a solution, and an oracle without memory counts the
-grids that fit.
+A solution is one of the 288 grids, uniformly. The puzzle keeps `clues` of its 16 cells, chosen uniformly, and
+blanks the others. Cells are written row by row: token 0 is a blank, tokens 1 to 4 are digits. Solution first,
+each puzzle cell is kept or blanked. Puzzle first, every clue must leave a solution, and a memoryless oracle
+counts the matching grids.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Where this comes up".
 """
@@ -32,7 +32,7 @@ CELLS = 16
 
 @cache
 def sudoku_grids() -> NDArray[np.int64]:
-    """All solved grids (288, 16) int64, in lexicographic order; read only."""
+    """Return all solved grids (288, 16) int64 in lexicographic order, read-only."""
     beginnings: list[Prefix] = [()]
     for _ in range(CELLS):
         beginnings = [(*grid, digit) for grid in beginnings for digit in allowed_digits(grid)]
@@ -42,7 +42,7 @@ def sudoku_grids() -> NDArray[np.int64]:
 
 
 def allowed_digits(grid: Prefix) -> list[int]:
-    """The digits that the next cell may hold beside those written, by its row, column and box."""
+    """Return the digits allowed in the next cell by its row, column and box."""
     row, column = divmod(len(grid), 4)
     seen = {
         digit
@@ -55,7 +55,7 @@ def allowed_digits(grid: Prefix) -> list[int]:
 
 
 def dead_end_probability() -> float:
-    """How often cells filled in one by one, uniformly with what is allowed beside those before, come to a dead end."""
+    """Return the probability of a dead end if cells are filled one by one, uniformly among allowed digits."""
     reached: dict[Prefix, float] = {(): 1.0}
     for _ in range(CELLS):
         after: dict[Prefix, float] = {}
@@ -67,10 +67,17 @@ def dead_end_probability() -> float:
 
 
 class SudokuPuzzles(WeightedPrefixes):
-    """The law of a puzzle of `clues` clues and the solution it was made from, in either order: 32 tokens.
+    """Distribution of a puzzle and the solution it was made from, in either order: 32 tokens.
 
-    As an oracle it counts grids; `looked_up` says how many cells it has looked at for it. Raises `InputError` for an
-    unknown order, more than 16 clues, and, where all is listed, more than `ENUMERABLE_STATES` pairs.
+    The oracle counts grids, and `looked_up` counts the cells it reads.
+
+    Args:
+        clues: Number of clues, from 0 to 16.
+        order: Order of puzzle and solution.
+
+    Raises:
+        InputError: If the order is unknown. `states` and `probabilities` raise it for more than
+            `ENUMERABLE_STATES` pairs.
     """
 
     vocab_size = 5
@@ -85,11 +92,11 @@ class SudokuPuzzles(WeightedPrefixes):
 
     @property
     def size(self) -> int:
-        """Number of pairs of a solution and a choice of its clues, which are equally likely."""
+        """Number of equally likely pairs of a solution and a choice of clues."""
         return len(sudoku_grids()) * comb(CELLS, self.clues)
 
     def states(self) -> Tensor:
-        """All sequences (size, 32) int64."""
+        """Return all sequences (size, 32) int64."""
         self._require_listable()
         kept = np.zeros((comb(CELLS, self.clues), CELLS), dtype=bool)
         for row, cells in zip(kept, combinations(range(CELLS), self.clues), strict=True):
@@ -98,7 +105,7 @@ class SudokuPuzzles(WeightedPrefixes):
         return self._written(np.repeat(grids, len(kept), axis=0), np.tile(kept, (len(grids), 1)))
 
     def probabilities(self) -> Tensor:
-        """Probabilities (size,) float64 of `states`: all equal."""
+        """Return the equal probabilities (size,) float64 of `states`."""
         self._require_listable()
         return torch.full((self.size,), 1 / self.size, dtype=torch.float64)
 
@@ -109,7 +116,7 @@ class SudokuPuzzles(WeightedPrefixes):
 
     @validated
     def sample(self, n: Natural, seed: int = 0) -> Tensor:
-        """Draw sequences (n, 32) int64, solutions and then their clues; number i depends on `seed` and i alone."""
+        """Sample sequences (n, 32) int64. Number i depends on `seed` and i only."""
         rows = torch.arange(n)
         streams = Streams(seed_of(seed, "sudoku"), rows)
         grids = sudoku_grids()[(streams.uniform(rows) * len(sudoku_grids())).long().numpy()]
@@ -118,7 +125,7 @@ class SudokuPuzzles(WeightedPrefixes):
         return self._written(grids, (ranks < self.clues).numpy())
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Weights (5,) of the next cell: how many pairs of a grid and its clues go on with it."""
+        """Return weights (5,) of the next cell: the number of pairs of grid and clues that continue with it."""
         puzzle, solution = prefix[:CELLS], prefix[CELLS:]
         if self.order == "solution-first":
             puzzle, solution = solution, puzzle
@@ -133,7 +140,7 @@ class SudokuPuzzles(WeightedPrefixes):
         return counts
 
     def _clue_weights(self, puzzle: Prefix, solution: Prefix) -> list[float]:
-        """Weights of a blank and of each digit in the next cell of the puzzle."""
+        """Return weights of a blank and of each digit in the next puzzle cell."""
         left = self.clues - sum(digit > 0 for digit in puzzle)
         cells = CELLS - len(puzzle) - 1
         if left < 0 or cells < 0:
@@ -146,7 +153,7 @@ class SudokuPuzzles(WeightedPrefixes):
         return answer
 
     def _fitting(self, puzzle: Prefix, solution: Prefix) -> NDArray[np.int64]:
-        """The grids that hold the clues of `puzzle` and begin with `solution`."""
+        """Return the grids that contain the clues of `puzzle` and start with `solution`."""
         grids = sudoku_grids()
         clues = [(cell, digit) for cell, digit in enumerate(puzzle) if digit] + list(enumerate(solution))
         for cell, digit in clues:

@@ -1,9 +1,9 @@
-"""Twenty questions: answers about a hidden object that was fixed at the start, or answers made up as one goes.
+"""Twenty questions about a hidden object that is fixed at the start or implied by the answers.
 
-A sequence is the transcript of the answers, token 1 for yes. The questioner may look at the transcript to choose the
-next question. A player who fixed an object looks it up once per question; a player without memory must weigh every
-question by the objects that fit the answers so far, and induces the same law. Which objects fit can be found by going
-through all of them, or in an index of all transcripts that was made before the game.
+A sequence is the transcript of the answers, with token 1 for yes. The next question may depend on the
+transcript. A player who fixed an object reads one answer per question. A memoryless player must weigh each
+answer by the objects that match the transcript, and induces the same distribution. The matching objects are
+found by a scan, or in an index of all transcripts.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Where this comes up".
 """
@@ -24,14 +24,19 @@ from trialogue.validation import Count, Natural, check, validated
 
 
 class TwentyQuestions(WeightedPrefixes):
-    """The law of the transcript of `rounds` questions about an object drawn uniformly.
+    """Distribution of the transcript of questions about a uniformly random object.
 
-    `answers` (objects, questions) bool says what is true of each object; `question(transcript)` is the number of the
-    next question, by default the number of the round. As an oracle it is the player without memory: for each object
-    it goes through the transcript until an answer differs, and `looked_up` counts the answers it looks up.
+    The oracle is the memoryless player. For each object, it reads answers until one differs from the
+    transcript, and `looked_up` counts the answers it reads.
 
-    Raises `InputError` where there is no object or question, an answer is neither yes nor no, and where `question`
-    names none.
+    Args:
+        answers: Answers (objects, questions), 0 or 1.
+        rounds: Number of questions asked (default: all).
+        question: Function from the transcript to the index of the next question (default: the round).
+
+    Raises:
+        InputError: If there is no object or question, an answer is not 0 or 1, or `question` returns an
+            invalid index.
     """
 
     vocab_size = 2
@@ -58,14 +63,20 @@ class TwentyQuestions(WeightedPrefixes):
     @classmethod
     @validated
     def of_hashes(cls, objects: Count, rounds: Annotated[int, Interval(ge=1, le=256)]) -> Self:
-        """The source's extreme case: question i is bit i of the SHA-256 hash of the object's number, in decimal."""
+        """Return the extreme case of the source: question i is bit i of the SHA-256 hash of the decimal object
+        number.
+
+        Args:
+            objects: Number of objects.
+            rounds: Number of questions, at most 256.
+        """
         hashes = [hashlib.sha256(str(number).encode()).digest() for number in range(objects)]
         bits = [[digest[bit // 8] >> (7 - bit % 8) & 1 for bit in range(rounds)] for digest in hashes]
         return cls(torch.tensor(bits, dtype=torch.bool))
 
     @validated
     def transcript(self, number: Natural) -> Prefix:
-        """The answers about one object; raises `InputError` where there is no such object."""
+        """Return the answers about object `number`."""
         if number >= self.objects:
             raise InputError("number", number, f"name an object from 0 to {self.objects - 1}")
         answers: list[int] = []
@@ -75,19 +86,19 @@ class TwentyQuestions(WeightedPrefixes):
 
     @validated
     def sample(self, n: Natural, seed: int = 0) -> Tensor:
-        """Draw transcripts (n, rounds) int64 by fixing an object each; transcript i depends on `seed` and i alone."""
+        """Sample transcripts (n, rounds) int64 of random objects. Transcript i depends on `seed` and i only."""
         rows = torch.arange(n)
         objects = (Streams(seed_of(seed, "objects"), rows).uniform(rows) * self.objects).long()
         drawn = [self.transcript(number) for number in objects.tolist()]
         return torch.tensor(drawn, dtype=torch.int64).view(n, self.max_length)
 
     def law(self) -> Listed:
-        """The law of a player who fixed an object, listed object by object."""
+        """Return the distribution of a player who fixed an object, listed by object."""
         transcripts = torch.tensor([self.transcript(number) for number in range(self.objects)])
         return Listed(transcripts, torch.ones(self.objects), self.vocab_size)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """How many objects that fit the transcript answer no and yes to the next question."""
+        """Return the numbers of matching objects that answer no and yes to the next question."""
         asked = [self._asked(prefix[:length]) for length in range(len(prefix) + 1)]
         weights = [0.0, 0.0]
         for answers in self._answers:
@@ -108,11 +119,10 @@ class TwentyQuestions(WeightedPrefixes):
 
 
 class IndexedTwentyQuestions(TwentyQuestions):
-    """The player without memory who has an index of all objects by their transcripts, and looks at what fits alone.
+    """Memoryless player with an index of all objects by transcript.
 
-    The index is made once, from one look at every answer that each object would give, and takes as much memory;
-    `looked_up` counts none of that. After i answers a question costs as many looks as there are objects that fit,
-    objects / 2^i where answers halve them.
+    The index is built once from all answers, which `looked_up` does not count. After i answers, a question
+    costs as many reads as objects match, objects / 2^i if answers halve them.
     """
 
     def __init__(
@@ -126,7 +136,7 @@ class IndexedTwentyQuestions(TwentyQuestions):
                 self._fitting.setdefault(transcript[:length], []).append(number)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """How many objects that fit the transcript answer no and yes to the next question."""
+        """Return the numbers of matching objects that answer no and yes to the next question."""
         fitting = self._fitting.get(prefix, [])
         self.looked_up += len(fitting)
         weights = [0.0, 0.0]

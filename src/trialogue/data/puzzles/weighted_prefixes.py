@@ -1,4 +1,4 @@
-"""Oracles that weigh the next token of one prefix at a time, and laws given as a list of sequences."""
+"""Oracles that compute next-token weights for one prefix at a time, and distributions given as lists."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -17,25 +17,25 @@ Prefix = tuple[int, ...]
 
 
 class WeightedPrefixes(PrefixOracle):
-    """An oracle that answers from the prefix alone, one prefix at a time, and remembers nothing between calls.
+    """Stateless oracle that computes the weights of the next token from a single prefix.
 
-    Subclasses give non-negative weights; what is no beginning of any sequence of the law has no positive one, and
-    asking after it raises `InputError`.
+    Subclasses return non-negative weights. A prefix that starts no sequence has only zero weights, and
+    `next_log_probs` raises `InputError` for it.
     """
 
     @abstractmethod
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Weights (vocab_size) of the token after `prefix`, not normalised; all zero where there is none."""
+        """Return unnormalized weights (vocab_size) of the token after `prefix`, all zero if there is none."""
 
     def begins(self, prefix: Prefix) -> bool:
-        """Whether a sequence of the law begins with `prefix`, which is asked after token by token."""
+        """Return whether some sequence starts with `prefix`."""
         return all(
             0 <= token < self.vocab_size and self.weights(prefix[:place])[token] > 0
             for place, token in enumerate(prefix)
         )
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Log-probabilities (n, vocab) float64 after the first `lengths` (n,) of `tokens` (n, capacity)."""
+        """Return log-probabilities (n, vocab) float64 after the first `lengths` (n,) of `tokens` (n, capacity)."""
         prefixes = [
             tuple(row[:length]) for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True)
         ]
@@ -52,10 +52,17 @@ class WeightedPrefixes(PrefixOracle):
 
 
 class Listed(WeightedPrefixes):
-    """The law that gives sequence i, row i of `sequences` (N, L) int64, the weight `weights[i]` (N,).
+    """Distribution with weight `weights[i]` on row i of `sequences`, up to normalization.
 
-    Equal rows add up. Raises `InputError` where there is no sequence of at least one token, a token is no whole
-    number from 0 to vocab_size - 1, or the weights are not N non-negative finite numbers of positive sum.
+    Weights of equal rows are added.
+
+    Args:
+        sequences: Sequences (N, L) int64.
+        weights: Non-negative weights (N,) with a positive sum.
+        vocab_size: Number of tokens.
+
+    Raises:
+        InputError: If there is no sequence, a token is out of range, or the weights are invalid.
     """
 
     @validated
@@ -83,7 +90,7 @@ class Listed(WeightedPrefixes):
         self._given = np.argsort(first)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Total weight of the sequences that continue `prefix` with each token, as shares of the largest weight."""
+        """Return the total weight of the sequences that continue `prefix` with each token."""
         if len(prefix) >= self._rows.shape[1]:
             return [0.0] * self.vocab_size
         start, stop = 0, len(self._rows)
@@ -95,19 +102,16 @@ class Listed(WeightedPrefixes):
         return weights
 
     def states(self) -> Tensor:
-        """The different sequences of positive weight (n, L) int64, in the order in which they were given."""
+        """Return the distinct sequences of positive weight (n, L) int64 in the given order."""
         return torch.from_numpy(self._rows[self._given])
 
     def probabilities(self) -> Tensor:
-        """Probabilities (n,) float64 of `states`."""
+        """Return the probabilities (n,) float64 of `states`."""
         return torch.from_numpy(self._row_weights[self._given] / self._row_weights.sum())
 
 
 class Stopped(WeightedPrefixes):
-    """The sequences of an oracle of one length, each with a stop token after it: the last of the vocabulary, `eos`.
-
-    Raises `InputError` where the sequences of `oracle` are not of one length.
-    """
+    """Sequences of a fixed-length oracle followed by a stop token `eos`, the last of the vocabulary."""
 
     eos: int
 
@@ -117,7 +121,7 @@ class Stopped(WeightedPrefixes):
         self.max_length: int = self._length + 1
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """What the oracle answers, and no weight to stop; after its last token all weight is there."""
+        """Return the weights of the oracle and no weight on the stop token, or all weight on it at the end."""
         if len(prefix) < self._length:
             return [*self._oracle.weights(prefix), 0.0]
         ends = len(prefix) == self._length and self._oracle.begins(prefix)
@@ -125,14 +129,22 @@ class Stopped(WeightedPrefixes):
 
 
 def fixed_length(oracle: WeightedPrefixes, field: str = "oracle") -> int:
-    """How long the sequences of `oracle` are; raises `InputError`, which names `field`, where not all are as long."""
+    """Return the sequence length of `oracle`.
+
+    Raises:
+        InputError: If its sequences do not all have the same length. The error names `field`.
+    """
     if not isinstance(oracle, WeightedPrefixes) or oracle.max_length is None or oracle.eos is not None:
         raise InputError(field, type(oracle).__name__, "use an oracle whose sequences have one length")
     return oracle.max_length
 
 
 def token_rows(tokens: Tensor, length: int) -> Tensor:
-    """`tokens` where they are a matrix (n, length) of whole numbers; raises `InputError` where they are not."""
+    """Return `tokens` as an int64 matrix (n, length).
+
+    Raises:
+        InputError: If they are not integers or have another shape.
+    """
     tokens = whole_tensor("tokens", tokens, f"give whole numbers, a matrix (n, {length}) of tokens")
     if tokens.ndim != 2 or tokens.shape[1] != length:
         raise InputError("tokens", tuple(tokens.shape), f"give a matrix (n, {length}) of tokens")
@@ -140,20 +152,19 @@ def token_rows(tokens: Tensor, length: int) -> Tensor:
 
 
 def digits_of(number: int, width: int) -> Prefix:
-    """The decimal digits of `number`, most significant first, with zeros before them up to `width`."""
+    """Return the decimal digits of `number`, most significant first, zero-padded to `width`."""
     return tuple(map(int, f"{number:0{width}d}"))
 
 
 def number_of(digits: Sequence[int]) -> int:
-    """The number that decimal digits write; 0 for none."""
+    """Return the number written by decimal digits, or 0 for none."""
     return int("".join(map(str, digits)) or "0")
 
 
 def decimal_edges(prefix: Sequence[int], width: int) -> Iterator[int]:
-    """The eleven edges of the ten intervals of `width`-digit numbers that continue `prefix` by one digit.
+    """Return the eleven edges of the ten intervals of `width`-digit numbers that continue `prefix` by one digit.
 
-    Interval d holds the numbers from edge d, included, to edge d + 1, excluded. Raises `InputError` where no digit
-    is left.
+    Interval d contains the numbers from edge d, included, to edge d + 1, excluded.
     """
     if len(prefix) >= width:
         raise InputError("prefix", tuple(prefix), f"give fewer than {width} digits")
@@ -163,7 +174,7 @@ def decimal_edges(prefix: Sequence[int], width: int) -> Iterator[int]:
 
 
 def one_hot(token: int, vocab_size: int) -> list[float]:
-    """All weight on one token; raises `InputError` for a token outside the vocabulary."""
+    """Return weights with all weight on `token`."""
     weights = [0.0] * vocab_size
     weights[
         check("token", token, integer_range(0, vocab_size - 1), f"use tokens from 0 to {vocab_size - 1}")

@@ -1,1 +1,1 @@
-"""Test cases of list append: prompts, and an evaluator that knows where a case goes wrong."""
+"""List-append test cases: prompts, and an evaluator that locates the first error."""

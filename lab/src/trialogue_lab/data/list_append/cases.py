@@ -1,10 +1,10 @@
-"""Test cases for list append as a model writes them: which can be read, which are right, and the first error.
+"""Evaluation of generated list-append test cases: validity, correctness and the first error.
 
-Thesis section 3.2.2.1 and Table 3.8. The evaluator parses and never executes (`literals`), and it is exact on
-prefixes: the first error is the first character after which no continuation is free of errors. An indented line may
-become blank up to its first other character. A message after the assertion, `== [1, 2], "message"`, is Python but no
-test case here, as in the authors' evaluator, which reads what follows `==` as one expression: a tuple, whose type is
-wrong from its comma on.
+Thesis section 3.2.2.1 and Table 3.8. The evaluator parses literals (`literals`) and never executes the text.
+It is exact on prefixes: the first error is the first character after which no continuation is correct. An
+indented line can become blank up to its first other character. A message after the assertion, `== [1, 2],
+"message"`, is valid Python but not a test case. The authors' evaluator reads the text after `==` as one
+expression, which is a tuple and thus a type error from the comma on.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ from trialogue_lab.data.list_append.literals import (
 
 
 class CaseError(StrEnum):
-    """What can be wrong with a completion."""
+    """Type of error in a completion."""
 
     LINE_WITHOUT_ASSERT = "line without assert"
     FUNCTION_NOT_TESTED = "function not tested"
@@ -59,11 +59,11 @@ _OUTPUT_FAULTS = {
 }
 
 Key = tuple[tuple[str, str], ...]
-"""The canonical spelling of a list and the item that is appended to it."""
+"""Canonical spelling of the list and of the appended item."""
 
 
 class Case(NamedTuple):
-    """A test case that could be read; two differ where their lists or items do (thesis footnote 8)."""
+    """A parsed test case. Cases differ if their lists or items differ (thesis footnote 8)."""
 
     key: Key
     correct: bool
@@ -71,7 +71,9 @@ class Case(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """What a completion holds: its first error at character `position`, None and -1 without one, and its cases."""
+    """Evaluation of a completion: first error and its character position (None and -1 if there is none), and its
+    cases.
+    """
 
     error: CaseError | None
     position: int
@@ -79,22 +81,27 @@ class Evaluation(NamedTuple):
 
     @property
     def correct(self) -> int:
-        """Number of correct cases, equal ones counted once."""
+        """Number of distinct correct cases."""
         return distinct_correct([self])
 
 
 def distinct_correct(evaluations: Iterable[Evaluation]) -> int:
-    """Number of distinct correct cases in completions of one name, which is what N_distinct_correct sums."""
+    """Return the number of distinct correct cases in completions for one function name (N_distinct_correct)."""
     return len({case.key for evaluation in evaluations for case in evaluation.cases if case.correct})
 
 
 @validated
 def evaluate(text: str, name: str, cases: Count = 8, *, final: bool = True) -> Evaluation:
-    """Read the completion `text` of a prompt that asked for `cases` test cases of the function `name`.
+    """Evaluate a completion of a prompt for test cases.
 
-    A test case is a line `assert name(list, item) == list`, of literals in place. Blank lines are skipped, and the
-    first `cases` lines that can be read count, right or wrong, whatever stands between them. With `final=False` the
-    text may go on: what can still become right is no error yet.
+    A test case is a line `assert name(list, item) == list` with literals. Blank lines are skipped. The first
+    `cases` parsed lines count, correct or not, whatever lines are between them.
+
+    Args:
+        text: Completion.
+        name: Name of the tested function.
+        cases: Number of requested test cases.
+        final: Whether the text is complete. Otherwise text that can still become correct is not an error.
     """
     error, position, right = None, -1, 0
     read: list[Case] = []
@@ -123,7 +130,7 @@ def evaluate(text: str, name: str, cases: Count = 8, *, final: bool = True) -> E
 
 
 class _Line(NamedTuple):
-    """What a line holds: its first error, and the case if list, item and expected list can be read."""
+    """First error of a line, and the case if list, item and expected list were parsed."""
 
     error: CaseError | None = None
     position: int = -1
@@ -131,7 +138,7 @@ class _Line(NamedTuple):
 
 
 class _Wrong(Exception):
-    """The line stops being a test case, because of `error` at `position`."""
+    """The line is not a test case because of `error` at `position`."""
 
     def __init__(self, error: CaseError, position: int) -> None:
         super().__init__(error, position)
@@ -139,11 +146,11 @@ class _Wrong(Exception):
 
 
 class _Cut(Exception):
-    """The text ends inside the line."""
+    """The text ends within the line."""
 
 
 def _read_line(line: str, name: str) -> _Line:
-    """Read one line; it is whole where it ends in a newline, else the text may go on."""
+    """Parse one line. A newline at the end marks it as complete."""
     try:
         indentation = len(line) - len(line.lstrip())
         if indentation:  # a line of nothing else would have been blank
@@ -168,7 +175,7 @@ def _read_line(line: str, name: str) -> _Line:
 
 
 def _compare(line: str, position: int, items: Sequence[Lexeme], item: Sequence[Lexeme]) -> _Line:
-    """Read the expected output, and hold it against `items` with `item` appended."""
+    """Parse the expected output and compare it with `items` after appending `item`."""
     comma = [Lexeme(",", ",", ",", 0)] if len(items) > 2 else []
     wanted = [*items[:-1], *comma, *item, items[-1]]
     key = tuple((lexeme.kind, lexeme.value) for lexeme in (*items, *item))
@@ -194,7 +201,7 @@ def _compare(line: str, position: int, items: Sequence[Lexeme], item: Sequence[L
 
 
 def _expect(line: str, position: int, wanted: str, error: CaseError) -> int:
-    """The position after `wanted`, which must stand at `position`."""
+    """Return the position after `wanted`, which must be at `position`."""
     for offset, character in enumerate(wanted, position):
         if offset >= len(line):
             raise _Cut
@@ -204,7 +211,7 @@ def _expect(line: str, position: int, wanted: str, error: CaseError) -> int:
 
 
 def _first(line: str, position: int) -> int:
-    """The first position that is not blank."""
+    """Return the first non-blank position."""
     position = skip_blanks(line, position)
     if position == len(line):
         raise _Cut
@@ -212,7 +219,7 @@ def _first(line: str, position: int) -> int:
 
 
 def _literal(line: str, position: int, errors: dict[Fault, CaseError]) -> tuple[tuple[Lexeme, ...], int]:
-    """The lexemes of the literal at `position`, and where it ends."""
+    """Return the lexemes of the literal at `position` and its end."""
     reading = read_literal(line, position)
     if reading.fault is not None:
         raise _Wrong(errors[reading.fault], reading.position)
@@ -222,7 +229,7 @@ def _literal(line: str, position: int, errors: dict[Fault, CaseError]) -> tuple[
 
 
 def _require_list(line: str, first: int, errors: dict[Fault, CaseError], other: CaseError) -> None:
-    """Raise `_Wrong` unless a list begins at `first`."""
+    """Raise `_Wrong` unless a list starts at `first`."""
     if line[first] != "[":
         reading = read_literal(line, first)
         at_once = reading.position == first
@@ -230,7 +237,7 @@ def _require_list(line: str, first: int, errors: dict[Fault, CaseError], other: 
 
 
 def _comma(line: str, position: int) -> int:
-    """The position after the comma between the arguments."""
+    """Return the position after the comma between the arguments."""
     comma = _first(line, position)
     if line[comma] == ")":
         raise _Wrong(CaseError.ONLY_ONE_ARGUMENT, comma)
@@ -243,7 +250,7 @@ def _comma(line: str, position: int) -> int:
 
 
 def _close_call(line: str, position: int) -> int:
-    """The position after the call's closing parenthesis, which a comma may precede."""
+    """Return the position after the closing parenthesis of the call, which may follow a comma."""
     close = _first(line, position)
     if line[close] == ",":
         close = _first(line, close + 1)

@@ -1,9 +1,9 @@
-"""Python literals read as they are written: which texts can still become one, and where one leaves another.
+"""Incremental parser of Python literals that decides whether a text can still become a given literal.
 
-Neither `eval` nor Python's own parser sees the text, and nothing recurses, so that no text costs more than its
-length. What is read is a subset of Python's literals, on one line: decimal numbers without exponent, strings without
-prefix (escapes: backslash, quotes, n, r, t), True, False, None, and lists and tuples of them. Two literals are equal
-where their canonical spellings are: 1 and 1.0 are equal, 1 and True are not.
+The parser uses neither `eval` nor the parser of Python, and does not recurse, so its cost is linear in the
+text. It accepts a subset of literals on one line: decimal numbers without exponent, strings without prefix
+(escapes: backslash, quotes, n, r, t), True, False, None, and lists and tuples of them. Two literals are equal
+if their canonical spellings are equal: 1 and 1.0 are equal, 1 and True are not.
 """
 
 import re
@@ -22,7 +22,7 @@ _OPERATORS = frozenset("+-*/%@&|^~<>=!.{}([")
 
 
 class Fault(Enum):
-    """Why a text cannot become a literal."""
+    """Reason why a text cannot become a literal."""
 
     UNKNOWN_NAME = "a name that is not True, False or None"
     NOT_A_LITERAL = "an operator, a call, or a spelling that is not read"
@@ -31,10 +31,14 @@ class Fault(Enum):
 
 
 class Lexeme(NamedTuple):
-    """A piece of a literal: `kind` is "number", "string", "constant", or a bracket or comma itself.
+    """A token of a literal.
 
-    `value` is its canonical spelling (of a string: its characters), `written` how the text has it. An `open` one
-    touches the end of the text, which may go on with it.
+    Attributes:
+        kind: "number", "string", "constant", or the bracket or comma itself.
+        value: Canonical spelling, or the characters of a string.
+        written: Spelling in the text.
+        start: Start position.
+        open: Whether the text ends with this token, so it may continue.
     """
 
     kind: str
@@ -45,15 +49,19 @@ class Lexeme(NamedTuple):
 
     @property
     def stop(self) -> int:
-        """Where it ends."""
+        """End position."""
         return self.start + len(self.written)
 
 
 class Reading(NamedTuple):
-    """What was read of one literal: its lexemes, without commas that precede a closing bracket.
+    """Result of parsing one literal.
 
-    `stop` is where it ends, None where the text ends first or where it cannot become a literal: then `fault` says
-    why, from `position` on, and of a lexeme that `position` lies in, what precedes it is there as an open one.
+    Attributes:
+        lexemes: Tokens, without commas before a closing bracket. A token interrupted by a fault is included
+            as an open one.
+        stop: End position, or None if the text ends first or cannot become a literal.
+        fault: Reason why the text cannot become a literal.
+        position: Position of the fault.
     """
 
     lexemes: tuple[Lexeme, ...]
@@ -63,7 +71,7 @@ class Reading(NamedTuple):
 
 
 class _Stop(Exception):
-    """The text cannot become a literal, from `position` on; `begun` is the lexeme that it lies in, if any."""
+    """The text cannot become a literal from `position` on. `begun` is the interrupted lexeme, if any."""
 
     def __init__(self, fault: Fault, position: int, begun: Lexeme | None = None) -> None:
         super().__init__(fault, position, begun)
@@ -71,23 +79,23 @@ class _Stop(Exception):
 
 
 def skip_blanks(text: str, position: int) -> int:
-    """The first position from `position` on that is neither a space nor a tab."""
+    """Return the first position from `position` on that is neither a space nor a tab."""
     while position < len(text) and text[position] in " \t":
         position += 1
     return position
 
 
 def fault_of(character: str) -> Fault:
-    """Why a literal cannot be followed by `character`, which is not blank."""
+    """Return why a literal cannot be followed by `character`, which is not blank."""
     if character == "\n":
         return Fault.ENDED
     return Fault.NOT_A_LITERAL if character in _OPERATORS else Fault.SYNTAX
 
 
 def read_literal(text: str, start: int = 0) -> Reading:
-    """Read the literal that begins at `start`, or after blanks, up to its end or that of `text`.
+    """Parse the literal at `start`, or after blanks, up to its end or the end of the text.
 
-    A number or constant that touches the end of the text has no end yet: add a newline where there is nothing to come.
+    A number or constant at the end of the text is open. Append a newline if the text is complete.
     """
     lexemes: list[Lexeme] = []
     brackets: list[str] = []
@@ -200,7 +208,7 @@ def _constant(text: str, start: int) -> Lexeme:
 
 
 def shared_length(first: Sequence[object], second: Sequence[object]) -> int:
-    """Length of what both begin with, in characters or tokens."""
+    """Return the length of the common prefix, in characters or tokens."""
     return next(
         (i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
         min(len(first), len(second)),
@@ -208,9 +216,9 @@ def shared_length(first: Sequence[object], second: Sequence[object]) -> int:
 
 
 def first_difference(lexemes: Sequence[Lexeme], wanted: Sequence[Lexeme]) -> int | None:
-    """Where a literal of `lexemes`, the last of which may be open, can no longer equal one of `wanted`.
+    """Return the position where `lexemes` can no longer become equal to `wanted`, or None.
 
-    None where it still can, or does.
+    The last lexeme may be open.
     """
     place = 0
     for lexeme in lexemes:
@@ -227,7 +235,7 @@ def first_difference(lexemes: Sequence[Lexeme], wanted: Sequence[Lexeme]) -> int
 
 
 def _difference(lexeme: Lexeme, target: Lexeme) -> int | None:
-    """Where one of the same kind can no longer equal `target`."""
+    """Return the position where `lexeme` can no longer equal `target` of the same kind."""
     if not lexeme.open and lexeme.value == target.value:
         return None
     if lexeme.kind == "number":
@@ -240,7 +248,7 @@ def _difference(lexeme: Lexeme, target: Lexeme) -> int | None:
 
 
 def _shared_number(written: str, target: str) -> int:
-    """How much of `written` may begin a number equal to `target`."""
+    """Return the length of the part of `written` that can start a number equal to `target`."""
     match, wanted = _NUMBER.match(written), _NUMBER.match(target)
     assert match is not None
     assert wanted is not None
@@ -253,7 +261,7 @@ def _shared_number(written: str, target: str) -> int:
 
 
 def _shared_string(written: str, target: str) -> int:
-    """How much of `written`, what follows the opening quote, may begin a string equal to `target`."""
+    """Return the length of the part of `written`, without the quote, that can start a string equal to `target`."""
     shared = 0
     pieces = _CHARACTER.findall(written)
     for place, piece in enumerate(pieces):

@@ -1,4 +1,4 @@
-"""The prompts that ask a model for test cases of list append (thesis Tables 3.7 and 3.14)."""
+"""Prompts for list-append test cases (thesis Tables 3.7 and 3.14)."""
 
 import string
 from collections.abc import Iterable
@@ -11,10 +11,10 @@ from trialogue.randomness import numpy_generator
 from trialogue.validation import Count, Natural, validated
 
 TRAINING_NAMES = ("ovs", "cyk", "mcl", "heh", "fgu", "knk", "zmf")
-"""Names of the target function that the authors' verifier was trained with; no unseen name is one of them."""
+"""Function names in the training set of the authors' verifier. Unseen names exclude them."""
 
 OOD_NAMES = ("pop", "add", "sub", "mul", "div", "max", "min", "std", "avg", "exp")
-"""Names that mean something other than append (Table 3.14)."""
+"""Function names that suggest another operation than append (Table 3.14)."""
 
 _TARGET = "def {name}(l, item):\n    assert type(l) is list\n    l.append(item)\n    return l\n\n"
 _REQUEST = "List {cases} test cases of the above function {name}, one in each line:\n"
@@ -23,7 +23,7 @@ _LETTERS = np.array(list(string.ascii_lowercase))
 
 @validated
 def random_names(n: Count, seed: int, unlike: Iterable[str] = ()) -> list[str]:
-    """`n` different names of three lower-case letters, none of them in `unlike`."""
+    """Return `n` distinct names of three lower-case letters, excluding `unlike`."""
     generator, names = numpy_generator(seed, "names"), dict.fromkeys(unlike)
     taken = len(names)
     if taken + n > len(_LETTERS) ** 3:
@@ -36,10 +36,13 @@ def random_names(n: Count, seed: int, unlike: Iterable[str] = ()) -> list[str]:
 @validated
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """The layout of a prompt: a demonstration of addition, then the target function, `cases` test cases of each.
+    """Layout of a prompt: a demonstration of addition, then the target function, with `cases` test cases each.
 
-    `examples` further demonstrations, which the thesis does not have, show the target function itself under other
-    random names with correct test cases on lists of up to `example_length` digits.
+    Args:
+        cases: Number of test cases per function.
+        examples: Number of additional demonstrations of the target function under random names, which the
+            thesis does not have.
+        example_length: Largest number of digits in a list of these demonstrations.
     """
 
     cases: Count = 8
@@ -47,7 +50,9 @@ class Task:
     example_length: Natural = 3
 
     def prompt(self, name: str, seed: int) -> str:
-        """A prompt for test cases of the function `name`; `seed` draws the numbers of the demonstrations."""
+        """Return a prompt for test cases of the function `name`. `seed` selects the numbers of the
+        demonstrations.
+        """
         draw = numpy_generator(seed, "demonstrations", name)
         sums = (draw.integers(1, 10, 2).tolist() for _ in range(self.cases))
         parts = [

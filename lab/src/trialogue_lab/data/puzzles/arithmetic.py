@@ -1,9 +1,8 @@
-"""Tuples of two primes and their product, written digit by digit, in an easy order and in a hard one.
+"""Tuples of two primes and their product, written digit by digit in an easy and in a hard order.
 
-Tokens 0 to 9 are decimal digits, the most significant first, and there is nothing else: every field of a sequence
-has a fixed width, so that commas and brackets would carry no information. A product of two n-digit primes has 2n - 1
-or 2n digits and is written with 2n, with a zero before it where it needs one. Footnote 3 of the source, that the
-product tells n, holds for both ways of writing it.
+Tokens 0 to 9 are decimal digits, most significant first. Every field has a fixed width, so commas and
+brackets are not needed. A product of two n-digit primes has 2n - 1 or 2n digits and is written with 2n,
+zero-padded. Footnote 3 of the source, that the product determines n, holds for both spellings.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Factoring".
 """
@@ -41,21 +40,28 @@ from trialogue_lab.data.puzzles.random_primes import (
 Order = Literal["product-first", "factors-first"]
 
 PAIR_DIGITS = 6
-"""Pairs of primes of more digits are not counted: at seven, one next digit of their product takes a second."""
+"""Largest number of digits for which pairs of primes are counted. Seven digits take a second per digit of the
+product.
+"""
 
 
 class SemiprimeTuples(DecimalLaw):
-    """Tuples [pq, p, q] or [p, q, pq] of two n-digit primes p, q drawn independently and uniformly.
+    """Tuples [pq, p, q] or [p, q, pq] of two independent uniform n-digit primes.
 
-    A sequence has 4n tokens: n for each prime and 2n for the product. The law is uniform on the ordered pairs (p, q).
-    As an oracle it gives the exact law of the next digit: of the product by counting pairs of primes, of the factors
-    of a product that is written by factoring it, of all else by one multiplication or division, after tests that the
-    numbers written are primes. `arithmetic` counts what that costs, and says how to factor. Nothing is remembered
-    between calls, so that every digit of a factor costs a factorisation.
+    A sequence has 4n tokens: n for each prime and 2n for the product. The distribution is uniform over
+    ordered pairs (p, q). The oracle computes the exact next-digit distribution. It counts pairs of primes for
+    the product, factors a given product for its factors, and otherwise uses one multiplication or division
+    after primality tests. Nothing is cached, so every digit of a factor costs one factorization. `sample`
+    accepts any number of digits.
 
-    Raises `InputError` for an unknown order; the oracle where it needs a list of primes that is too long, or for the
-    digits of a product that comes first, all pairs of more than `PAIR_DIGITS` digits; `states` and `probabilities`
-    beyond `ENUMERABLE_STATES` tuples. `sample` takes any number of digits.
+    Args:
+        digits: Number of digits n of a prime.
+        order: Order of the fields.
+        arithmetic: Arithmetic that counts operations and selects the factoring routine.
+
+    Raises:
+        InputError: If the order is unknown. Methods raise it if a list of primes would be too long, for
+            products of more than `PAIR_DIGITS` digits, and beyond `ENUMERABLE_STATES` tuples.
     """
 
     @validated
@@ -72,22 +78,23 @@ class SemiprimeTuples(DecimalLaw):
         return len(primes_of(self.digits)) ** 2
 
     def states(self) -> Tensor:
-        """All tuples (size, 4n) int64, in the order of (p, q)."""
+        """Return all tuples (size, 4n) int64, in the order of (p, q)."""
         self._enumerable()
         primes = primes_of(self.digits)
         return self._written(np.repeat(primes, len(primes)), np.tile(primes, len(primes)))
 
     def sample(self, n: int, seed: int = 0) -> Tensor:
-        """Draw tuples (n, 4n) int64 as any algorithm would that may keep p and q; tuple i depends on `seed` and i."""
+        """Sample tuples (n, 4n) int64. Tuple i depends on `seed` and i only."""
         pairs = draw_primes(n, 2, self.digits, seed)
         if self.digits > INT64_DIGITS:
             return self.encode([self.ordered(p, q) for p, q in pairs.tolist()])
         return self._written(pairs[:, 0], pairs[:, 1])
 
     def encode(self, tuples: Sequence[Sequence[int]]) -> Tensor:
-        """Tokens (n, 4n) int64 of tuples of three numbers in this order.
+        """Return tokens (n, 4n) int64 of tuples in this order.
 
-        Raises `InputError` where these are not three whole numbers, or one does not fit its field.
+        Raises:
+            InputError: If a tuple is not three integers that fit their fields.
         """
         rows = []
         for given in tuples:
@@ -102,14 +109,15 @@ class SemiprimeTuples(DecimalLaw):
         return torch.tensor(rows, dtype=torch.int64).view(len(rows), self.max_length)
 
     def written(self, numbers: Sequence[int]) -> Prefix:
-        """The tokens of one tuple."""
+        """Return the tokens of one tuple."""
         fields = zip(numbers, self._widths, strict=True)
         return tuple(digit for number, width in fields for digit in digits_of(number, width))
 
     def decode(self, tokens: Tensor) -> list[tuple[int, int, int]]:
-        """The three numbers of each of `tokens` (n, 4n), in this order.
+        """Return the three numbers of each row of `tokens` (n, 4n), in this order.
 
-        Raises `InputError` for another shape, and for tokens that are no digits.
+        Raises:
+            InputError: If the shape is wrong or a token is not a digit.
         """
         tokens = token_rows(tokens, self.max_length)
         outside = tokens[(tokens < 0) | (tokens > 9)]
@@ -120,7 +128,7 @@ class SemiprimeTuples(DecimalLaw):
         return list(zip(*numbers, strict=True))
 
     def valid(self, tokens: Tensor) -> Tensor:
-        """Which of `tokens` (n, 4n) are tuples of the law (n,) bool; raises `InputError` for another shape."""
+        """Return which rows of `tokens` (n, 4n) are tuples of the distribution, (n,) bool."""
         tokens = token_rows(tokens, self.max_length)
         valid = ((tokens >= 0) & (tokens <= 9)).all(1)
         for row, numbers in zip(valid.nonzero()[:, 0].tolist(), self.decode(tokens[valid]), strict=True):
@@ -130,14 +138,15 @@ class SemiprimeTuples(DecimalLaw):
         return valid
 
     def factors_last(self, numbers: tuple[int, int, int]) -> tuple[int, int, int]:
-        """A tuple in this order as (product, p, q)."""
+        """Return a tuple in this order as (product, p, q)."""
         first, second, third = numbers
         return numbers if self.order == "product-first" else (third, first, second)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Weights (10,) of the next digit: numbers of tuples up to a factor.
+        """Return weights (10,) of the next digit: counts of tuples up to a factor.
 
-        Raises `InputError` for factors of what is no product of two primes.
+        Raises:
+            InputError: If the product in the prefix is not a product of two primes.
         """
         n = self.digits
         first, second, third = (prefix[slice(*bounds)] for bounds in pairwise(accumulate((0, *self._widths))))
@@ -161,7 +170,7 @@ class SemiprimeTuples(DecimalLaw):
         return (2 * n, n, n) if self.order == "product-first" else (n, n, 2 * n)
 
     def ordered(self, p: int, q: int) -> tuple[int, int, int]:
-        """The tuple of p and q in this order."""
+        """Return the tuple of p and q in this order."""
         return (p * q, p, q) if self.order == "product-first" else (p, q, p * q)
 
     def _written(self, p: NDArray[np.int64], q: NDArray[np.int64]) -> Tensor:
@@ -177,7 +186,7 @@ class SemiprimeTuples(DecimalLaw):
         return 10 ** (self.digits - 1) <= number < 10**self.digits
 
     def _factor_weights(self, product: int, first: Prefix, second: Prefix) -> Sequence[float]:
-        """Weights of the next digit of the factors, where `first` and `second` are what is written of them."""
+        """Return weights of the next digit of the factors after the written parts `first` and `second`."""
         n = self.digits
         if len(first) < n:
             factors = self.arithmetic.factor(product)
@@ -196,7 +205,7 @@ class SemiprimeTuples(DecimalLaw):
         return RandomPrimes(self.digits).weights(prefix)
 
     def _product_weights(self, prefix: Prefix) -> Sequence[float]:
-        """How many ordered pairs have a product that continues `prefix` with each digit."""
+        """Return the number of ordered pairs whose product continues `prefix` with each digit."""
         if self.digits > PAIR_DIGITS:
             hint = f"the next digit of a product takes all pairs of primes: use at most {PAIR_DIGITS} digits"
             raise InputError("digits", self.digits, hint)
@@ -210,7 +219,7 @@ class SemiprimeTuples(DecimalLaw):
 
 
 def _digit_of(number: int, width: int, written: Prefix) -> list[float]:
-    """All weight on the digit of `number` after those `written`; no weight where they are not its digits."""
+    """Put all weight on the next digit of `number` after `written`, or none if `written` is not its prefix."""
     if number >= 10**width:
         return [0.0] * 10
     digits = digits_of(number, width)

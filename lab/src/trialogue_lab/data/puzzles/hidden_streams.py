@@ -1,9 +1,8 @@
-"""Two ways around the autoregressive type signature: a hidden stream of tokens, and a random seed before the prompt.
+"""Two extensions of autoregressive oracles: a hidden token stream and a random seed before the prompt.
 
-In both an autoregressive oracle first writes tokens that its user never sees, which hold all that is random, and then
-the public tokens, each a deterministic function of what is hidden. The law of the public tokens is that of the
-function; asked for one public token the oracle evaluates the function once, and keeps nothing between calls. The
-source's third way, random activations, is no oracle and stands in `random_activations`.
+In both, the oracle first writes hidden tokens that contain all randomness. The public tokens are a
+deterministic function of them. Each public token evaluates this function once, and nothing is cached. The
+third extension of the source, random activations, is in `random_activations`.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Ways to get around this".
 """
@@ -33,12 +32,12 @@ class RandomBits(WeightedPrefixes):
         self.max_length: int = bits
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Equal weights."""
+        """Return equal weights."""
         return (1.0, 1.0) if len(prefix) < self.max_length else (0.0, 0.0)
 
 
 class Independent(WeightedPrefixes):
-    """`copies` sequences of an oracle of fixed length, drawn independently and written one after the other."""
+    """Concatenation of `copies` independent sequences of a fixed-length oracle."""
 
     @validated
     def __init__(self, oracle: WeightedPrefixes, copies: Count) -> None:
@@ -47,7 +46,7 @@ class Independent(WeightedPrefixes):
         self.max_length: int = self._length * copies
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """What the oracle answers within the present copy; all zero where a copy before it is none."""
+        """Return the weights of the oracle within the current copy, or zeros after an invalid copy."""
         present = len(prefix) // self._length * self._length
         if not self.begins(prefix[:present]):
             return [0.0] * self.vocab_size
@@ -55,10 +54,16 @@ class Independent(WeightedPrefixes):
 
 
 class HiddenStream(WeightedPrefixes):
-    """Sequences whose first `hidden` tokens come from `source`, and whose other tokens are `public(those)`.
+    """Sequences of `hidden` tokens from `source`, followed by public tokens that are a function of them.
 
-    `source` is an oracle of sequences of one length; `public` maps such a sequence to `length` tokens below
-    `vocab_size`. Raises `InputError` where `source` has no fixed length, and where `public` answers otherwise.
+    Args:
+        source: Oracle of fixed-length sequences.
+        public: Function from a hidden sequence to `length` tokens below `vocab_size`.
+        length: Number of public tokens.
+        vocab_size: Number of public token values.
+
+    Raises:
+        InputError: If `source` has no fixed length or `public` returns invalid tokens.
     """
 
     @validated
@@ -72,7 +77,7 @@ class HiddenStream(WeightedPrefixes):
         self.max_length: int = self.hidden + length
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Weights of the next hidden token, or all weight on the next public one."""
+        """Return weights of the next hidden token, or all weight on the next public token."""
         if len(prefix) < self.hidden:
             weights = self._source.weights(prefix)
             return [*weights, *[0.0] * (self.vocab_size - len(weights))]
@@ -87,7 +92,7 @@ class HiddenStream(WeightedPrefixes):
         return one_hot(tokens[len(written)], self.vocab_size)
 
     def visible_law(self, law: Mapping[Prefix, float]) -> dict[Prefix, float]:
-        """The law of what the user sees, from a law of whole sequences."""
+        """Return the distribution of the public tokens, given the distribution of whole sequences."""
         seen: dict[Prefix, float] = {}
         for tokens, probability in law.items():
             seen[tokens[self.hidden :]] = seen.get(tokens[self.hidden :], 0.0) + probability
@@ -95,10 +100,12 @@ class HiddenStream(WeightedPrefixes):
 
 
 def hidden_factors(tuples: SemiprimeTuples) -> HiddenStream:
-    """The tuples with p and q written in a hidden stream first: each public digit costs one multiplication.
+    """Return tuples with p and q in a hidden stream: each public digit costs one multiplication.
 
-    The law of the public tokens is that of `tuples`. `tuples.arithmetic` counts. Raises `InputError` where the primes
-    are too many to list.
+    The public tokens have the distribution of `tuples`, and `tuples.arithmetic` counts operations.
+
+    Raises:
+        InputError: If the primes are too many to list.
     """
     primes_of(tuples.digits)
 
@@ -112,11 +119,13 @@ def hidden_factors(tuples: SemiprimeTuples) -> HiddenStream:
 
 
 def random_seed(tuples: SemiprimeTuples, bits: int) -> HiddenStream:
-    """The tuples as a function of a seed of `bits` fair bits: after it, not even the draws of tokens are random.
+    """Return tuples as a function of a seed of `bits` fair bits, after which all tokens are deterministic.
 
-    Seed r of 2^b, read as a binary number, is tuple number floor(r N / 2^b) of the N tuples, so that every tuple has
-    floor or ceil(2^b / N) seeds, and the law of the public tokens is within a total variation of N / 2^b of that of
-    `tuples`. Raises `InputError` where the primes are too many to list.
+    The seed selects the pair floor(seed |S| / 2^bits). The total variation from `tuples` is at most |S| /
+    2^bits with |S| = `tuples.size`.
+
+    Raises:
+        InputError: If the primes are too many to list.
     """
     primes = primes_of(tuples.digits)
 

@@ -1,6 +1,7 @@
-"""Integer arithmetic that counts what it does: primality tests, multiplications, and the steps of factoring.
+"""Integer arithmetic that counts primality tests, multiplications and factoring steps.
 
-Primality is sympy's `isprime`; factoring is trial division, or Pollard's rho (1975) as sympy runs it.
+Primality uses `isprime` of sympy. Factoring uses trial division or Pollard's rho (1975) as implemented by
+sympy.
 """
 
 import math
@@ -19,8 +20,12 @@ _CHUNK = 1 << 16
 class Operations(NamedTuple):
     """Numbers of operations.
 
-    `factoring_steps` are trial divisions, or iterations of Pollard's map (three per turn of the tortoise).
-    `primes_read` counts entries of lists of primes, which are not of polynomial size.
+    Attributes:
+        primality_tests: Primality tests.
+        multiplications: Multiplications and divisions.
+        factorings: Factorizations.
+        factoring_steps: Trial divisions, or iterations of Pollard's map (three per turn of the tortoise).
+        primes_read: Entries read from lists of primes, whose size is not polynomial.
     """
 
     primality_tests: int = 0
@@ -34,9 +39,10 @@ class Operations(NamedTuple):
 
 
 class Arithmetic:
-    """A computer whose `cost` says what has been asked of it so far; `factoring` names its routine.
+    """Integer arithmetic whose `cost` counts the operations so far.
 
-    Raises `InputError` for an unknown routine.
+    Args:
+        factoring: Factoring routine.
     """
 
     @validated
@@ -50,32 +56,36 @@ class Arithmetic:
         return Operations(self._tests, self._products, self._factorings, self._steps, self._read)
 
     def is_prime(self, number: int) -> bool:
-        """Whether `number` is prime: one test."""
+        """Return whether `number` is prime. Counts one test."""
         number = whole_number("number", number, 0)
         self._tests += 1
         return bool(isprime(number))
 
     def product(self, first: int, second: int) -> int:
-        """The product: one multiplication."""
+        """Return the product. Counts one multiplication."""
         self._products += 1
         return first * second
 
     def quotient(self, number: int, divisor: int) -> int:
-        """The whole part of the quotient, which counts as one multiplication; raises `InputError` for a divisor 0."""
+        """Return the integer quotient. Counts one multiplication.
+
+        Raises:
+            InputError: If `divisor` is 0.
+        """
         if divisor == 0:
             raise InputError("divisor", divisor, "divide by another number")
         self._products += 1
         return number // divisor
 
     def read(self, primes: int) -> None:
-        """Count so many entries of a list of primes."""
+        """Count `primes` entries of a list of primes."""
         self._read += primes
 
     def factor(self, semiprime: int) -> tuple[int, int]:
-        """The two prime factors, the smaller first.
+        """Return the two prime factors in ascending order.
 
-        Raises `InputError` where `semiprime` is not the product of two primes, or, for trial division, takes more
-        than 63 bits.
+        Raises:
+            InputError: If `semiprime` is not a product of two primes, or exceeds 63 bits for trial division.
         """
         semiprime = whole_number("semiprime", semiprime, 0)
         if self.factoring == "trial-division" and semiprime >= 1 << 63:
@@ -92,7 +102,7 @@ class Arithmetic:
         return min(first, second), max(first, second)
 
     def _divide(self, number: int) -> int | None:
-        """The smallest factor by dividing by 2, 3, 5, 7, 9, ..., one step each; None for primes and below 4."""
+        """Return the smallest factor by trial division with 2, 3, 5, 7, 9, ..., or None for primes and below 4."""
         self._steps += 1
         if number < 4 or number % 2 == 0:
             return 2 if number >= 4 else None
@@ -107,7 +117,7 @@ class Arithmetic:
         return None
 
     def _rho(self, number: int) -> int | None:
-        """A factor by Pollard's rho with the maps x^2 + a for a = 1, 2, ..., number - 3 until one finds it."""
+        """Return a factor by Pollard's rho with the maps x^2 + a for a = 1, 2, ..., number - 3."""
         if number < 4 or isprime(number):
             return None
         if number % 2 == 0:

@@ -1,9 +1,8 @@
-"""The way around the autoregressive type signature that needs no hidden tokens: random activations, attended to later.
+"""Autoregressive models with stored random activations, which need no hidden tokens.
 
-At every position a model draws activations, `layers` of them one after the other, and keeps them; then it writes a
-token whose law may depend on all activations so far. Such a model is no oracle of prefixes: what it answers after a
-prefix depends on what it drew on the way there, so that two calls with one prefix may have different answers. It has
-a sampler that keeps the activations, and the law of what it writes by going through all that they may be.
+At every position, the model draws `layers` activations, stores them, and writes a token that may depend on
+all activations so far. The output after a prefix depends on the activations, so the model is not an oracle of
+prefixes. Its distribution is computed by enumerating the activations.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Ways to get around this".
 """
@@ -23,17 +22,22 @@ from trialogue_lab.data.puzzles.random_primes import primes_of
 
 Activations = tuple[int, ...]
 Weigh = Callable[[Prefix, Activations], Sequence[float]]
-"""Weights, not normalised, from what is written and all activations drawn so far."""
+"""Function from the prefix and all activations so far to unnormalized weights."""
 
 
 class RandomActivations:
-    """Sequences of `length` tokens below `vocab_size`, with `layers` random activations at every position.
+    """Sequences of `length` tokens with `layers` random activations at every position.
 
-    `activation(prefix, kept)` weighs the values 0, 1, ... of the next activation, given the tokens `prefix` and the
-    activations `kept` before it: `layers` of each position of the prefix, and those that this position has drawn.
-    `token(prefix, kept)` then weighs the tokens, with `layers` * (len(prefix) + 1) activations kept.
+    Args:
+        activation: Weights of the values 0, 1, ... of the next activation, given the prefix and all previous
+            activations.
+        token: Weights of the next token, given the prefix and `layers` * (len(prefix) + 1) activations.
+        length: Number of tokens.
+        vocab_size: Number of token values.
+        layers: Activations per position.
 
-    Raises `InputError` where one of them answers without a positive weight, or `token` not with `vocab_size` weights.
+    Raises:
+        InputError: If a function returns invalid weights.
     """
 
     @validated
@@ -44,9 +48,10 @@ class RandomActivations:
         self.length, self.layers, self.vocab_size = length, layers, vocab_size
 
     def law(self) -> dict[Prefix, float]:
-        """The exact law of the tokens, over all activations.
+        """Return the exact distribution of the tokens over all activations.
 
-        Raises `InputError` where more than `ENUMERABLE_STATES` pairs of tokens and activations have to be told apart.
+        Raises:
+            InputError: If there are more than `ENUMERABLE_STATES` pairs of tokens and activations.
         """
         reached: dict[tuple[Prefix, Activations], float] = {((), ()): 1.0}
         for place in range(self.length):
@@ -67,7 +72,7 @@ class RandomActivations:
         return law
 
     def _weights(self, prefix: Prefix, kept: Activations, writes: bool) -> Tensor:
-        """Weights of the next token where one is written, else of the next activation."""
+        """Return weights of the next token if `writes`, otherwise of the next activation."""
         field = "token" if writes else "activation"
         answer = self._token(prefix, kept) if writes else self._activation(prefix, kept)
         number = f"{self.vocab_size} " if writes else ""
@@ -79,10 +84,13 @@ class RandomActivations:
 
 
 def activated_factors(tuples: SemiprimeTuples) -> RandomActivations:
-    """The tuples with p and q drawn by two activations at the first position, to which all digits attend.
+    """Return tuples whose p and q are two activations at the first position, which all digits use.
 
-    The law is that of `tuples`; a digit costs one multiplication, and nothing is factored: `tuples.arithmetic` counts.
-    Raises `InputError` where the primes are too many to list.
+    The tokens have the distribution of `tuples`. Each digit costs one multiplication, and nothing is
+    factored. `tuples.arithmetic` counts operations.
+
+    Raises:
+        InputError: If the primes are too many to list.
     """
     primes = primes_of(tuples.digits)
 

@@ -1,4 +1,4 @@
-"""Random numbers and random primes, written with a fixed number of decimal digits.
+"""Random numbers and random primes with a fixed number of decimal digits.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Randomized Tasks".
 """
@@ -27,14 +27,18 @@ from trialogue.randomness import Streams, numpy_generator, seed_of
 from trialogue.validation import Count, Natural, validated
 
 LISTED_DIGITS = 7
-"""Primes of more digits are not listed: there are 586,081 of seven digits, and they take 5 MB."""
+"""Largest number of digits for which primes are listed: 586,081 primes of seven digits take 5 MB."""
 INT64_DIGITS = 9
-"""Products of two primes of more digits do not fit into 64 bits."""
+"""Largest number of digits for which products of two primes fit into 64 bits."""
 
 
 @validated
 def primes_of(digits: Count) -> NDArray[np.int64]:
-    """All primes of so many decimal digits, ascending; read only. Raises `InputError` beyond `LISTED_DIGITS`."""
+    """Return all primes of `digits` decimal digits in ascending order, read-only.
+
+    Raises:
+        InputError: If `digits` exceeds `LISTED_DIGITS`.
+    """
     if digits > LISTED_DIGITS:
         hint = f"there are about {_about_primes(digits)} such primes, too many to list: use at most {LISTED_DIGITS}"
         raise InputError("digits", digits, hint)
@@ -55,10 +59,10 @@ def _about_primes(digits: int) -> str:
 
 
 class DecimalLaw(WeightedPrefixes):
-    """A uniform law on numbers, or tuples of numbers, written with a fixed number of digits.
+    """Uniform distribution on numbers, or tuples of numbers, with a fixed number of digits.
 
-    The states can be listed up to `ENUMERABLE_STATES`. A larger distribution can be sampled, and some subclasses also
-    compute its next-digit probabilities.
+    The states can be listed up to `ENUMERABLE_STATES`. Larger distributions can be sampled, and some
+    subclasses compute their next-digit probabilities.
     """
 
     vocab_size = 10
@@ -68,14 +72,14 @@ class DecimalLaw(WeightedPrefixes):
     @property
     @abstractmethod
     def size(self) -> int:
-        """Number of sequences of the law."""
+        """Number of sequences."""
 
     @abstractmethod
     def states(self) -> Tensor:
-        """All sequences (size, max_length) int64."""
+        """Return all sequences (size, max_length) int64."""
 
     def probabilities(self) -> Tensor:
-        """Probabilities (size,) float64 of `states`: all equal."""
+        """Return the equal probabilities (size,) float64 of `states`."""
         size = self._enumerable()
         return torch.full((size,), 1 / size, dtype=torch.float64)
 
@@ -89,7 +93,7 @@ class DecimalLaw(WeightedPrefixes):
 
 
 class RandomNumbers(DecimalLaw):
-    """Numbers of exactly `digits` digits, uniformly: the source's "give me a random 6-digit number"."""
+    """Uniform numbers of exactly `digits` digits, as in "give me a random 6-digit number" of the source."""
 
     @validated
     def __init__(self, digits: Count = 6) -> None:
@@ -101,13 +105,13 @@ class RandomNumbers(DecimalLaw):
         return 9 * 10 ** (self.digits - 1)
 
     def states(self) -> Tensor:
-        """All numbers (size, digits) int64, ascending."""
+        """Return all numbers (size, digits) int64 in ascending order."""
         size = self._enumerable()
         return digit_rows(np.arange(size) + size // 9, self.digits)
 
     @validated
     def sample(self, n: Natural, seed: int = 0) -> Tensor:
-        """Draw numbers (n, digits) int64; number i depends on `seed` and i alone."""
+        """Sample numbers (n, digits) int64. Number i depends on `seed` and i only."""
         rows = torch.arange(n)
         streams = Streams(seed_of(seed, "random numbers"), rows)
         columns = [(streams.uniform(rows) * 9).long() + 1]
@@ -115,17 +119,17 @@ class RandomNumbers(DecimalLaw):
         return torch.stack(columns, 1)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Equal weights, but none for a zero in front, or after the last digit."""
+        """Return equal weights, except for a leading zero and after the last digit."""
         if prefix[:1] == (0,) or len(prefix) >= self.digits:
             return [0.0] * 10
         return [float(bool(prefix)), *[1.0] * 9]
 
 
 class RandomPrimes(DecimalLaw):
-    """Primes of exactly `digits` digits, uniformly.
+    """Uniform primes of exactly `digits` digits.
 
-    As an oracle it counts the primes in each of the ten intervals that a prefix leaves open, which takes a list of
-    them: raises `InputError` beyond `LISTED_DIGITS`. `sample` takes any number of digits.
+    The oracle counts primes in the ten intervals after a prefix, which requires a list of primes. `sample`
+    accepts any number of digits.
     """
 
     @validated
@@ -134,15 +138,15 @@ class RandomPrimes(DecimalLaw):
 
     @property
     def size(self) -> int:
-        """Number of primes of so many digits."""
+        """Number of primes with `digits` digits."""
         return len(primes_of(self.digits))
 
     def states(self) -> Tensor:
-        """All primes (size, digits) int64, ascending."""
+        """Return all primes (size, digits) int64 in ascending order."""
         return digit_rows(primes_of(self.digits), self.digits)
 
     def sample(self, n: int, seed: int = 0) -> Tensor:
-        """Draw primes (n, digits) int64; prime i depends on `seed` and i alone."""
+        """Sample primes (n, digits) int64. Prime i depends on `seed` and i only."""
         (primes,) = draw_primes(n, 1, self.digits, seed).T
         if primes.dtype == np.int64:
             return digit_rows(primes, self.digits)
@@ -150,7 +154,7 @@ class RandomPrimes(DecimalLaw):
         return torch.tensor(rows, dtype=torch.int64).view(n, self.digits)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """How many primes continue `prefix` with each digit."""
+        """Return the number of primes that continue `prefix` with each digit."""
         primes = primes_of(self.digits)
         if len(prefix) >= self.digits:
             return [0.0] * 10
@@ -159,10 +163,12 @@ class RandomPrimes(DecimalLaw):
         return weights
 
     def expected_trials(self) -> Tensor:
-        """Expected number of random completions until one is prime, (digits,) float64, for each digit to be written.
+        """Return the expected number of random completions until one is prime, (digits,) float64, for each
+        digit.
 
-        That is what the source's randomized algorithm needs per digit: at a prefix of k digits the number of k-digit
-        prefixes of primes times 10^(n-k) / (number of primes), and 9 10^(n-1) / (number of primes) at k = 0.
+        It is the cost of the randomized algorithm of the source. At a prefix of k digits, it equals the
+        number of k-digit prefixes of primes times 10^(n-k) / (number of primes), or 9 10^(n-1) / (number of
+        primes) for k = 0.
         """
         primes = primes_of(self.digits)
         completions = [10.0 ** (self.digits - k) for k in range(self.digits)]
@@ -176,10 +182,10 @@ class RandomPrimes(DecimalLaw):
 
 @validated
 def draw_primes(n: Natural, each: Count, digits: Count, seed: int) -> NDArray[Any]:
-    """`each` primes (n, each) for each of n samples, uniform and independent; sample i depends on `seed` and i alone.
+    """Sample `each` independent uniform primes for each of n samples, shape (n, each).
 
-    They are places in the list of primes, or found by trial where there is no list; int64 up to `INT64_DIGITS`, and
-    Python's own numbers beyond.
+    Sample i depends on `seed` and i only. Up to `LISTED_DIGITS`, primes come from the list, and otherwise
+    from random trials. The dtype is int64 up to `INT64_DIGITS` and object beyond.
     """
     if digits <= LISTED_DIGITS:
         primes = primes_of(digits)
@@ -194,7 +200,7 @@ def draw_primes(n: Natural, each: Count, digits: Count, seed: int) -> NDArray[An
 
 
 def random_numbers(digits: int, coins: np.random.Generator, prefix: Prefix = ()) -> Iterator[int]:
-    """Numbers of so many digits that begin with `prefix`, uniformly and without end; none begins with a zero."""
+    """Yield uniform numbers of `digits` digits that start with `prefix`, without a leading zero."""
     while True:
         rest = coins.integers(0, 10, digits - len(prefix)).tolist()
         if not prefix and rest:
@@ -203,6 +209,6 @@ def random_numbers(digits: int, coins: np.random.Generator, prefix: Prefix = ())
 
 
 def digit_rows(numbers: NDArray[np.int64], width: int) -> Tensor:
-    """Decimal digits (n, width) int64 of `numbers` (n,), the most significant first."""
+    """Return the decimal digits (n, width) int64 of `numbers` (n,), most significant first."""
     places = 10 ** np.arange(width - 1, -1, -1, dtype=np.int64)
     return torch.from_numpy(numbers[:, None] // places % 10)

@@ -1,8 +1,8 @@
-"""Transformers as the thesis studies them on Dyck languages, trained or built by hand to be exact.
+"""Transformers on Dyck languages as in the thesis, trained or constructed to be exact.
 
-`DyckTransformer` is the network of equations 2.42 to 2.46, with a minimal first layer where its embeddings are of types
-and depths. `balanced_transformer` (Theorem 2.2.1) and `uniform_attention_transformer` (Corollary 2.2.1) are networks
-whose answers are the exact next-bracket distribution at any length.
+`DyckTransformer` is the network of equations 2.42 to 2.46. Its first layer is minimal if its embeddings
+encode type and depth. `balanced_transformer` (Theorem 2.2.1) and `uniform_attention_transformer` (Corollary
+2.2.1) return the exact next-bracket distribution at any length.
 """
 
 from trialogue.lazy_exports import lazy_exports

@@ -1,4 +1,4 @@
-"""The shape of a transformer on Dyck languages."""
+"""Shape of a transformer on Dyck languages."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,16 +11,31 @@ from trialogue_lab.models.dyck_transformer.embeddings import Embedding
 @validated
 @dataclass(frozen=True, kw_only=True)
 class DyckTransformerConfig:
-    """Shape of a `DyckTransformer`. Raises `InputError` where a field is out of range.
+    """Shape of a `DyckTransformer`.
 
-    `types` k and `depth` D bound the language. `embedding` is (2.55) "pairs", (2.56) "sums", (2.57) "angles", which
-    make the first layer of the thesis minimal, or that of "tokens" alone. `mlps` has an entry for each layer of
-    attention: the widths of its ReLU network's layers behind the input, the output's last, none for no network.
-    `width` is that of values, and of "tokens"; with a residual, values are as wide as what they are added to.
-    `norm`, `norm_floor` (C of LN_C) and `learned_gain` are those of `DyckLayer`. "linear" `positions` append i / 6000
-    to the embedding, or put it into the last coordinate of "tokens". `uniform` attention weighs all positions alike.
-    `ends` adds a token that ends a word. Weights are of float64 if `double`; matrices are drawn with a standard
-    deviation of `initial_scale`.
+    Args:
+        types: Number k of bracket types.
+        depth: Largest depth D.
+        embedding: "pairs" (2.55), "sums" (2.56) or "angles" (2.57), which make the first layer of the thesis
+            minimal, or "tokens".
+        mlps: Widths of the ReLU network of each attention layer, from the first hidden layer to the output.
+            An empty tuple means no network.
+        width: Width of values and of "tokens". With a residual, values have the width of the stream.
+        key_width: Width of keys and queries.
+        residual: Whether the layer adds its input.
+        norm: Position of the norm, as in `DyckLayer`.
+        norm_floor: C of LN_C.
+        learned_gain: Whether the norm has a learned gain and bias.
+        positions: "linear" appends i / 6000 to the embedding, or writes it to the last coordinate of
+            "tokens".
+        causal: Whether attention is causal.
+        uniform: Whether attention weights all positions equally.
+        ends: Whether there is an end-of-sequence token.
+        double: Whether weights are float64.
+        initial_scale: Standard deviation of the initial matrices.
+
+    Raises:
+        InputError: If a field is out of range.
     """
 
     types: Count = 2
@@ -47,5 +62,5 @@ class DyckTransformerConfig:
 
     @property
     def vocab_size(self) -> int:
-        """Tokens that are answered for: brackets, and the end where there is one."""
+        """Number of predicted tokens: brackets and the optional end token."""
         return 2 * self.types + self.ends

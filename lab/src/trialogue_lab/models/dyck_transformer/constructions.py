@@ -1,9 +1,9 @@
-"""Networks that are exact by construction: perfect balance (Theorem 2.2.1) and uniform attention (Corollary 2.2.1).
+"""Exact networks by construction: perfect balance (Theorem 2.2.1) and uniform attention (Corollary 2.2.1).
 
-The second layer attends to all brackets; what a pair adds cancels, so that, whatever the length, the sum is that of the
-unmatched brackets, each in a direction of its own. A ReLU network of six layers reads the innermost one off it. The
-thesis' network takes the state of the last bracket for known where it reads these directions; here what that state adds
-to them is taken off first.
+The second layer attends to all brackets. The contributions of matched pairs cancel, so the sum is that of the
+unmatched brackets, each in its own direction, at any length. A six-layer ReLU network determines the
+innermost unmatched bracket. The thesis assumes that the state of the last bracket is known; here its
+contribution to the sum is subtracted first.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from trialogue_lab.models.dyck_transformer.rectifiers import (
 )
 
 SMALLEST_PROJECTION = 1e-7
-"""Unmatched brackets whose share of the norm is below this cannot be told from rounding."""
+"""Smallest share of the norm for which unmatched brackets are distinguishable from rounding errors."""
 _LOG_ZERO = -40.0
 _DIRECTIONS = 256
 
@@ -39,11 +39,11 @@ class _Size(NamedTuple):
 
     @property
     def brackets(self) -> list[tuple[int, int, int]]:
-        """Token, type and depth of the pair of every state but the start, in the order of the states."""
+        """Token, type and pair depth of every state except the start, in the order of the states."""
         return [(token, token // 2, d) for token in range(2 * self.types) for d in range(1, self.depth + 1)]
 
     def direction(self, kind: int, pair_depth: int) -> int:
-        """The number of the direction of a pair: (t - 1) D + d, from 0."""
+        """Return the index of the direction of a pair: (t - 1) D + d, from 0."""
         return kind * self.depth + pair_depth - 1
 
 
@@ -51,12 +51,21 @@ class _Size(NamedTuple):
 def balanced_transformer(
     types: Count, depth: Count, logits_std: NonNegative = 2.0, seed: Natural = 0, open_prob: Probability = 0.5
 ) -> DyckTransformer:
-    """A network of Theorem 2.2.1: random attention in perfect balance, exact at any length, in float64.
+    """Construct a network of Theorem 2.2.1: random attention in perfect balance, exact at any length.
 
-    Scores of attention and the log-ratios of pairs are normal numbers of standard deviation `logits_std` from the
-    streams of `seed`, but for what the balance condition fixes. The distribution is (2.39) with equally likely types.
-    Raises `InputError` for sizes below 1, and where an unmatched bracket can have so small a part of the sum that
-    rounding hides it.
+    Attention scores and log-ratios of pairs are normal, except where the balance condition determines them.
+    The distribution is (2.39) with equally likely types. Weights are float64.
+
+    Args:
+        types: Number of bracket types.
+        depth: Largest depth.
+        logits_std: Standard deviation of scores and log-ratios.
+        seed: Seed of the random numbers.
+        open_prob: Probability of an opening bracket.
+
+    Raises:
+        InputError: If the contribution of an unmatched bracket can be too small to distinguish from rounding
+            errors.
     """
     size = _Size(types, depth)
     count = state_count(*size)
@@ -95,9 +104,16 @@ def balanced_transformer(
 def uniform_attention_transformer(
     types: Count, depth: Count, seed: Natural = 0, open_prob: Probability = 0.5
 ) -> DyckTransformer:
-    """A network of Corollary 2.2.1: tokens in, both layers attend uniformly, exact at any length, in float64.
+    """Construct a network of Corollary 2.2.1: token inputs, uniform attention in both layers, exact at any
+    length.
 
-    `seed` names the directions of unmatched brackets. Raises `InputError` for sizes below 1.
+    Weights are float64.
+
+    Args:
+        types: Number of bracket types.
+        depth: Largest depth.
+        seed: Seed of the directions of unmatched brackets.
+        open_prob: Probability of an opening bracket.
     """
     size = _Size(types, depth)
     count, width = state_count(*size), 2 * size.types + 1
@@ -143,10 +159,16 @@ def uniform_attention_transformer(
 
 
 def smallest_projection(scores: Tensor, types: int, depth: int) -> float:
-    """M: the least part that an unmatched bracket has of the norm of the sum of all, over what can be unmatched.
+    """Return M, the smallest share that an unmatched bracket has in the norm of the sum.
 
-    `scores` (states, states) are those of keys for queries. For a query that closes at depth d + 1, one bracket is
-    unmatched at each depth 1 to d; a bracket's part is least where all others weigh most. 1 where none can be.
+    For a query that closes at depth d + 1, one bracket is unmatched at each depth 1 to d. The share of a
+    bracket is smallest if all others have their largest weight. The result is 1 if no bracket can be
+    unmatched.
+
+    Args:
+        scores: Scores (states, states) of keys for queries.
+        types: Number of bracket types.
+        depth: Largest depth.
     """
     least = 1.0
     opening = torch.tensor([[state_of(2 * t, d, depth) for t in range(types)] for d in range(1, depth + 1)])
@@ -162,7 +184,9 @@ def smallest_projection(scores: Tensor, types: int, depth: int) -> float:
 
 
 def _separating(vectors: Tensor, within: Tensor, seed: int) -> Tensor:
-    """A unit vector (m,) of the span of the rows of `within` (r, m) that holds `vectors` (n, m) well apart."""
+    """Return the best of some random unit vectors (m,) in the row span of `within` that separates `vectors` (n,
+    m).
+    """
     drawn = generator(seed, "dyck transformer", "directions")
     tried = torch.empty(_DIRECTIONS, len(within), dtype=torch.float64).normal_(generator=drawn) @ within
     tried /= tried.norm(dim=1, keepdim=True)
@@ -171,7 +195,7 @@ def _separating(vectors: Tensor, within: Tensor, seed: int) -> Tensor:
 
 
 def _marks(stage: Rectifiers, form: AffineForm, values: Tensor) -> tuple[list[AffineForm], list[int]]:
-    """Which of `values` the form has: one mark each, in increasing order, and which that is."""
+    """Return one indicator per value, in increasing order of `values`, and that order."""
     ordered, order = values.sort()
     return stage.steps(form, ordered.tolist()), order.tolist()
 
@@ -192,7 +216,7 @@ def _decoder_widths(size: _Size) -> tuple[int, ...]:
 def _write_decoder(
     network: DyckTransformer, size: _Size, ratios: Tensor, smallest: float, seed: int, open_prob: float
 ) -> None:
-    """Values in orthogonal directions, equations 2.63 and 2.64, and the network of six layers that reads them."""
+    """Write values in orthogonal directions (equations 2.63 and 2.64) and the six-layer decoder."""
     types, depth = size
     states, pairs = state_count(*size), types * depth
     drawn = torch.empty(states, states - 1, dtype=torch.float64)
@@ -256,9 +280,9 @@ def _set_gain(layer: DyckLayer, gain: float) -> None:
 
 
 def _facts(size: _Size, state: int) -> tuple[int, int, int]:
-    """Of the last bracket's state: which answer it gives alone, whether the innermost type adds to it, and the depth.
+    """Return facts about the state of the last bracket: base answer, use of the innermost type, and depth.
 
-    Answers: 0 at depth 0, 1 to k where a bracket of that type is innermost, k + 1 to 2k where the depth is full too.
+    Answers are 0 at depth 0, 1 to k for an innermost bracket of that type, and k + 1 to 2k at full depth.
     """
     if state == state_count(*size) - 1:
         return 0, 0, 1
@@ -269,7 +293,7 @@ def _facts(size: _Size, state: int) -> tuple[int, int, int]:
 
 
 def _answers(types: int, open_prob: float) -> Tensor:
-    """The next-bracket distributions (2 k + 1, 2 k) in the order of `_facts`."""
+    """Return the next-bracket distributions (2 k + 1, 2 k) in the order of `_facts`."""
     distributions = torch.zeros(2 * types + 1, 2 * types, dtype=torch.float64)
     distributions[0, ::2] = 1 / types
     distributions[1 : types + 1, ::2] = open_prob / types

@@ -1,7 +1,8 @@
-"""What the second layer reads: embeddings of brackets by type and depth, equations 2.55 to 2.57, or of tokens alone.
+"""Embeddings of brackets by type and depth (equations 2.55 to 2.57), or of tokens.
 
-A closing bracket is indexed by the depth of its opening one. Indexed by the depth behind it, as printed, (2.55) gives
-the bracket that closes type t at depth 0 the vector of the one that opens type t at depth D.
+A closing bracket has the depth of its opening bracket. With the depth after the bracket, as printed, (2.55)
+would give the same vector to the bracket that closes type t at depth 0 and the one that opens type t at depth
+D.
 """
 
 from typing import Literal
@@ -17,19 +18,22 @@ Embedding = Literal["pairs", "sums", "angles", "tokens"]
 
 
 def state_of(token: int, pair_depth: int, depth: int) -> int:
-    """The number of the state of a bracket whose pair opens at `pair_depth`, 1 to `depth`."""
+    """Return the state index of a bracket whose pair opens at `pair_depth`, 1 to `depth`."""
     return token * depth + pair_depth - 1
 
 
 def state_count(types: int, depth: int) -> int:
-    """How many states there are: 2 k D of brackets, and last that of the starting token."""
+    """Return the number of states: 2 k D for brackets and one for the start token, which is last."""
     return 2 * types * depth + 1
 
 
 def states(tokens: Tensor, lengths: Tensor, types: int, depth: int) -> Tensor:
-    """States (n, width + 1) int64 of the starting token and of `tokens` (n, width); behind `lengths` that of the start.
+    """Return states (n, width + 1) int64 of the start token and `tokens` (n, width).
 
-    Raises `InputError` for a token that is no bracket, and for a prefix that goes deeper than `depth` or below 0.
+    Positions beyond `lengths` have the state of the start token.
+
+    Raises:
+        InputError: If a token is not a bracket, or a prefix exceeds `depth` or closes an unopened bracket.
     """
     n, width = tokens.shape
     counted = torch.arange(width, device=tokens.device) < lengths[:, None]
@@ -55,10 +59,11 @@ def require_brackets(tokens: Tensor, types: int) -> None:
 
 
 def embedding_table(embedding: Embedding, types: int, depth: int, width: int) -> Tensor:
-    """The vectors (states, m) float64 of an embedding, one row for each of the states.
+    """Return the embedding vectors (states, m) float64.
 
-    "pairs" (2.55): m = 2 k D + 1; "sums" (2.56): m = 2 k + D + 1; "angles" (2.57): m = 2 k + 3; the starting token
-    has a coordinate of its own. "tokens" are those of 2 k + 1 tokens, whatever their depth, in `width` coordinates.
+    "pairs" (2.55) has m = 2 k D + 1, "sums" (2.56) m = 2 k + D + 1, and "angles" (2.57) m = 2 k + 3. The
+    start token has its own coordinate. "tokens" embeds 2 k + 1 tokens regardless of depth in `width`
+    coordinates.
     """
     count = state_count(types, depth)
     if embedding == "pairs":

@@ -1,4 +1,4 @@
-"""A layer of equation 2.42: causal attention without 1 / sqrt(d), the norm LN_C, a ReLU network."""
+"""A layer of equation 2.42: causal attention without 1 / sqrt(d), the norm LN_C and a ReLU network."""
 
 import itertools
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from trialogue_lab.models.dyck_transformer.config import DyckTransformerConfig
 
 
 class DyckAttention(nn.Module):
-    """One head: softmax of (W_K x)^T (W_Q y) over keys x, no scaling; `uniform` weighs all keys alike."""
+    """Single-head attention with softmax of (W_K x)^T (W_Q y) over keys x, without scaling, or uniform."""
 
     def __init__(self, width: int, value_width: int, shape: DyckTransformerConfig) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class DyckAttention(nn.Module):
         self.causal, self.uniform = shape.causal, shape.uniform
 
     def forward(self, x: Tensor) -> Tensor:
-        """What each position (n, T, v) of the stream `x` (n, T, m) attends to."""
+        """Return the attention output (n, T, v) of the stream `x` (n, T, m)."""
         values = self.value(x)
         if self.is_uniform:
             if not self.causal:
@@ -34,7 +34,7 @@ class DyckAttention(nn.Module):
         )
 
     def at(self, x: Tensor, places: Tensor) -> Tensor:
-        """What the positions `places` (n,) alone attend to (n, v): all before them and themselves."""
+        """Return the attention output (n, v) at the positions `places` (n,) only."""
         n, length, _ = x.shape
         query = self.query(x[torch.arange(n, device=x.device), places])
         scores = torch.einsum("nr,nir->ni", query, self.key(x))
@@ -45,7 +45,7 @@ class DyckAttention(nn.Module):
         return torch.einsum("ni,niv->nv", weights, self.value(x))
 
     def weights(self, x: Tensor) -> Tensor:
-        """The attention (n, T, T): row i holds the weights of keys for the query at position i."""
+        """Return attention weights (n, T, T); row i holds the weights of the query at position i."""
         scores = self.query(x) @ self.key(x).mT
         if self.uniform:
             scores = torch.zeros_like(scores)
@@ -55,16 +55,19 @@ class DyckAttention(nn.Module):
 
     @property
     def is_uniform(self) -> bool:
-        """Whether all keys weigh alike: by choice, or, outside of training, where queries or keys are all zero."""
+        """Whether all keys have equal weight: by configuration, or because queries or keys are zero outside
+        training.
+        """
         if self.uniform:
             return True
         return not self.training and not (bool(self.query.weight.any()) and bool(self.key.weight.any()))
 
 
 class FlooredNorm(nn.Module):
-    """LN_C of a vector: less its mean, over the larger of its length and `floor`; 0 of what has no length (LN_0).
+    """LN_C: subtract the mean and divide by the larger of the norm and `floor`. A zero vector stays zero (LN_0).
 
-    With `gain`, times a learned gain that starts at sqrt(width), plus a bias: then it starts as the usual LayerNorm.
+    With `gain`, the result is multiplied by a learned gain that starts at sqrt(width), plus a bias, so it
+    starts as the usual LayerNorm.
     """
 
     def __init__(self, width: int, floor: float, gain: bool) -> None:
@@ -74,7 +77,7 @@ class FlooredNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(width)) if gain else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """The norm (..., width) of `x` (..., width)."""
+        """Normalize `x` (..., width)."""
         centred = x - x.mean(-1, keepdim=True)
         tiny = torch.finfo(x.dtype).tiny
         normed = centred / centred.norm(dim=-1, keepdim=True).clamp_min(max(self.floor, tiny))
@@ -82,9 +85,9 @@ class FlooredNorm(nn.Module):
 
 
 class DyckLayer(nn.Module):
-    """Attention, norm and network: g(LN(a) + x), (2.42), or with `norm` "sum" that of GPT on s = a + x, (2.85).
+    """Attention, norm and network: g(LN(a) + x) (2.42), or with `norm` "sum" the GPT layer on s = a + x (2.85).
 
-    The latter is s + g(LN(s)), and LN(s) where there is no g; without a residual x is left out of either.
+    The GPT layer is s + g(LN(s)), or LN(s) without g. Without a residual, x is omitted.
     """
 
     def __init__(
@@ -99,11 +102,11 @@ class DyckLayer(nn.Module):
         self.mlp = nn.Sequential(*separated[1:])
 
     def forward(self, x: Tensor) -> Tensor:
-        """The stream (n, T, m) to the next (n, T, m')."""
+        """Map the stream (n, T, m) to the next stream (n, T, m')."""
         return self.behind(self.attention(x), x)
 
     def behind(self, attended: Tensor, x: Tensor) -> Tensor:
-        """What the layer makes of what `x` (..., m) has attended to."""
+        """Apply norm, residual and network to the attention output of `x` (..., m)."""
         if not self.norm_of_sum:
             normed = self.norm(attended)
             out: Tensor = self.mlp(normed + x if self.residual else normed)

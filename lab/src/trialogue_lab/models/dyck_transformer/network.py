@@ -1,4 +1,4 @@
-"""The transformer of the thesis on Dyck languages: equations 2.42 to 2.46 and (2.85), itself a prefix oracle."""
+"""The transformer of the thesis on Dyck languages (equations 2.42 to 2.46 and 2.85), a prefix oracle."""
 
 from collections.abc import Iterator
 
@@ -18,14 +18,19 @@ from trialogue_lab.models.dyck_transformer.layers import DyckAttention, DyckLaye
 _NAME = "dyck-transformer"
 _NUMBERS_AT_ONCE = 2**23
 POSITION_SCALE = 6000
-"""Linear positions are i over this."""
+"""Divisor of linear positions."""
 
 
 @register_network(_NAME, DyckTransformerConfig)
 class DyckTransformer(nn.Module, PrefixOracle):
-    """The network of `config` with initial weights from the stream of `seed`; itself a prefix oracle.
+    """Transformer on Dyck languages and prefix oracle.
 
-    Token 2t opens a bracket of type t, 2t + 1 closes it; the starting token is internal. The embedding is fixed.
+    Token 2t opens a bracket of type t, and 2t + 1 closes it. The start token is internal, and the embedding
+    is fixed.
+
+    Args:
+        config: Shape of the network.
+        seed: Seed of the initial weights.
     """
 
     table: Tensor
@@ -70,19 +75,20 @@ class DyckTransformer(nn.Module, PrefixOracle):
 
     @property
     def attention(self) -> DyckAttention:
-        """The attention of the last layer: of the second, where the first is the minimal one."""
+        """Attention of the last layer."""
         return self.stack[-1].attention
 
     @property
     def stack(self) -> list[DyckLayer]:
-        """The layers, in order."""
+        """Layers in order."""
         return [layer for layer in self.layers if isinstance(layer, DyckLayer)]
 
     def embed(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """The stream (n, width + 1, m) of the starting token and `tokens` (n, width): what the first attention reads.
+        """Return the stream (n, width + 1, m) of the start token and `tokens` (n, width).
 
-        Raises `InputError` for what is no bracket of the network, and, unless the embedding is of tokens alone, for
-        prefixes that go deeper than D or below 0.
+        Raises:
+            InputError: If a token is not a bracket. For embeddings of states, also if a prefix exceeds D or
+                closes an unopened bracket.
         """
         if tokens.ndim != 2:
             raise InputError("tokens", tuple(tokens.shape), "give integers of the shape (rows, width)")
@@ -104,9 +110,9 @@ class DyckTransformer(nn.Module, PrefixOracle):
         return x
 
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Logits (n, width + 1, vocab) behind the starting token and behind each of `tokens` (n, width).
+        """Return logits (n, width + 1, vocab) after the start token and after each of `tokens` (n, width).
 
-        Tokens beyond `lengths` (n,) are padding, and what is said behind them means nothing.
+        Tokens beyond `lengths` (n,) are padding, and the logits after them are not meaningful.
         """
         x = self.embed(tokens, lengths)
         for layer in self.layers:
@@ -115,7 +121,7 @@ class DyckTransformer(nn.Module, PrefixOracle):
         return logits
 
     def attention_weights(self, tokens: Tensor) -> list[Tensor]:
-        """The attention (n, T, T) of each layer on `tokens` (n, width), T = width + 1: row i is that of query i."""
+        """Return the attention weights (n, T, T) of each layer on `tokens` (n, width), T = width + 1."""
         x, found = self.embed(tokens), []
         for layer in self.stack:
             found.append(layer.attention.weights(x))
@@ -123,10 +129,13 @@ class DyckTransformer(nn.Module, PrefixOracle):
         return found
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Log-probabilities (n, vocab) of the token after the first `lengths` (n,) of `tokens` (n, capacity).
+        """Return log-probabilities (n, vocab) of the token after the first `lengths` (n,) of `tokens` (n,
+        capacity).
 
-        Without gradients, some rows at a time. Raises `InputError` as `embed` does, for lengths that are none, and
-        where attention looks ahead.
+        Computed without gradients, in batches.
+
+        Raises:
+            InputError: If tokens or lengths are invalid, or attention is not causal.
         """
         tokens = whole_tensor("tokens", tokens, "give integers of the shape (rows, width)")
         n, width = (*tokens.shape, 0, 0)[:2]
@@ -152,7 +161,7 @@ class DyckTransformer(nn.Module, PrefixOracle):
         return scores.log_softmax(-1).to(tokens.device)
 
     def _parts(self, lengths: Tensor) -> Iterator[Tensor]:
-        """Rows in parts of similar work that keep streams near the processor."""
+        """Yield row indices in batches that fit the processor cache."""
         widest = max(self.table.shape[1], *(max((*mlp, 1)) for mlp in self.config.mlps[:-1]), 1)
         step = max(1, _NUMBERS_AT_ONCE // (widest * (int(lengths.max()) + 1))) if len(lengths) else 1
         yield from torch.arange(len(lengths)).split(step)

@@ -1,4 +1,4 @@
-"""ReLU networks written as formulas: affine forms of the units of a layer, and the units that compute them."""
+"""Construction of ReLU networks from affine forms of the units of each layer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class AffineForm:
-    """An affine form of the units of one layer: the sum of `terms`, weights by unit, and a constant."""
+    """Affine function of the units of one layer: weights `terms` by unit, and a constant."""
 
     terms: Mapping[int, float] = field(default_factory=dict)
     constant: float = 0.0
@@ -35,32 +35,32 @@ class AffineForm:
 
 
 def total(forms: Sequence[AffineForm]) -> AffineForm:
-    """The sum of `forms`."""
+    """Return the sum of `forms`."""
     return sum(forms, AffineForm())
 
 
 class Rectifiers:
-    """The units of one hidden layer, each the ReLU of a form of the layer before."""
+    """Units of one hidden layer, each the ReLU of an affine form of the previous layer."""
 
     def __init__(self) -> None:
         self.forms: list[AffineForm] = []
 
     def relu(self, form: AffineForm) -> AffineForm:
-        """ReLU(form), as a form of this layer."""
+        """Return ReLU(form) as a form of this layer."""
         self.forms.append(form)
         return AffineForm({len(self.forms) - 1: 1.0})
 
     def signed(self, form: AffineForm) -> AffineForm:
-        """The form itself, of any sign."""
+        """Return the form itself, with any sign."""
         return self.relu(form) - self.relu(form * -1.0)
 
     def ramp(self, form: AffineForm, low: float, high: float) -> AffineForm:
-        """0 below `low`, 1 above `high`, and linear between."""
+        """Return a ramp that is 0 below `low`, 1 above `high`, and linear between."""
         slope = 1 / (high - low)
         return self.relu((form - low) * slope) - self.relu((form - high) * slope)
 
     def steps(self, form: AffineForm, points: Sequence[float]) -> list[AffineForm]:
-        """Which of the increasing `points` the form is at: one at it and zero at the others, flat around each."""
+        """Return indicators of the increasing `points`: 1 at the point and 0 at the others, flat around each."""
         ramps = [
             self.ramp(form, (2 * low + high) / 3, (low + 2 * high) / 3) for low, high in pairwise(points)
         ]
@@ -69,12 +69,12 @@ class Rectifiers:
 
 
 def look_up(at: Sequence[AffineForm], values: Sequence[float]) -> AffineForm:
-    """The value that belongs to the point that `at` marks, as `Rectifiers.steps` gives it."""
+    """Return the value at the point indicated by `at`, from `Rectifiers.steps`."""
     return total([mark * value for mark, value in zip(at, values, strict=True) if value])
 
 
 def coordinates(directions: Tensor) -> list[AffineForm]:
-    """The scalar products of the inputs of a network with `directions` (n, m), as forms."""
+    """Return the inner products of the network inputs with `directions` (n, m) as forms."""
     return [
         AffineForm({i: value for i, value in enumerate(row) if value}) for row in directions.double().tolist()
     ]
@@ -82,7 +82,7 @@ def coordinates(directions: Tensor) -> list[AffineForm]:
 
 @torch.no_grad()
 def write(mlp: nn.Sequential, stages: Sequence[Rectifiers], outputs: Sequence[AffineForm]) -> None:
-    """Make `mlp`, linear maps with ReLU between, the network of the hidden layers `stages` and the last `outputs`."""
+    """Set the weights of `mlp` to hidden layers `stages` and outputs `outputs`."""
     linears = [part for part in mlp if isinstance(part, nn.Linear)]
     for linear, forms in zip(linears, (*(stage.forms for stage in stages), outputs), strict=True):
         linear.weight.zero_()

@@ -1,1 +1,1 @@
-"""Gibbs and independent parallel updates on cliques, and the published bounds on both."""
+"""Gibbs and independent parallel updates on cliques, and their published bounds."""

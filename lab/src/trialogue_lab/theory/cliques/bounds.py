@@ -1,9 +1,9 @@
-"""Where samplers get stuck: bounds on k-Gibbs and independent parallel sampling of a ferromagnetic clique.
+"""Bounds on k-Gibbs and independent parallel sampling of a ferromagnetic clique.
 
-The models are those of Definition 4.1.12 with pairs read as unordered: p(x) ∝ exp(sum_i h_i x_i + J sum x_i x_j),
-the second sum over unordered pairs of a clique, the other sites independent. R_1 and R_{-1} are the states where
-the whole clique is up or down. Assumption 4.1.5 is h_G = sum of the clique's fields > sum of |h_i| outside it, and
-J - ||h||_1 >= J_0 > 0. Exact counterparts are in `clique_chains`.
+The models follow Definition 4.1.12 with unordered pairs: p(x) ∝ exp(sum_i h_i x_i + J sum x_i x_j). The
+second sum is over unordered pairs of a clique; the other sites are independent. In R_1 and R_{-1}, the whole
+clique is up or down. Assumption 4.1.5 requires h_G = sum of the clique's fields > sum of |h_i| outside it,
+and J - ||h||_1 >= J_0 > 0. `chains` computes exact values.
 """
 
 import math
@@ -24,7 +24,7 @@ Several = Annotated[int, Ge(2)]
 
 
 class CliqueAssumption(NamedTuple):
-    """Assumption 4.1.5 at its best: `excess` is J_0 = J - ||h||_1 and `clique_field` is h_G."""
+    """Largest constants of Assumption 4.1.5: `excess` is J_0 = J - ||h||_1, and `clique_field` is h_G."""
 
     sites: int
     clique: int
@@ -33,11 +33,13 @@ class CliqueAssumption(NamedTuple):
 
 
 def clique_assumption(model: Ising) -> CliqueAssumption:
-    """J_0 and h_G of a clique model, as Assumption 4.1.5 asks.
+    """Return J_0 and h_G of a clique model (Assumption 4.1.5).
 
-    Only the clique's own fields matter for the clique's dynamics, hence for Propositions 4.1.4 and 4.1.5: with
-    `fields_outside=False` the other sites are left out of both conditions. Proposition 4.3.3 needs them. Raises
-    `InputError` where the model is no clique of equal couplings, or breaks the assumption.
+    Args:
+        model: Ising model with one clique of equal couplings.
+
+    Raises:
+        InputError: If the model has no such clique or violates the assumption.
     """
     members = model.members if isinstance(model, Ising) else None
     if members is None or int(members.sum()) < 2:
@@ -56,10 +58,12 @@ def clique_assumption(model: Ising) -> CliqueAssumption:
 
 
 class ModeOrdering(NamedTuple):
-    """Proposition 4.3.3 over all states x in R_1, y in R_{-1}, z elsewhere: the least log-ratios, and a residual.
+    """Smallest log-ratios of Proposition 4.3.3 over all states x in R_1, y in R_{-1} and z elsewhere.
 
-    It says `up_over_down` = log p(x) / p(y) > 0, `down_over_rest` = log p(y) / p(z) - 2 J_0 >= 0 (equality occurs),
-    and `flip_residual` = |log p(x) / p(f(x)) - 2 h_G| = 0, where f turns the clique over.
+    Attributes:
+        up_over_down: log p(x) / p(y), which must be positive.
+        down_over_rest: log p(y) / p(z) - 2 J_0, which must be non-negative. Equality occurs.
+        flip_residual: |log p(x) / p(f(x)) - 2 h_G|, which must be 0. The map f flips the clique.
     """
 
     up_over_down: float
@@ -68,7 +72,10 @@ class ModeOrdering(NamedTuple):
 
 
 def mode_ordering(model: Ising) -> ModeOrdering:
-    """Proposition 4.3.3 by enumeration, under Assumption 4.1.5; infinite where there is no state elsewhere."""
+    """Compute Proposition 4.3.3 by enumeration under Assumption 4.1.5.
+
+    `down_over_rest` is infinite if there is no state outside R_1 and R_{-1}.
+    """
     _, _, excess, clique_field = clique_assumption(model)
     states = model.states()
     log_weights = -model.energy(states)
@@ -85,9 +92,10 @@ def mode_ordering(model: Ising) -> ModeOrdering:
 
 
 class HittingBound(NamedTuple):
-    """Proposition 4.1.4: every step enters R_1 with probability at least `rate` = 1 - c_{R1}, from any state.
+    """Proposition 4.1.4: each step enters R_1 with probability at least `rate` = 1 - c_{R1}, from any state.
 
-    So k-Gibbs visits R_1 within `steps` = ceil(log delta / log c_{R1}) steps with probability at least 1 - delta.
+    k-Gibbs visits R_1 within `steps` = ceil(log delta / log c_{R1}) steps with probability at least 1 -
+    delta.
     """
 
     rate: float
@@ -103,10 +111,21 @@ def hitting_bound(
     clique_field: Positive,
     delta: Probability = 0.5,
 ) -> HittingBound:
-    """Proposition 4.1.4 for k-Gibbs, k = `block_size` >= |C_G| = `clique`, under Assumption 4.1.5.
+    """Compute Proposition 4.1.4 for k-Gibbs under Assumption 4.1.5.
 
-    1 - c_{R1} = binom(N - |C|, k - |C|) / binom(N, k) e^{2(J_0 + h_G)} / (e^{2(J_0 + h_G)} + e^{2 J_0} + 2^{|C|} - 2),
-    with `excess` = J_0 and `clique_field` = h_G. Raises `InputError` where the assumptions fail.
+    1 - c_{R1} = binom(N - |C|, k - |C|) / binom(N, k) e^{2(J_0 + h_G)} / (e^{2(J_0 + h_G)} + e^{2 J_0} +
+    2^{|C|} - 2).
+
+    Args:
+        sites: Number of sites N.
+        clique: Size |C| of the clique.
+        block_size: Block size k, from |C| to N.
+        excess: J_0.
+        clique_field: h_G.
+        delta: Allowed probability of failure.
+
+    Raises:
+        InputError: If the assumptions fail.
     """
     require_most("clique", clique, sites)
     if not clique <= block_size <= sites:
@@ -123,9 +142,11 @@ def hitting_bound(
 
 
 class StuckBound(NamedTuple):
-    """Proposition 4.1.5: started with sum_C x_i <= -2, independent parallel keeps that for `steps` steps.
+    """Proposition 4.1.5: started with sum_C x_i <= -2, independent parallel sampling keeps this for `steps`
+    steps.
 
-    It does so with probability at least 1 - delta; `exponent` is c_stuck and `steps` = floor(delta / 2 e^{c_stuck}).
+    This holds with probability at least 1 - delta. `exponent` is c_stuck, and `steps` = floor(delta / 2
+    e^{c_stuck}).
     """
 
     exponent: float
@@ -134,11 +155,19 @@ class StuckBound(NamedTuple):
 
 @validated
 def stuck_bound(clique: Several, excess: Positive, delta: Probability = 0.5) -> StuckBound:
-    """Proposition 4.1.5 for independent parallel sampling, under Assumption 4.1.5 and |C| tanh J_0 > 2.
+    """Compute Proposition 4.1.5 for independent parallel sampling under Assumption 4.1.5.
 
-    c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|, with `excess` = J_0. The second assumption, missing in the source,
-    is what Hoeffding's inequality needs: without it the statement fails (|C| = 2, J_0 = 1e-4, delta = .74). For most
-    moderate parameters `steps` is zero, and says nothing. Raises `InputError` where the assumptions fail.
+    c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|. The proposition also requires |C| tanh J_0 > 2, which is
+    missing in the source. Without it, the statement fails (|C| = 2, J_0 = 1e-4, delta = .74). For most
+    moderate parameters `steps` is zero, so the bound is not informative.
+
+    Args:
+        clique: Size |C| of the clique.
+        excess: J_0.
+        delta: Allowed probability of failure.
+
+    Raises:
+        InputError: If the assumptions fail.
     """
     margin = math.tanh(excess) * clique / 2 - 1
     if clique == 2:
@@ -153,10 +182,12 @@ def stuck_bound(clique: Several, excess: Positive, delta: Probability = 0.5) -> 
 
 
 class OneStep(NamedTuple):
-    """What Corollary 4.1.1 asks of the parameters, and what Propositions 4.1.4 and 4.1.5 then give.
+    """Rates of Propositions 4.1.4 and 4.1.5 under the assumptions of Corollary 4.1.1.
 
-    `hitting_rate` is at least 1 - delta / 2: k-Gibbs is in R_1 after one step. `stuck_exponent` is at least
-    ln(4 M / delta): independent parallel avoids R_1 for M steps. Both together hold with probability 1 - delta.
+    Attributes:
+        hitting_rate: At least 1 - delta / 2: k-Gibbs is in R_1 after one step.
+        stuck_exponent: At least ln(4 M / delta): independent parallel sampling avoids R_1 for M steps. Both
+            hold together with probability 1 - delta.
     """
 
     hitting_rate: float
@@ -174,11 +205,23 @@ def one_step_corollary(
     delta: Probability,
     steps: Count,
 ) -> OneStep:
-    """Corollary 4.1.1: one step of k-Gibbs against M = `steps` of independent parallel, started at sum_C x_i <= -2.
+    """Compute Corollary 4.1.1: one step of k-Gibbs against M steps of independent parallel sampling.
 
-    Assumptions 4.1.6 (|C| >= 8 (1 + ln(4 M / delta)), h_G >= 1/2 ln(2 (4 - delta) / delta), J_0 >= 1/2 |C| ln 2) and
-    4.1.7 (k >= max(|C|, N - delta (N + 1) / ((4 - delta) |C| + delta))), with Assumption 4.1.5. Raises `InputError`
-    naming the first that fails.
+    Both start at sum_C x_i <= -2. Assumption 4.1.6 requires |C| >= 8 (1 + ln(4 M / delta)), h_G >= 1/2 ln(2
+    (4 - delta) / delta) and J_0 >= 1/2 |C| ln 2. Assumption 4.1.7 requires k >= max(|C|, N - delta (N + 1) /
+    ((4 - delta) |C| + delta)). Assumption 4.1.5 must hold as well.
+
+    Args:
+        sites: Number of sites N.
+        clique: Size |C| of the clique.
+        block_size: Block size k.
+        excess: J_0.
+        clique_field: h_G.
+        delta: Allowed probability of failure.
+        steps: Number M of parallel steps.
+
+    Raises:
+        InputError: If an assumption fails; the error names the first one.
     """
     needed = least_parameters(clique, delta=delta, steps=steps)
     least_block = least_block_size(sites, clique, delta)
@@ -197,7 +240,7 @@ def one_step_corollary(
 
 
 class LeastParameters(NamedTuple):
-    """The smallest parameters that Assumption 4.1.6 allows; `excess` is J_0 for the clique that was given."""
+    """Smallest parameters of Assumption 4.1.6; `excess` is J_0 for the given clique."""
 
     clique: int
     clique_field: float
@@ -206,7 +249,7 @@ class LeastParameters(NamedTuple):
 
 @validated
 def least_parameters(clique: Several, *, delta: Probability, steps: Count) -> LeastParameters:
-    """Assumption 4.1.6 for M = `steps`: the least |C|, the least h_G, and the least J_0 at |C| = `clique`."""
+    """Return the smallest |C|, h_G and J_0 of Assumption 4.1.6 for M = `steps` and |C| = `clique`."""
     return LeastParameters(
         math.ceil(8 * (1 + math.log(4 * steps / delta))),
         math.log(2 * (4 - delta) / delta) / 2,
@@ -216,6 +259,6 @@ def least_parameters(clique: Several, *, delta: Probability, steps: Count) -> Le
 
 @validated
 def least_block_size(sites: Several, clique: Several, delta: Probability) -> int:
-    """Assumption 4.1.7: the smallest k >= max(|C|, N - delta (N + 1) / ((4 - delta) |C| + delta))."""
+    """Return the smallest k of Assumption 4.1.7: max(|C|, N - delta (N + 1) / ((4 - delta) |C| + delta))."""
     require_most("clique", clique, sites)
     return max(clique, math.ceil(sites - delta * (sites + 1) / ((4 - delta) * clique + delta) - 1e-9))

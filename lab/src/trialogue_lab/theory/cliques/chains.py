@@ -1,9 +1,9 @@
-"""Chains on a clique of equal spins, exactly and at any size: one number, how many spins of the clique are up.
+"""Exact Markov chains for a clique of equal spins, in terms of the number of up spins.
 
-A clique of m spins with coupling J between every (unordered) pair and the same field h on each of its spins, in a
-model of `sites` sites; the other sites are independent of it and play no part. The states of these matrices are
-the numbers of up spins, 0 to m: R_{-1} is 0 and R_1 is m. Matrices hold log-probabilities, and hitting times come by
-elimination without subtraction, so that what is 1e-300 or 1e300 keeps its digits.
+A clique of m spins has coupling J for each unordered pair and field h on each spin. The other sites of the
+model are independent of the clique. States 0 to m are the numbers of up spins, so R_{-1} is 0 and R_1 is m.
+Matrices hold log-probabilities. Elimination without subtraction computes hitting times, so values of 1e-300
+or 1e300 keep their precision.
 """
 
 from typing import Annotated
@@ -25,10 +25,18 @@ LogMatrix = Annotated[ArrayLike, Reals("states states", infinite="both")]
 
 @validated
 def block_chain(sites: Count, clique: Count, coupling: Finite, field: Finite, block_size: Count) -> Array:
-    """Log transition matrix (clique + 1, clique + 1) of k-Gibbs on the number of up spins, k = `block_size`.
+    """Return the log transition matrix (clique + 1, clique + 1) of k-Gibbs on the number of up spins.
 
-    The block holds a hypergeometric number of the clique's spins, of which a hypergeometric number is up; they are
-    redrawn jointly given the rest of the clique (Definition 4.1.10). Time grows as clique ** 4 at worst.
+    The block contains a hypergeometric number of clique spins, and a hypergeometric number of these is up.
+    They are redrawn jointly given the rest of the clique (Definition 4.1.10). The worst-case cost is
+    O(clique^4).
+
+    Args:
+        sites: Number of sites.
+        clique: Size of the clique.
+        coupling: Coupling J.
+        field: Field h of each clique spin.
+        block_size: Block size k.
     """
     require_most("clique", clique, sites)
     require_most("block_size", block_size, sites)
@@ -53,9 +61,10 @@ def block_chain(sites: Count, clique: Count, coupling: Finite, field: Finite, bl
 
 @validated
 def parallel_chain(clique: Count, coupling: Finite, field: Finite) -> Array:
-    """Log transition matrix (clique + 1, clique + 1) of independent parallel updates (Definition 4.1.11, eq. (4.4)).
+    """Return the log transition matrix (clique + 1, clique + 1) of independent parallel updates.
 
-    Each spin is redrawn given the old values of all others: an up spin sees one up spin fewer than a down one.
+    Each spin is redrawn given the previous values of all others (Definition 4.1.11, equation 4.4). An up spin
+    has one up neighbor fewer than a down spin.
     """
     matrix = np.full((clique + 1, clique + 1), -np.inf)
     for up in range(clique + 1):
@@ -69,10 +78,15 @@ def parallel_chain(clique: Count, coupling: Finite, field: Finite) -> Array:
 
 @validated
 def log_hitting_times(log_matrix: LogMatrix) -> Array:
-    """Log of the expected number of steps (states,) until the last state is first visited; -inf at that state.
+    """Return the log expected number of steps (states,) until the last state is first visited.
 
-    `log_matrix` (states, states) is a log transition matrix. States are eliminated one after the other, adding
-    positive terms only. Raises `InputError` where the last state is out of reach.
+    The entry of the last state is -inf. The elimination adds positive terms only.
+
+    Args:
+        log_matrix: Log transition matrix (states, states).
+
+    Raises:
+        InputError: If the last state is not reachable.
     """
     work = _checked(log_matrix).copy()
     size = len(work)
@@ -103,14 +117,14 @@ def log_hitting_times(log_matrix: LogMatrix) -> Array:
 
 @validated
 def hitting_probability(log_matrix: LogMatrix, steps: Natural) -> Array:
-    """Probability (states,) that the last state is visited within `steps` steps, to full relative precision."""
+    """Return the probability (states,) of visiting the last state within `steps` steps."""
     matrix = _checked(log_matrix)
     return _visits(matrix, np.arange(len(matrix)) == len(matrix) - 1, steps)
 
 
 @validated
 def escape_probability(log_matrix: LogMatrix, up: Natural, steps: Natural) -> Array:
-    """Probability (up + 1,), by start, that more than `up` spins are up at some time within `steps` steps."""
+    """Return the probability (up + 1,), by start, of exceeding `up` up spins within `steps` steps."""
     matrix = _checked(log_matrix)
     require_most("up", up, len(matrix) - 1)
     return _visits(matrix, np.arange(len(matrix)) > up, steps)[: up + 1]
@@ -134,7 +148,7 @@ def _visits(log_matrix: Array, target: NDArray[np.bool_], steps: int) -> Array:
 
 
 def log_binomial(size: int, ups: NDArray[np.integer] | int) -> Array:
-    """log of `size` choose `ups`, elementwise."""
+    """Return the log binomial coefficient of `size` over `ups`, elementwise."""
     coefficient: Array = gammaln(size + 1) - gammaln(ups + 1) - gammaln(size - ups + 1)
     return coefficient
 

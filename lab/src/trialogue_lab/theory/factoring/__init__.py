@@ -1,1 +1,1 @@
-"""Generators of products as factoring algorithms: reductions, densities of primes, randomized algorithms."""
+"""Generators of products as factoring algorithms: reductions, prime densities and randomized algorithms."""

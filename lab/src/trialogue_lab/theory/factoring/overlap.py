@@ -1,10 +1,10 @@
-"""How much of the uniform law on [pq, p, q] a generator can reach that rarely knows the factors: sqrt(epsilon).
+"""Largest overlap of a generator with the uniform distribution on [pq, p, q] if it rarely factors.
 
-A generator writes semiprime i first with probability a_i and then its factors with probability p_i. Against a target
-that gives semiprime i the mass t_i (1/N for each of the source's N, m/N where m ordered pairs have it as product) the
-overlap is 1 - TV = sum_i min(a_i p_i, t_i). Whatever the a_i, it is at most sqrt(sum_i t_i p_i), by min(u, v) <=
-sqrt(u v) and Cauchy-Schwarz: a proof without the off-by-one of the source's. Best is to fill the masses with the
-largest p_i first, a fractional knapsack.
+A generator writes semiprime i first with probability a_i and then its factors with probability p_i. The
+target has mass t_i: 1/N for each of the N tuples of the source, or m/N if m ordered pairs have this product.
+The overlap is 1 - TV = sum_i min(a_i p_i, t_i). By min(u, v) <= sqrt(u v) and the Cauchy-Schwarz inequality,
+it is at most sqrt(sum_i t_i p_i) for any a_i. This proof avoids the off-by-one error of the source. The
+optimum is a fractional knapsack that fills the masses with the largest p_i first.
 
 Source: "Theoretical Limitations of Autoregressive Models", appendix.
 """
@@ -26,11 +26,11 @@ from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 _SUM = 1e-9
 
 Chances = Annotated[Tensor, Reals("semiprimes", least=0, most=1)]
-"""One probability for each semiprime."""
+"""One probability per semiprime."""
 
 
 class Cheating(NamedTuple):
-    """The best a generator can do: `first` (n,) is how often it writes each semiprime, `overlap` what it reaches."""
+    """Probabilities `first` (n,) of writing each semiprime, and the largest `overlap`."""
 
     overlap: float
     first: Tensor
@@ -38,9 +38,15 @@ class Cheating(NamedTuple):
 
 @validated
 def overlap(success: Chances, first: Tensor, target: Tensor | None = None) -> float:
-    """sum_i min(a_i p_i, t_i) for p = `success`, a = `first`, t = `target` (n,), by default uniform.
+    """Return sum_i min(a_i p_i, t_i).
 
-    Raises `InputError` where these are not probabilities, or laws.
+    Args:
+        success: Probabilities p of factoring each semiprime, shape (n,).
+        first: Distribution a of the semiprime written first.
+        target: Distribution t (default: uniform).
+
+    Raises:
+        InputError: If these are not probabilities or distributions.
     """
     success, target = _checked(success, target)
     first = checked_probabilities("first", first, (len(success),), tolerance=_SUM)
@@ -49,16 +55,17 @@ def overlap(success: Chances, first: Tensor, target: Tensor | None = None) -> fl
 
 @validated
 def overlap_bound(success: Chances, target: Tensor | None = None) -> float:
-    """sqrt(sum_i t_i p_i): the square root of the chance epsilon to factor a semiprime of the target."""
+    """Return the bound sqrt(sum_i t_i p_i), the root of the chance of factoring a semiprime of the target."""
     success, target = _checked(success, target)
     return float((target * success).sum().sqrt())
 
 
 @validated
 def optimal_cheating(success: Chances, target: Tensor | None = None) -> Cheating:
-    """The largest overlap over all a: semiprimes of the largest p_i first, t_i / p_i each, until all mass is spent.
+    """Return the largest overlap over all a.
 
-    What is left where every p_i > 0 is filled goes to the first semiprime, and gains nothing.
+    The semiprimes with the largest p_i receive t_i / p_i each, until the mass is used up. Remaining mass goes
+    to the first semiprime, where it does not increase the overlap.
     """
     success, target = _checked(success, target)
     order = success.argsort(descending=True, stable=True)
@@ -76,7 +83,10 @@ def optimal_cheating(success: Chances, target: Tensor | None = None) -> Cheating
 
 @validated
 def tightest_success(semiprimes: Count, factored: Count) -> Tensor:
-    """The chances p (N,) for which sqrt(epsilon) is attained: k/N for `factored` = k semiprimes, 0 for the others."""
+    """Return probabilities p (N,) that attain the bound sqrt(epsilon).
+
+    They are k/N for k = `factored` semiprimes and 0 for the others.
+    """
     if factored > semiprimes:
         raise InputError("factored", factored, f"use from 1 to semiprimes={semiprimes}")
     success = torch.zeros(semiprimes, dtype=torch.float64)
@@ -85,16 +95,20 @@ def tightest_success(semiprimes: Count, factored: Count) -> Tensor:
 
 
 def semiprime_masses(tuples: SemiprimeTuples) -> dict[int, float]:
-    """The mass of each product under the law of `tuples`, ascending: 2/N, or 1/N for squares."""
+    """Return the probability of each product under `tuples` in ascending order: 2/N, or 1/N for squares."""
     counts = Counter(tuples.factors_last(numbers)[0] for numbers in tuples.decode(tuples.states()))
     return {product: count / tuples.size for product, count in sorted(counts.items())}
 
 
 def cheating_generator(tuples: SemiprimeTuples, success: Mapping[int, float]) -> Listed:
-    """The optimal generator as an oracle of tuples [pq, p, q]: it factors product s with probability `success[s]`.
+    """Return the optimal generator of tuples [pq, p, q] as an oracle.
 
-    Where it fails it writes zeros for the factors. Its law has the overlap of `optimal_cheating` with that of
-    `tuples`. Raises `InputError` where `tuples` do not begin with the product, or `success` names other products.
+    It factors product s with probability `success[s]` and otherwise writes zeros for the factors. Its overlap
+    with `tuples` is the optimum of `optimal_cheating`.
+
+    Raises:
+        InputError: If `tuples` do not start with the product, or `success` does not cover exactly its
+            products.
     """
     if tuples.order != "product-first":
         raise InputError("order", tuples.order, "use product-first")

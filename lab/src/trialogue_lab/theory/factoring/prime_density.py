@@ -1,10 +1,9 @@
-"""Random primes by a deterministic algorithm: integrals of the density of primes, then counting the last digits.
+"""Accuracy of a deterministic generator of random primes that uses the density of primes.
 
-The next digit of an n-digit prime has ten probabilities, the shares of primes in the ten intervals that are left.
-While an interval is long its share is that of the integral of 1 / ln x (the source's "log-1 x"), the logarithmic
-integral; when at most `counted` digits are left they are counted by testing every number. The integral says nothing
-about single numbers, so that the last digits have to be counted, and it is of use only where an interval holds many
-primes.
+The next digit of an n-digit prime is distributed as the shares of primes in the remaining ten intervals. For
+long intervals, the generator uses the integral of 1 / ln x (printed as "log-1 x" in the source). If at most
+`counted` digits remain, it tests every number for primality. The integral is accurate only if an interval
+contains many primes.
 
 Source: "Theoretical Limitations of Autoregressive Models", appendix, "Generating primes deterministically".
 """
@@ -25,16 +24,25 @@ from trialogue_lab.data.puzzles.random_primes import primes_of
 
 @validated
 def density_integral(numbers: Annotated[ArrayLike, Reals("n")]) -> Tensor:
-    """The logarithmic integral li(x) (n,) float64 of `numbers`, and li(2) below 2, where there are no primes."""
+    """Return the logarithmic integral li(x) (n,) float64; arguments below 2 give li(2)."""
     return torch.from_numpy(np.asarray(expi(np.log(np.maximum(np.asarray(numbers), 2.0)))))
 
 
 @validated
 def density_variation(digits: Count, counted: Natural = 0) -> Tensor:
-    """TV (digits,) float64 between the laws of the first 1, ..., n digits of `PrimesByDensity` and of a random prime.
+    """Return the total variation of the first k digits from those of a random prime, for k = 1 to `digits`.
 
-    Exact, over all prefixes; the last digits are counted in the list of primes. Raises `InputError` where the primes
-    are too many to list, or `counted` is out of range.
+    The computation is exact over all prefixes.
+
+    Args:
+        digits: Number of digits.
+        counted: Number of last digits for which primes are counted.
+
+    Returns:
+        Total variation (digits,) float64.
+
+    Raises:
+        InputError: If the primes are too many to list or `counted` exceeds `digits`.
     """
     primes = primes_of(digits)
     if counted > digits:
@@ -54,7 +62,7 @@ def density_variation(digits: Count, counted: Natural = 0) -> Tensor:
 
 
 def uniform_variation(digits: int) -> Tensor:
-    """TV (digits,) between the laws of the first k digits of a random number and of a random prime: the baseline."""
+    """Return the baseline (digits,): the total variation of a uniformly random number from a random prime."""
     primes = primes_of(digits)
     distances = []
     for length in range(1, digits + 1):

@@ -1,10 +1,11 @@
-"""Randomized algorithms of the autoregressive type: fresh coins at every call, and no memory but the output.
+"""Randomized autoregressive algorithms, which use fresh random coins at each call and keep no other memory.
 
-Footnote 1 of the source: any of them can be made deterministic, by answering with the law of the next token over the
-coins, and induces the same law of sequences; the new one need not be fast. That rests on the coins being fresh: with
-coins that are kept from call to call the same function can induce another law, which is what a random seed is for.
+Footnote 1 of the source: averaging the next token over the coins makes the algorithm deterministic and keeps
+the distribution of sequences. The deterministic version may be slower. Coins that are kept between calls can
+change the distribution.
 
-Source: "Theoretical Limitations of Autoregressive Models", section "A Note on Architecture", footnotes 1 and 2.
+Source: "Theoretical Limitations of Autoregressive Models", section "A Note on Architecture", footnotes 1 and
+2.
 """
 
 import math
@@ -21,17 +22,17 @@ from trialogue.errors import InputError
 from trialogue.validation import Count, Several, validated
 
 TOSSES = 10**6
-"""Laws over more coins than this are not gone through."""
+"""Largest number of coin outcomes to enumerate."""
 
 CoinFunction = Callable[[Prefix, int], int]
-"""The next token after a prefix as a function of the coins, which are one whole number below some `outcomes`."""
+"""Function from a prefix and coins, an integer below `outcomes`, to the next token."""
 
 
 @validated
 def derandomized(function: CoinFunction, outcomes: Count, vocab_size: int, length: Count) -> Table:
-    """Footnote 1: the oracle that answers with the average of the algorithm over its coins.
+    """Return the oracle of footnote 1, whose next-token distribution averages over the coins.
 
-    The oracle raises `InputError` where the algorithm writes no token below `vocab_size`.
+    The oracle raises `InputError` if the algorithm returns a token outside the vocabulary.
     """
 
     def law(prefix: Prefix) -> list[float]:
@@ -45,9 +46,16 @@ def derandomized(function: CoinFunction, outcomes: Count, vocab_size: int, lengt
 def law_over_coins(
     function: CoinFunction, outcomes: Count, length: Count, *, fresh: bool = True
 ) -> dict[Prefix, float]:
-    """The law of sequences by going through all coins: of every call by itself, or of one toss for all calls.
+    """Return the distribution of sequences by enumerating all coins.
 
-    Raises `InputError` where there are more than `TOSSES` to go through.
+    Args:
+        function: Algorithm.
+        outcomes: Number of outcomes of the coins of one call.
+        length: Number of tokens.
+        fresh: Whether each call has its own coins. Otherwise one toss serves all calls.
+
+    Raises:
+        InputError: If there are more than `TOSSES` outcomes.
     """
     calls = length if fresh else 1
     # Logarithms first: the power itself may take for ever.
@@ -68,10 +76,12 @@ def law_over_coins(
 
 
 class RandomnessTest(NamedTuple):
-    """Whether numbers look uniform: Pearson's statistic and p-value of leading and of other digits.
+    """Pearson chi-square tests of leading and other digits, and a test of repeated digits.
 
-    `distinct` says how many numbers have no digit twice, `distinct_chance` how probable that is for one number, and
-    `distinct_p` for at least so many.
+    Attributes:
+        distinct: Number of numbers without a repeated digit.
+        distinct_chance: Probability of this for one random number.
+        distinct_p: Probability of at least `distinct` such numbers.
     """
 
     first_statistic: float
@@ -85,9 +95,13 @@ class RandomnessTest(NamedTuple):
 
 @validated
 def randomness_test(numbers: Several[Count]) -> RandomnessTest:
-    """Hold numbers of one length against the uniform law on such numbers: leading digit 1 to 9, others 0 to 9.
+    """Test numbers of equal length against the uniform distribution with leading digit 1 to 9.
 
-    Raises `InputError` where there are none, they have fewer than 2 or more than 10 digits, or lengths differ.
+    Args:
+        numbers: Numbers of 2 to 10 digits, all of the same length.
+
+    Raises:
+        InputError: If there are no numbers or their lengths are invalid.
     """
     texts = [str(number) for number in numbers]
     lengths = {len(text) for text in texts}

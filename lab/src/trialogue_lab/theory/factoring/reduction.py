@@ -1,12 +1,12 @@
-"""A generator of [pq, p, q] is a factoring algorithm, and what each order of the tuple costs, digit by digit.
+"""Reduction of factoring to generating [pq, p, q], and the cost of each order of the tuple by digit.
 
-Claim 1 of the source: prompted with the product s, a generator of [pq, p, q] must go on with the factors of s. So no
-polynomial-time algorithm of the autoregressive type induces the law of the tuples, if semiprimes are hard to factor.
-The way back is `SemiprimeTuples(order="product-first")`, which factors.
+Claim 1 of the source: given the product s as a prompt, a generator of [pq, p, q] must continue with the
+factors of s. If factoring is hard, no polynomial-time autoregressive algorithm induces the distribution of
+the tuples. The converse is `SemiprimeTuples(order="product-first")`, which factors.
 
-The algorithms here are those of the source, randomized and without memory: they know the digits written so far, and
-coins that are fresh at every call (`randomized_algorithms`). Their average over the coins are the oracles of
-`trialogue_lab.data.puzzles.arithmetic`. They need no lists of primes, and count their operations in `arithmetic`.
+The algorithms are those of the source. They are randomized, have no memory, and use fresh coins at each call.
+Averaged over the coins, they are the oracles of `trialogue_lab.data.puzzles.arithmetic`. They need no lists
+of primes and count their operations in `arithmetic`.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ Factors = tuple[int, int]
 
 @validated
 def digits_of_factors(product: Count) -> int:
-    """Footnote 3: n = ceil(log10(s) / 2) for the product s of two primes of n digits, computed in integers."""
+    """Return n = ceil(log10(s) / 2) for a product s of two n-digit primes (footnote 3), in exact arithmetic."""
     return (len(str(product)) + 1) // 2
 
 
@@ -38,11 +38,19 @@ def digits_of_factors(product: Count) -> int:
 def factor_by_generating(
     oracle: InstanceOf[Autoregressive], products: Several[Count], *, seed: int = 0
 ) -> list[Factors | None]:
-    """The reduction of Claim 1: prompt a generator of [pq, p, q] with each product and read off what it goes on with.
+    """Factor products by prompting a generator of [pq, p, q] (Claim 1).
 
-    `oracle` writes as `SemiprimeTuples(n, "product-first")` does, and all products have factors of n digits. Returns
-    the factors in the order written, or None where two factors of n digits were not written: an exact generator never
-    fails, another may. Raises `InputError` where products or the generator's sequences have another length.
+    Args:
+        oracle: Generator that writes like `SemiprimeTuples(n, "product-first")`.
+        products: Products of two n-digit primes.
+        seed: Seed of the generation.
+
+    Returns:
+        Factors of each product in the order written, or None if the output is not a factorization. An exact
+        generator always succeeds.
+
+    Raises:
+        InputError: If the products or the sequences of the generator have other lengths.
     """
     sizes = {digits_of_factors(product) for product in products}
     if len(sizes) != 1:
@@ -73,10 +81,12 @@ def _factors(product: int, written: Prefix, digits: int) -> Factors | None:
 @validated
 @dataclass(frozen=True)
 class PrimeByTrials:
-    """The source's algorithm for a random prime: random completions of the digits so far until one is prime.
+    """Algorithm for a random prime: random completions of the prefix until one is prime.
 
-    The next digit is that of the prime that was found. Raises `InputError` after `most` completions, so that what
-    begins no prime does not run for ever.
+    The next digit is taken from the prime that was found.
+
+    Raises:
+        InputError: If `most` completions contain no prime.
     """
 
     digits: Count
@@ -84,7 +94,7 @@ class PrimeByTrials:
     most: Count = 100_000
 
     def next_token(self, prefix: Prefix, coins: np.random.Generator) -> int:
-        """The digit after `prefix`."""
+        """Return the digit after `prefix`."""
         told = f"no {self.digits}-digit prime begins like this"
         if len(prefix) >= self.digits or prefix[:1] == (0,):
             raise InputError("tokens", prefix, told)
@@ -97,13 +107,14 @@ class PrimeByTrials:
 @validated
 @dataclass(frozen=True)
 class TupleByTrials:
-    """The tuples in either order, with nothing but trials, multiplications, and, product first, factoring.
+    """Algorithm for tuples in either order that uses trials, multiplications and, product first, factoring.
 
-    Product first, digits of the product are those of random pairs of primes whose product begins with what is
-    written, which takes as many pairs as there are such beginnings: an exponential number, too.
+    In the product-first order, the digits of the product come from random pairs of primes whose product
+    starts with the prefix. The expected number of pairs is exponential. Numbers in place of a prime are
+    assumed to be prime.
 
-    What stands where a prime belongs is believed to be one. Raises `InputError` for an unknown order, where no digit
-    fits what is written, and after `most` completions or pairs.
+    Raises:
+        InputError: If no digit fits the prefix, or `most` completions or pairs do not suffice.
     """
 
     digits: Count
@@ -112,7 +123,7 @@ class TupleByTrials:
     most: Count = 1_000_000
 
     def next_token(self, prefix: Prefix, coins: np.random.Generator) -> int:
-        """The digit after `prefix`."""
+        """Return the digit after `prefix`."""
         n = self.digits
         if len(prefix) >= 4 * n:
             raise InputError("tokens", prefix, f"ask after fewer than {4 * n} tokens")
@@ -136,7 +147,7 @@ class TupleByTrials:
         return self._digit(chosen, 2 * n, prefix)
 
     def _digit(self, field: Prefix, start: int, prefix: Prefix) -> int:
-        """The digit of `field`, which begins at `start`, after `prefix`."""
+        """Return the next digit of `field`, which starts at position `start`."""
         written = prefix[start:]
         if len(field) <= len(written) or field[: len(written)] != written:
             raise InputError("tokens", prefix, "no tuple of the law begins like this")
@@ -157,9 +168,17 @@ class TupleByTrials:
 def second_number_cost(
     digits: int, order: Order, samples: Count, seed: int = 0, *, arithmetic: Arithmetic | None = None
 ) -> Operations:
-    """What `TupleByTrials` spends on the first digit of the tuple's second number, given the first, per call.
+    """Return the total operations of `TupleByTrials` for the first digit of the second number.
 
-    Factors first that is the digit of a prime, product first that of a factor. The tuples are drawn from the law.
+    The first number is given. In the factors-first order the digit belongs to a prime, in the product-first
+    order to a factor. Tuples are sampled from their distribution.
+
+    Args:
+        digits: Number of digits of a prime.
+        order: Order of the tuple.
+        samples: Number of tuples, one call each.
+        seed: Seed of the tuples and coins.
+        arithmetic: Arithmetic that counts the operations.
     """
     arithmetic = Arithmetic() if arithmetic is None else arithmetic
     law = SemiprimeTuples(digits, order)
@@ -175,11 +194,11 @@ def second_number_cost(
 def first_number_costs(
     digits: int, order: Order, samples: Count, seed: int = 0, *, arithmetic: Arithmetic | None = None
 ) -> list[Operations]:
-    """What `TupleByTrials` spends on each digit of the tuple's first number in turn, in sum over so many tuples.
+    """Return the operations of `TupleByTrials` for each digit of the first number, summed over tuples.
 
-    Factors first that number is a prime of n digits; product first a product of 2n, whose digits are those of random
-    pairs of primes (two multiplied for one multiplication) until one begins with what is written. Every call has
-    coins of its own. The tuples are drawn from the law.
+    In the factors-first order, this number is a prime of n digits. In the product-first order, it is a
+    product of 2n digits, generated from random pairs of primes until one matches the prefix. Each call has
+    its own coins.
     """
     arithmetic = Arithmetic() if arithmetic is None else arithmetic
     algorithm = TupleByTrials(digits, order, arithmetic)
@@ -195,10 +214,14 @@ def first_number_costs(
 
 @validated
 def share_factored(digits: Count, divisions: Count) -> float:
-    """Share of the tuples whose product trial division factors within a budget, exactly.
+    """Return the share of tuples whose product trial division factors within a budget, exactly.
 
-    `divisions` count 2, then 3, 5, 7, ...: the budget reaches factors up to 2 `divisions` - 1. Two primes are drawn;
-    the smaller must lie within reach. Raises `InputError` where the primes are too many to list.
+    Args:
+        digits: Number of digits of a prime.
+        divisions: Number of divisions by 2, 3, 5, 7, ..., which reach factors up to 2 `divisions` - 1.
+
+    Raises:
+        InputError: If the primes are too many to list.
     """
     reach, primes = 2 * divisions - 1, primes_of(digits)
     beyond = 1 - float(np.searchsorted(primes, max(reach, 2), side="right")) / len(primes)

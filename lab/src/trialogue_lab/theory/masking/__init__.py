@@ -1,1 +1,1 @@
-"""What masked conditionals cost to learn and what their chains cost to run: pseudolikelihood, mixing, tensorization."""
+"""Learning from masked conditionals and sampling with their chains: pseudolikelihood, mixing and tensorization."""

@@ -1,8 +1,8 @@
-"""Block laws: which sites are masked in which state, what the rest says about them, and the chain this makes.
+"""Block distributions: how the set of masked sites is chosen, its conditionals, and its Markov chain.
 
-A block K is the set of masked sites. A law p_K(K | x) says how K is drawn: the same in every state (weighted), or
-depending on the state (adaptive). States of `sites` tokens are counted as `itertools.product` lists them, first
-site slowest. Everything here is exact and costs time in the number of states.
+A block K is the set of masked sites. The distribution p_K(K | x) is the same in every state (weighted) or
+depends on the state (adaptive). States of `sites` tokens are in the order of `itertools.product`, with the
+first site varying slowest. All results are exact, at a cost proportional to the number of states.
 """
 
 import math
@@ -30,16 +30,18 @@ from trialogue.oracles import whole_sequences
 from trialogue.probabilities import checked_law
 from trialogue.validation import Count, InstanceOf, validated
 
-AdaptiveLaw = StateLaw | Tensor
-"""A law that depends on the state, as a function, or as the probabilities (states, blocks) of all states."""
+AdaptiveDistribution = StateLaw | Tensor
+"""Distribution that depends on the state, given as a function or as probabilities (states, blocks)."""
 _MOST_BLOCKS = 100_000
 
 
-class Fibres(NamedTuple):
-    """States that agree outside one block, as rows, and what they weigh.
+class Fibers(NamedTuple):
+    """Groups of states that agree outside one block.
 
-    `states` (rests, completions) int64 numbers the states, `weights` (rests, completions) is p(x) p_K(K | x) for
-    this K, and `conditionals` p(x_K | x_{-K}, K): rows sum to one, or are zero where K is never drawn.
+    Attributes:
+        states: State indices (rests, completions) int64.
+        weights: p(x) p_K(K | x) for this block, (rests, completions).
+        conditionals: p(x_K | x_{-K}, K). Rows sum to one, or are zero if K is never chosen.
     """
 
     states: Tensor
@@ -49,9 +51,12 @@ class Fibres(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BlockLaw:
-    """The law p_K(K | x) of the masked block: `blocks` (blocks, sites) bool, `given` (states or 1, blocks) float64.
+    """Distribution p_K(K | x) of the masked block; use `block_law` to create it.
 
-    `given` has one row where the law does not depend on the state. Made by `block_law`, which checks it.
+    Attributes:
+        blocks: Masks (blocks, sites) bool.
+        given: Probabilities (states, blocks) float64, or (1, blocks) if they do not depend on the state.
+        vocab_size: Number of tokens per site.
     """
 
     blocks: Tensor
@@ -70,35 +75,43 @@ class BlockLaw:
 
     @property
     def adaptive(self) -> bool:
-        """Whether the law depends on the state."""
+        """Whether the distribution depends on the state."""
         return self.given.shape[0] > 1
 
     def each_state(self) -> Tensor:
-        """p_K(K | x) as (states, blocks)."""
+        """Return p_K(K | x) with shape (states, blocks)."""
         return self.given.expand(self.states, -1)
 
     def completions(self, block: int) -> Tensor:
-        """States (rests, completions) int64 that agree outside block number `block`, one row for each rest."""
+        """Return the states (rests, completions) int64 that agree outside one block, one row for each rest."""
         masked = self.blocks[block]
         axes = [*torch.nonzero(~masked)[:, 0].tolist(), *torch.nonzero(masked)[:, 0].tolist()]
         grid = torch.arange(self.states).view((self.vocab_size,) * self.sites).permute(axes)
         return grid.reshape(-1, self.vocab_size ** int(masked.sum()))
 
-    def fibres(self, probabilities: Tensor) -> Iterator[Fibres]:
-        """The fibres of every block in turn under p = `probabilities` (states,)."""
+    def fibers(self, probabilities: Tensor) -> Iterator[Fibers]:
+        """Yield the fibers of each block for p = `probabilities` (states,)."""
         given = self.each_state()
         for block in range(len(self.blocks)):
             states = self.completions(block)
             weights = (probabilities * given[:, block])[states]
             totals = weights.sum(1, keepdim=True)
-            yield Fibres(states, weights, weights / totals.where(totals > 0, 1.0))
+            yield Fibers(states, weights, weights / totals.where(totals > 0, 1.0))
 
 
 @validated
 def uniform_blocks(sites: Count, block_size: int) -> Tensor:
-    """All blocks of `block_size` of `sites` sites, (binom(sites, block_size), sites) bool, lexicographic.
+    """Return all blocks of `block_size` sites in lexicographic order.
 
-    Raises `InputError` where the block is empty or larger than the sequence, or the blocks are too many to list.
+    Args:
+        sites: Number of sites.
+        block_size: Number of masked sites.
+
+    Returns:
+        Masks (binom(sites, block_size), sites) bool.
+
+    Raises:
+        InputError: If the block size is out of range, or there are more than 100,000 blocks.
     """
     block_size = checked_block_size(block_size, sites)
     count = math.comb(sites, block_size)
@@ -110,11 +123,11 @@ def uniform_blocks(sites: Count, block_size: int) -> Tensor:
 
 
 class Described(TypedDict, total=False):
-    """A description of the masked block, as `block_law` reads it."""
+    """Arguments of `block_law` that describe a block distribution."""
 
     blocks: Blocks | None
     weights: Weights | None
-    distribution: AdaptiveLaw | None
+    distribution: AdaptiveDistribution | None
 
 
 @validated
@@ -125,16 +138,22 @@ def block_law(
     block_size: int | None = None,
     blocks: Blocks | None = None,
     weights: Weights | None = None,
-    distribution: AdaptiveLaw | None = None,
+    distribution: AdaptiveDistribution | None = None,
 ) -> BlockLaw:
-    """The law of the block from how it is described (Definitions 4.1.2, 4.1.3 and 4.1.7 of the thesis).
+    """Create a block distribution (thesis, Definitions 4.1.2, 4.1.3 and 4.1.7).
 
-    `block_size` k: all blocks of that size, uniformly. `blocks`, as (blocks, sites) bool or lists of sites: those,
-    uniformly, or in proportion to `weights` (blocks,), or adaptively with `distribution`: probabilities (states,
-    blocks), or a function from tokens (rows, sites) int64 to probabilities (rows, blocks). Its rows sum to one.
+    Args:
+        sites: Number of sites.
+        vocab_size: Number of tokens per site.
+        block_size: Size k of uniformly chosen blocks.
+        blocks: Possible blocks, as masks (blocks, sites) or lists of sites. Uniform by default.
+        weights: Unnormalized probabilities of `blocks`, shape (blocks,).
+        distribution: Adaptive probabilities (states, blocks), or a function from tokens (rows, sites) int64
+            to probabilities (rows, blocks). Rows sum to one.
 
-    Raises `InputError` where the description is not exactly one of these, the probabilities are none, or the law
-    never covers a site.
+    Raises:
+        InputError: If the arguments do not describe exactly one distribution, probabilities are invalid, or a
+            site is never masked.
     """
     require_one_law(block_size, blocks, weights, distribution)
     if block_size is not None:
@@ -154,50 +173,66 @@ def block_law(
 
 @validated
 def block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockLaw]) -> Tensor:
-    """Transition matrix (states, states) of block dynamics on X (Definitions 4.1.6 and 4.1.8).
+    """Return the transition matrix of block dynamics on X (Definitions 4.1.6 and 4.1.8).
 
-    P(x, x') = sum_K p_K(K | x) 1[x_{-K} = x'_{-K}] p(x'_K | x_{-K}, K): with an adaptive law this is the chain of
-    the X-marginal, reversible under p = `probabilities` (states,).
+    P(x, x') = sum_K p_K(K | x) 1[x_{-K} = x'_{-K}] p(x'_K | x_{-K}, K). For an adaptive distribution, this is
+    the chain of the X-marginal, which is reversible with respect to p.
+
+    Args:
+        probabilities: Probabilities p (states,).
+        distribution: Distribution of the block.
+
+    Returns:
+        Matrix (states, states) float64.
     """
     probabilities = law_of_states(probabilities, distribution.states)
     matrix = torch.zeros(distribution.states, distribution.states, dtype=torch.float64)
     given = distribution.each_state()
-    for block, fibres in enumerate(distribution.fibres(probabilities)):
-        drawn = given[:, block][fibres.states]
-        matrix[fibres.states[:, :, None], fibres.states[:, None, :]] += (
-            drawn[:, :, None] * fibres.conditionals[:, None, :]
+    for block, fibers in enumerate(distribution.fibers(probabilities)):
+        drawn = given[:, block][fibers.states]
+        matrix[fibers.states[:, :, None], fibers.states[:, None, :]] += (
+            drawn[:, :, None] * fibers.conditionals[:, None, :]
         )
     return matrix
 
 
 @validated
 def joint_block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockLaw]) -> Tensor:
-    """Transition matrix of eq. (4.26) on pairs (X, K), (states * blocks, states * blocks), K counting fastest.
+    """Return the transition matrix of equation 4.26 on pairs (X, K), with K varying fastest.
 
-    It redraws X_K from p(. | x_{-K}, K) and keeps K, so it is reducible: its eigenvalue one is multiple. Pairs of
-    probability zero stay where they are.
+    The chain redraws X_K from p(. | x_{-K}, K) and keeps K. It is reducible, so its eigenvalue one is not
+    simple. Pairs of probability zero do not move.
+
+    Returns:
+        Matrix (states * blocks, states * blocks) float64.
     """
     probabilities = law_of_states(probabilities, distribution.states)
     blocks = len(distribution.blocks)
     matrix = torch.eye(distribution.states * blocks, dtype=torch.float64)
-    for block, fibres in enumerate(distribution.fibres(probabilities)):
-        possible = fibres.weights.sum(1) > 0
-        pairs = fibres.states[possible] * blocks + block
-        conditionals = fibres.conditionals[possible]
+    for block, fibers in enumerate(distribution.fibers(probabilities)):
+        possible = fibers.weights.sum(1) > 0
+        pairs = fibers.states[possible] * blocks + block
+        conditionals = fibers.conditionals[possible]
         matrix[pairs[:, :, None], pairs[:, None, :]] = conditionals[:, None, :].expand(-1, pairs.shape[1], -1)
     return matrix
 
 
 @validated
 def conditionals(probabilities: Tensor, distribution: InstanceOf[BlockLaw]) -> Tensor:
-    """p(x_K | x_{-K}, K) as (states, blocks), with the law of K in it: eq. (4.1)."""
+    """Return p(x_K | x_{-K}, K) with shape (states, blocks), which includes the distribution of K (equation
+    4.1).
+    """
     probabilities = law_of_states(probabilities, distribution.states)
     table = torch.empty(distribution.states, len(distribution.blocks), dtype=torch.float64)
-    for block, fibres in enumerate(distribution.fibres(probabilities)):
-        table[fibres.states, block] = fibres.conditionals
+    for block, fibers in enumerate(distribution.fibers(probabilities)):
+        table[fibers.states, block] = fibers.conditionals
     return table
 
 
 def law_of_states(probabilities: Tensor, states: int, field: str = "probabilities") -> Tensor:
-    """The probabilities (states,) as float64; raises `InputError` where they are not a law on that many states."""
+    """Return probabilities (states,) as float64.
+
+    Raises:
+        InputError: If they are not a distribution over `states` states.
+    """
     return checked_law(field, probabilities, (states,))

@@ -1,4 +1,4 @@
-"""Why the chain bounds the learning: the covariance of a pseudolikelihood against its chain's Poincaré constant."""
+"""Bound on the covariance of a pseudolikelihood estimator by the Poincaré constant of its chain."""
 
 from typing import NamedTuple
 
@@ -17,9 +17,11 @@ from trialogue_lab.theory.masking.pseudolikelihood import (
 class CovarianceBound(NamedTuple):
     """Theorems 4.1.2 and 4.1.3: Gamma ⪯ C I^{-1}.
 
-    `constant` is C, `best` the smallest number that could stand for it: their ratio says how tight the bound is.
-    `slack` is the smallest eigenvalue of C I^{-1} - Gamma and `information_slack` that of I_PL - I / C; neither is
-    negative where the theorem holds.
+    Attributes:
+        constant: Poincaré constant C.
+        best: Smallest constant that satisfies the bound. Its ratio to C measures the tightness.
+        slack: Smallest eigenvalue of C I^{-1} - Gamma, non-negative if the theorem holds.
+        information_slack: Smallest eigenvalue of I_PL - I / C, non-negative if the theorem holds.
     """
 
     constant: float
@@ -29,7 +31,19 @@ class CovarianceBound(NamedTuple):
 
 
 def bound_covariance(probabilities: Tensor, features: Tensor, law: BlockLaw) -> CovarianceBound:
-    """Theorems 4.1.2 and 4.1.3 for the law `probabilities` (states,) with `features` (states, parameters)."""
+    """Compute Theorem 4.1.2 (weighted) or 4.1.3 (adaptive).
+
+    C is the Poincaré constant of the block dynamics on X. The chain on (X, K) keeps K and has no finite
+    constant. The theorems assume realizability and identifiable parameters.
+
+    Args:
+        probabilities: Probabilities (states,) of the model.
+        features: Features (states, parameters).
+        law: Distribution of the block.
+
+    Raises:
+        InputError: If the information matrix is singular or the chain is reducible.
+    """
     information = pseudolikelihood_information(probabilities, features, law)
     fisher = fisher_information(probabilities, features)
     constant = poincare_constant(block_dynamics(probabilities, law))

@@ -1,8 +1,9 @@
-"""Markov chains on all states as matrices: stationary law, Dirichlet form, Poincaré constant, mixing, chi^2 decay.
+"""Markov chains as matrices: stationary distribution, Dirichlet form, Poincaré constant, mixing and chi-square
+decay.
 
-A transition matrix P (states, states) float64 has rows that sum to one; row x is the law of the next state. Where a
-function takes a chain and a model instead, the matrix is that of the chain's own step
-(`trialogue.samplers.exact.transition_matrix`). Equations are those of chapter 4 of the thesis.
+A transition matrix P (states, states) has rows that sum to one. Row x holds the distribution of the next
+state. `trialogue.samplers.exact.transition_matrix` computes the matrix of a sampler. Equation numbers refer
+to chapter 4 of the thesis.
 """
 
 import math
@@ -34,10 +35,13 @@ _TIE = 1e-12
 
 @validated
 def stationary_law(transitions: Transitions) -> Tensor:
-    """The stationary law (states,) of a chain; small probabilities are as precise as their logarithms.
+    """Return the stationary distribution (states,) of a chain.
 
-    By elimination without subtraction (Grassmann, Taksar and Heyman 1985), in logarithms. States that the chain leaves
-    for good have probability zero. Raises `InputError` where several closed classes make it not unique.
+    Elimination without subtraction (Grassmann, Taksar and Heyman 1985) in logarithms keeps the relative
+    precision of small probabilities. Transient states have probability zero.
+
+    Raises:
+        InputError: If the chain has several closed classes, so the distribution is not unique.
     """
     matrix = _stochastic(transitions)
     return torch.from_numpy(np.exp(_log_stationary(matrix, _closed_class(matrix))))
@@ -45,9 +49,15 @@ def stationary_law(transitions: Transitions) -> Tensor:
 
 @validated
 def dirichlet_form(transitions: Transitions, f: Tensor, g: Tensor, law: Tensor | None = None) -> float:
-    """E_P(f, g) = <f, (I - P) g>_mu of Definition 4.1.4, for f and g (states,); mu is stationary unless given.
+    """Return E_P(f, g) = <f, (I - P) g>_mu (Definition 4.1.4).
 
-    For a reversible chain it is 1/2 sum_{x,y} mu(x) P(x, y) (f(x) - f(y)) (g(x) - g(y)).
+    For a reversible chain, this is 1/2 sum_{x,y} mu(x) P(x, y) (f(x) - f(y)) (g(x) - g(y)).
+
+    Args:
+        transitions: Transition matrix P.
+        f: Function values (states,).
+        g: Function values (states,).
+        law: Distribution mu (default: the stationary distribution).
     """
     matrix = torch.from_numpy(_stochastic(transitions))
     f, g = (_function(name, function, (len(matrix),)) for name, function in (("f", f), ("g", g)))
@@ -57,11 +67,13 @@ def dirichlet_form(transitions: Transitions, f: Tensor, g: Tensor, law: Tensor |
 
 @validated
 def poincare_constant(transitions: Transitions) -> float:
-    """C = sup Var_mu(f) / E_P(f, f) (Definition 4.1.5): 1 / (1 - lambda_2(P)) for a reversible chain.
+    """Return C = sup Var_mu(f) / E_P(f, f) (Definition 4.1.5).
 
-    `transitions` is a transition matrix, or a chain with its `model`. mu is the chain's stationary law; of a chain
-    that is not reversible only the reversible part (P + P*) / 2 enters, as in the Dirichlet form. The relative error
-    is about 1e-16 C. Raises `InputError` where the chain is reducible, and where C is above 1e10.
+    For a reversible chain, C = 1 / (1 - lambda_2(P)). For other chains, only the reversible part (P + P*) / 2
+    enters the Dirichlet form. mu is the stationary distribution. The relative error is about 1e-16 C.
+
+    Raises:
+        InputError: If the chain is reducible or C exceeds 1e10.
     """
     matrix = _stochastic(transitions)
     members = _closed_class(matrix)
@@ -85,11 +97,20 @@ def poincare_constant(transitions: Transitions) -> float:
 
 @validated
 def mixing_time(transitions: Transitions, eps: Probability = 0.25) -> float:
-    """Smallest t with max_x TV(P^t(x, .), mu) <= `eps`: a whole number of steps, as a float.
+    """Return the smallest t with max_x TV(P^t(x, .), mu) <= eps.
 
-    `transitions` is a transition matrix, or a chain with its `model`. A distance within 1e-12 `eps` of `eps` counts
-    as equal to it; of a slow chain rounding may move t by a share of 1e-16 t. Raises `InputError` where the chain is
-    not ergodic (reducible or periodic), and where it mixes too slowly for double precision.
+    A distance within 1e-12 eps of eps counts as reached. For a slow chain, rounding can change t by a
+    relative error of 1e-16 t.
+
+    Args:
+        transitions: Transition matrix P.
+        eps: Total variation to reach.
+
+    Returns:
+        Number of steps, as a float.
+
+    Raises:
+        InputError: If the chain is reducible or periodic, or mixes too slowly for double precision.
     """
     matrix = _stochastic(transitions)
     members = _closed_class(matrix)
@@ -118,7 +139,10 @@ def mixing_time(transitions: Transitions, eps: Probability = 0.25) -> float:
 
 @validated
 def chi_square(first: Tensor, second: Annotated[Tensor, Reals("states")]) -> float:
-    """chi^2(p, mu) = sum (p - mu)^2 / mu of two laws (states,); infinite where p is not absolutely continuous."""
+    """Return chi^2(p, mu) = sum (p - mu)^2 / mu of two distributions (states,).
+
+    The result is infinite if p is not absolutely continuous with respect to mu.
+    """
     second = law_of_states(second, len(second), "second")
     first = law_of_states(first, len(second), "first")
     if bool(((first > 0) & (second == 0)).any()):
@@ -128,7 +152,7 @@ def chi_square(first: Tensor, second: Annotated[Tensor, Reals("states")]) -> flo
 
 
 class Decay(NamedTuple):
-    """chi^2(p_t, mu) at each time and the bound from the Poincaré constant, all (times,) float64."""
+    """chi^2(p_t, mu) at each time and its bound, all (times,) float64."""
 
     times: Tensor
     values: Tensor
@@ -141,12 +165,17 @@ def chi_square_decay(
     start: Tensor,
     times: Annotated[Sequence[float] | Tensor, Reals("times", least=0)],
 ) -> Decay:
-    """How chi^2(p_t, mu) falls from the law `start` (states,), beside the bound of Definition 4.1.5.
+    """Compute chi^2(p_t, mu) and its bound e^{-2t/C} chi^2(p_0, mu) (Definition 4.1.5).
 
-    In continuous time (jumps at rate one) the bound is e^{-2t/C} chi^2(p_0, mu). With `discrete` steps it is
-    (1 - 1/C)^{2t} chi^2(p_0, mu), which needs a reversible P without negative eigenvalues, as block dynamics are:
-    raises `InputError` otherwise, for times that are negative, not finite or no whole steps, and as
-    `poincare_constant`.
+    Time is continuous, with jumps at rate one.
+
+    Args:
+        transitions: Transition matrix P.
+        start: Initial distribution p_0 (states,).
+        times: Non-negative times.
+
+    Raises:
+        InputError: If `poincare_constant` rejects the chain.
     """
     matrix = torch.from_numpy(_stochastic(transitions))
     law, constant = stationary_law(matrix), poincare_constant(matrix)
@@ -159,16 +188,22 @@ def chi_square_decay(
 
 
 def block_dirichlet_form(probabilities: Tensor, law: BlockLaw, f: Tensor, g: Tensor) -> float:
-    """Proposition 4.1.1 three ways: E(f, g) = E_{(X_{-K}, K)} Cov_{X_K | (X_{-K}, K)}(f, g), f, g (states, blocks).
+    """Return E(f, g) of the chain (4.26) on (X, K) by Proposition 4.1.1.
 
-    For f and g of X alone, repeated over blocks, this is the Dirichlet form of the X-marginal chain, and for a law
-    that does not depend on the state the identity of Definition 4.1.6.
+    E(f, g) = E_{(X_{-K}, K)} Cov_{X_K | (X_{-K}, K)}(f, g). If f and g depend on X only, this is the
+    Dirichlet form of the X-marginal chain. For weighted blocks, it is the identity of Definition 4.1.6.
+
+    Args:
+        probabilities: Probabilities (states,).
+        law: Distribution of the block.
+        f: Function values (states, blocks).
+        g: Function values (states, blocks).
     """
     shape = (law.states, len(law.blocks))
     f, g = (_function(name, function, shape) for name, function in (("f", f), ("g", g)))
     probabilities = law_of_states(probabilities, law.states)
     covariance = 0.0
-    for block, (states, weights, conditionals) in enumerate(law.fibres(probabilities)):
+    for block, (states, weights, conditionals) in enumerate(law.fibers(probabilities)):
         own, other = f[:, block][states], g[:, block][states]
         own = own - (conditionals * own).sum(1, keepdim=True)
         other = other - (conditionals * other).sum(1, keepdim=True)
@@ -194,7 +229,7 @@ def _function(field: str, function: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _closed_class(matrix: NDArray[np.float64]) -> NDArray[np.intp]:
-    """The states (members,) of the one class that the chain never leaves."""
+    """Return the states (members,) of the only closed class."""
     count, label = connected_components(matrix > 0, connection="strong")
     leaves = [bool((matrix[label == one][:, label != one] > 0).any()) for one in range(count)]
     closed = [one for one in range(count) if not leaves[one]]
@@ -205,7 +240,7 @@ def _closed_class(matrix: NDArray[np.float64]) -> NDArray[np.intp]:
 
 
 def _log_stationary(matrix: NDArray[np.float64], members: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Logarithms (states,) of the stationary law on the closed class `members`, minus infinity elsewhere."""
+    """Return log-probabilities (states,) of the stationary distribution, -inf outside `members`."""
     work = matrix[np.ix_(members, members)].copy()
     log_in = np.full(work.shape, -np.inf)
     with np.errstate(divide="ignore"):

@@ -1,9 +1,9 @@
-"""The parallel decoding transformer of eqs. (4.55)-(4.64), with weights that make any product kernel, or any map.
+"""Parallel decoding transformer of equations 4.55 to 4.64 with explicit weights for any product kernel or map.
 
-Propositions 4.1.2 and 4.1.3 (4.3.4 and 4.3.5) of the thesis name universal approximation; here are weights. Two
-blocks look up the whole state in a table. The first binds each token to its position, the second gathers all of them
-by attention that is the same everywhere, and its hidden layer has one unit for every state and position:
-embedding 2 |Omega| + N + 2 N |Omega|, hidden width N |Omega|^N.
+Propositions 4.1.2 and 4.1.3 (4.3.4 and 4.3.5) of the thesis use universal approximation; this module
+constructs the weights. Two blocks look up the whole state in a table. The first block binds each token to its
+position. The second block gathers all tokens with uniform attention and has one hidden unit for each state
+and position. The embedding width is 2 |Omega| + N + 2 N |Omega|, and the hidden width is N |Omega|^N.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from trialogue.validation import validated
 
 
 class Block(NamedTuple):
-    """Weights of one block with one head, eqs. (4.56) and (4.57), named as there; vectors have one axis."""
+    """Weights of one block with a single head (equations 4.56 and 4.57), named as in the thesis."""
 
     w_o: Tensor
     w_v: Tensor
@@ -33,7 +33,7 @@ class Block(NamedTuple):
     b_2: Tensor
 
     def __call__(self, x: Tensor) -> Tensor:
-        """t(X) of `x` (rows, d, N)."""
+        """Return t(X) for `x` (rows, d, N)."""
         scores = (self.w_k @ x).transpose(-2, -1) @ (self.w_q @ x)
         attended = x + self.w_o @ self.w_v @ x @ scores.softmax(-2)
         hidden = (self.w_1 @ attended + self.b_1[:, None]).relu()
@@ -42,7 +42,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class ParallelDecoder:
-    """A parallel decoding transformer: `tokens` (d, |Omega|) and `positions` (d, N) are embedded and added up."""
+    """Parallel decoding transformer that adds token embeddings (d, |Omega|) and position embeddings (d, N)."""
 
     tokens: Tensor
     positions: Tensor
@@ -52,7 +52,14 @@ class ParallelDecoder:
 
     @validated
     def predictions(self, states: Annotated[Tensor, Integers("rows N", least=0)]) -> Tensor:
-        """Laws (rows, N, |Omega|) float64 of every position after `states` (rows, N) int64, eq. (4.60)."""
+        """Return the distributions of every position (equation 4.60).
+
+        Args:
+            states: Tokens (rows, N) int64.
+
+        Returns:
+            Probabilities (rows, N, |Omega|) float64.
+        """
         if states.shape[1] != self.positions.shape[1]:
             hint = f"give tokens (rows, {self.positions.shape[1]}) below {self.tokens.shape[1]}"
             raise InputError("states", tuple(states.shape), hint)
@@ -62,16 +69,20 @@ class ParallelDecoder:
         return (self.w_pred @ x + self.b_pred[:, None]).softmax(-2).transpose(-2, -1)
 
     def greedy(self, states: Tensor) -> Tensor:
-        """The next states (rows, N) by s_argmax, eq. (4.62): the smallest of several likeliest tokens."""
+        """Return the next states (rows, N) by s_argmax (equation 4.62). The smallest token wins ties."""
         laws = self.predictions(states)
         return (laws == laws.amax(-1, keepdim=True)).int().argmax(-1)
 
 
 @validated
 def kernel_decoder(predictions: Annotated[Tensor, Reals("states sites vocab")]) -> ParallelDecoder:
-    """A decoder whose laws are `predictions` (|Omega|^N, N, |Omega|), positive: Proposition 4.1.3, the positive half.
+    """Construct a decoder with the given positive predictions (the positive half of Proposition 4.1.3).
 
-    Raises `InputError` where these are no positive laws for every state and position.
+    Args:
+        predictions: Positive probabilities (|Omega|^N, N, |Omega|).
+
+    Raises:
+        InputError: If the predictions are not positive distributions for every state and position.
     """
     hint = "give positive laws (vocab ** sites, sites, vocab)"
     laws = predictions.double()
@@ -87,9 +98,14 @@ def kernel_decoder(predictions: Annotated[Tensor, Reals("states sites vocab")]) 
 def map_decoder(
     following: Annotated[Tensor, Integers("states sites", least=0)], vocab_size: int
 ) -> ParallelDecoder:
-    """A decoder whose greedy steps are a map: `following` (|Omega|^N, N) is the state after each, in their order.
+    """Construct a decoder whose greedy step is a given map (Propositions 4.1.2 and 4.3.4).
 
-    Propositions 4.1.2 and 4.3.4, and so for any number of steps. Raises `InputError` for anything but states.
+    Args:
+        following: Next state (|Omega|^N, N) for each state, in the order of `itertools.product`.
+        vocab_size: Number of tokens |Omega|.
+
+    Raises:
+        InputError: If `following` does not contain one valid state for each state.
     """
     hint = f"give the state after each of vocab_size ** sites states, of tokens below {vocab_size}"
     if len(following) != vocab_size ** following.shape[1]:
@@ -100,7 +116,7 @@ def map_decoder(
 
 
 def _lookup(logits: Tensor) -> ParallelDecoder:
-    """The decoder with these `logits` (states, N, |Omega|)."""
+    """Construct the decoder with the given `logits` (states, N, |Omega|)."""
     states, sites, vocab = logits.shape
     bound = sites * vocab
     token, position, own, all_sites, out = torch.arange(2 * vocab + sites + 2 * bound).split(

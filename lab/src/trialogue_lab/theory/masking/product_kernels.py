@@ -1,8 +1,8 @@
-"""What a parallel prediction can reach: product laws closest to a law, and transitions that are products.
+"""Limits of parallel prediction: closest product distributions and product transition kernels.
 
-A predictor that draws every position by itself given the state has the transition P(x, y) = prod_j g(x)_{j, y_j}
-(Propositions 4.1.3 and 4.3.5; softmax outputs lie strictly between 0 and 1, so a product with zeros is only
-approached). States are counted as `itertools.product` lists them.
+A predictor that samples every position independently given the state has transitions P(x, y) = prod_j
+g(x)_{j, y_j} (Propositions 4.1.3 and 4.3.5). Softmax outputs lie strictly between 0 and 1, so a product with
+zeros is only approached. States are in the order of `itertools.product`.
 """
 
 from typing import Annotated, NamedTuple
@@ -24,20 +24,24 @@ Law = Annotated[ArrayLike, Reals("vocab*", least=0)]
 _WIDTHS = [10.0**-digits for digits in range(1, 11)]
 
 
-class ProductLaw(NamedTuple):
-    """A product law (sites, vocab) and how far the given law is from it."""
+class ProductDistribution(NamedTuple):
+    """A product distribution `sites` (sites, vocab) and its distance from the given distribution."""
 
     distance: float
     sites: Array
 
     def joint(self) -> Array:
-        """The product law, one axis per site."""
+        """Return the joint probabilities with one axis per site."""
         return _joint(self.sites)
 
 
 @validated
 def joint_law(sites: Annotated[ArrayLike, Reals("sites vocab", least=0)]) -> Array:
-    """The joint law, shape (vocab,) * sites, of independent sites with laws `sites` (sites, vocab)."""
+    """Return the joint distribution (vocab,) * sites of independent sites.
+
+    Args:
+        sites: Distributions of the sites, shape (sites, vocab).
+    """
     laws = np.asarray(sites)
     return _joint(checked_probabilities("sites", laws, laws.shape).numpy())
 
@@ -50,24 +54,32 @@ def _joint(sites: Array) -> Array:
 
 
 @validated
-def closest_in_divergence(law: Law) -> ProductLaw:
-    """The product law q with the smallest KL(p, q) in nats: the product of the marginals of p; exact.
+def closest_in_divergence(law: Law) -> ProductDistribution:
+    """Return the product distribution q with the smallest KL(p, q), the product of the marginals.
 
-    `law` is p, one axis per site, shape (vocab,) * sites. The distance is p's total correlation, what a predictor
-    trained to imitate p keeps losing however well it is trained.
+    The distance in nats is the total correlation of p. A parallel predictor trained to imitate p cannot
+    reduce this loss.
+
+    Args:
+        law: Distribution p, one axis per site, shape (vocab,) * sites.
     """
     p = _normalised(law)
     sites = np.stack([p.sum(tuple(a for a in range(p.ndim) if a != axis)) for axis in range(p.ndim)])
-    return ProductLaw(float(rel_entr(p, _joint(sites)).sum()), sites)
+    return ProductDistribution(float(rel_entr(p, _joint(sites)).sum()), sites)
 
 
 @validated
-def closest_in_variation(law: Law, *, starts: Natural = 4, seed: int = 0) -> ProductLaw:
-    """A product law q with small TV(p, q); its distance is exact, and bounds the smallest one from above.
+def closest_in_variation(law: Law, *, starts: Natural = 4, seed: int = 0) -> ProductDistribution:
+    """Search for the product distribution q with the smallest TV(p, q).
 
-    `law` is p, one axis per site, shape (vocab,) * sites. From near the marginals, the best point mass and `starts`
-    random products, a distance that is rounded off at zero is lowered while the rounding shrinks to nothing: each
-    start ends in a local minimum, to about 1e-10.
+    The distance of the result is exact, and is an upper bound on the smallest distance. L-BFGS minimizes a
+    smoothed distance while the smoothing shrinks to zero. It starts near the marginals, near the best point
+    mass, and at `starts` random products. Each start ends in a local minimum with an accuracy of about 1e-10.
+
+    Args:
+        law: Distribution p, one axis per site, shape (vocab,) * sites.
+        starts: Number of random starts.
+        seed: Seed of the random starts.
     """
     p = _normalised(law)
     draws = numpy_generator(seed, "closest_in_variation")
@@ -76,15 +88,22 @@ def closest_in_variation(law: Law, *, starts: Natural = 4, seed: int = 0) -> Pro
     nearby = 0.9 * closest_in_divergence(p).sites + 0.1 * draws.dirichlet(np.ones(shape[1]), shape[0])
     first = [nearby, 0.9 * mode + 0.1 / shape[1]]
     first += [draws.dirichlet(np.ones(shape[1]), shape[0]) for _ in range(starts)]
-    found = [ProductLaw(_variation(p, mode), mode), *(_descend(p, sites) for sites in first)]
+    found = [ProductDistribution(_variation(p, mode), mode), *(_descend(p, sites) for sites in first)]
     return min(found, key=lambda product: product.distance)
 
 
 @validated
 def product_transitions(predictions: Annotated[ArrayLike, Reals("states sites vocab")]) -> Array:
-    """P (states, states) of a predictor with `predictions` (states, sites, vocab): Proposition 4.3.5.
+    """Return the transition matrix of a parallel predictor (Proposition 4.3.5).
 
-    Raises `InputError` where the predictions are no laws, or not one for each of vocab ** sites states.
+    Args:
+        predictions: Probabilities (states, sites, vocab).
+
+    Returns:
+        Matrix (states, states).
+
+    Raises:
+        InputError: If the predictions are not distributions for vocab ** sites states.
     """
     table = np.asarray(predictions)
     if table.shape[0] != table.shape[2] ** table.shape[1]:
@@ -95,7 +114,7 @@ def product_transitions(predictions: Annotated[ArrayLike, Reals("states sites vo
 
 
 class Factorization(NamedTuple):
-    """How far the rows of a transition matrix are from products of their own marginals, both (states,)."""
+    """Distances of the rows of a transition matrix from the products of their marginals, both (states,)."""
 
     divergence: Array
     variation: Array
@@ -105,9 +124,14 @@ class Factorization(NamedTuple):
 def factorization_gap(
     transitions: Annotated[ArrayLike, Reals("states states")], sites: Count
 ) -> Factorization:
-    """For each row of P (states, states): KL and TV to the product of its marginals; all zero for a product kernel.
+    """Return KL and TV of each row of P to the product of its marginals.
 
-    The divergence is the smallest to any product law; the variation need not be (`closest_in_variation`).
+    Both are zero for a product kernel. The divergence is the smallest to any product distribution. The
+    variation may not be the smallest (see `closest_in_variation`).
+
+    Args:
+        transitions: Transition matrix P (states, states).
+        sites: Number of sites.
     """
     matrix = np.asarray(transitions)
     vocab = round(len(matrix) ** (1 / sites))
@@ -131,8 +155,8 @@ def _variation(law: Array, sites: Array) -> float:
     return float(np.abs(law - _joint(sites)).sum()) / 2
 
 
-def _descend(law: Array, sites: Array) -> ProductLaw:
-    """L-BFGS on log-probabilities of the sites; |p - q| is rounded off at zero, less and less."""
+def _descend(law: Array, sites: Array) -> ProductDistribution:
+    """Minimize the smoothed total variation with L-BFGS over log-probabilities of the sites."""
     logits = np.log(np.maximum(sites, 1e-12))
 
     def objective(free: Array, width: float) -> tuple[float, Array]:
@@ -147,11 +171,11 @@ def _descend(law: Array, sites: Array) -> ProductLaw:
         options = {"maxiter": 500, "ftol": 1e-15, "gtol": 1e-10}
         logits = minimize(objective, logits.ravel(), (width,), jac=True, method="L-BFGS-B", options=options).x
     reached = softmax(logits.reshape(sites.shape), 1)
-    return ProductLaw(_variation(law, reached), reached)
+    return ProductDistribution(_variation(law, reached), reached)
 
 
 def _slopes(sites: Array) -> Array:
-    """Derivatives (states, sites * vocab) of the joint law by the entries of the site laws."""
+    """Return derivatives (states, sites * vocab) of the joint distribution by the site probabilities."""
     count, vocab = sites.shape
     columns = []
     for site in range(count):

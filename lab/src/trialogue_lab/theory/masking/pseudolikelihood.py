@@ -1,10 +1,11 @@
-"""Pseudolikelihoods of every mask law and how well they estimate: losses, information, asymptotic covariance.
+"""Pseudolikelihood estimation for any mask distribution: losses, information and asymptotic covariance.
 
-The estimator minimises -log p_theta(x_K | x_{-K}, K) over samples, each with one random block K of masked sites
-(Definitions 4.1.2, 4.1.3 and 4.1.7 of the thesis); masking every site is maximum likelihood. Functions of arrays
-take a law p (states,) over all states, in the order of `itertools.product`, features F (states, parameters) of an
-exponential family p_theta ∝ exp(theta . F) and a `BlockLaw`; functions of a model take an enumerable exponential
-family such as `trialogue.data.Ising` and the description of a block law that `block_law` reads. All exact.
+The estimator minimizes -log p_theta(x_K | x_{-K}, K) over samples, each with one random block K of masked
+sites (thesis, Definitions 4.1.2, 4.1.3 and 4.1.7). If all sites are masked, it is the maximum likelihood
+estimator. Functions of arrays use a distribution p (states,) in the order of `itertools.product`, features F
+(states, parameters) of an exponential family p_theta ∝ exp(theta . F), and a `BlockLaw`. Functions of a model
+use an enumerable exponential family such as `trialogue.data.Ising` and the arguments of `block_law`. All
+results are exact.
 """
 
 import math
@@ -21,15 +22,15 @@ from trialogue.validation import InstanceOf, validated
 from trialogue_lab.theory.masking.block_laws import BlockLaw, Described, block_law, law_of_states
 
 Features = Annotated[Tensor, Reals("states parameters")]
-"""Features of an exponential family, one row for each state."""
+"""Features of an exponential family, one row per state."""
 Masks = Annotated[float, Ge(1)]
-"""A number of masks for each sample, or `math.inf` for all masks."""
+"""Number of masks per sample, or `math.inf` for the average over all masks."""
 _MOST_WORK = 1e12  # states * blocks * parameters ** 2
 
 
 @runtime_checkable
 class ExponentialFamily(Protocol):
-    """A law p(x) ∝ exp(parameters . features(x)) on sequences of `sites` tokens, small enough to enumerate."""
+    """A distribution p(x) ∝ exp(parameters . features(x)) on sequences, small enough to enumerate."""
 
     @property
     def sites(self) -> int:
@@ -38,7 +39,7 @@ class ExponentialFamily(Protocol):
 
     @property
     def vocab_size(self) -> int:
-        """Number of tokens of a site."""
+        """Number of tokens per site."""
         ...
 
     @property
@@ -47,15 +48,15 @@ class ExponentialFamily(Protocol):
         ...
 
     def states(self) -> Tensor:
-        """All states (vocab_size ** sites, sites) int64, in the order of `itertools.product`."""
+        """Return all states (vocab_size ** sites, sites) int64 in the order of `itertools.product`."""
         ...
 
     def probabilities(self) -> Tensor:
-        """Their probabilities (states,) float64."""
+        """Return the probabilities (states,) float64."""
         ...
 
     def features(self, tokens: Tensor) -> Tensor:
-        """Features (rows, parameters) float64 of `tokens` (rows, sites)."""
+        """Return features (rows, parameters) float64 of `tokens` (rows, sites)."""
         ...
 
 
@@ -65,11 +66,16 @@ def pseudolikelihood_loss(
     log_weights: Annotated[Tensor, Reals("states", infinite="negative")],
     distribution: InstanceOf[BlockLaw],
 ) -> Tensor:
-    """Population loss E_{X ~ data} E_{K ~ p_K(. | X)} [-log p_theta(X_K | X_{-K}, K)], in nats, differentiable.
+    """Return the population loss in nats, which is differentiable.
 
-    Definitions 4.1.2, 4.1.3 (weighted and k-pseudolikelihood) and 4.1.7 with eq. (4.1) (adaptive: p_K(K | x) enters
-    the conditional). `data` (states,) is the law of the data, an empirical one included; `log_weights` (states,)
-    is log p_theta up to a constant. Infinite where data fall on conditionals of probability zero.
+    The loss is E_{X ~ data} E_{K ~ p_K(. | X)} [-log p_theta(X_K | X_{-K}, K)] (Definitions 4.1.2, 4.1.3 and
+    4.1.7 with equation 4.1). In the adaptive case, p_K(K | x) enters the conditional. The loss is infinite if
+    data fall on conditionals of probability zero.
+
+    Args:
+        data: Distribution of the data (states,), possibly empirical.
+        log_weights: log p_theta (states,) up to a constant.
+        distribution: Distribution of the block.
     """
     data = law_of_states(data, distribution.states, "data")
     if log_weights.shape != (distribution.states,):
@@ -89,7 +95,7 @@ def pseudolikelihood_loss(
 
 @validated
 def fisher_information(probabilities: Tensor, features: Features) -> Tensor:
-    """I = Cov_p(F) (parameters, parameters): the Fisher information of an exponential family (Definition 4.1.1)."""
+    """Return the Fisher information I = Cov_p(F) of an exponential family (Definition 4.1.1)."""
     features = features.double()
     probabilities = law_of_states(probabilities, len(features))
     centred = features - probabilities @ features
@@ -100,16 +106,16 @@ def fisher_information(probabilities: Tensor, features: Features) -> Tensor:
 def pseudolikelihood_information(
     probabilities: Tensor, features: Features, distribution: InstanceOf[BlockLaw]
 ) -> Tensor:
-    """I_PL = E Cov(F | X_{-K}, K) (parameters, parameters), Hessian of the loss and covariance of the score.
+    """Return I_PL = E Cov(F | X_{-K}, K), the Hessian of the loss and covariance of the score.
 
-    Lemma 4.1.2 (weighted) and Lemma 4.3.3 (adaptive); assumes realizability: the data have the law
-    `probabilities` (states,) of the model itself.
+    Lemma 4.1.2 (weighted) and Lemma 4.3.3 (adaptive). Both assume realizability, so `probabilities` (states,)
+    is both the model and the distribution of the data.
     """
     features = features.double()
     probabilities = law_of_states(probabilities, distribution.states)
     _affordable(distribution, features)
     information = features.new_zeros(features.shape[1], features.shape[1])
-    for states, weights, conditionals in distribution.fibres(probabilities):
+    for states, weights, conditionals in distribution.fibers(probabilities):
         own = features[states]
         scores = (own - torch.einsum("rc,rcp->rp", conditionals, own)[:, None]).flatten(0, 1)
         information += (weights.reshape(-1, 1) * scores).T @ scores
@@ -124,13 +130,24 @@ def sandwich_covariance(
     distribution: InstanceOf[BlockLaw],
     masks_per_sample: Masks = 1,
 ) -> Tensor:
-    """H^{-1} V H^{-1} (parameters, parameters): Lemmas 4.1.1 and 4.3.9, realizable or not.
+    """Return the asymptotic covariance H^{-1} V H^{-1} of the estimator (Lemmas 4.1.1 and 4.3.9).
 
-    The estimator from n samples of the law `data` (states,), each with `masks_per_sample` independent blocks
-    (`math.inf`: every block, averaged over p_K), minus the minimiser of the loss, times sqrt(n), tends to a
-    centred normal law of this covariance. `probabilities` (states,) is p_theta at that minimiser, where H is the
-    Hessian of the population loss and V the covariance of the gradient of one sample.
-    Raises `InputError` where `masks_per_sample` is below one, H is singular, or theta is no minimiser.
+    H is the Hessian of the population loss, and V is the covariance of the gradient of one sample. The model
+    may be misspecified. The estimation error times sqrt(n) tends to a centered normal distribution with this
+    covariance.
+
+    Args:
+        data: Distribution of the data (states,).
+        probabilities: Distribution (states,) of the model at the minimizer of the loss.
+        features: Features (states, parameters).
+        distribution: Distribution of the block.
+        masks_per_sample: Independent blocks per sample; `math.inf` averages over all blocks.
+
+    Returns:
+        Matrix (parameters, parameters).
+
+    Raises:
+        InputError: If H is singular or the loss has a gradient at `probabilities`.
     """
     data, features = law_of_states(data, distribution.states, "data"), features.double()
     probabilities = law_of_states(probabilities, distribution.states)
@@ -150,16 +167,24 @@ def asymptotic_covariance(
     masks_per_sample: Masks = 1,
     **described: Unpack[Described],
 ) -> Tensor:
-    """Gamma (parameters, parameters) float64: n Cov(theta^ - theta*) as the number n of samples grows.
+    """Return Gamma, the limit of n Cov(theta^ - theta*) for n samples.
 
-    Lemmas 4.1.1 and 4.1.2: Gamma_PL = I_PL^{-1} with one block per sample; `masks_per_sample` as in
-    `sandwich_covariance`. The block law is described as in `block_law`, an adaptive one enters the conditionals by
-    eq. (4.1). Assumes realizability (the data follow `model`), all parameters free, and what makes the limit
-    theorem hold: a unique minimiser. The expected squared error is Tr(Gamma) / n only asymptotically.
-    For an Ising model the parameters are pairs i < j, lexicographic, then fields.
+    Lemmas 4.1.1 and 4.1.2: Gamma_PL = I_PL^{-1} with one block per sample. The result assumes realizability,
+    a unique minimizer and free parameters. For an Ising model, the parameters are pairs i < j in
+    lexicographic order, followed by the fields.
 
-    Raises `InputError` where the block law is none, the model is too large to enumerate, or the parameters are
-    not identified.
+    Args:
+        model: Model of the data.
+        block_size: Size of uniformly chosen blocks.
+        masks_per_sample: As in `sandwich_covariance`.
+        described: Other arguments of `block_law`.
+
+    Returns:
+        Matrix (parameters, parameters) float64.
+
+    Raises:
+        InputError: If the block distribution is invalid, the model is too large to enumerate, or the
+            parameters are not identified.
     """
     own = block_law(model.sites, model.vocab_size, block_size=block_size, **described)
     probabilities, features = enumerated(model)
@@ -171,8 +196,9 @@ def asymptotic_covariance(
 class MaskingMore(NamedTuple):
     """Theorem 4.1.1 for k = 1 to N - 1, both (N - 1,) float64.
 
-    `smallest_eigenvalue` of Gamma^k - Gamma^{k+1} is not negative where the theorem holds; `identity_discrepancy`
-    is the largest entry of I^{k+1} - I^k - C.
+    Attributes:
+        smallest_eigenvalue: Smallest eigenvalue of Gamma^k - Gamma^{k+1}, non-negative if the theorem holds.
+        identity_discrepancy: Largest entry of |I^{k+1} - I^k - C|.
     """
 
     smallest_eigenvalue: Tensor
@@ -181,11 +207,13 @@ class MaskingMore(NamedTuple):
 
 @validated
 def masking_more(model: InstanceOf[ExponentialFamily]) -> MaskingMore:
-    """Theorem 4.1.1: masking more sites is no worse, Gamma^{k+1} ⪯ Gamma^k, and the identity its proof rests on.
+    """Check Theorem 4.1.1: masking more sites does not increase the covariance, Gamma^{k+1} ⪯ Gamma^k.
 
-    I^{k+1} = I^k + C with C = E_S E_{a not in S} E[s s^T], S uniform of size k and
-    s = grad log p(x_a | x_{-(S u a)}) = E[F | x_{-S}] - E[F | x_{-(S u a)}]. The improvement need not be strict.
-    Assumes realizability. Raises `InputError` as `asymptotic_covariance`.
+    The proof uses I^{k+1} = I^k + C with C = E_S E_{a not in S} E[s s^T], S uniform of size k, and s = grad
+    log p(x_a | x_{-(S u a)}) = E[F | x_{-S}] - E[F | x_{-(S u a)}]. The improvement need not be strict.
+
+    Raises:
+        InputError: If `asymptotic_covariance` rejects the model, or it has one site.
     """
     if model.sites < 2:
         raise InputError("model", model.sites, "one site can only be masked: use two or more")
@@ -214,7 +242,7 @@ def masking_more(model: InstanceOf[ExponentialFamily]) -> MaskingMore:
 
 
 def enumerated(model: ExponentialFamily) -> tuple[Tensor, Tensor]:
-    """Probabilities (states,) and features (states, parameters) of every state of `model`, float64."""
+    """Return probabilities (states,) and features (states, parameters) of all states, float64."""
     states = model.states()
     return model.probabilities().double(), model.features(states).double()
 
@@ -222,13 +250,13 @@ def enumerated(model: ExponentialFamily) -> tuple[Tensor, Tensor]:
 def _score_moments(
     data: Tensor, probabilities: Tensor, features: Tensor, distribution: BlockLaw
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Hessian; covariance of the score with one mask, and averaged over the masks; mean score."""
+    """Return the Hessian, the score covariance for one mask and for averaged masks, and the mean score."""
     _affordable(distribution, features)
     given = distribution.each_state()
     hessian = features.new_zeros(features.shape[1], features.shape[1])
     once = torch.zeros_like(hessian)
     averaged = torch.zeros_like(features)
-    for block, (states, _, conditionals) in enumerate(distribution.fibres(probabilities)):
+    for block, (states, _, conditionals) in enumerate(distribution.fibers(probabilities)):
         own = features[states]
         scores = (own - torch.einsum("rc,rcp->rp", conditionals, own)[:, None]).flatten(0, 1)
         weights = (data * given[:, block])[states]
@@ -244,11 +272,11 @@ def _score_moments(
 def _conditional_means(
     probabilities: Tensor, features: Tensor, laws: list[BlockLaw]
 ) -> dict[frozenset[int], Tensor]:
-    """E[F | x_{-K}] (states, parameters) for every block K of every law."""
+    """Return E[F | x_{-K}] (states, parameters) for each block K."""
     means = {}
     for distribution in laws:
         for mask, (states, _, conditionals) in zip(
-            distribution.blocks, distribution.fibres(probabilities), strict=True
+            distribution.blocks, distribution.fibers(probabilities), strict=True
         ):
             mean = torch.empty_like(features)
             mean[states] = torch.einsum("rc,rcp->rp", conditionals, features[states])[:, None]

@@ -1,7 +1,8 @@
-"""Theorem 4.1.4 of the thesis and its parts: how far a law learned from conditionals is from the data's, at most.
+"""Theorem 4.1.4 of the thesis and its lemmas: error bounds for a distribution learned from conditionals.
 
-n samples, each with m masks of its own; beta bounds all conditionals from below, and C_AT is the constant of
-approximate tensorization (Definition 4.1.9). L^_PL is the loss over samples and masks, L~_PL its mean over masks.
+There are n samples with m masks each. beta is a lower bound on all conditionals, and C_AT is the constant of
+approximate tensorization (Definition 4.1.9). L^_PL is the loss over samples and masks, and L~_PL is its
+average over masks.
 """
 
 import math
@@ -39,15 +40,24 @@ def sample_bound(
     eps: NonNegative,
     delta: Probability,
 ) -> SampleBound:
-    """Theorem 4.1.4 with its constants as proved: holds with probability at least 1 - `delta`.
+    """Compute Theorem 4.1.4 with the constants of its proof.
 
-    n = `samples`, each with m = `masks` masks; `tensorization` is C_AT of the fitted law (a lower bound of it proves
-    nothing), `loss` the empirical L^_PL at the fit in nats, with the root over all of
-    C_AT (L^ + B ln(1/beta) + eps); `beta` bounds every conditional of every theta from below (Assumption 4.1.3), and
-    `cells` = C_eps cells of the parameters vary the log-probabilities by `eps` / 2 (Assumption 4.1.4). As a negative
-    log-likelihood the loss contains the conditional entropy of the data, so the bound does not vanish with n.
-    B = sqrt(2^{3N} |Omega|^N C_eps / (m delta)) + sqrt(ln(8 C_eps / delta) / (2n)),
-    C = sqrt(|Omega|^{3N} / (8 delta n)).
+    B = sqrt(2^{3N} |Omega|^N C_eps / (m delta)) + sqrt(ln(8 C_eps / delta) / (2n)) and C = sqrt(|Omega|^{3N}
+    / (8 delta n)). The root covers all of C_AT (L^ + B ln(1/beta) + eps). The loss contains the conditional
+    entropy of the data, so the bound does not vanish with n.
+
+    Args:
+        sites: Number of sites N.
+        vocab_size: Number of tokens |Omega|.
+        samples: Number of samples n.
+        masks: Number of masks m per sample.
+        tensorization: C_AT of the fitted distribution. A lower bound on C_AT proves nothing.
+        loss: Empirical L^_PL at the fit, in nats.
+        beta: Lower bound on every conditional for every theta (Assumption 4.1.3).
+        cells: Number C_eps of parameter cells in which log-probabilities vary by at most eps / 2 (Assumption
+            4.1.4).
+        eps: Accuracy of the cells.
+        delta: The bound holds with probability at least 1 - delta.
     """
     masks_term = _root(3 * sites, vocab_size, sites, cells / (masks * delta))
     masks_term += math.sqrt(math.log(8 * cells / delta) / (2 * samples))
@@ -58,7 +68,9 @@ def sample_bound(
 
 @validated
 def empirical_law_bound(*, sites: Count, vocab_size: Count, samples: Count, delta: Probability) -> float:
-    """Lemma 4.3.6: TV(p~_X, p_X) < sqrt(|Omega|^{3N} / (16 delta n)) with probability at least 1 - `delta`."""
+    """Return the bound of Lemma 4.3.6 on TV(p~_X, p_X): sqrt(|Omega|^{3N} / (16 delta n)), with probability 1 -
+    delta.
+    """
     return _root(0, vocab_size, 3 * sites, 1 / (16 * delta * samples))
 
 
@@ -66,17 +78,17 @@ def empirical_law_bound(*, sites: Count, vocab_size: Count, samples: Count, delt
 def mask_average_bound(
     *, sites: Count, vocab_size: Count, samples: Count, masks: Count, beta: Probability, delta: Probability
 ) -> float:
-    """Corollary 4.3.1: |L^_PL - L~_PL| at one theta, with probability at least 1 - `delta`.
+    """Return the bound of Corollary 4.3.1 on |L^_PL - L~_PL| at one theta, with probability at least 1 - delta.
 
-    (sqrt(2^{3N-1} |Omega|^N / (m delta)) + sqrt(ln(4 / delta) / (2n))) ln(1 / beta), from Lemma 4.3.5 with its own
-    eps = sqrt(2^{N-1} |Omega|^N / (m delta)).
+    The bound is (sqrt(2^{3N-1} |Omega|^N / (m delta)) + sqrt(ln(4 / delta) / (2n))) ln(1 / beta). It follows
+    from Lemma 4.3.5 with eps = sqrt(2^{N-1} |Omega|^N / (m delta)).
     """
     masks_term = _root(3 * sites - 1, vocab_size, sites, 1 / (masks * delta))
     return (masks_term + math.sqrt(math.log(4 / delta) / (2 * samples))) * math.log(1 / beta)
 
 
 class Deviation(NamedTuple):
-    """A distance, and the probability with which it is not exceeded at least; below zero that says nothing."""
+    """A distance and the smallest probability of not exceeding it. A negative probability is not informative."""
 
     distance: float
     probability: float
@@ -93,9 +105,10 @@ def mask_average_deviation(
     eps: Positive,
     t: Positive,
 ) -> Deviation:
-    """Lemma 4.3.5: |L^_PL - L~_PL| < 2^N eps ln(1/beta) + t / n at one theta, with the probability that it states.
+    """Compute Lemma 4.3.5: |L^_PL - L~_PL| < 2^N eps ln(1/beta) + t / n at one theta.
 
-    That is 1 - 2^{N-2} |Omega|^N / (eps^2 m) - 2 exp(-2 t^2 / (n ln^2(1/beta))), for any positive `eps` and `t`.
+    The probability is at least 1 - 2^{N-2} |Omega|^N / (eps^2 m) - 2 exp(-2 t^2 / (n ln^2(1/beta))), for any
+    positive `eps` and `t`.
     """
     margin = math.log(1 / beta)
     risk = 2.0 ** (sites - 2) * float(vocab_size) ** sites / (eps**2 * masks)
@@ -104,6 +117,6 @@ def mask_average_deviation(
 
 
 def _root(twos: int, vocab_size: int, power: int, factor: float) -> float:
-    """sqrt(2^twos |Omega|^power factor), infinite where it is beyond a float: a bound that says nothing."""
+    """Return sqrt(2^twos |Omega|^power factor), or infinity on overflow."""
     log = (twos * math.log(2) + power * math.log(vocab_size) + math.log(factor)) / 2
     return math.exp(log) if log < math.log(sys.float_info.max) else math.inf

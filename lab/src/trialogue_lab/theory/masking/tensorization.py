@@ -1,4 +1,4 @@
-"""Block approximate tensorization of entropy: its constant from below by witnesses, from above by a product law."""
+"""Upper bound on the constant of block approximate tensorization of entropy."""
 
 import math
 
@@ -13,18 +13,24 @@ from trialogue_lab.theory.masking.block_laws import BlockLaw, conditionals, law_
 
 
 def smallest_conditional(probabilities: Tensor, law: BlockLaw) -> float:
-    """beta of Assumption 4.1.3 for one parameter: the smallest positive p(x_K | x_{-K}, K)."""
+    """Return the smallest positive p(x_K | x_{-K}, K), which is beta of Assumption 4.1.3 for one parameter."""
     table = conditionals(probabilities, law)
     return float(table[table > 0].min())
 
 
 def tensorization_upper_bound(probabilities: Tensor, law: BlockLaw) -> float:
-    """A number that C_AT(q) of Definition 4.1.9 is certain not to exceed, for q = `probabilities` (states,), positive.
+    """Return an upper bound on C_AT(q) of Definition 4.1.9.
 
-    A product law has C_AT = 1 / min_i P(site i is masked), by Shearer's inequality (N / k for k uniformly random
-    sites). As the entropies on both sides are minima over constants of integrals of non-negative functions, C_AT(q)
-    is at most that times max(q / pi) / min(q / pi) for any product law pi (Holley and Stroock): here the pi of least
-    ratio, by linear programming. Raises `InputError` for q with a zero, and for a block law that depends on the state.
+    A product distribution has C_AT = 1 / min_i P(site i is masked) by Shearer's inequality, which is N / k
+    for k uniformly chosen sites. C_AT(q) is at most this value times max(q / pi) / min(q / pi) for any
+    product distribution pi (Holley and Stroock). Linear programming finds the pi with the smallest ratio.
+
+    Args:
+        probabilities: Positive distribution q (states,).
+        law: Weighted distribution of the block.
+
+    Raises:
+        InputError: If q has a zero or the block distribution depends on the state.
     """
     q = law_of_states(probabilities, law.states)
     if not bool((q > 0).all()):

@@ -1,6 +1,6 @@
-"""How many next-token laws an attention-only transformer can hold, and weights that hold them.
+"""Number of next-token distributions that an attention-only transformer can store, and weights that store them.
 
-The statements of the document on memorization in attention-only transformers, made executable.
+The package implements the statements of the document on memorization in attention-only transformers.
 """
 
 from trialogue.lazy_exports import lazy_exports

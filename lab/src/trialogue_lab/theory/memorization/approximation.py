@@ -1,7 +1,7 @@
-"""Fewer features than contexts: what the likeliest ones leave to the rest, and least squares on all of them.
+"""Approximate memorization with fewer features than contexts.
 
-Theorem 1 of the document on memorization in attention-only transformers for eps > 0 with its bounds (13) and (14), and
-beside it the ridge regression on all contexts that does better.
+Theorem 1 of the document on memorization in attention-only transformers for eps > 0 with its bounds (13) and
+(14), and a ridge regression on all contexts that is more accurate.
 """
 
 from __future__ import annotations
@@ -31,33 +31,36 @@ Method = Literal["likeliest", "ridge"]
 
 _RIDGES = np.logspace(-14, 0, 29)
 _DEPENDENT = 1e-9
-"""The share of a row that others may leave of it where it counts as dependent on them"""
+"""A row counts as linearly dependent if at most this share of its norm is orthogonal to the others."""
 _LOST = 1e-3
-"""How much of a divergence rounding may add"""
+"""Largest relative increase of a divergence that is attributed to rounding."""
 
 
 class Approximated(NamedTuple):
-    """A network that holds some laws exactly, or all of them approximately. Divergences are in nats."""
+    """A network that stores some distributions exactly or all of them approximately. Divergences are in nats.
+
+    Attributes:
+        model: Network in float64, whose `contexts` are the stored ones.
+        kept: Mask (T,) bool of exactly stored contexts; none for ridge regression.
+        left: eps, the prior probability of the other contexts.
+        encoder_kl: Mean KL(pi || encoder).
+        kl: Mean KL(pi || network).
+        tight_bound: Bound (13), 2 E ||W (W_O W_V A - E)||, on |kl - encoder_kl|.
+        loose_bound: Bound (14), 2 eps ||W E|| sqrt(1 + ||F_2 F_1^+||^2), which is at least (13). Infinite for
+            ridge regression, and if the kept contexts end in fewer than d tokens.
+    """
 
     model: AttentionOnly
-    """in float64; its `contexts` are those stored"""
     kept: Tensor
-    """(T,) bool: the contexts whose laws are exact; none of a ridge regression"""
     left: float
-    """eps: the prior probability of the others"""
     encoder_kl: float
-    """mean KL(pi || encoder)"""
     kl: float
-    """mean KL(pi || network)"""
     tight_bound: float
-    """(13): 2 E ||W (W_O W_V A - E)||, which |kl - encoder_kl| does not exceed"""
     loose_bound: float
-    """(14): 2 eps ||W E|| sqrt(1 + ||F_2 F_1^+||^2), which (13) does not exceed; infinite for a ridge regression,
-    and where kept contexts end in fewer than d tokens"""
 
 
 class _Problem:
-    """The features of generic heads, and the states that they should be mapped to."""
+    """Features of generic heads and the target states to which they are mapped."""
 
     def __init__(
         self,
@@ -88,13 +91,13 @@ class _Problem:
         self.states = padded_states(self.encoder, features, width).numpy()
 
     def divergence_by(self, solution: NDArray[np.float64]) -> float:
-        """Mean KL(pi || network) where features are mapped by `solution`."""
+        """Return the mean KL(pi || network) if `solution` maps the features."""
         read = self.encoder.unembedding.numpy()
         logits = torch.from_numpy(self.features @ solution[:, : read.shape[1]] @ read.T)
         return divergence(self.laws, logits.log_softmax(-1), self.prior)
 
     def answered(self, solution: NDArray[np.float64], kept: Tensor, loose_bound: float) -> Approximated:
-        """The network that maps features by `solution` (H d_h + d, d), and how far it is from the laws."""
+        """Build the network that maps features by `solution` (H d_h + d, d) and measure its errors."""
         read = self.encoder.unembedding.numpy()
         missed = ((self.features @ solution - self.states)[:, : read.shape[1]]) @ read.T
         network = generic_network(self.config, self.seed)
@@ -165,7 +168,7 @@ def _likeliest(problem: _Problem) -> Approximated:
 
 
 def _independent(rows: NDArray[np.float64]) -> list[int]:
-    """The first of `rows` (n, k) and all that are linearly independent of those before them."""
+    """Return the indices of rows that are linearly independent of all previous rows."""
     basis = np.empty((min(rows.shape), rows.shape[1]))
     places: list[int] = []
     for place, row in enumerate(rows):

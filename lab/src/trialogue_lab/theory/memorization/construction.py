@@ -1,9 +1,10 @@
-"""Weights that hold given next-token laws: generic heads, one linear solve, and the skip connection folded in exactly.
+"""Weights that store given next-token distributions: generic heads, one linear solve and a folded skip
+connection.
 
-The constructive form of Theorem 1 of the document on memorization in attention-only transformers for eps = 0, without
-its limit: features of generic heads and of the skip connection have full rank (Lemma 2), so that the states of a
-sequence encoder are linear in them; the d x d matrix that the solve puts on the skip connection goes into new
-embeddings, and its inverse into queries, keys and values.
+Constructive form of Theorem 1 of the document on memorization in attention-only transformers for eps = 0,
+without its limit. The features of generic heads and of the skip connection have full rank (Lemma 2), so the
+states of a sequence encoder are linear functions of them. The solve puts a d x d matrix on the skip
+connection. This matrix is folded into new embeddings, and its inverse into queries, keys and values.
 """
 
 from __future__ import annotations
@@ -35,36 +36,40 @@ from trialogue_lab.theory.memorization.targets import (
 )
 
 MAX_VOCABULARY = 65_536
-"""The largest vocabulary: laws are held as a matrix (T, N) in float64"""
+"""Largest vocabulary, because distributions are stored as a float64 matrix (T, N)."""
 
 
 class Memorized(NamedTuple):
-    """A network that was built, what it was built for, and how well it holds that. Divergences are in nats."""
+    """A constructed network, its target and its accuracy. Divergences are in nats.
+
+    Attributes:
+        model: Network in float64, whose `contexts` are the stored ones.
+        target_log_probs: Log-probabilities (T, N) float64 of the rank-d encoder. They equal log pi if d >= N
+            - 1.
+        encoder_kl: Mean KL(pi || encoder), the smallest possible for any network of width d.
+        kl: Mean KL(pi || network).
+        rank: Rank of the features, which equals T.
+        condition: Ratio of the largest to the smallest singular value of the features.
+        skip_condition: Condition number of the d x d matrix folded into the embeddings.
+        over_provision: Excess of features over T as a share of T. Values of 0.05 to 0.1 are well conditioned.
+        largest_error: Largest error of a log-probability in float64.
+        largest_error_float32: Largest error of a log-probability in float32.
+        largest_error_bfloat16: Largest error of a log-probability in bfloat16.
+        accuracy: Share of contexts, by prior, whose most likely token is correct.
+    """
 
     model: AttentionOnly
-    """in float64; its `contexts` are those stored"""
     target_log_probs: Tensor
-    """(T, N) float64: of the encoder of rank d that was built in; log pi itself where d is at least N - 1"""
     encoder_kl: float
-    """mean KL(pi || encoder): what a width of d costs any network"""
     kl: float
-    """mean KL(pi || network)"""
     rank: int
-    """of the features of the generic heads and the skip connection: T, or nothing would have been built"""
     condition: float
-    """the largest singular value of the features over the smallest"""
     skip_condition: float
-    """that of the d x d matrix folded into the embeddings"""
     over_provision: float
-    """features beyond T, as a share of T; 0.05 to 0.1 make good numbers"""
     largest_error: float
-    """|log-probability of the network - target|, the largest, by a forward pass in float64"""
     largest_error_float32: float
-    """the same of the network cast to float32"""
     largest_error_bfloat16: float
-    """the same of the network cast to bfloat16"""
     accuracy: float
-    """the share of contexts, by prior, whose likeliest token is that of the target"""
 
 
 @validated
@@ -81,19 +86,28 @@ def memorize(
     vocab_size: Count | None = None,
     encoder: InstanceOf[Encoder] | None = None,
 ) -> Memorized:
-    """Build an attention-only transformer that answers `targets` after `contexts` (T, S) int64.
+    """Build an attention-only transformer that returns `targets` after `contexts`.
 
-    `targets` are log-probabilities (T, N) float64, or tokens (T,) int64 of `vocab_size` N (by default one more than
-    the greatest in `targets` and `contexts`): associations. Where `width` d is below N - 1 the network holds the
-    nearest laws whose logits have rank d, found by `nearest_encoder` and weighed by `prior` (T,), uniform by default.
-    `query_width` 1 makes W_QK of rank one (Remark 2). `encoder` is the one to build in, where it has been found
-    before.
+    If the width d is below N - 1, the network stores the closest distributions whose logits have rank d,
+    found by `nearest_encoder`.
 
-    Raises `InputError` for laws with zeros (see `softened`), contexts that come twice, a prior that is none, and where
-    H d_h and the skip connection's min(d, number of last tokens) are less than T, or the features lack rank: it says
-    which.
+    Args:
+        targets: Log-probabilities (T, N) float64, or tokens (T,) int64 for associations.
+        contexts: Distinct contexts (T, S) int64.
+        width: Width d of the embeddings.
+        heads: Number of heads H.
+        head_width: Width d_h of the values of a head.
+        seed: Seed of the generic heads.
+        prior: Probability of each context (T,) (default: uniform).
+        query_width: Rank of W_QK; 1 gives rank-one queries (Remark 2).
+        vocab_size: Number of tokens N for token targets (default: the largest token plus one).
+        encoder: Precomputed encoder.
+
+    Raises:
+        InputError: If a distribution has zeros (see `softened`), a context occurs twice, the prior is
+            invalid, or the features cannot have rank T. The error states the required size.
     """
-    laws, encoder, tokens, weights = _asked(targets, contexts, width, prior, vocab_size, encoder)
+    laws, encoder, tokens, weights = _prepare(targets, contexts, width, prior, vocab_size, encoder)
     config = AttentionOnlyConfig(
         vocab_size=laws.shape[1],
         context=tokens.shape[1],
@@ -132,7 +146,7 @@ def memorize(
     )
 
 
-def _asked(
+def _prepare(
     targets: Tensor,
     contexts: Tensor,
     width: int,
@@ -140,7 +154,7 @@ def _asked(
     vocab_size: int | None,
     encoder: Encoder | None,
 ) -> tuple[Tensor, Encoder, Tensor, Tensor]:
-    """Laws (T, N), the encoder of `width` to build in, contexts (T, S), and prior (T,)."""
+    """Return distributions (T, N), encoder, contexts (T, S) and prior (T,)."""
     if isinstance(targets, Tensor) and targets.is_floating_point():
         laws = checked_log_probs(targets)
         if vocab_size is not None:

@@ -1,7 +1,8 @@
-"""Sequence encoders: logits W E(t) of rank d, with any embedding E(t) of a context, and how near they come to a law.
+"""Sequence encoders: logits W E(t) of rank d and their distance from a distribution.
 
-Definition 1, Propositions 1 to 3, Theorem 2, Definition 2 and Lemma 4 of the document on memorization in attention-only
-transformers: what any network of embedding width d can reach at best. Contexts are rows, N tokens columns.
+Definition 1, Propositions 1 to 3, Theorem 2, Definition 2 and Lemma 4 of the document on memorization in
+attention-only transformers. They give the best result that any network of width d can reach. Contexts are
+rows, and the N tokens are columns.
 """
 
 from __future__ import annotations
@@ -29,22 +30,27 @@ _CERTAIN = 30.0
 
 
 class Encoder(NamedTuple):
-    """Logits `states` @ `unembedding`.T (T, N), and their distance from the laws that they encode."""
+    """Logits `states` @ `unembedding`.T (T, N) and their distance from the target distributions.
+
+    Attributes:
+        unembedding: W (N, d) float64.
+        states: E(t) (T, d) float64.
+        kl: Mean KL(target || softmax of the logits) over contexts, in nats.
+    """
 
     unembedding: Tensor
-    """(N, d) float64: W"""
     states: Tensor
-    """(T, d) float64: E(t)"""
     kl: float
-    """nats: the mean over contexts of KL(law || softmax of the logits)"""
 
     @property
     def log_probs(self) -> Tensor:
-        """(T, N) float64"""
+        """Log-probabilities (T, N) float64."""
         return (self.states @ self.unembedding.T).log_softmax(-1)
 
     def orthogonal(self) -> Encoder:
-        """The same logits with states whose columns are orthogonal and of mean square one, as many as their rank."""
+        """Return an encoder with the same logits and orthogonal states of mean square one, as many as their
+        rank.
+        """
         left, scale, right = torch.linalg.svd(self.states @ self.unembedding.T, full_matrices=False)
         scale = scale[: self.states.shape[1]]
         rank = int((scale > max(self.states.shape) * torch.finfo(scale.dtype).eps * scale[0]).sum())
@@ -55,7 +61,11 @@ class Encoder(NamedTuple):
 
 @validated
 def checked_encoder(encoder: InstanceOf[Encoder], laws: Tensor, width: Count) -> Encoder:
-    """Return `encoder`; raises `InputError` where it is none of `laws` (T, N) with at most `width` numbers a state."""
+    """Return `encoder` if it matches the distributions and the width.
+
+    Raises:
+        InputError: If the shapes do not match `laws` (T, N) and `width`.
+    """
     (total, vocab), rank = laws.shape, min(encoder.states.shape[1], width)
     wanted = (total, rank), (vocab, rank)
     if (tuple(encoder.states.shape), tuple(encoder.unembedding.shape)) != wanted:
@@ -66,10 +76,14 @@ def checked_encoder(encoder: InstanceOf[Encoder], laws: Tensor, width: Count) ->
 
 @validated
 def truncated_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = None) -> Encoder:
-    """The `width` largest singular vectors of `log_probs` (T, N), centred in every row.
+    """Return the encoder of the `width` largest singular vectors of the row-centered log-probabilities.
 
-    Exact for a width of at least N - 1 (Proposition 2), an upper bound on the distance below. Raises `InputError` for
-    laws that are none, or have zeros.
+    It is exact if the width is at least N - 1 (Proposition 2), and otherwise bounds the distance from above.
+
+    Args:
+        log_probs: Log-probabilities (T, N) without zeros.
+        width: Width d.
+        prior: Probability of each context (default: uniform).
     """
     laws = checked_log_probs(log_probs)
     weights = checked_prior(prior, len(laws))
@@ -81,10 +95,15 @@ def truncated_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = No
 
 
 def nearest_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None) -> Encoder:
-    """The encoder of `width` d nearest to `log_probs` (T, N) in mean divergence: L-BFGS from the truncated one.
+    """Minimize the mean divergence with L-BFGS, starting from the truncated encoder.
 
-    Its `kl` is an upper bound on d_KL(pi, L), of a local minimum or, after 1,000 iterations, near one; below 1e-7
-    nothing more is sought. Zero where d is at least N - 1. Contexts are weighed by `prior` (T,).
+    The resulting `kl` is an upper bound on d_KL(pi, L): a local minimum, or close to one after 1,000
+    iterations. The search stops below 1e-7. The result is exact if the width is at least N - 1.
+
+    Args:
+        log_probs: Log-probabilities (T, N) without zeros.
+        width: Width d.
+        prior: Probability of each context (default: uniform).
     """
     start = truncated_encoder(log_probs, width, prior)
     laws = checked_log_probs(log_probs)
@@ -124,11 +143,10 @@ def nearest_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None) 
 
 @validated
 def harmonic_vectors(vocab_size: Annotated[int, Ge(2)], width: Annotated[int, Ge(2)]) -> Tensor:
-    """Rows W_g (N, d) float64 of one length: cosines and sines of multiples of 2 pi g / N.
+    """Return vectors W_g (N, d) of equal norm: cosines and sines of multiples of 2 pi g / N.
 
-    Each has its largest product with itself. With d = 2 they lie on the circle of Proposition 3; more harmonics tell
-    tokens apart by more. An odd last column is
-    zero. Raises `InputError` for a width of one.
+    Each vector has its largest inner product with itself. For d = 2, they lie on the circle of Proposition 3.
+    More harmonics increase the gap between tokens. For odd d, the last column is zero.
     """
     waves = torch.arange(1, min(width, vocab_size) // 2 + 1, dtype=torch.float64)
     angles = 2 * math.pi / vocab_size * torch.arange(vocab_size, dtype=torch.float64)[:, None] * waves
@@ -144,9 +162,16 @@ def association_encoder(
     width: int,
     prior: Tensor | None = None,
 ) -> Encoder:
-    """E(t) = lambda W_g(t) of the tokens g(t) = `targets` (T,) int64: every one the likeliest by some 30 nats.
+    """Return the encoder of Proposition 3 for associations: E(t) = lambda W_g(t) with g(t) the target token.
 
-    The encoders of Proposition 3; lambda grows with N^2 on the circle. The `kl` is mean -log p(g | t).
+    Each target is the most likely token by about 30 nats. On the circle, lambda grows with N^2. The `kl` is
+    the mean of -log p(g | t).
+
+    Args:
+        targets: Tokens g(t) (T,) int64.
+        vocab_size: Number of tokens N.
+        width: Width d.
+        prior: Probability of each context (default: uniform).
     """
     vectors = harmonic_vectors(vocab_size, width)
     if int(targets.max()) >= vocab_size:
@@ -160,23 +185,28 @@ def association_encoder(
 
 
 class LookUp(NamedTuple):
-    """The encoder of Theorem 2, and what the theorem says of it."""
+    """The encoder of Theorem 2 and its bounds.
+
+    Attributes:
+        encoder: The encoder.
+        coherence: Largest entry of |W W^T - 1|.
+        bound: Bound in nats; infinite if the coherence is at least 1/2, where the theorem does not apply.
+        simple_bound: Weaker bound in nats that uses the mean entropy.
+    """
 
     encoder: Encoder
     coherence: float
-    """the largest entry of |W W^T - 1|"""
     bound: float
-    """nats; infinite where `coherence` is 1/2 or more, where the theorem says nothing"""
     simple_bound: float
-    """nats: the weaker form, with the mean entropy"""
 
 
 @validated
 def look_up_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = None, seed: int = 0) -> LookUp:
-    """E(t) = lambda(t) W_g(t) with g(t) the likeliest token, and lambda(t) from the entropy of the law.
+    """Return the encoder E(t) = lambda(t) W_g(t) of Theorem 2, with g(t) the most likely token.
 
-    The rows of W are unit vectors (Johnson-Lindenstrauss; the identity where `width` is N). The document's H is the
-    negative entropy. lambda solves its condition on the row of the likeliest token.
+    The rows of W are random unit vectors (Johnson-Lindenstrauss), or the identity if the width is N.
+    lambda(t) solves the condition of the theorem on the row of the most likely token. The document's H is the
+    negative entropy.
     """
     laws = checked_log_probs(log_probs)
     weights = checked_prior(prior, len(laws))
@@ -210,9 +240,13 @@ def look_up_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = None
 
 @validated
 def softened(log_probs: Tensor, floor: Annotated[float, Interval(gt=0, le=1)]) -> Tensor:
-    """log((pi + floor) / (1 + N floor)) (T, N) of laws (T, N) that may have zeros: what a network can be built for.
+    """Return log((pi + floor) / (1 + N floor)) (T, N), so that distributions with zeros can be stored.
 
-    The encoders f_delta of Definition 2, whose logits range over O(log 1 / floor) (Lemma 4).
+    These are the encoders f_delta of Definition 2, whose logits have a range of O(log 1 / floor) (Lemma 4).
+
+    Args:
+        log_probs: Log-probabilities (T, N), possibly -inf.
+        floor: Smoothing above 0 and at most 1.
     """
     laws = checked_log_probs(log_probs, zeros=True)
     return torch.log(laws.exp() + floor) - math.log1p(laws.shape[1] * floor)
@@ -224,7 +258,7 @@ def _encoder(laws: Tensor, weights: Tensor, unembedding: Tensor, states: Tensor)
 
 
 def _scale_of(gaps: NDArray[np.float64], entropy: float) -> float:
-    """The lambda of log sum over j of exp(lambda gaps_j) = entropy, gaps_j <= 0 with one of them zero."""
+    """Return the lambda with log sum_j exp(lambda gaps_j) = entropy, where gaps_j <= 0 and one gap is zero."""
 
     def excess(scale: float) -> float:
         return float(np.log(np.exp(scale * gaps).sum())) - entropy

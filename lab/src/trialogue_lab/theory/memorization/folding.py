@@ -1,4 +1,4 @@
-"""From a linear map of features to the weights of a network: the skip connection's matrix goes into the embeddings."""
+"""Conversion of a linear map of features to network weights by folding the skip matrix into the embeddings."""
 
 from __future__ import annotations
 
@@ -12,19 +12,25 @@ from trialogue_lab.theory.memorization.encoders import Encoder
 
 
 def padded_states(encoder: Encoder, features: Tensor, width: int) -> Tensor:
-    """The states (T, d) that the residual stream should end in: the encoder's, and where they are fewer, spare columns.
+    """Return the target states (T, d) of the residual stream: encoder states followed by spare columns.
 
-    The unembedding does not read the spare ones; they are the skip connection's own, which keeps its matrix invertible.
+    The unembedding does not read the spare columns. They copy the skip connection to keep its matrix
+    invertible.
     """
     spare = width - encoder.states.shape[1]
     return torch.cat((encoder.states, features[:, features.shape[1] - spare :]), 1)
 
 
 def complete(solution: NDArray[np.float64], features: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """A map of features (H d_h + d, d) with an invertible last block that maps the rows `features` as `solution` does.
+    """Return a map of features (H d_h + d, d) with an invertible last block and the same values on `features`.
 
-    `features` (n, H d_h + d) are those that the solution of least norm was found for. Contexts that end in fewer than
-    d tokens leave directions of the embeddings unseen, which it maps to zero.
+    Contexts that end in fewer than d tokens leave directions of the embeddings unused, which the minimum-norm
+    solution maps to zero.
+
+    Args:
+        solution: Minimum-norm solution (H d_h + d, d).
+        features: Features (n, H d_h + d) of the solution.
+        width: Width d.
     """
     skip, read = solution[len(solution) - width :], features[:, features.shape[1] - width :]
     _, seen, directions = np.linalg.svd(read)
@@ -38,10 +44,15 @@ def complete(solution: NDArray[np.float64], features: NDArray[np.float64], width
 
 
 def fold(network: AttentionOnly, solution: NDArray[np.float64], encoder: Encoder) -> float:
-    """Give `network`, whose heads made the features, weights that map these by `solution` (H d_h + d, d) and unembed.
+    """Set the weights of `network` so that `solution` maps its features, and return the condition number of R.
 
-    The last d rows map x_S by an invertible matrix R^T; with e and p replaced by R e and R p, and the maps of queries,
-    keys and values by themselves after R^-1, the heads see what they saw. Returns the condition number of R.
+    The last d rows of the solution map x_S by an invertible matrix R^T. Embeddings e and p become R e and R
+    p. Queries, keys and values are composed with R^-1, so the heads see the same inputs.
+
+    Args:
+        network: Network whose heads produced the features.
+        solution: Map (H d_h + d, d).
+        encoder: Encoder that provides the unembedding.
     """
     width, heads, head_width = network.config.width, network.config.heads, network.config.head_width
     weights = torch.from_numpy(solution)

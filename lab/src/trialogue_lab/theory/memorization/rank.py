@@ -1,7 +1,8 @@
-"""How many contexts generic heads tell apart: the rank of their features, as printed and as measured.
+"""Rank of the features of generic heads, as published and as measured.
 
-Lemma 2 of the document on memorization in attention-only transformers says min(T, H d) of attention outputs; with
-values of d_h and the skip connection it is used as min(T, H d_h + d). It holds for S of at least 2 and d of at most N.
+Lemma 2 of the document on memorization in attention-only transformers states min(T, H d) for attention
+outputs. With values of width d_h and the skip connection, it is used as min(T, H d_h + d). It holds for S >=
+2 and d <= N.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ _SPREAD = 5.0
 
 @validated
 def generic_network(config: InstanceOf[AttentionOnlyConfig], seed: Natural = 0) -> AttentionOnly:
-    """A network of `config` in float64 whose heads are generic: all its weights drawn from normal laws.
+    """Return a float64 network whose weights are normal random numbers.
 
-    W_QK is scaled so that attention neither is uniform nor sees one position alone: then features almost depend.
+    W_QK is scaled so that attention is neither uniform nor concentrated on one position, where features would
+    be almost dependent.
     """
     network = AttentionOnly(config, seed).double()
     asked = config.query_width or config.head_width
@@ -56,10 +58,23 @@ def feature_rank(
     query_width: int | None = None,
     contexts: Tensor | None = None,
 ) -> int:
-    """The rank of what generic heads and the skip connection make of `contexts` (T, S), by default all N^S.
+    """Return the rank of the features of generic heads and the skip connection.
 
-    One draw of full rank proves it for almost every draw: minors are analytic in the weights. Singular values count
-    from max(shape) * eps times the largest. Raises `InputError` where there are more than 20,000 contexts to list.
+    Full rank for one draw proves full rank for almost every draw, because minors are analytic in the weights.
+    Singular values above max(shape) * eps times the largest count.
+
+    Args:
+        vocab_size: Number of tokens N.
+        context: Context length S.
+        width: Width d.
+        head_width: Width d_h of the values.
+        heads: Number of heads H.
+        seed: Seed of the weights.
+        query_width: Rank of W_QK.
+        contexts: Contexts (T, S) (default: all N^S).
+
+    Raises:
+        InputError: If there are more than 20,000 contexts to list.
     """
     config = AttentionOnlyConfig(
         vocab_size=vocab_size,
@@ -79,7 +94,7 @@ def feature_rank(
 
 @validated
 def printed_rank(contexts: Count, width: Count, head_width: Count, heads: Natural) -> int:
-    """min(T, H d_h + d): the rank that Lemma 2 and Theorem 1 count on."""
+    """Return min(T, H d_h + d), the rank in Lemma 2 and Theorem 1."""
     return min(contexts, capacity(width, head_width, heads))
 
 
@@ -92,12 +107,20 @@ def expected_rank(
     heads: Natural,
     contexts: Count | None = None,
 ) -> int:
-    """The rank that is measured, of so many `contexts` in general position; by default of all N^S.
+    """Return the actual rank for contexts in general position.
 
-    Token and position embeddings of a sequence have coefficients that sum to one each: x spans min(d, N + S - 1)
-    dimensions, and where d_h is at least N + S - 1 the values of a head hold a constant, which all heads share, and
-    the skip connection too. That knows the last token alone, and adds min(d, N). With one token of context attention
-    is the identity, and all that is known is the token.
+    The coefficients of token and position embeddings sum to one each, so x spans min(d, N + S - 1)
+    dimensions. If d_h >= N + S - 1, the values of each head contain a constant that all heads and the skip
+    connection share. The skip connection depends on the last token only and adds min(d, N). For S = 1,
+    attention is the identity.
+
+    Args:
+        vocab_size: Number of tokens N.
+        context: Context length S.
+        width: Width d.
+        head_width: Width d_h of the values.
+        heads: Number of heads H.
+        contexts: Number of contexts (default: all N^S).
     """
     # No rank is above H d_h + d: the power itself may take forever.
     enough = capacity(width, head_width, heads).bit_length()
@@ -109,9 +132,12 @@ def expected_rank(
 def expected_rank_of(
     config: InstanceOf[AttentionOnlyConfig], contexts: Contexts, heads: Natural | None = None
 ) -> int:
-    """`expected_rank` of some `contexts` (T, S), all different: the tokens that come at their positions decide.
+    """Return `expected_rank` for given distinct contexts (T, S), which depends on the tokens at each position.
 
-    Of `heads` in place of the config's, if given.
+    Args:
+        config: Shape of the network.
+        contexts: Contexts (T, S).
+        heads: Number of heads (default: from `config`).
     """
     total, length = contexts.shape
     tokens, place = contexts.unique(return_inverse=True)
@@ -128,7 +154,7 @@ def expected_rank_of(
 
 @validated
 def require_capacity(config: InstanceOf[AttentionOnlyConfig], contexts: Contexts) -> None:
-    """Raise `InputError` where no weights of `config` give the features of `contexts` (T, S) full rank."""
+    """Raise `InputError` if no weights of `config` give the features of `contexts` (T, S) full rank."""
     total, length = contexts.shape
     have, skip = expected_rank_of(config, contexts), expected_rank_of(config, contexts, 0)
     if have >= total:
@@ -149,7 +175,7 @@ def require_capacity(config: InstanceOf[AttentionOnlyConfig], contexts: Contexts
 
 
 def _rank(total: int, length: int, spanned: int, last: int, width: int, head_width: int, heads: int) -> int:
-    """The rank of the features of `total` contexts whose x spans `spanned` dimensions, and that of x_S `last`."""
+    """Return the rank of the features if x spans `spanned` dimensions and x_S spans `last`."""
     skip = min(width, last)
     if length == 1:
         return min(total, skip)

@@ -1,4 +1,4 @@
-"""What is to be memorized: laws of the next token or single tokens, contexts, and how likely each context is."""
+"""Validation of memorization targets: distributions, contexts and context probabilities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from trialogue.probabilities import SINGLE, checked_law
 
 
 def checked_log_probs(log_probs: Tensor, zeros: bool = False) -> Tensor:
-    """`log_probs` (T, N) as float64 laws; raises `InputError` where rows are none, or (unless `zeros`) have zeros."""
+    """Return log-probabilities (T, N) as normalized float64.
+
+    Raises:
+        InputError: If rows are not normalized, or contain zeros and `zeros` is False.
+    """
     hint = "give log-probabilities (T, N) of N tokens, at least 2, after each of T contexts"
     laws = real_tensor("targets", log_probs, hint)
     if laws.ndim != 2 or not len(laws) or laws.shape[1] < 2:
@@ -32,17 +36,19 @@ def checked_log_probs(log_probs: Tensor, zeros: bool = False) -> Tensor:
 
 
 def checked_prior(prior: Tensor | None, contexts: int) -> Tensor:
-    """How likely each of so many contexts is (T,) float64: equally by default.
-
-    Raises `InputError` for another shape, for negative numbers, and where they do not sum to one.
-    """
+    """Return the probabilities (T,) of the contexts, uniform by default."""
     if prior is None:
         return torch.full((contexts,), 1 / contexts, dtype=torch.float64)
     return checked_law("prior", prior, (contexts,))
 
 
 def checked_contexts(contexts: Tensor, targets: int, vocab_size: int) -> Tensor:
-    """`contexts` (T, S) int64; raises `InputError` where they do not go with `targets`, or one comes twice."""
+    """Return contexts (T, S) int64.
+
+    Raises:
+        InputError: If the number of contexts differs from `targets`, a token is invalid, or a context occurs
+            twice.
+    """
     hint = "give token ids (T, S), a row of S tokens for each target"
     tokens = whole_tensor("contexts", contexts, hint)
     if tokens.ndim != 2 or not tokens.numel() or len(tokens) != targets:
@@ -58,9 +64,9 @@ def checked_contexts(contexts: Tensor, targets: int, vocab_size: int) -> Tensor:
 
 
 def divergence(laws: Tensor, log_probs: Tensor, weights: Tensor) -> float:
-    """Mean over contexts of KL(`laws` || `log_probs`), both (T, N), weighed by `weights` (T,); in nats.
+    """Return the mean KL(`laws` || `log_probs`) in nats over contexts with probabilities `weights`.
 
-    What has probability zero in `laws` costs nothing; it is clamped at zero, which rounding may fall below.
+    Entries of probability zero contribute nothing. Negative rounding errors are clamped to zero.
     """
     terms = torch.where(torch.isfinite(laws), laws.exp() * (laws - log_probs), 0.0)
     return max(0.0, float(weights @ terms.sum(1)))

@@ -1,6 +1,6 @@
-"""A text memorized: the laws of what follows its most frequent contexts, as weights of an attention-only transformer.
+"""Memorization of a text: next-token distributions of its most frequent contexts as weights of a transformer.
 
-What would be stored, and what not, is known before anything is built: `TextMemory` says it, `build` does it.
+`TextMemory` reports what would be stored before anything is built. `TextMemory.build` builds the network.
 """
 
 from __future__ import annotations
@@ -30,37 +30,38 @@ from trialogue_lab.theory.memorization.rank import expected_rank
 
 _OVER_PROVISION = 0.05
 _SCRATCH = 4
-"""How many matrices of features a solve holds at once"""
+"""Number of feature matrices that the solve keeps in memory."""
 
 
 @validated
 @dataclass(frozen=True)
 class TextMemorySettings:
-    """A text, the network that is to hold it, and where that is kept."""
+    """Settings for memorizing a text: the text, the network and the output folder."""
 
     text: Annotated[str | None, arg(metavar="FILE")] = None
-    """The text: a UTF-8 file, a folder of .txt files, or the name of a corpus of the hub."""
+    """The text: a UTF-8 file, a folder of .txt files, or the name of a corpus on the hub."""
     out: Annotated[Path | None, arg(metavar="DIR")] = None
-    """Folder to save the model in; it is then a name for `generate --model`. Without it the plan is printed alone."""
+    """Folder for the model, which `generate --model` then accepts. Without it, only the plan is printed."""
     context: Annotated[Count, arg(metavar="S")] = 2
-    """How many tokens the model looks back."""
+    """Number of tokens that the model looks back."""
     vocab_size: Annotated[int, arg(metavar="N")] = 320
-    """Tokens of the byte-level BPE that is trained on the text; 256 stand for bytes."""
+    """Vocabulary size of the byte-level BPE tokenizer trained on the text, including 256 byte tokens."""
     width: Annotated[Count, arg(metavar="d")] = 64
-    """Width of the embeddings. Below N - 1 the laws stored are the nearest ones whose logits have this rank."""
+    """Width of the embeddings. Below N - 1, the closest distributions whose logits have this rank are stored."""
     heads: Annotated[Count, arg(metavar="H")] = 16
-    """Attention heads: H d_h + d features hold as many contexts."""
+    """Number of attention heads. H d_h + d features store as many contexts."""
     head_width: Annotated[int | None, arg(metavar="D_H")] = None
-    """Width d_h of the values of a head (the width)."""
+    """Width d_h of the values of a head (default: the width)."""
     contexts: Annotated[Count | None, arg(metavar="T")] = None
-    """Contexts to store, the most frequent ones (as many as the features hold with 5 % to spare)."""
+    """Number of most frequent contexts to store (default: as many as the features hold with 5 % to spare)."""
     method: Literal["exact", "ridge"] = "exact"
-    """exact: the stored contexts are answered to rounding, others arbitrarily. ridge: least squares on the stored
-    contexts by how often they come, which may then be more than the features."""
+    """exact: reproduce the stored contexts to rounding error, and other contexts arbitrarily. ridge: weighted
+    least squares on the stored contexts, which may then outnumber the features.
+    """
     smoothing: Annotated[Positive, arg(metavar="A")] = 0.01
-    """Added to every count of a token after a context: finite logits give no token probability zero."""
+    """Value added to every count of a token after a context, so that no token has probability zero."""
     seed: Natural = 0
-    """Names the random numbers of the generic heads."""
+    """Seed of the generic heads."""
     json: bool = False
     """Print one JSON record."""
 
@@ -75,7 +76,7 @@ class TextMemorySettings:
 
     @property
     def network(self) -> AttentionOnlyConfig:
-        """The shape of the network; raises `InputError` where it is none."""
+        """Shape of the network; raises `InputError` if it is invalid."""
         return AttentionOnlyConfig(
             vocab_size=self.vocab_size,
             context=self.context,
@@ -86,48 +87,63 @@ class TextMemorySettings:
 
 
 class Plan(NamedTuple):
-    """What would be stored of a text, and what is missing."""
+    """Contexts of a text that would be stored, and the required size.
+
+    Attributes:
+        tokens: Number of tokens in the text.
+        different: Number of distinct contexts.
+        stored: Number of contexts that would be stored.
+        share: Share of text positions with a stored context.
+        features: Largest number of contexts that can be stored, H d_h + min(d, N).
+        heads_for_all: Number of heads that would store all contexts, with 5 % to spare.
+        parameters: Number of parameters of the network.
+    """
 
     tokens: int
-    """in the text"""
     different: int
-    """contexts of the text"""
     stored: int
-    """contexts that would be stored"""
     share: float
-    """the share of the text's places that have these before them"""
     features: int
-    """H d_h + min(d, N), the most contexts that could be"""
     heads_for_all: int
-    """heads that would hold all contexts, with 5 % to spare"""
     parameters: int
-    """numbers of the network"""
 
 
 class Built(NamedTuple):
-    """A text as weights; divergences and losses in nats a token."""
+    """A memorized text; divergences and losses are in nats per token.
+
+    Attributes:
+        model: The network.
+        encoder_kl: Mean KL(empirical distribution || encoder) over stored contexts, weighted by frequency.
+        kl: Mean KL(empirical distribution || network), weighted by frequency.
+        largest_error: Largest error of a log-probability in float64; None for ridge regression.
+        largest_error_float32: The same in float32.
+        condition: Condition number of the features; None for ridge regression.
+        test_share: Share of positions of the test text with a stored context.
+        test_loss: Mean -log p of the tokens at these positions; None if there are none.
+        test_loss_table: The same for the smoothed table of counts.
+    """
 
     model: AttentionOnly
     encoder_kl: float
-    """what the width costs: mean KL(empirical law || encoder) over stored contexts as often as they come"""
     kl: float
-    """mean KL(empirical law || network) over them"""
     largest_error: float | None
-    """of a log-probability, by a forward pass in float64; None of a ridge regression"""
     largest_error_float32: float | None
-    """the same in float32"""
     condition: float | None
-    """of the features"""
     test_share: float
-    """the share of places of the text for tests whose context is stored"""
     test_loss: float | None
-    """mean -log p of the tokens there; None where there are none"""
     test_loss_table: float | None
-    """the same of the smoothed table of counts that was stored"""
 
 
 class TextMemory:
-    """The text and the network of `settings`, before anything is built. Raises `InputError` for what cannot be."""
+    """Plan and construction of a network that memorizes a text.
+
+    Args:
+        settings: Text and network.
+        report: Function that receives progress messages.
+
+    Raises:
+        InputError: If the settings cannot be satisfied.
+    """
 
     def __init__(
         self, settings: TextMemorySettings, *, report: Callable[[str], object] = lambda _: None
@@ -140,7 +156,7 @@ class TextMemory:
 
     @cached_property
     def laws(self) -> NgramDistributions:
-        """The laws that would be stored."""
+        """Distributions that would be stored."""
         settings, room = self.settings, self.features
         if settings.contexts is None:
             most = max(1, int(room / (1 + _OVER_PROVISION)))
@@ -159,7 +175,7 @@ class TextMemory:
 
     @property
     def features(self) -> int:
-        """The rank that the features can have."""
+        """Largest rank of the features."""
         shape = self.config
         unlimited = 2**62
         widths = (shape.width, shape.head_width, shape.heads)
@@ -167,7 +183,7 @@ class TextMemory:
 
     @property
     def plan(self) -> Plan:
-        """What would be stored, and what is missing."""
+        """Contexts that would be stored, and the required size."""
         laws, shape = self.laws, self.config
         wanted = (1 + _OVER_PROVISION) * laws.different - min(shape.width, shape.vocab_size)
         return Plan(
@@ -181,7 +197,7 @@ class TextMemory:
         )
 
     def build(self) -> Built:
-        """Build the network, and save it where `settings.out` says."""
+        """Build the network and save it to `settings.out` if given."""
         settings, laws, shape = self.settings, self.laws, self.config
         targets, prior = laws.log_probs(settings.smoothing), laws.prior
         dimensions = (shape.width, shape.heads, shape.head_width, settings.seed)
@@ -193,7 +209,7 @@ class TextMemory:
         )
         model = found.model
         model.remember(laws.contexts)
-        known, loss, table = self._tested(model, targets)
+        known, loss, table = self._test(model, targets)
         if settings.out is not None:
             save_text_network(model, self.corpus.tokenizer, settings.out, END)
         return Built(
@@ -208,8 +224,8 @@ class TextMemory:
             test_loss_table=table,
         )
 
-    def _tested(self, model: AttentionOnly, targets: Tensor) -> tuple[float, float | None, float | None]:
-        """On the text for tests: the share of known contexts, and the losses of the model and of the table on them."""
+    def _test(self, model: AttentionOnly, targets: Tensor) -> tuple[float, float | None, float | None]:
+        """Return the share of known contexts of the test text, and the losses of model and table on them."""
         context = self.settings.context
         windows = self.corpus.test.flatten().unfold(0, context + 1, 1)
         places = {tuple(row): place for place, row in enumerate(self.laws.contexts.tolist())}

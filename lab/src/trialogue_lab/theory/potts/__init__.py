@@ -1,1 +1,1 @@
-"""Domain walls, survival of patterns, and the maps between chains and autoregressive models."""
+"""Domain walls, survival of patterns, and conversions between chains and autoregressive models."""

@@ -1,12 +1,12 @@
-"""Why a chain with a finite window cannot keep one stored pattern: the bounds of the proof, and what they bound.
+"""Domain walls in chains with a finite window: the bounds of the proof and the exact quantities.
 
-Theorem 1.1 of the document on the Potts chain, equations 2 to 5. A chain of length L with windows of width W has N > 1
-stored patterns, sequences of energy zero; a single wall splices the beginning of one with the rest of another. The
-proof bounds what the wall costs and counts where it can be. Beside each bound stands the exact number: how many windows
-a bond really cuts, what each splice costs, how many different splices there are, and the weight of all of them.
+Theorem 1.1 of the document on the Potts chain, equations 2 to 5. A chain of length L with windows of width W
+has N > 1 stored patterns, which are sequences of energy zero. A single wall joins the beginning of one
+pattern with the rest of another. The proof bounds the energy and the number of walls. This module also
+computes the exact energy of each splice, the number of distinct splices and their total weight.
 
-Energies are the table (V,) * W of one window, in units where the temperature is an energy; patterns are whole sequences
-(N, L) of energy zero.
+Energies are tables (V,) * W of one window, in units in which the temperature is an energy. Patterns are
+sequences (N, L) of energy zero.
 """
 
 import math
@@ -25,28 +25,33 @@ from trialogue.validation import Count, InstanceOf, NonNegative, Positive, valid
 from trialogue_lab.theory.potts.transfer_decay import kept_decay
 
 Energies = Annotated[Tensor, Reals("V*", least=0, infinite="both")]
-"""Energies of one window, one axis of size V per token; infinite for forbidden windows."""
+"""Energies of one window, with one axis of size V per token; infinite for forbidden windows."""
 Patterns = Annotated[Tensor, Integers("patterns length", least=0)]
 """Stored patterns, one row of tokens each."""
 Several = Annotated[int, Ge(2)]
-"""A number of patterns: a wall needs two or more."""
+"""Number of patterns, at least two."""
 
 
 @validated
 def largest_wall_energy(window: Count, max_energy: NonNegative) -> float:
-    """(W - 1) E_max, the most that one wall can cost (equation 3).
+    """Return (W - 1) E_max, the largest energy of one wall (equation 3).
 
-    Raises `InputError` where E_max is not finite: windows that are forbidden can make every wall impossible, and then
-    the theorem does not hold.
+    The theorem requires a finite E_max, because forbidden windows can exclude every wall.
+
+    Args:
+        window: Window width W.
+        max_energy: Largest energy E_max of a window.
     """
     return (window - 1) * max_energy
 
 
 @validated
 def largest_wall_entropy(length: Annotated[int, Ge(2)], patterns: Several) -> float:
-    """log[(N - 1)(L - 1)], the entropy of a single wall in nats (equation 4), if all splices are different.
+    """Return log[(N - 1)(L - 1)] in nats, the entropy of a single wall if all splices are distinct (equation 4).
 
-    Raises `InputError` for less than two patterns, between which alone there are walls.
+    Args:
+        length: Chain length L.
+        patterns: Number N of patterns.
     """
     return math.log((patterns - 1) * (length - 1))
 
@@ -55,10 +60,16 @@ def largest_wall_entropy(length: Annotated[int, Ge(2)], patterns: Several) -> fl
 def free_energy_bound(
     length: int, window: int, max_energy: float, temperature: Positive, patterns: int
 ) -> float:
-    """(W - 1) E_max - T log[(N - 1)(L - 1)], which bounds the free energy of a single wall (equation 5).
+    """Return the bound (W - 1) E_max - T log[(N - 1)(L - 1)] on the free energy of a single wall (equation 5).
 
-    It bounds that of `one_wall` where all splices are different. Raises `InputError` where the theorem assumes
-    otherwise: T not positive, E_max not finite, less than two patterns.
+    It is an upper bound on the free energy of `one_wall` if all splices are distinct.
+
+    Args:
+        length: Chain length L.
+        window: Window width W.
+        max_energy: Largest energy E_max of a window.
+        temperature: Temperature T.
+        patterns: Number N of patterns.
     """
     energy = largest_wall_energy(window, max_energy)
     return energy - temperature * largest_wall_entropy(length, patterns)
@@ -66,9 +77,15 @@ def free_energy_bound(
 
 @validated
 def crossing_length(window: int, max_energy: float, temperature: Positive, patterns: Several) -> float:
-    """L* = 1 + exp((W - 1) E_max / T) / (N - 1), beyond which `free_energy_bound` is negative; inf if it overflows.
+    """Return L* = 1 + exp((W - 1) E_max / T) / (N - 1), beyond which `free_energy_bound` is negative.
 
-    Raises `InputError` where the theorem assumes otherwise: T not positive, E_max not finite, less than two patterns.
+    The result is infinite on overflow.
+
+    Args:
+        window: Window width W.
+        max_energy: Largest energy E_max of a window.
+        temperature: Temperature T.
+        patterns: Number N of patterns.
     """
     exponent = largest_wall_energy(window, max_energy) / temperature
     log_walls = exponent - math.log(patterns - 1)
@@ -77,9 +94,10 @@ def crossing_length(window: int, max_energy: float, temperature: Positive, patte
 
 @validated
 def stored_sequences(chain: InstanceOf[PottsChain], length: Count) -> Tensor:
-    """The different sequences (N, L) int64 that follow one of the patterns of `chain` in any phase.
+    """Return the distinct sequences (N, L) int64 that follow a pattern of `chain` in any phase.
 
-    Raises `InputError` for a chain that stores none.
+    Raises:
+        InputError: If the chain stores no pattern.
     """
     if chain.patterns is None:
         hint = "nothing is stored: use PottsChain(energies, patterns) or from_patterns"
@@ -95,9 +113,10 @@ def stored_sequences(chain: InstanceOf[PottsChain], length: Count) -> Tensor:
 
 @validated
 def splice_energies(energies: Energies, patterns: Patterns) -> Tensor:
-    """Energies (N - 1, L - 1) of the sequences that follow pattern 0 up to a bond and pattern n from there on.
+    """Return energies (N - 1, L - 1) of the sequences that switch from pattern 0 to pattern n at a bond.
 
-    Raises `InputError` where a pattern is no sequence of the chain, or has an energy: it is not stored then.
+    Raises:
+        InputError: If a pattern is not a sequence of the chain or has non-zero energy.
     """
     table, sequences = energies.double().numpy(), patterns.numpy()
     _require_stored(table, sequences)
@@ -114,10 +133,13 @@ def splice_energies(energies: Energies, patterns: Patterns) -> Tensor:
 
 
 class OneWall(NamedTuple):
-    """All sequences with a single wall that begin in one pattern, each counted once.
+    """All distinct sequences with a single wall that start with one pattern.
 
-    `states` is how many there are, at most (N - 1)(L - 1); `largest_energy` the most that one of them costs;
-    `log_weight` the log of the sum of exp(-E / T) over them, relative to the pattern itself, whose energy is zero.
+    Attributes:
+        states: Number of sequences, at most (N - 1)(L - 1).
+        largest_energy: Largest energy of such a sequence.
+        log_weight: Log of the sum of exp(-E / T), relative to the pattern itself.
+        temperature: Temperature T.
     """
 
     states: int
@@ -127,22 +149,26 @@ class OneWall(NamedTuple):
 
     @property
     def free_energy(self) -> float:
-        """-T log of the weight, what `free_energy_bound` bounds: negative where one wall is likelier than none."""
+        """-T log_weight, bounded by `free_energy_bound`. If negative, one wall is more likely than none."""
         return -self.temperature * self.log_weight
 
     @property
     def entropy(self) -> float:
-        """log of `states`, what `largest_wall_entropy` bounds."""
+        """log of `states`, bounded by `largest_wall_entropy`."""
         return math.log(self.states) if self.states else -math.inf
 
 
 @validated
 def one_wall(energies: Energies, patterns: Patterns, temperature: Positive) -> OneWall:
-    """The exact counterparts of equations 2 to 5 for walls out of pattern 0 of `patterns` (N, L).
+    """Compute the exact counterparts of equations 2 to 5 for walls that start with pattern 0.
 
-    Where patterns share tokens several (bond, pattern) give the same sequence, and some give a stored pattern, which
-    has no wall: those are left out. Infinite energies may be given; such walls weigh nothing. Raises `InputError` for a
-    temperature that is not positive, for less than two patterns, and as `splice_energies`.
+    If patterns share tokens, several splices give the same sequence or a stored pattern. Duplicates count
+    once and stored patterns do not count. Sequences of infinite energy have weight zero.
+
+    Args:
+        energies: Energies (V,) * W.
+        patterns: Patterns (N, L), at least two.
+        temperature: Temperature T.
     """
     cost = splice_energies(energies, patterns).numpy()
     if len(patterns) < 2:
@@ -157,7 +183,7 @@ def one_wall(energies: Energies, patterns: Patterns, temperature: Positive) -> O
 
 @validated
 def stored_pattern_count(energies: Energies, length: Count) -> int:
-    """How many sequences of `length` tokens have energy zero: the number of stored patterns, exact at any length."""
+    """Return the number of sequences of `length` tokens with energy zero."""
     table = energies.double().numpy()
     if length < table.ndim:
         raise InputError("length", length, f"use at least one window of {table.ndim} tokens")
@@ -171,12 +197,19 @@ def stored_pattern_count(energies: Energies, length: Count) -> int:
 
 @validated
 def stored_pattern_decay(energies: Energies, temperature: Positive) -> float:
-    """Rate c at which the probability of no excitation at all falls, P(energy zero) ~ exp(-c L), in nats per site.
+    """Return the rate c of P(energy zero) ~ exp(-c L), in nats per site.
 
-    It is log(lambda(T) / lambda(0)) of the leading eigenvalues of the transfer matrices with all windows, and with
-    those of energy zero alone: positive at every T > 0 if energies are finite, and zero where every window that costs
-    is forbidden (infinite). Raises `InputError` where no sequence of energy zero can go on for ever, and as
-    `transfer_decay.kept_decay` for chains so cold that the eigenvalues are not resolved.
+    c = log(lambda(T) / lambda(0)), where lambda are the leading eigenvalues of the transfer matrices with all
+    windows and with zero-energy windows only. It is positive for finite energies at every T > 0, and zero if
+    all other windows are forbidden.
+
+    Args:
+        energies: Energies (V,) * W.
+        temperature: Temperature T.
+
+    Raises:
+        InputError: If no infinite sequence has energy zero, or the eigenvalues are not resolved at this
+            temperature.
     """
     table = energies.double().numpy()
     rate = kept_decay(_log_weights(table, temperature), [[table == 0]], temperature)
@@ -187,12 +220,18 @@ def stored_pattern_decay(energies: Energies, temperature: Positive) -> float:
 
 @validated
 def no_wall_decay(chain: InstanceOf[PottsChain], temperature: Positive) -> float:
-    """Rate c at which the probability of no domain wall falls, P(all windows follow one label) ~ exp(-c L), per site.
+    """Return the rate c of P(all windows follow one label) ~ exp(-c L), in nats per site.
 
-    It is log(lambda / lambda_0): the leading eigenvalue of the transfer matrix, and the largest one with windows of a
-    single label alone, whose sites differ by their place in the period (per site of it). Raises `InputError` for a
-    temperature that is not positive, for a chain that stores nothing, and as `transfer_decay.kept_decay` for chains so
-    cold that the eigenvalues are not resolved.
+    c = log(lambda / lambda_0), where lambda is the leading eigenvalue of the transfer matrix and lambda_0 the
+    largest one with windows of a single label. Labels depend on the position in the period, so eigenvalues
+    are taken per site.
+
+    Args:
+        chain: Chain with stored patterns.
+        temperature: Temperature T.
+
+    Raises:
+        InputError: If the chain stores no pattern, or the eigenvalues are not resolved at this temperature.
     """
     period = len(chain.patterns[0]) if chain.patterns else 1
     labels = [chain.window_labels(site).numpy() for site in range(period)]
@@ -201,7 +240,7 @@ def no_wall_decay(chain: InstanceOf[PottsChain], temperature: Positive) -> float
 
 
 def _log_weights(energies: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
-    """-E / T, which is infinite where E is."""
+    """Return -E / T, which is -inf for infinite energies."""
     with np.errstate(over="ignore"):
         log_weights = -energies / temperature
     if np.isinf(log_weights[np.isfinite(energies)]).any():
@@ -211,7 +250,7 @@ def _log_weights(energies: NDArray[np.float64], temperature: float) -> NDArray[n
 
 
 def _require_stored(table: NDArray[np.float64], sequences: NDArray[np.int64]) -> None:
-    """Raise `InputError` unless every row of `sequences` (N, L) is a sequence of energy zero."""
+    """Raise `InputError` unless every row of `sequences` (N, L) has energy zero."""
     if sequences.shape[1] < table.ndim:
         raise InputError("patterns", sequences.shape, f"give at least {table.ndim} tokens per pattern")
     if sequences.max() >= table.shape[0]:
@@ -224,9 +263,9 @@ def _require_stored(table: NDArray[np.float64], sequences: NDArray[np.int64]) ->
 
 
 def _different_splices(sequences: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pattern and bond of every different sequence that begins like pattern 0 and ends like another, and is neither.
+    """Return pattern and bond of every distinct splice of pattern 0 that is not itself stored.
 
-    A splice is named by the first site where it departs from pattern 0 and by what it is from there on.
+    A splice is identified by the first site that differs from pattern 0 and by its continuation.
     """
     count, length = sequences.shape
     same_end = np.zeros((length + 1, count), dtype=np.int64)

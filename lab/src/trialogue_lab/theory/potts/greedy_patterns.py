@@ -1,9 +1,9 @@
-"""The stored patterns of an autoregressive model with a finite window, and how long it follows one of them.
+"""Stored patterns of an autoregressive model with a finite window.
 
-Corollary 1.2.1 of the document on Potts chains. With the constant of equation 9 chosen per context, a token costs
-nothing where it is the likeliest one, so that the patterns of energy zero are the cycles of the greedy map on the V^w
-contexts. There may be only one, and then there are no walls; a model still leaves it at a constant rate, unless it is
-certain of every token.
+Corollary 1.2.1 of the document on Potts chains. If the constant of equation 9 depends on the context, the
+most likely token has energy zero. The stored patterns are then the cycles of the greedy map on the V^w
+contexts. If there is only one cycle, there are no walls. The model still leaves it at a constant rate unless
+every token is certain.
 """
 
 import math
@@ -21,9 +21,12 @@ _NORMALISED = 1e-4
 
 
 class GreedyPattern(NamedTuple):
-    """A cycle of the greedy map: its `tokens` (period,) int64, a context (as a number) on it, and its decay.
+    """A cycle of the greedy map.
 
-    `decay_rate` is the mean of -log p over the cycle: P(following it for L tokens) ~ exp(-decay_rate L).
+    Attributes:
+        tokens: Tokens (period,) int64.
+        context: Index of a context on the cycle.
+        decay_rate: Mean of -log p over the cycle, so P(following it for L tokens) ~ exp(-decay_rate L).
     """
 
     tokens: Tensor
@@ -35,10 +38,16 @@ class GreedyPattern(NamedTuple):
 def greedy_patterns(
     log_probs: Annotated[Tensor, Reals("contexts vocab", infinite="both")],
 ) -> list[GreedyPattern]:
-    """All cycles of the greedy map of `log_probs` (V^w, V), as `context_log_probs` gives them, in order of contexts.
+    """Return all cycles of the greedy map, in order of contexts.
 
-    Counted with their phases there are as many stored patterns as tokens in all cycles. The lowest token wins ties.
-    Raises `InputError` where the shape is not (V^w, V), and for rows that are no log-probabilities.
+    The lowest token wins ties. Including phases, the number of stored patterns equals the number of tokens in
+    all cycles.
+
+    Args:
+        log_probs: Log-probabilities (V^w, V), as `context_log_probs` returns them.
+
+    Raises:
+        InputError: If the shape is wrong or rows are not normalized.
     """
     contexts, vocab = log_probs.shape
     if vocab < 2 or vocab ** round(math.log(contexts, vocab)) != contexts:
@@ -63,7 +72,11 @@ def greedy_patterns(
 
 
 def checked_log_probs(log_probs: Tensor) -> Tensor:
-    """The log-probabilities (..., V) as float64; raises `InputError` for NaN and rows that do not sum to one."""
+    """Return log-probabilities (..., V) as float64.
+
+    Raises:
+        InputError: If there are NaNs or rows are not normalized.
+    """
     rows = real_tensor("log_probs", log_probs, "give log-probabilities (..., V)")
     hint = "a row of probabilities has this sum: give log-probabilities, such as logits.log_softmax(-1)"
     checked_probabilities("log_probs", rows.exp(), tuple(rows.shape), tolerance=_NORMALISED, hint=hint)

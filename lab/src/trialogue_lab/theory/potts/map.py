@@ -1,13 +1,14 @@
-"""The map between autoregressive models and chains of windows, both ways (Theorem 1.2 of the document on Potts chains).
+"""Conversions between autoregressive models and chains of windows (Theorem 1.2 of the document on Potts chains).
 
-A model whose next token depends on the last w tokens has a Hamiltonian with windows of W = w + 1 tokens, whose
-Boltzmann law at T = 1 is the model's own (equations 7 to 10), provided that the constant of equation 9 is one number.
-The text lets every context have its own, such that its likeliest token costs nothing: that gives another law,
-proportional to the product of p(x_i | context) / max_c p(c | context). Nor is the law at another temperature what
-sampling every token at that temperature gives, whose normalisers depend on the context too.
+A model whose next token depends on the last w tokens has a Hamiltonian with windows of W = w + 1 tokens. Its
+Boltzmann distribution at T = 1 is the model itself (equations 7 to 10) if the constant of equation 9 is the
+same for all contexts. The text uses a constant per context such that the most likely token has energy zero.
+This gives a different distribution, proportional to the product of p(x_i | context) / max_c p(c | context).
+Sampling every token at another temperature also differs from the distribution at that temperature, because
+its normalizers depend on the context.
 
-The other way, the law of a chain of windows has exact conditionals p(x_n | x_0 .. x_(n-1)), by messages from the end:
-a model with the same window, which changes along the sequence as its end comes nearer.
+Conversely, a chain of windows has exact conditionals p(x_n | x_0 .. x_(n-1)), computed by messages from the
+end. They define a model with the same window whose conditionals depend on the distance to the end.
 """
 
 import math
@@ -24,23 +25,29 @@ from trialogue.randomness import generator
 from trialogue.validation import Count, InstanceOf, Natural, validated
 
 Constant = Literal["global", "per-context"]
-"""The two readings of the constant in equation 9."""
+"""Interpretation of the constant in equation 9."""
 
 MAX_CONTEXTS = 2**20
-"""An oracle is asked about at most so many prefixes."""
+"""Largest number of prefixes for which an oracle is evaluated."""
 FURTHER = 8
-"""So many tokens beyond its window an oracle is asked whether it looks there."""
+"""Number of tokens beyond the window at which the dependence of the oracle is tested."""
 PREFIXES = 1024
-"""So many prefixes of each length it is asked about, where there are more."""
+"""Number of prefixes tested per length, if there are more."""
 
 
 @dataclass(frozen=True)
 class AutoregressiveHamiltonian:
-    """H(x) = boundary[x_0, .., x_(w-1)] + the energy of `chain` at x, for sequences of at least W = w + 1 tokens.
+    """H(x) = boundary[x_0, .., x_(w-1)] + energy of `chain`, for sequences of at least W = w + 1 tokens.
 
-    `chain` holds equation 9 for every token with w tokens before it; `boundary` (V,) * w is the sum of the terms of the
-    first w tokens, whose contexts are shorter. `constant` says which constant they have. With a global one, -log p(x) =
-    H(x) + `boundary_offset` + (L - w) * `offset`, and the least window, and the least beginning, cost nothing.
+    With the global constant, -log p(x) = H(x) + `boundary_offset` + (L - w) * `offset`, and the smallest
+    energies are zero.
+
+    Attributes:
+        chain: Equation 9 for tokens with w tokens before them.
+        boundary: Sum of the terms of the first w tokens, shape (V,) * w.
+        constant: Constant of equation 9.
+        offset: Constant subtracted from windows.
+        boundary_offset: Constant subtracted from beginnings.
     """
 
     chain: PottsChain
@@ -55,24 +62,35 @@ class AutoregressiveHamiltonian:
         return self.chain.vocab_size
 
     def energy(self, tokens: Tensor) -> Tensor:
-        """H(x) (rows,) float64 of `tokens` (rows, L), L at least W; raises `InputError` as `PottsChain.energy` does."""
+        """Return H(x) (rows,) float64 of `tokens` (rows, L), L >= W."""
         of_windows = self.chain.energy(tokens)
         first = tokens[:, : self.boundary.ndim].unbind(1)
         return of_windows + (self.boundary[first] if first else self.boundary)
 
     def log_partition(self, length: int, temperature: float) -> float:
-        """log Z of all V^L sequences; at T = 1, with a global constant, it is the sum of all constants."""
+        """Return log Z over all V^L sequences.
+
+        At T = 1 with the global constant, it is the sum of all constants.
+        """
         return float(_weights_of_beginnings(self, length, temperature).logsumexp(0))
 
 
 @validated
 def context_log_probs(oracle: Autoregressive, context: Natural) -> Tensor:
-    """log p(c | the last w tokens) (V^w, V) float64 of an oracle that looks no further back than w = `context` tokens.
+    """Return log p(c | last w tokens) (V^w, V) float64 of an oracle with a finite window.
 
-    Contexts are in the order of `itertools.product`. Raises `InputError` for oracles that end sequences, and for those
-    that answer otherwise after up to `FURTHER` tokens more: they look further back, or answer by position. All
-    prefixes of one token more are asked about; of longer ones all where there are at most `PREFIXES` of a length, and
-    so many of them, drawn uniformly, where there are more.
+    The function tests whether the oracle depends on earlier tokens: on all prefixes with one more token, and
+    on up to `PREFIXES` random prefixes of each length up to `FURTHER` more tokens.
+
+    Args:
+        oracle: Oracle without an end-of-sequence token.
+        context: Window w.
+
+    Returns:
+        Log-probabilities in the order of `itertools.product`.
+
+    Raises:
+        InputError: If the oracle ends sequences, or depends on earlier tokens or on the position.
     """
     oracle = as_oracle(oracle)
     if oracle.eos is not None:
@@ -91,10 +109,7 @@ def context_log_probs(oracle: Autoregressive, context: Natural) -> Tensor:
 
 
 def _require_window(oracle: Autoregressive, width: int, answer: Tensor) -> None:
-    """Raise `InputError` where `answer` (V^w, V), by the last w tokens, is not what the oracle says of longer prefixes.
-
-    As far as `context_log_probs` says that it looks.
-    """
+    """Raise `InputError` if the oracle depends on more than the last `width` tokens."""
     vocab = oracle.vocab_size
     places = vocab ** torch.arange(width - 1, -1, -1)
     longest = width + FURTHER if oracle.max_length is None else min(width + FURTHER, oracle.max_length - 1)
@@ -120,12 +135,17 @@ def _require_window(oracle: Autoregressive, width: int, answer: Tensor) -> None:
 def hamiltonian_of(
     oracle: Autoregressive, window: Natural, constant: Constant = "global"
 ) -> AutoregressiveHamiltonian:
-    """The Hamiltonian of an oracle whose next token depends on the last w = `window` tokens (equations 7 to 9).
+    """Return the Hamiltonian of an oracle with a finite window (equations 7 to 9).
 
-    Windows have W = w + 1 tokens. `constant` "global" subtracts one number from all windows and one from all
-    beginnings, so that the least of each is zero; "per-context" makes the likeliest token of every context free, as the
-    text after equation 8 has it. Raises `InputError` for a token of probability zero, whose energy is infinite (the
-    domain walls of Theorem 1.1 need E_max to be finite), and as `context_log_probs`.
+    Args:
+        oracle: Oracle whose next token depends on the last w tokens.
+        window: Window w. Windows of the chain have W = w + 1 tokens.
+        constant: "global" subtracts one constant from all windows and one from all beginnings. "per-context"
+            gives the most likely token of each context energy zero, as in the text after equation 8.
+
+    Raises:
+        InputError: If a token has probability zero, whose energy is infinite, or `context_log_probs` rejects
+            the oracle.
     """
     last, vocab = -context_log_probs(oracle, window), oracle.vocab_size
     terms = [*(-_prefix_log_probs(oracle, length).double() for length in range(window)), last]
@@ -146,10 +166,10 @@ def hamiltonian_of(
 
 
 class ChainConditionals(PrefixOracle):
-    """The autoregressive oracle of the law p(x) ∝ exp(-H(x) / T) on sequences of `length` tokens, exact.
+    """Exact next-token oracle of p(x) ∝ exp(-H(x) / T) on sequences of `length` tokens.
 
-    Sequences are complete at `length`; there is no token that ends them. An answer looks back W - 1 tokens and costs no
-    more than its row of the energies: what is still to come was summed once, from the end.
+    Sequences are complete at `length`, without an end-of-sequence token. Messages from the end are computed
+    once, so each call costs one row of the energy table.
     """
 
     def __init__(
@@ -170,9 +190,10 @@ class ChainConditionals(PrefixOracle):
             self._first.append(weights.log_softmax(1))
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Log-probabilities (n, V) float64 after the first `lengths` (n,), below the length, of `tokens`.
+        """Return log-probabilities (n, V) float64 after the first `lengths` (n,) of `tokens`.
 
-        Raises `InputError` for sequences that are complete.
+        Raises:
+            InputError: If a sequence is complete.
         """
         if len(lengths) and int(lengths.max()) >= self._length:
             hint = f"sequences are complete at {self._length} tokens: ask about shorter ones"
@@ -197,10 +218,14 @@ class ChainConditionals(PrefixOracle):
 def autoregressive_of(
     chain: PottsChain | AutoregressiveHamiltonian, length: int, temperature: float
 ) -> ChainConditionals:
-    """The exact next-token oracle of the law of `chain` at a length and temperature, on which every walk runs.
+    """Return the exact next-token oracle of a chain, which every sampler accepts.
 
-    Of an `AutoregressiveHamiltonian` with a global constant at T = 1 it is the model that it came from. Raises
-    `InputError` for a length below a window, and a temperature that is not positive.
+    For an `AutoregressiveHamiltonian` with the global constant at T = 1, it is the original model.
+
+    Args:
+        chain: Chain or Hamiltonian.
+        length: Length of the sequences, at least one window.
+        temperature: Positive temperature T.
     """
     return ChainConditionals(chain, length, temperature)
 
@@ -209,7 +234,7 @@ def autoregressive_of(
 def _weights_of_beginnings(
     chain: InstanceOf[PottsChain] | InstanceOf[AutoregressiveHamiltonian], length: Count, temperature: float
 ) -> Tensor:
-    """Log-weights (V^(W-1),) of the first W - 1 tokens, all that follows summed over."""
+    """Return log-weights (V^(W-1),) of the first W - 1 tokens, summed over all continuations."""
     inner = chain if isinstance(chain, PottsChain) else chain.chain
     messages = inner.messages(temperature)
     if length < inner.window:
@@ -223,5 +248,5 @@ def _weights_of_beginnings(
 
 
 def _prefix_log_probs(oracle: Autoregressive, length: int) -> Tensor:
-    """log p(c | prefix) (V^length, V) of all prefixes of so many tokens, in the type of the oracle's answers."""
+    """Return log p(c | prefix) (V^length, V) for all prefixes of `length` tokens."""
     return next_log_probs(oracle, whole_sequences(oracle.vocab_size, length)).log_softmax(1)

@@ -1,7 +1,7 @@
-"""The one Potts chain that is solved by hand: neighbours that differ cost J, so that bonds are independent.
+"""Closed forms for the nearest-neighbor Potts chain, whose bonds are independent.
 
-V uniform patterns, windows of two tokens, E_max = J, open ends. Every bond is a wall with the same probability, which
-gives the density of walls in equilibrium where equation 5 of the document on the Potts chain gives one sign.
+The chain has V uniform patterns, windows of two tokens, E_max = J and open ends. Every bond is a wall with
+the same probability, which gives the density of walls in equilibrium.
 """
 
 import math
@@ -18,10 +18,14 @@ from trialogue.validation import Count, Positive, validated
 @validated
 @dataclass(frozen=True)
 class NearestNeighbourPotts:
-    """V values per site, energy `coupling` = J for every two neighbours that differ, at `temperature` T.
+    """Potts chain with V values per site and energy J for each pair of unequal neighbors.
 
-    J may be infinite: then the chain repeats its first token for ever, at any temperature. Raises `InputError` for less
-    than two values, a negative or undefined J, and a temperature that is not positive.
+    If J is infinite, the chain repeats its first token forever.
+
+    Args:
+        vocab_size: Number of values V.
+        coupling: Energy J of a wall, possibly infinite.
+        temperature: Temperature T.
     """
 
     vocab_size: Annotated[int, Ge(2)]
@@ -30,37 +34,37 @@ class NearestNeighbourPotts:
 
     @property
     def _odds(self) -> float:
-        """(V - 1) e^{-J/T}: of a wall against none, at one bond."""
+        """(V - 1) e^{-J/T}, the odds of a wall at one bond."""
         return (self.vocab_size - 1) * math.exp(-self.coupling / self.temperature)
 
     @property
     def wall_probability(self) -> float:
-        """Probability p = (V - 1) e^{-J/T} / (1 + (V - 1) e^{-J/T}) that a bond is a wall."""
+        """Probability p = (V - 1) e^{-J/T} / (1 + (V - 1) e^{-J/T}) of a wall at one bond."""
         return self._odds / (1 + self._odds)
 
     @property
     def decay_rate(self) -> float:
-        """log(1 + (V - 1) e^{-J/T}), by which log P(no wall) falls with every bond."""
+        """log(1 + (V - 1) e^{-J/T}), the decrease of log P(no wall) per bond."""
         return math.log1p(self._odds)
 
     @validated
     def log_partition(self, length: Count) -> float:
-        """log Z = log V + (L - 1) log(1 + (V - 1) e^{-J/T})."""
+        """Return log Z = log V + (L - 1) log(1 + (V - 1) e^{-J/T})."""
         return math.log(self.vocab_size) + (length - 1) * self.decay_rate
 
     @validated
     def expected_walls(self, length: Count) -> float:
-        """(L - 1) p."""
+        """Return the expected number of walls, (L - 1) p."""
         return (length - 1) * self.wall_probability
 
     @validated
     def no_wall_probability(self, length: Count) -> float:
-        """(1 - p)^(L - 1)."""
+        """Return the probability of no wall, (1 - p)^(L - 1)."""
         return math.exp(-(length - 1) * self.decay_rate)
 
     @validated
     def run_length_law(self, length: Count) -> Tensor:
-        """P(the first token is repeated up to site r) for r = 1 .. L, (L,) float64: geometric, cut at L."""
+        """Return P(the first token is repeated up to site r) for r = 1 .. L: geometric, truncated at L."""
         bonds = torch.arange(length, dtype=torch.float64)
         law = torch.exp(-self.decay_rate * bonds)
         law[:-1] *= self.wall_probability

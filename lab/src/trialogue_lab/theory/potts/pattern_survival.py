@@ -1,9 +1,9 @@
-"""How long a model with a finite window follows one stored pattern, exactly: a chain that dies at the first wall.
+"""Exact survival of a stored pattern in a model with a finite window.
 
-A model whose next token depends on the last w tokens over V of them is a Potts chain with windows of w + 1 (Theorem 1.2
-of the Potts-chain document); what it generates is a Markov chain on windows of W >= w tokens. Killed when the window
-stops following its label, the chain's mass after r steps is the probability that the text is still in the pattern it
-started in, and its largest eigenvalue the rate at which that falls in the long run: Corollary 1.2.1, with its number.
+A model whose next token depends on the last w of V tokens is a Potts chain with windows of w + 1 (Theorem 1.2
+of the document on Potts chains). Its output is a Markov chain on windows of W >= w tokens. The chain is
+killed when a window no longer follows its label. The remaining mass after r steps is the probability that the
+text still follows its pattern, and the largest eigenvalue gives its decay rate (Corollary 1.2.1).
 """
 
 import math
@@ -30,7 +30,7 @@ _PERIODS = 100_000
 def _advance(
     mass: Array, codes: NDArray[np.int64], following: NDArray[np.int64], table: Array, after: Array
 ) -> float:
-    """Add to `after` what each window's mass gives to those that follow it; return what goes to none."""
+    """Add the mass of each window to its successors in `after`, and return the mass that is lost."""
     lost, contexts, tokens = 0.0, table.shape[0], table.shape[1]
     for index in range(len(mass)):
         if mass[index] == 0:
@@ -47,18 +47,26 @@ def _advance(
 
 
 class DecayRate(NamedTuple):
-    """The long-run rate (nats per token) at which survival falls, and the relative change of its last iteration."""
+    """Long-run decay rate of survival in nats per token, and its relative change in the last iteration."""
 
     rate: float
     change: float
 
 
 class PatternSurvival:
-    """The windows of `window` tokens that follow `label`, at every phase, and where each next token leads them.
+    """Windows that follow a label at each phase, and their successors.
 
-    Patterns, labels, and which of them a window follows, are those of `trialogue.data.potts.patterns.StoredPatterns`:
-    label p * period + f is pattern p in phase f. Raises `InputError` as `StoredPatterns` does, for a label that does
-    not exist, and for more than 2^24 windows.
+    Patterns and labels are those of `trialogue.data.potts.patterns.StoredPatterns`: label p * period + f is
+    pattern p in phase f.
+
+    Args:
+        patterns: Stored patterns.
+        window: Window width W.
+        label: Label to follow.
+        vocab_size: Number of tokens V (default: from the patterns).
+
+    Raises:
+        InputError: If the patterns or the label are invalid, or there are more than 2^24 windows.
     """
 
     @validated
@@ -85,12 +93,14 @@ class PatternSurvival:
 
     @validated
     def curve(self, log_probs: Tensor, steps: Natural) -> Array:
-        """Probability (steps + 1,) that no wall has come after 0, 1, ..., steps tokens.
+        """Return the probability (steps + 1,) that no wall has occurred after 0, 1, ..., `steps` tokens.
 
-        `log_probs` (V^w, V), or (steps, V^w, V) where they differ from step to step, are those of the next token given
-        the last w <= window tokens, in the order of `whole_sequences`. The text starts as `prompt` tokens of the
-        pattern (by default one window). Raises `InputError` for log-probabilities of another shape, and for rows that
-        are none.
+        The text starts with one window of the pattern.
+
+        Args:
+            log_probs: Log-probabilities (V^w, V) given the last w <= W tokens, or (steps, V^w, V) if they
+                depend on the step.
+            steps: Number of tokens.
         """
         by_step = self._checked(log_probs, steps)
         places = self.vocab_size ** np.arange(self.window - 1, -1, -1)
@@ -113,11 +123,17 @@ class PatternSurvival:
 
     @validated
     def decay_rate(self, log_probs: Tensor, *, tolerance: Finite = 1e-9) -> DecayRate:
-        """The rate at which survival falls in the long run: minus the log of the chain's largest eigenvalue, per token.
+        """Return the long-run decay rate: minus the log of the largest eigenvalue, per token.
 
-        `log_probs` (V^w, V) as in `curve`. Found by powers of the chain over one period, until the rate
-        changes by less than `tolerance` of itself; what dies is added up rather than subtracted from one, so that a
-        rate far below rounding keeps its digits. Raises `InputError` where the rate does not settle.
+        Power iteration over one period continues until the relative change of the rate is below `tolerance`.
+        Losses are summed instead of subtracted from one, which keeps the precision of very small rates.
+
+        Args:
+            log_probs: Log-probabilities (V^w, V), as in `curve`.
+            tolerance: Relative change at which the iteration stops.
+
+        Raises:
+            InputError: If the rate does not converge.
         """
         log_probs = real_tensor("log_probs", log_probs, "give the log-probabilities (V^w, V)")
         if log_probs.ndim == 3 and len(log_probs) > 1:
@@ -146,7 +162,7 @@ class PatternSurvival:
         raise InputError("log_probs", rate, hint)
 
     def _step(self, position: int, mass: Array, table: Array) -> tuple[Array, float]:
-        """The law after one token, of those that live on, and the share that does not."""
+        """Return the distribution of surviving windows after one token, and the lost share."""
         after = np.zeros(len(self._alive[(position + 1) % self.period]))
         lost = _advance(mass, self._alive[position], self._next[position], table, after)
         # Together they are one but for rounding, and a small loss must keep its digits.
@@ -154,7 +170,7 @@ class PatternSurvival:
         return (after / kept, lost / (lost + kept)) if kept > 0 else (after, 1.0)
 
     def _checked(self, log_probs: Tensor, steps: int) -> Array:
-        """Probabilities (1 or steps, V^w, V)."""
+        """Return probabilities (1 or steps, V^w, V)."""
         log_probs = real_tensor("log_probs", log_probs, "give log-probabilities (V^w, V)")
         shape = tuple(log_probs.shape)
         by_step = log_probs[None] if log_probs.ndim == 2 else log_probs
@@ -169,7 +185,7 @@ class PatternSurvival:
         return probabilities
 
     def _followers(self, position: int) -> NDArray[np.int64]:
-        """Codes, ascending, of the windows that follow the label where their first token is at `position`."""
+        """Return sorted codes of the windows that follow the label, with the first token at `position`."""
         own = self._distances(self._label, position)
         follows = np.ones(len(own), dtype=bool)
         for label in range(len(self._predicted)):
@@ -179,7 +195,7 @@ class PatternSurvival:
         return np.flatnonzero(follows)
 
     def _distances(self, label: int, position: int) -> NDArray[np.int16]:
-        """Tokens (V^window,) in which each window differs from what `label` predicts from `position` on."""
+        """Return the Hamming distances (V^window,) of all windows from the prediction of `label`."""
         distances = np.zeros(1, dtype=np.int16)
         for token in self._predicted[label][position : position + self.window]:
             differs = (np.arange(self.vocab_size) != token).astype(np.int16)
@@ -187,7 +203,7 @@ class PatternSurvival:
         return distances
 
     def _successors(self, position: int) -> NDArray[np.int64]:
-        """For each living window and next token, its place among the next living windows, or -1 (n, V)."""
+        """Return the index of the successor of each surviving window and token, or -1, shape (n, V)."""
         alive, following = self._alive[position], self._alive[(position + 1) % self.period]
         windows = self.vocab_size**self.window
         codes = (alive[:, None] * self.vocab_size + np.arange(self.vocab_size)) % windows

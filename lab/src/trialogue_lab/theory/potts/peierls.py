@@ -1,10 +1,10 @@
-"""The contrast in two dimensions: a wall has a length there, its energy grows with it, and order survives.
+"""Peierls argument in two dimensions, where the energy of a wall grows with its length and order survives.
 
-Theorem 2.1 of the document on the Potts chain: a closed wall of perimeter P costs at least P E_min, and there are at
-most (N - 1) P^2 3^P of them, so that large walls are suppressed below T = E_min / log 3. For the Ising model with
-energy -J s s' and spins of ±1, where a wall costs E_min = 2 J per bond (the document once writes J), the argument turns
-into a bound of the magnetisation, and the magnetisation itself is known (Onsager 1944, Yang 1952). All of it speaks of
-equilibrium: how long a system takes to get there is another matter.
+Theorem 2.1 of the document on the Potts chain: a closed wall of perimeter P costs at least P E_min, and there
+are at most (N - 1) P^2 3^P walls. Large walls are suppressed below T = E_min / log 3. In the Ising model with
+energy -J s s' and spins ±1, a wall costs E_min = 2 J per bond (the document prints J in one place). The
+argument then bounds the magnetization, whose exact value is known (Onsager 1944, Yang 1952). All results hold
+in equilibrium.
 """
 
 import math
@@ -19,10 +19,13 @@ from trialogue.validation import Count, Positive, validated
 def peierls_free_energy_bound(
     perimeter: Count, min_energy: Positive, temperature: Positive, patterns: Annotated[int, Ge(2)]
 ) -> float:
-    """P E_min - T log[(N - 1) P^2 3^P], a lower bound of the free energy of a wall of perimeter P (Theorem 2.1).
+    """Return P E_min - T log[(N - 1) P^2 3^P], a lower bound on the free energy of a wall (Theorem 2.1).
 
-    `min_energy` is what a unit of wall costs at least. Raises `InputError` for less than two patterns, and for numbers
-    that are not positive.
+    Args:
+        perimeter: Perimeter P.
+        min_energy: Smallest energy E_min per unit of wall.
+        temperature: Temperature T.
+        patterns: Number N of patterns, at least two.
     """
     log_walls = math.log(patterns - 1) + 2 * math.log(perimeter) + perimeter * math.log(3)
     return perimeter * min_energy - temperature * log_walls
@@ -30,17 +33,17 @@ def peierls_free_energy_bound(
 
 @validated
 def peierls_temperature(min_energy: Positive) -> float:
-    """E_min / log 3, up to which `peierls_free_energy_bound` grows with the perimeter."""
+    """Return E_min / log 3, up to which `peierls_free_energy_bound` grows with the perimeter."""
     return min_energy / math.log(3)
 
 
 @validated
 def peierls_magnetisation_bound(temperature: Positive, coupling: Positive = 1.0) -> float:
-    """A lower bound of the spontaneous magnetisation of the Ising model on the square lattice, at least -1.
+    """Return a lower bound on the spontaneous magnetization of the square-lattice Ising model.
 
-    1 - 2 P(a site lies within a wall), where at most (P / 2) 3^(P - 1) walls of perimeter P = 4, 6, .. enclose the site
-    and each has probability at most e^{-2 J P / T}. The sum converges below `peierls_temperature` of 2 J; the bound is
-    positive up to about three quarters of it.
+    The bound is 1 - 2 P(a site lies within a wall), at least -1. At most (P / 2) 3^(P - 1) walls of perimeter
+    P = 4, 6, ... enclose the site, each with probability at most e^{-2 J P / T}. The sum converges below
+    `peierls_temperature` of 2 J. The bound is positive up to about three quarters of this temperature.
     """
     ratio = 9 * math.exp(-4 * coupling / temperature)
     if ratio >= 1:
@@ -51,13 +54,13 @@ def peierls_magnetisation_bound(temperature: Positive, coupling: Positive = 1.0)
 
 @validated
 def critical_temperature(coupling: Positive = 1.0) -> float:
-    """T_c = 2 J / log(1 + sqrt 2) of the Ising model on the square lattice."""
+    """Return T_c = 2 J / log(1 + sqrt 2) of the square-lattice Ising model."""
     return 2 * coupling / math.log1p(math.sqrt(2))
 
 
 @validated
 def onsager_magnetisation(temperature: Positive, coupling: Positive = 1.0) -> float:
-    """(1 - sinh(2 J / T)^-4)^(1/8) below T_c and 0 above: what a site of the infinite lattice keeps."""
+    """Return the magnetization (1 - sinh(2 J / T)^-4)^(1/8) of a site below T_c, and 0 above."""
     if temperature >= critical_temperature(coupling):
         return 0.0
     exponent = 2 * coupling / temperature

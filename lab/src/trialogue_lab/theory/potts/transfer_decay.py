@@ -1,7 +1,7 @@
-"""How fast a chain of windows loses what only some of its windows keep: two leading eigenvalues and their ratio.
+"""Decay rate of the probability that all windows of a chain belong to a given set.
 
-Of a chain at a low temperature the two may be closer than float64 tells apart, and their ratio is then no number to
-report: small matrices are solved with as many digits as it takes, and larger ones refused.
+The rate is the log ratio of two leading eigenvalues. At low temperature, they can be closer than float64
+resolves. Small matrices are then solved with higher precision, and larger ones are rejected.
 """
 
 import math
@@ -23,23 +23,30 @@ from trialogue.data.potts.spectrum import (
 )
 
 _RESOLVED = 1e-11
-"""Smaller rates have less than three or four digits in float64."""
+"""Smallest rate with three to four significant digits in float64."""
 _CLOSE = 1e-6
-"""Ways to keep whose rates differ by more are told apart in float64."""
+"""Difference of rates above which float64 distinguishes two sets of windows."""
 
 Mask = NDArray[np.bool_]
 
 
 def kept_decay(log_weights: NDArray[np.float64], kept: Sequence[Sequence[Mask]], temperature: float) -> float:
-    """Rate c at which the probability that all windows are among the kept falls, P ~ exp(-c L), in nats per site.
+    """Return the rate c of P(all windows are kept) ~ exp(-c L), in nats per site.
 
-    `log_weights` (V,) * W; -inf are forbidden. `kept` holds one or more ways to keep, of which one has to hold for all
-    windows: masks (V,) * W, one for each place in a period. It is log(lambda / lambda_kept) per site, zero where all
-    windows that can come back are kept, and inf where no sequence can go on for ever. Raises `InputError`, which names
-    the `temperature`, where the eigenvalues of more than `PRECISE_STATES` states are closer than float64 resolves.
+    c = log(lambda / lambda_kept) per site. It is zero if all recurrent windows are kept, and infinite if no
+    infinite sequence is possible.
+
+    Args:
+        log_weights: Log-weights (V,) * W; -inf for forbidden windows.
+        kept: Alternative sets of windows. All windows must belong to one of them. Each set has one mask (V,)
+            * W per position in a period.
+        temperature: Temperature, for the error message.
+
+    Raises:
+        InputError: If float64 does not resolve the eigenvalues of more than `PRECISE_STATES` states.
     """
-    coming_back = _coming_back(log_weights)
-    if any(all(mask[coming_back].all() for mask in masks) for masks in kept):
+    recurrent = _recurrent_windows(log_weights)
+    if any(all(mask[recurrent].all() for mask in masks) for masks in kept):
         return 0.0
     weights = np.exp(log_weights)
     logs = [_log(leading_eigenvalue(_product(weights, masks), temperature)) / len(masks) for masks in kept]
@@ -57,14 +64,17 @@ def kept_decay(log_weights: NDArray[np.float64], kept: Sequence[Sequence[Mask]],
 
 
 def leading_eigenvalue(matrix: csr_array, temperature: float) -> float:
-    """The largest eigenvalue of a matrix without negative entries; `temperature` is what an `InputError` names."""
+    """Return the largest eigenvalue of a non-negative matrix.
+
+    `temperature` is used in the error message only.
+    """
     # Between components an entry changes no eigenvalue, but makes equal ones of theirs inaccurate.
     within = _within_components(matrix)
     return float(leading_moduli(within, 1, temperature)[0]) if within.nnz else 0.0
 
 
-def _coming_back(log_weights: NDArray[np.float64]) -> Mask:
-    """Windows (V,) * W of sequences that can show them again."""
+def _recurrent_windows(log_weights: NDArray[np.float64]) -> Mask:
+    """Return the windows (V,) * W that can occur again."""
     allowed = log_weights > -math.inf
     _, component = connected_components(transfer_matrix(allowed.astype(float)), connection="strong")
     source, target = steps(log_weights)
@@ -73,7 +83,7 @@ def _coming_back(log_weights: NDArray[np.float64]) -> Mask:
 
 
 def _product(weights: NDArray[np.float64], masks: Sequence[Mask]) -> csr_array:
-    """The matrix of one period of steps through windows that are kept."""
+    """Return the transfer matrix of one period through kept windows."""
     matrix = transfer_matrix(weights * masks[0])
     for mask in masks[1:]:
         matrix = matrix @ transfer_matrix(weights * mask)
@@ -81,12 +91,12 @@ def _product(weights: NDArray[np.float64], masks: Sequence[Mask]) -> csr_array:
 
 
 def _cycles(log_weights: NDArray[np.float64], masks: Sequence[Mask]) -> bool:
-    """Whether windows that are kept can go on for ever, whatever their weight."""
+    """Return whether an infinite sequence of kept windows exists."""
     return _within_components(_product((log_weights > -math.inf).astype(float), masks)).nnz > 0
 
 
 def _within_components(matrix: csr_array) -> csr_array:
-    """The entries between states that lead to each other."""
+    """Return the entries within strongly connected components."""
     _, component = connected_components(matrix, connection="strong")
     entries = matrix.tocoo()
     inside = component[entries.row] == component[entries.col]

@@ -1,4 +1,4 @@
-"""What constrained generation costs in calls of an oracle: lower bounds, exact costs of any task, and knapsacks."""
+"""Oracle calls of constrained generation: lower bounds, exact costs and knapsack problems."""
 
 from trialogue.lazy_exports import lazy_exports
 

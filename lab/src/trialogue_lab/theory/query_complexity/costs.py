@@ -1,10 +1,10 @@
-"""Expected oracle calls of rejection and of tokenwise rejection, exactly, for any oracle and verifier.
+"""Exact expected oracle calls of rejection and tokenwise rejection sampling.
 
-With a(s) = P_{t ~ O(s)}[V(s o t)] tokenwise rejection is at prefix s with probability q(s) = prod p(s_t) V(s_1..t) / a,
-and asks 1 / a(s) times there; rejection asks once per token of a string, and 1 / p_O(A) times for a string
-(Definitions 3.1.4 to 3.1.6 of the thesis). Prefixes are gone through level by level; those of which the oracle says
-(`Autoregressive.sufficient`) and the verifier says (`Verifier.residuals`) that all that follows is alike are one, so
-that tasks with few states are computed at any length: Dyck strings of length 32, of which there are 2.3e12.
+Let a(s) = P_{t ~ O(s)}[V(s o t)]. Tokenwise rejection reaches prefix s with probability q(s) = prod p(s_t)
+V(s_1..t) / a and makes 1 / a(s) calls there. Rejection sampling makes one call per token and samples 1 /
+p_O(A) sequences (thesis, Definitions 3.1.4 to 3.1.6). Prefixes are processed level by level. Prefixes with
+equal `Autoregressive.sufficient` statistics and `Verifier.residuals` are merged, so that tasks with few
+states can be computed at any length, such as the 2.3e12 Dyck strings of length 32.
 """
 
 import math
@@ -29,17 +29,25 @@ from trialogue.verifiers.function import VerifierLike, as_verifier
 Prompt = tuple[int, ...]
 
 MAX_NODES = 1 << 19
-"""Prefixes of one length that are looked at, by default: a binary tree of depth 20."""
+"""Default limit on prefixes of one length: a binary tree of depth 20."""
 
 _ROWS_AT_ONCE = 1 << 14
 
 
 def rejection_cost(oracle: Autoregressive, verifier: VerifierLike, **limits: Unpack[TreeLimits]) -> float:
-    """Expected oracle calls of rejection sampling: the expected length of a completion over p_O(A).
+    """Return the expected oracle calls of rejection sampling: the expected completion length over p_O(A).
 
-    For strings of one length D this is D / p_O(A). Infinite where no completion is accepted. The verifier is asked
-    about complete sequences alone. Raises `InputError` where more than `max_nodes` prefixes of one length are to be
-    told apart, and wherever `generate` would.
+    For sequences of one length D, this is D / p_O(A). It is infinite if no completion is accepted. The
+    verifier is called for complete sequences only.
+
+    Args:
+        oracle: Oracle.
+        verifier: Verifier of complete sequences.
+        limits: `prompt`, `max_new_tokens` and `max_nodes`.
+
+    Raises:
+        InputError: If more than `max_nodes` prefixes of one length are distinct, or `generate` would reject
+            the arguments.
     """
     tree = _Tree.of(oracle, verifier, **limits)
     calls = accepted = 0.0
@@ -63,11 +71,19 @@ def tokenwise_cost(
     max_rejections: Count | None = None,
     **limits: Unpack[TreeLimits],
 ) -> float:
-    """Expected oracle calls of tokenwise rejection by redrawing: the sum of q(s) / a(s) over the prefixes s.
+    """Return the expected oracle calls of tokenwise rejection: the sum of q(s) / a(s) over prefixes s.
 
-    Infinite where it reaches a prefix with a(s) = 0, unless `max_rejections` bounds the draws that are rejected at one
-    position: (1 - (1 - a)^R) / a are then made, R where a is 0. Raises `InputError` as `rejection_cost` does, and where
-    some a(s) is positive but below 1e-300.
+    The result is infinite if a prefix with a(s) = 0 is reached. With `max_rejections` R, each position takes
+    (1 - (1 - a)^R) / a calls, or R if a = 0.
+
+    Args:
+        oracle: Oracle.
+        verifier: Process verifier.
+        max_rejections: Limit on draws per position.
+        limits: `prompt`, `max_new_tokens` and `max_nodes`.
+
+    Raises:
+        InputError: As for `rejection_cost`, or if some a(s) is positive but below 1e-300.
     """
     return _tokenwise(_Tree.of(oracle, verifier, **limits), max_rejections)[0]
 
@@ -80,9 +96,9 @@ def tokenwise_success(
     max_rejections: Count | None = None,
     **limits: Unpack[TreeLimits],
 ) -> float:
-    """The probability that tokenwise rejection gives an output: 1 less that of FAIL, or of going on for ever.
+    """Return the probability that tokenwise rejection returns an output.
 
-    Raises `InputError` as `tokenwise_cost` does.
+    Arguments and errors are those of `tokenwise_cost`.
     """
     return _tokenwise(_Tree.of(oracle, verifier, **limits), max_rejections)[1]
 
@@ -113,7 +129,7 @@ def _too_rare(chance: float) -> InputError:
 
 
 def _found(chance: Tensor, most: float) -> Tensor:
-    """The probability (n,) that one of at most `most` draws is accepted, each with probability `chance` (n,)."""
+    """Return the probability (n,) that one of at most `most` draws is accepted."""
     if most == math.inf:
         return (chance > 0).double()
     # 1 - (1 - a)^R would lose the digits of a small acceptance probability a.
@@ -121,19 +137,19 @@ def _found(chance: Tensor, most: float) -> Tensor:
 
 
 def _expected_draws(chance: Tensor, most: float) -> Tensor:
-    """The expected number of draws (n,), of at most `most`, up to the first accepted one."""
+    """Return the expected number of draws (n,), at most `most`, up to the first accepted one."""
     return torch.where(chance > 0, _found(chance, most) / chance, most)
 
 
 class _Level(NamedTuple):
-    """Prefixes of one length that are told apart: `tokens` (n, length) int64 of one of each, and `weights` (n,)."""
+    """Distinct prefixes of one length: one representative `tokens` (n, length) int64 and `weights` (n,) each."""
 
     tokens: Tensor
     weights: Tensor
 
 
 class _Step(NamedTuple):
-    """Of each prefix of a level and each next token (n, vocab): its probability, whether it ends, is accepted."""
+    """Probability, completeness and acceptance (n, vocab) of each next token."""
 
     laws: Tensor
     ends: Tensor
@@ -171,7 +187,7 @@ class _Tree:
 
     @torch.inference_mode()
     def step(self, level: _Level, ends_only: bool = False) -> _Step:
-        """What follows each prefix; with `ends_only` the verifier is asked about what is complete alone."""
+        """Compute the next tokens of each prefix. With `ends_only`, only complete sequences are verified."""
         parts = []
         for batch in self._batches(level.tokens):
             rows = torch.arange(len(batch.tokens))
@@ -187,7 +203,7 @@ class _Tree:
         return _Step(*map(torch.cat, zip(*parts, strict=True)))
 
     def below(self, level: _Level, weights: Tensor) -> _Level:
-        """The children of positive `weights` (n, vocab), those merged that are alike."""
+        """Return the children of positive `weights` (n, vocab), with equivalent ones merged."""
         rows, token = weights.nonzero(as_tuple=True)
         length = level.tokens.shape[1] + 1
         if len(rows) > self.max_nodes:
@@ -221,7 +237,7 @@ class _Tree:
         return _Level(tokens[torch.from_numpy(first)], weights)
 
     def _batches(self, tokens: Tensor) -> Iterator[Batch]:
-        """The prefixes `tokens` (n, length) in batches, each of which forgets the others."""
+        """Yield the prefixes `tokens` (n, length) in independent batches."""
         length, layers = tokens.shape[1], tuple(self.verifier.layers)
         for part in tokens.split(_ROWS_AT_ONCE):
             # One position more, so that what is about to be complete can be judged.

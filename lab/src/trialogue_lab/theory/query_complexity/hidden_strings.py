@@ -1,12 +1,12 @@
-"""Theorem 3.1.1: what it takes to find the one string of even parity that an unknown oracle can give.
+"""Theorem 3.1.1: the number of queries needed to find the one string of even parity that an oracle can generate.
 
-The oracle is `HiddenString` of D - 1 unknown bits, uniformly one of M = 2^(D-1). A query with fewer than D - 1 bits is
-answered by a fair coin whatever they are, and one with D - 1 bits says whether it is they: all that a searcher can do
-is to ask about candidates that are left, and which one makes no difference. So the best one is a dynamic program over
-their number m: V(m) = 1 + (m - 1) / m V(m - 1). If the hidden string must be asked about, V(1) = 1 and V(M) =
-(M + 1) / 2; but the last candidate needs no query, V(1) = 0 and V(M) = (M - 1)(M + 2) / (2 M), about 2^(D-2). By Yao's
-lemma no randomized searcher does better on every hidden string, and one in random order does as well on each. The
-theorem prints 2^(D-1), which is what a fixed order takes at worst.
+The oracle is `HiddenString` with D - 1 unknown bits, uniformly one of M = 2^(D-1). A query with fewer than D
+- 1 bits returns a fair coin. A query with D - 1 bits shows whether they are the hidden ones. A searcher can
+only query the remaining candidates, so a dynamic program over their number m gives the optimum: V(m) = 1 + (m
+- 1) / m V(m - 1). If the hidden string must be queried, V(1) = 1 and V(M) = (M + 1) / 2. The last candidate
+needs no query, so V(1) = 0 and V(M) = (M - 1)(M + 2) / (2 M), about 2^(D-2). By Yao's lemma, no randomized
+searcher does better on every hidden string, and a random order attains this on each. The theorem prints
+2^(D-1), the worst case of a fixed order.
 """
 
 from fractions import Fraction
@@ -25,14 +25,17 @@ from trialogue.validation import Several, validated
 _LONGEST_SEARCH = 21
 _MOST_CANDIDATES = 1 << (_LONGEST_SEARCH - 1)
 _LONGEST = 10_000
-"""Largest length of a closed form: its fractions have twice as many bits."""
+"""Largest length of a closed form, whose fractions have twice as many bits."""
 
 
 @validated
 def hidden_string_optimum(length: Annotated[int, Interval(ge=1, le=_LONGEST)]) -> Fraction:
-    """Expected queries of the best searcher for strings of `length` D: (M - 1)(M + 2) / (2 M) with M = 2^(D-1).
+    """Return the expected queries of the best searcher, (M - 1)(M + 2) / (2 M) with M = 2^(D-1).
 
-    It need not ask about the last candidate. Raises `InputError` for a length outside 1 to 10,000.
+    The last candidate is not queried.
+
+    Args:
+        length: Length D, from 1 to 10,000.
     """
     candidates = 1 << (length - 1)
     return Fraction((candidates - 1) * (candidates + 2), 2 * candidates)
@@ -42,10 +45,11 @@ def hidden_string_optimum(length: Annotated[int, Interval(ge=1, le=_LONGEST)]) -
 def hidden_string_values(
     candidates: Annotated[int, Interval(ge=1, le=_MOST_CANDIDATES)], *, infer_last: bool = True
 ) -> list[Fraction]:
-    """The dynamic program: expected queries of the best searcher while m = 1, ..., `candidates` are left.
+    """Return the expected queries of the best searcher for 1, ..., `candidates` remaining candidates.
 
-    Without `infer_last` the hidden string must be asked about. Raises `InputError` for
-    a number of candidates outside 1 to 2^20.
+    Args:
+        candidates: Number of candidates, from 1 to 2^20.
+        infer_last: Whether the last candidate is inferred instead of queried.
     """
     values = [Fraction(0 if infer_last else 1)]
     for left in range(2, candidates + 1):
@@ -58,7 +62,7 @@ Bit = Annotated[int, Interval(ge=0, le=1)]
 
 
 class Search(NamedTuple):
-    """What a searcher found, None for FAIL, and the queries it took."""
+    """String found by a searcher, or None for FAIL, and its number of queries."""
 
     output: Prefix | None
     queries: int
@@ -73,12 +77,17 @@ def search_hidden_string(
     infer_last: bool = True,
     seed: int = 0,
 ) -> Search:
-    """Run the best searcher against `oracle`, which is taken to be a `HiddenString` of `length` bits.
+    """Run the best searcher against an oracle.
 
-    It asks about candidates, tuples of `length` - 1 bits, in their `order`, by default a random one of all; each query
-    draws one token. With `infer_last` the last of all candidates is not asked about. Without it, or if `order` lacks
-    candidates, the answer is FAIL where no candidate was right. Raises `InputError` for a length outside 1 to 21, and
-    candidates of another length.
+    Each query samples one token.
+
+    Args:
+        oracle: A `HiddenString` oracle of `length` bits.
+        length: Length D, from 1 to 21.
+        order: Candidates of D - 1 bits in the order of the queries (default: all in random order).
+        infer_last: Whether to infer the last of all candidates without a query. Otherwise, or if `order` is
+            incomplete, the result is FAIL if no candidate is right.
+        seed: Seed of the order and the tokens.
     """
     coins = numpy_generator(seed, "hidden-string", "answers")
     if order is None:

@@ -1,8 +1,8 @@
-"""The knapsack problem of Definition 3.1.7, and constrained generation as a way to solve it (Theorem 3.1.2).
+"""Knapsack problems (Definition 3.1.7) and their solution by constrained generation (Theorem 3.1.2).
 
-Given weights X_i and a total c, find bits a_i with sum_i a_i X_i = c. Solvers return the bits, or None where there are
-none: FAIL. Where it is easy (section 3.5.1): totals that are small numbers (a table), superincreasing weights (a greedy
-pass), weights with so many digits that a short vector of a lattice tells the bits (low density).
+Given weights X_i and a total c, find bits a_i with sum_i a_i X_i = c. Solvers return the bits, or None for
+FAIL. Easy cases are small totals (a table), superincreasing weights (a greedy pass) and weights of low
+density (lattice reduction), as in section 3.5.1.
 """
 
 import math
@@ -19,14 +19,19 @@ from trialogue_lab.theory.query_complexity.trying_tokens import generated
 
 _MOST_CELLS = 1 << 33
 _DIGITS = 16
-"""Binary digits that each step of a reduction adds."""
+"""Number of binary digits that each reduction step adds."""
 
 
 @validated
 def knapsack_by_table(weights: Sequence[int], total: Natural) -> Prefix | None:
-    """The dynamic program over which sums up to `total` the first weights reach: D (c + 1) cells, pseudo-polynomial.
+    """Solve by dynamic programming over reachable sums: D (c + 1) cells, pseudo-polynomial.
 
-    Raises `InputError` for weights or a total that are no whole numbers of at least 0, and for more than 2^33 cells.
+    Args:
+        weights: Integers of at least 0.
+        total: Sum to reach.
+
+    Raises:
+        InputError: If the table would have more than 2^33 cells.
     """
     weights = checked_weights(weights)
     cells = len(weights) * (total + 1)
@@ -49,15 +54,16 @@ def knapsack_by_table(weights: Sequence[int], total: Natural) -> Prefix | None:
 
 
 def is_superincreasing(weights: Sequence[int]) -> bool:
-    """Whether every weight is at least the sum of those before it, as section 3.5.1 has it."""
+    """Return whether every weight is at least the sum of the previous ones (section 3.5.1)."""
     return all(weight >= sum(weights[:place]) for place, weight in enumerate(weights))
 
 
 @validated
 def superincreasing_knapsack(weights: Sequence[int], total: Natural) -> Prefix | None:
-    """The greedy pass, heaviest first, one comparison a weight: right where X_i >= sum_{j<i} X_j.
+    """Solve greedily with the heaviest weight first, for X_i >= sum_{j<i} X_j.
 
-    Raises `InputError` for weights that are not superincreasing, or no whole numbers of at least 0, as `total` must be.
+    Raises:
+        InputError: If the weights are not superincreasing.
     """
     weights, left = checked_weights(weights), total
     if not is_superincreasing(weights):
@@ -70,19 +76,18 @@ def superincreasing_knapsack(weights: Sequence[int], total: Natural) -> Prefix |
 
 
 def density(weights: Sequence[int]) -> float:
-    """D / log2(max X_i); infinite where no weight is above 1."""
+    """Return D / log2(max X_i), or infinity if no weight exceeds 1."""
     heaviest = max(checked_weights(weights))
     return len(weights) / math.log2(heaviest) if heaviest > 1 else math.inf
 
 
 @validated
 def knapsack_by_lattice(weights: Sequence[int], total: Natural) -> Prefix | None:
-    """The bits, where they are read off a reduced basis of a lattice, as Coster et al. (1992) do; None proves nothing.
+    """Solve by lattice reduction as in Coster et al. (1992). None does not prove that there is no solution.
 
-    Rows of the basis are (2 e_i, 0, n X_i) and (1, ..., 1, 1, n c) with n > sqrt(D + 1): bits a give the vector
-    (2 a - 1, -1, 0), which is the shortest one for almost all weights of a density below 0.94. The basis is reduced by
-    the algorithm of Lenstra, Lenstra and Lovasz (1982), which need not find it. Raises `InputError` for weights or a
-    total that are no whole numbers of at least 0.
+    Rows of the basis are (2 e_i, 0, n X_i) and (1, ..., 1, 1, n c) with n > sqrt(D + 1). Bits a give the
+    vector (2 a - 1, -1, 0), which is the shortest for almost all weights of density below 0.94. The reduction
+    of Lenstra, Lenstra and Lovasz (1982) may not find it.
     """
     weights = checked_weights(weights)
     size = len(weights)
@@ -98,9 +103,9 @@ def knapsack_by_lattice(weights: Sequence[int], total: Natural) -> Prefix | None
 
 
 def _reduced(basis: list[list[int]]) -> list[list[int]]:
-    """`basis` reduced in steps that see ever more digits of the last column.
+    """Reduce `basis` in steps that include more and more digits of the last column.
 
-    sympy rounds quotients as floating point numbers: in each step they stay far below 2^53.
+    sympy rounds quotients to floating point. In each step they stay far below 2^53.
     """
     digits = max(abs(row[-1]).bit_length() for row in basis)
     for unseen in range(digits // _DIGITS * _DIGITS, -1, -_DIGITS):
@@ -112,15 +117,19 @@ def _reduced(basis: list[list[int]]) -> list[list[int]]:
 
 
 def solves(bits: Prefix, weights: Sequence[int], total: int) -> bool:
-    """Whether the `bits` pick weights of this `total`."""
+    """Return whether the `bits` select weights of sum `total`."""
     return sum(weight for bit, weight in zip(bits, weights, strict=True) if bit) == total
 
 
 def knapsack_by_generating(
     weights: Sequence[int], total: int, *, chance: float = 0.5, seed: int = 0
 ) -> Prefix | None:
-    """The reduction of Theorem 3.1.2: what is generated from an oracle of full support under A is a solution.
+    """Solve by the reduction of Theorem 3.1.2: generate from a full-support oracle under the constraint A.
 
-    The oracle draws each bit as 1 with `chance`. Raises `InputError` as `subset_sum_task` does.
+    Args:
+        weights: Integers of at least 0.
+        total: Sum to reach.
+        chance: Probability of a 1 in the oracle.
+        seed: Seed of the generation.
     """
     return generated(subset_sum_task(weights, total, chance), seed=seed).output

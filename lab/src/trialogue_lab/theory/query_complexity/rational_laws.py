@@ -1,4 +1,4 @@
-"""Laws of tokenwise rejection as fractions, without rounding: what Proposition 3.1.2 compares."""
+"""Exact output distributions of tokenwise rejection as fractions, for Proposition 3.1.2."""
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -9,27 +9,35 @@ from trialogue.validation import Count, validated
 
 RationalLaw = dict[Prefix, Fraction]
 Conditional = Callable[[Prefix], Sequence[int | Fraction]]
-"""Weights of the next token after a prefix, whole numbers or fractions, not normalised."""
+"""Unnormalized weights of the next token after a prefix, as integers or fractions."""
 
 _MOST_STRINGS = 1 << 14
 
 
 @validated
 def tokenwise_law(conditional: Conditional, accepts: Callable[[Prefix], bool], length: Count) -> RationalLaw:
-    """Law of the output of tokenwise rejection on strings of `length` tokens, prefixes and strings that are accepted.
+    """Return the output distribution of tokenwise rejection.
 
-    q(s) = prod_t p(s_t) V(s_1..t) / a(s_1..t-1), a being the probability that a drawn token is accepted; what reaches a
-    prefix with a = 0 is missing. Raises `InputError` for a length below 1, where strings are more than 2^14, and for
-    weights that are negative or no numbers.
+    q(s) = prod_t p(s_t) V(s_1..t) / a(s_1..t-1), where a is the acceptance probability of a sampled token.
+    Probability that reaches a prefix with a = 0 is missing from the sum.
+
+    Args:
+        conditional: Weights of the next token.
+        accepts: Verifier of prefixes and strings.
+        length: Number of tokens.
+
+    Raises:
+        InputError: If there are more than 2^14 strings or a weight is negative.
     """
     return _law(conditional, length, accepts, tokenwise=True)
 
 
 @validated
 def restricted_law(conditional: Conditional, accepts: Callable[[Prefix], bool], length: Count) -> RationalLaw:
-    """The law p of strings of `length` tokens, restricted to those that are accepted, whose sum is one.
+    """Return the distribution of strings restricted to accepted ones and normalized.
 
-    Raises `InputError` as `tokenwise_law` does, and where no string is accepted.
+    Raises:
+        InputError: If no string is accepted, or for the reasons of `tokenwise_law`.
     """
     whole = _law(conditional, length, lambda prefix: len(prefix) < length or accepts(prefix), tokenwise=False)
     total = sum(whole.values(), Fraction(0))
@@ -39,11 +47,7 @@ def restricted_law(conditional: Conditional, accepts: Callable[[Prefix], bool], 
 
 
 def rational_variation(first: Mapping[Prefix, Fraction], second: Mapping[Prefix, Fraction]) -> Fraction:
-    """Return the total variation of two distributions whose sums are one.
-
-    Raises:
-        InputError: If a probability is not a finite number.
-    """
+    """Return the total variation of two distributions."""
     zero = Fraction(0)
     return (
         sum((abs(first.get(x, zero) - second.get(x, zero)) for x in first.keys() | second.keys()), zero) / 2

@@ -1,4 +1,4 @@
-"""Generation by trying every next token: |Sigma| D calls of a verifier, if it is perfect (section 3.1.3)."""
+"""Generation with a perfect verifier by testing every next token: |Sigma| D verifier calls (section 3.1.3)."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from trialogue.samplers import MaskedDecoding, generate
 
 
 class Generated(NamedTuple):
-    """What was generated, None for FAIL, and the calls of the verifier and of the oracle."""
+    """Generated string, or None for FAIL, with the numbers of verifier and oracle calls."""
 
     output: Prefix | None
     verifier_calls: int
@@ -19,7 +19,7 @@ class Generated(NamedTuple):
 
 
 class _StringByString(Verifier):
-    """`verifier` as Definition 3.1.3 has it: a function of one string, that cannot be asked for all next tokens."""
+    """A verifier of single strings (Definition 3.1.3), which cannot verify all next tokens in one call."""
 
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier
@@ -30,9 +30,9 @@ class _StringByString(Verifier):
 
 
 def generated(task: ConstrainedTask, *, seed: int = 0) -> Generated:
-    """Ask the verifier about every token that the oracle may give next, and draw one of those that it accepts.
+    """Verify each possible next token and sample one of the accepted ones.
 
-    The calls are those for one string at a time: at most |Sigma| for each of the D tokens.
+    Verifier calls are counted per string, at most |Sigma| for each of the D tokens.
     """
     run = generate(
         task.oracle,

@@ -1,6 +1,7 @@
-"""What one layer of attention learns of topics: the optima of section 2.1 of the thesis in closed form.
+"""Closed-form optima of one attention layer on topic models (thesis, section 2.1).
 
-Matrices are numbered as in the thesis: row and column 0 are [MASK], row and column i the word i - 1 of `TopicModel`.
+Matrices are numbered as in the thesis: row and column 0 are [MASK], and row and column i are word i - 1 of
+`TopicModel`.
 """
 
 from trialogue.lazy_exports import lazy_exports

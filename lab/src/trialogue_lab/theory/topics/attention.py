@@ -1,8 +1,8 @@
-"""The loss of one layer whose attention tells same word, same topic and other topics apart: thesis, section 2.1.3.
+"""Loss of a layer whose attention distinguishes same word, same topic and other topics (thesis, section 2.1.3).
 
-Assumption 2.1.2: a position attends to one of its own word with weight beta, to another word of its topic with weight
-alpha, and to any other with weight 1, all before normalisation. Values are those of uniform attention: "block", Theorem
-2.1.2, or "diagonal", Definition 2.1.2. The loss is quadratic in what is attended to, of which few classes differ.
+Assumption 2.1.2: unnormalized attention weights are beta for the same word, alpha for other words of the
+topic, and 1 otherwise. The values are those of uniform attention: "block" (Theorem 2.1.2) or "diagonal"
+(Definition 2.1.2). The loss is quadratic in the attended words, which form few classes.
 """
 
 import math
@@ -26,8 +26,10 @@ Array = NDArray[np.float64]
 _GRID = 241
 
 
-class _Read(NamedTuple):
-    """What the values make of attention: `slope` times it, and an offset of `base` + `mask` times that to [MASK]."""
+class _Values(NamedTuple):
+    """Affine effect of the values: `slope` times attention, plus `base`, plus `mask` times the attention to
+    [MASK].
+    """
 
     slope: float
     base: float
@@ -45,17 +47,25 @@ def attention_loss(
     values: Values = "block",
     variant: Variant = "printed",
 ) -> Any:
-    """The squared loss of infinitely long documents: the finite losses of Theorems 2.1.3 ("block") and 2.1.5.
+    """Return the squared loss for infinitely long documents (finite losses of Theorems 2.1.3 and 2.1.5).
 
-    Summed over words, and over masked positions that do not show [MASK], whose share of all masked positions, p_c +
-    p_r, is not divided out; what a position with [MASK] attends to depends on neither number. `alpha` and `beta`, at
-    least 0, broadcast: the answer is a float, an array, or a tensor where one of them is.
+    The loss is summed over words and over masked positions that do not show [MASK]. Their share p_c + p_r of
+    all masked positions is not divided out. Positions with [MASK] do not depend on alpha and beta.
 
-    Variants differ in what is attended to at [MASK]. "mask" is exact: such positions are keys as those of another
-    topic. "nomask" is exact where they are not attended to at all. "printed" leaves them out of the normalisation, as
-    Proposition 2.1.2 does, and lets them have the share p_0 of uniform attention all the same.
+    Args:
+        model: Topic model.
+        alpha: Non-negative attention weights to other words of the topic. Broadcasts with `beta`.
+        beta: Non-negative attention weights to the same word.
+        p_mask: Probability of masking.
+        p_correct: Probability of keeping a masked word.
+        p_random: Probability of a random word.
+        values: Values of the layer.
+        variant: Treatment of [MASK] positions. "mask" is exact and treats them as keys of another topic.
+            "nomask" is exact without attention to them. "printed" omits them from the normalization as
+            Proposition 2.1.2 does, but keeps their share p_0 of uniform attention.
 
-    Raises `InputError` as `optimal_values` does, and for negative or complex numbers and unknown names.
+    Returns:
+        A float or array, or a tensor if one of the weights is a tensor.
     """
     masking = BertMasking(p_mask=p_mask, p_correct=p_correct, p_random=p_random)
     first, second = _weights("alpha", alpha), _weights("beta", beta)
@@ -76,9 +86,10 @@ def optimal_attention(
     values: Values = "block",
     variant: Variant = "printed",
 ) -> tuple[float, float]:
-    """(alpha, beta) of the least `attention_loss`, numerically.
+    """Return (alpha, beta) that minimize `attention_loss` numerically.
 
-    With block values the loss depends on gamma = ((v - 1) alpha + beta) / v alone (Remark 2.1.5): both are then gamma.
+    With block values, the loss depends on gamma = ((v - 1) alpha + beta) / v only (Remark 2.1.5), and both
+    results are gamma.
     """
     high = math.log(1e6 * model.vocab_size)
     grid = np.linspace(-5.0, high, _GRID)
@@ -110,7 +121,7 @@ def optimal_attention(
 def _loss(
     model: TopicModel, masking: BertMasking, alpha: Array, beta: Array, values: str, variant: str
 ) -> Array:
-    read = _read(model, masking, values, variant)
+    read = _affine_values(model, masking, values, variant)
     hidden, inside, outside = model.rates(masking)
     topics, size, tau = model.topics, model.words_per_topic, model.topics_per_document
     assert tau is not None
@@ -142,17 +153,17 @@ def _loss(
     )
 
 
-def _read(model: TopicModel, masking: BertMasking, values: str, variant: str) -> _Read:
-    """q of the proofs: exact where the attention to [MASK] is known, at p_0 as printed."""
+def _affine_values(model: TopicModel, masking: BertMasking, values: str, variant: str) -> _Values:
+    """Return the offset q of the proofs, exact or as printed with p_0."""
     c1, c2, c3 = constants(model, masking)
     if variant == "printed":
-        return _Read(c3, -masking.p_mask * masking.p_random * c3 / model.vocab_size, 0.0)
+        return _Values(c3, -masking.p_mask * masking.p_random * c3 / model.vocab_size, 0.0)
     if values == "diagonal":
-        return _Read(c3, 0.0, -c1)
+        return _Values(c3, 0.0, -c1)
     scale = c2**2 + model.vocab_size
     below, column = -(c1 * c2 + c3) / scale, (c2 * c3 - c1 * model.vocab_size) / scale
     # Words get what [MASK] leaves: `below` times one less that.
-    return _Read(c3, below, column - below)
+    return _Values(c3, below, column - below)
 
 
 def _weights(field: str, values: ArrayLike | Tensor) -> Array:

@@ -1,7 +1,7 @@
-"""Where the thesis puts optimal attention, and where it is to leading order: Theorems 2.1.3 and 2.1.5.
+"""Intervals and leading-order values of optimal attention (Theorems 2.1.3 and 2.1.5).
 
-The proofs of both theorems bound the loss on three ranges; what they leave is an interval for gamma ("block") or beta
-("diagonal"). The asymptotic losses of the proofs, equations 2.27 and 2.36, can be minimised exactly.
+The proofs bound the loss on three ranges, which leaves an interval for gamma ("block") or beta ("diagonal").
+The asymptotic losses, equations 2.27 and 2.36, are minimized exactly.
 """
 
 import math
@@ -15,10 +15,10 @@ from trialogue_lab.theory.topics.values import constants
 
 
 class AttentionBounds(NamedTuple):
-    """The printed interval of the optimum, and the optimum to leading order with its loss.
+    """Published interval of the optimum, and the leading-order optimum with its loss.
 
-    Of block values they are about gamma = ((v - 1) alpha + beta) / v. Of diagonal ones they are about beta, where
-    alpha is below `ratio` times beta, and zero to leading order; of block ones `ratio` is infinite.
+    For block values, they refer to gamma = ((v - 1) alpha + beta) / v, and `ratio` is infinite. For diagonal
+    values, they refer to beta. alpha is then below `ratio` times beta, and zero to leading order.
     """
 
     low: float
@@ -35,11 +35,21 @@ def attention_bounds(
     values: Values = "block",
     variant: Variant = "printed",
 ) -> AttentionBounds:
-    """The interval (lambda_1 (tau - 1), lambda_2 T) of Theorem 2.1.3 or (lambda_3 tau, lambda_4 T) of Theorem 2.1.5.
+    """Return the interval (lambda_1 (tau - 1), lambda_2 T) of Theorem 2.1.3 or (lambda_3 tau, lambda_4 T) of
+    Theorem 2.1.5.
 
-    Its ends are as printed, whatever the `variant`; the optimum is that of the variant. Raises `InputError` where an
-    end is not there: without random words, and of diagonal values where v is too small for lambda_4 to be positive.
-    Whether the theorems' assumptions hold, which ask for more, is not looked at.
+    The interval is as published for every variant; the optimum depends on the variant. The assumptions of the
+    theorems are not checked.
+
+    Args:
+        model: Topic model.
+        masking: Masking probabilities.
+        values: Values of the layer.
+        variant: Treatment of [MASK] positions, as in `attention_loss`.
+
+    Raises:
+        InputError: If an end is undefined: without random words, or for diagonal values if v is too small for
+            a positive lambda_4.
     """
     c4 = constants(model, masking).c3
     topics, size, tau = model.topics, model.words_per_topic, model.topics_per_document

@@ -1,9 +1,9 @@
-"""Squared loss under uniform attention, exact at every length: second moments of what is read and what is asked.
+"""Exact squared loss under uniform attention at any length, from second moments of inputs and targets.
 
-A document of N words shows x, the mean of its inputs as one-hot vectors; at a masked position W x should be the word.
-The loss is quadratic in W, so that second moments of x and of the word say all. As N grows x becomes a function of the
-topics, the moments lose rank, and many W are optimal; at a finite length one W is, and it has a diagonal, as the masked
-word itself may be among the inputs.
+A document of N words gives x, the mean of its one-hot inputs. At a masked position, W x predicts the word.
+The loss is quadratic in W, so second moments determine it. As N grows, x becomes a function of the topics,
+the moments lose rank, and the optimal W is not unique. At finite length it is unique and has a diagonal,
+because the masked word may be among the inputs.
 """
 
 from collections.abc import Callable
@@ -21,11 +21,11 @@ from trialogue.errors import InputError
 from trialogue.validation import Count, InstanceOf, NonNegative, as_tuple, validated
 
 Range = Annotated[tuple[Count, Count], BeforeValidator(as_tuple)]
-"""The shortest and the longest length."""
+"""Shortest and longest document length."""
 
 
 class Moments(NamedTuple):
-    """E[x x^T] and E[y x^T] (V + 1, V + 1) float64: x is what is read, y the masked word as a one-hot vector."""
+    """E[x x^T] (`read`) and E[y x^T] (`asked`), both (V + 1, V + 1) float64, with input x and one-hot target y."""
 
     read: Tensor
     asked: Tensor
@@ -35,9 +35,14 @@ class Moments(NamedTuple):
 def moments_of(
     model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking], lengths: Count | Range | None = None
 ) -> Moments:
-    """Moments of documents of a length, or of lengths uniform between two; None is infinitely long documents.
+    """Return the moments of documents.
 
-    As in equation 2.1 every document with a masked position counts alike, and so do its masked positions.
+    As in equation 2.1, all documents with a masked position count equally, and so do their masked positions.
+
+    Args:
+        model: Topic model.
+        masking: Masking probabilities.
+        lengths: Document length, or the range of uniform lengths; None for infinitely long documents.
     """
     if masking.p_mask == 0:
         raise InputError("p_mask", masking.p_mask, "nothing is predicted: use a probability above 0")
@@ -75,7 +80,7 @@ def moments_of(
 
 
 def _counts(p_mask: float, lengths: int | tuple[int, int]) -> tuple[Tensor, Tensor, Tensor]:
-    """Chances (lengths, most) of a document's length and number of masked positions, which is not zero, and both."""
+    """Return probabilities (lengths, most) of length and number of masked positions, and both numbers."""
     least, most = lengths if isinstance(lengths, tuple) else (lengths, lengths)
     if most < least:
         raise InputError("lengths", lengths, "give the shortest length first")
@@ -88,9 +93,9 @@ def _counts(p_mask: float, lengths: int | tuple[int, int]) -> tuple[Tensor, Tens
 
 @validated
 def least_squares(moments: InstanceOf[Moments], ridge: NonNegative = 0.0) -> Tensor:
-    """The W (V + 1, V + 1) float64 of the least squared loss plus `ridge` times its squared norm.
+    """Return the W (V + 1, V + 1) float64 that minimizes the squared loss plus `ridge` times its squared norm.
 
-    Without a ridge, of all optimal matrices that of the least norm.
+    Without a ridge, it is the minimum-norm solution.
     """
     if ridge == 0:
         return moments.asked @ torch.linalg.pinv(moments.read, rtol=1e-10, hermitian=True)
@@ -101,7 +106,12 @@ def least_squares(moments: InstanceOf[Moments], ridge: NonNegative = 0.0) -> Ten
 
 @validated
 def squared_loss(values: Annotated[Tensor, Reals("words words")], moments: InstanceOf[Moments]) -> float:
-    """E |y - W x|^2 of `values` W: equation 2.3, per masked position."""
+    """Return E |y - W x|^2 per masked position (equation 2.3).
+
+    Args:
+        values: Matrix W (V + 1, V + 1).
+        moments: Moments of the documents.
+    """
     if values.shape != moments.read.shape:
         raise InputError("values", tuple(values.shape), f"use the shape {tuple(moments.read.shape)}")
     matrix = values.detach().double()
@@ -109,7 +119,7 @@ def squared_loss(values: Annotated[Tensor, Reals("words words")], moments: Insta
 
 
 def _map(law: Callable[[Tensor], Tensor], words: int) -> Tensor:
-    """The affine map from laws of words to laws of what is read, as a matrix (V + 1, V + 1) that acts on (1, P)."""
+    """Return the affine map from word to input distributions as a matrix (V + 1, V + 1) that acts on (1, P)."""
     level = law(torch.zeros(words, dtype=torch.float64))
     linear = law(torch.eye(words, dtype=torch.float64)) - level
     return torch.cat((level[:, None], linear.T), 1)

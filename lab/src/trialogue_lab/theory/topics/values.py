@@ -1,7 +1,8 @@
-"""Optimal values and embeddings under uniform attention: Lemma 2.1.1, Theorems 2.1.1, 2.1.2 and 2.1.4 of the thesis.
+"""Optimal values and embeddings under uniform attention (Lemma 2.1.1, Theorems 2.1.1, 2.1.2 and 2.1.4 of the
+thesis).
 
-All is for infinitely long documents (Assumption 2.1.1) of 1 <= tau < T topics. With tau = T every document shows the
-same law of words: the optimality conditions are then a single equation, and many more matrices are optimal.
+All results are for infinitely long documents (Assumption 2.1.1) of 1 <= tau < T topics. For tau = T, all
+documents have the same word distribution, and many more matrices are optimal.
 """
 
 from typing import Annotated, NamedTuple
@@ -16,11 +17,11 @@ from trialogue.randomness import generator
 from trialogue.validation import InstanceOf, Natural, validated
 
 Square = Annotated[Tensor, Reals("words words")]
-"""A square matrix of finite numbers, one row for [MASK] and each word."""
+"""Square matrix of finite numbers, with one row for [MASK] and for each word."""
 
 
 class Constants(NamedTuple):
-    """c_1, c_2, c_3 of Lemma 2.1.1; c_3 is c_4 in the proofs about attention."""
+    """c_1, c_2 and c_3 of Lemma 2.1.1; c_3 is called c_4 in the proofs about attention."""
 
     c1: float
     c2: float
@@ -29,10 +30,11 @@ class Constants(NamedTuple):
 
 @validated
 def constants(model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]) -> Constants:
-    """The constants of Lemma 2.1.1.
+    """Return the constants of Lemma 2.1.1.
 
-    Raises `InputError` for what the lemma does not cover: documents of all topics or of Dirichlet shares, nothing
-    masked, and no [MASK] read.
+    Raises:
+        InputError: If the lemma does not apply: documents of all topics or with Dirichlet shares, no masked
+            words, or no [MASK] input.
     """
     if model.topics_per_document is None:
         raise InputError("model", "Dirichlet", "give a TopicModel with topics_per_document")
@@ -61,11 +63,16 @@ def constants(model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]) -
 def optimal_values(
     model: InstanceOf[TopicModel], p_mask: float = 0.15, p_correct: float = 0.1, p_random: float = 0.1
 ) -> Tensor:
-    """W^V (T v + 1, T v + 1) float64 of Theorem 2.1.2: the optimum under uniform attention with a vanishing L2 penalty.
+    """Return W^V (T v + 1, T v + 1) float64 of Theorem 2.1.2: the optimum with a vanishing L2 penalty.
 
-    Of all optimal matrices (Lemma 2.1.1) that of the least norm: zero in row 0, one number in the rest of column 0, one
-    for words of different topics, and c_3 / v more for words of one topic. Raises `InputError` where documents have
-    all topics, for another reason that the lemma does not hold, and for what are no probabilities.
+    It is the minimum-norm optimal matrix of Lemma 2.1.1. Row 0 is zero, and the rest of column 0 is constant.
+    Entries of words of different topics are constant, and those of the same topic are larger by c_3 / v.
+
+    Args:
+        model: Topic model.
+        p_mask: Probability of masking.
+        p_correct: Probability of keeping a masked word.
+        p_random: Probability of a random word.
     """
     return _values(model, BertMasking(p_mask=p_mask, p_correct=p_correct, p_random=p_random))
 
@@ -79,7 +86,9 @@ def _values(model: TopicModel, masking: BertMasking) -> Tensor:
 
 @validated
 def diagonal_values(model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]) -> Tensor:
-    """D^V (T v + 1, T v + 1) float64 of Definition 2.1.2 with row 0 zero: c_3 on the diagonal, -c_1 in column 0."""
+    """Return D^V (T v + 1, T v + 1) of Definition 2.1.2: c_3 on the diagonal, -c_1 in column 0 and zeros in row
+    0.
+    """
     c1, _, c3 = constants(model, masking)
     words = model.vocab_size
     diagonal = c3 * torch.eye(words, dtype=torch.float64)
@@ -90,7 +99,7 @@ def diagonal_values(model: InstanceOf[TopicModel], masking: InstanceOf[BertMaski
 def optimal_member(
     model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking], seed: Natural = 0
 ) -> Tensor:
-    """A random matrix (T v + 1, T v + 1) float64 of the solution set of Lemma 2.1.1: what that leaves free is drawn."""
+    """Return a random matrix (T v + 1, T v + 1) float64 of the solution set of Lemma 2.1.1."""
     c1, c2, c3 = constants(model, masking)
     words, size = model.vocab_size, model.words_per_topic
     random = generator(seed, "topics", "member")
@@ -109,9 +118,9 @@ def optimal_member(
 def values_violation(
     values: Square, model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]
 ) -> float:
-    """How far `values` (T v + 1, T v + 1) is from the conditions of Lemma 2.1.1: the largest residual of an equation.
+    """Return the largest residual of the equations of Lemma 2.1.1, which is zero exactly on the solution set.
 
-    In row i column 0 gives u_i, which the sums over topics must then have. Zero on the solution set, and only there.
+    Column 0 of row i determines u_i, and the sums over topics must match it.
     """
     c1, c2, c3 = constants(model, masking)
     matrix = _square(values, model)
@@ -127,10 +136,10 @@ def values_violation(
 def optimal_embedding(
     model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking], printed: bool = False
 ) -> Tensor:
-    """W^E^T W^E (T v + 1, T v + 1) float64, an optimum of Theorem 2.1.1 with the bias `embedding_bias`.
+    """Return W^E^T W^E (T v + 1, T v + 1) float64 of Theorem 2.1.1 for the bias `embedding_bias`.
 
-    c_3 on the diagonal but for [MASK], which must be zero; the `printed` example has c_3 there too, which violates
-    condition (1a).
+    The diagonal is c_3, except for [MASK], where it must be zero. The `printed` example has c_3 there as
+    well, which violates condition (1a).
     """
     c3 = constants(model, masking).c3
     embedding = c3 * torch.eye(model.vocab_size + 1, dtype=torch.float64)
@@ -143,9 +152,9 @@ def optimal_embedding(
 def embedding_bias(
     model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking], printed: bool = False
 ) -> Tensor:
-    """b^pred (T v + 1,) float64 of Theorem 2.1.1: -p_m p_r c_3 / (T v), and 0 at [MASK].
+    """Return b^pred (T v + 1,) float64 of Theorem 2.1.1: -p_m p_r c_3 / (T v), and 0 at [MASK].
 
-    The theorem is `printed` without that exception.
+    The `printed` theorem lacks the exception at [MASK].
     """
     c3 = constants(model, masking).c3
     level = -masking.p_mask * masking.p_random * c3 / model.vocab_size
@@ -156,7 +165,7 @@ def embedding_bias(
 
 
 def _framed(words: Tensor, column: Tensor) -> Tensor:
-    """`words` (V, V) below a row of zeros and beside a `column` (V,)."""
+    """Prepend a zero row and a `column` (V,) to `words` (V, V)."""
     return torch.cat(
         (torch.zeros(1, len(words) + 1, dtype=torch.float64), torch.cat((column[:, None], words), 1))
     )

@@ -1,6 +1,7 @@
-"""The value-guided walk (thesis section 3.3.1, Algorithm 2) on trees small enough to list: what it samples, and when.
+"""Exact analysis of the value-guided random walk (thesis, section 3.3.1, Algorithm 2) on enumerable trees.
 
-Closed forms come from the walk's conductances, the same numbers from the walk's own `step`: one holds the other.
+Closed forms use the conductances of the walk. Transition matrices use the `step` method of the sampler. The
+two computations verify each other.
 """
 
 from trialogue.lazy_exports import lazy_exports

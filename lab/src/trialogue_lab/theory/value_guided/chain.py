@@ -1,4 +1,4 @@
-"""The value-guided walk as a Markov chain on prefixes, from its own `step`: mixing, hitting, and the spectrum."""
+"""The value-guided random walk as a Markov chain on prefixes: mixing, hitting times and spectrum."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -23,15 +23,20 @@ from trialogue.verifiers.function import VerifierLike
 Array = NDArray[np.float64]
 Sequence_ = tuple[int, ...]
 _DENSE = 1500
-"""Chains of up to so many states are diagonalised whole."""
+"""Largest number of states for dense diagonalization."""
 
 
 @dataclass(frozen=True, eq=False)
 class WalkChain:
-    """A walk that never stops, on n prefixes: `states`, the first of which is the prompt.
+    """A walk without stopping on n prefixes.
 
-    `transitions` (n, n) is its sparse matrix, rows summing to one; `leaf` (n,) bool says which states are complete.
-    Raises `InputError` where rows do not sum to one: the walk ends somewhere.
+    Attributes:
+        states: Prefixes, starting with the prompt.
+        transitions: Sparse transition matrix (n, n).
+        leaf: Mask (n,) bool of complete sequences.
+
+    Raises:
+        InputError: If rows do not sum to one, because the walk stops in some state.
     """
 
     states: list[Sequence_]
@@ -46,25 +51,26 @@ class WalkChain:
 
     @cached_property
     def stationary(self) -> Array:
-        """The stationary law (n,), which is unique: whatever is visited from the root leads back to it."""
+        """Stationary distribution (n,), unique because every reachable state leads back to the root."""
         return stationary_distribution(self.transitions)
 
     @property
     def reversibility_residual(self) -> float:
-        """The largest difference between the flow along an edge and the flow back, in the stationary law."""
+        """Largest difference between the stationary flow along an edge and the reverse flow."""
         flow = diags_array(self.stationary) @ self.transitions
         difference = abs(flow - flow.T)
         return float(difference.max())
 
     @property
     def leaf_mass(self) -> float:
-        """The stationary probability to be at a leaf."""
+        """Stationary probability of the leaves."""
         return math.fsum(self.stationary[self.leaf])
 
     def leaf_law(self, law: Array) -> dict[Sequence_, float]:
-        """The law of the state given that it is a leaf, where that of the state is `law` (n,).
+        """Return the distribution over leaves, given the distribution `law` (n,) over states.
 
-        Raises `InputError` where no leaf has a positive probability, and where `law` is no distribution (n,).
+        Raises:
+            InputError: If no leaf has positive probability, or `law` is not a distribution.
         """
         law = checked_probabilities("law", law, (len(self.states),)).numpy()
         mass = math.fsum(law[self.leaf])
@@ -74,10 +80,7 @@ class WalkChain:
 
     @cached_property
     def spectral_gap(self) -> float:
-        """1 less the largest absolute value of an eigenvalue other than the first 1; the walk must be reversible.
-
-        Raises `InputError` where it is not.
-        """
+        """1 minus the second largest absolute eigenvalue; requires a reversible walk."""
         if self.reversibility_residual > 1e-9:
             hint = "the walk is not reversible: its spectrum is not real"
             raise InputError("transitions", self.reversibility_residual, hint)
@@ -93,9 +96,11 @@ class WalkChain:
         return float(1 - np.sort(abs(values))[-2])
 
     def mixing_time(self, distance: float = 0.25, max_steps: int = 100_000) -> int:
-        """Steps from the root until the law of the state is within `distance` (total variation) of the stationary one.
+        """Return the number of steps from the root until the total variation from stationarity is at most
+        `distance`.
 
-        Raises `InputError` where that takes more than `max_steps`.
+        Raises:
+            InputError: If this takes more than `max_steps`.
         """
         target = self.stationary
         return self._first(lambda law: float(abs(law - target).sum()) / 2, distance, max_steps)
@@ -103,9 +108,10 @@ class WalkChain:
     def leaf_mixing_time(
         self, target: Mapping[Sequence_, float], distance: float = 0.05, max_steps: int = 100_000
     ) -> int:
-        """Steps from the root until the law of the state, given that it is a leaf, is within `distance` of `target`.
+        """Return the number of steps from the root until the leaf distribution is within `distance` of `target`.
 
-        Raises `InputError` where that takes more than `max_steps`.
+        Raises:
+            InputError: If this takes more than `max_steps`.
         """
 
         def far(law: Array) -> float:
@@ -126,24 +132,24 @@ class WalkChain:
 
     @cached_property
     def _before_leaves(self) -> tuple[NDArray[np.int64], AbsorbingChain]:
-        """The states that are no leaf, and the chain on them, which ends at the first leaf."""
+        """Indices of inner states and the absorbing chain on them, which ends at the first leaf."""
         inner = np.flatnonzero(~self.leaf)
         rows = self.transitions[inner]
         return inner, AbsorbingChain(rows[:, inner], rows @ self.leaf.astype(np.float64))
 
     @property
     def steps_to_leaf(self) -> float:
-        """The expected number of steps from the root to the first leaf; infinite where it may never come."""
+        """Expected number of steps from the root to the first leaf; infinite if it may never be reached."""
         if self.leaf[0]:
             return 0.0
         chain = self._before_leaves[1]
         return math.inf if chain.never_ends > 0 else float(chain.visits.sum())
 
     def first_leaf_law(self) -> dict[Sequence_, float]:
-        """The distribution of the first leaf.
+        """Return the distribution of the first leaf.
 
         Raises:
-            InputError: If the walk may never come to a leaf.
+            InputError: If the walk may never reach a leaf.
         """
         leaves = np.flatnonzero(self.leaf)
         if self.leaf[0]:
@@ -157,9 +163,9 @@ class WalkChain:
         return {self.states[place]: float(p) for place, p in zip(leaves.tolist(), law.tolist(), strict=True)}
 
     def visited_before_leaf(self) -> dict[Sequence_, float]:
-        """The probability of each state that is no leaf to be visited before the first leaf.
+        """Return the probability of visiting each inner state before the first leaf.
 
-        It is the expected number of visits from the root over that from the state itself: G(root, y) / G(y, y).
+        It is the ratio G(root, y) / G(y, y) of expected visits.
         """
         if self.leaf[0]:
             return {self.states[place]: 0.0 for place in np.flatnonzero(~self.leaf).tolist()}
@@ -169,9 +175,16 @@ class WalkChain:
 
 
 def value_guided_chain(oracle: Autoregressive, values: VerifierLike, max_states: int = 100_000) -> WalkChain:
-    """The chain of `ValueGuided(stop_at_leaf=False)`, from every branch of its `step`.
+    """Return the Markov chain of `ValueGuided(stop_at_leaf=False)`.
 
-    Raises `InputError` for more than `max_states` states, and wherever `exact_distribution` does.
+    Args:
+        oracle: Oracle.
+        values: Values of prefixes.
+        max_states: Limit on the number of states.
+
+    Raises:
+        InputError: If there are more than `max_states` states, or `exact_distribution` would reject the
+            arguments.
     """
     states, transitions = sampler_transitions(
         ValueGuided(stop_at_leaf=False), oracle, values, max_states=max_states

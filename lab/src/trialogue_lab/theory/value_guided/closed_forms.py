@@ -1,9 +1,8 @@
-"""What the value-guided walk samples and what it costs, in closed form, on a tree that can be listed.
+"""Closed forms for the outputs and costs of the value-guided random walk on enumerable trees.
 
-An edge that ends in the prefix y conducts c(y) = p(y) V(y): the walk is reversible, whatever the values. Prefixes below
-an edge of conductance zero are never visited and have no mass, whatever their values. The thesis'
-claims are on p. 127 ff., section 3.3.1; the conductances are those of the Sinclair-Jerrum walk. `limits` say which tree
-is listed.
+An edge that ends in prefix y has conductance c(y) = p(y) V(y), so the walk is reversible for any values.
+Prefixes below an edge of conductance zero are never visited. The claims are on p. 127 ff., section 3.3.1 of
+the thesis, and the conductances are those of the Sinclair-Jerrum walk. `limits` select the tree.
 """
 
 import math
@@ -25,10 +24,10 @@ Sequence_ = tuple[int, ...]
 class FirstLeaf(NamedTuple):
     """The walk up to its first leaf.
 
-    `law` maps each complete sequence to the probability that it is the first. `moves` is the expected number of steps
-    up or down, each of which asks for the law of the node that it leaves: the queries of a walk that remembers nothing.
-    With laziness there are twice as many `steps`. `nodes` is the expected number of different nodes whose law is asked
-    for: the queries of a walk that remembers them all.
+    Attributes:
+        law: Probability that each complete sequence is the first leaf.
+        moves: Expected number of moves, which equals the oracle calls without caching.
+        nodes: Expected number of distinct nodes visited, which equals the oracle calls with caching.
     """
 
     law: dict[Sequence_, float]
@@ -37,14 +36,20 @@ class FirstLeaf(NamedTuple):
 
     @property
     def steps(self) -> float:
-        """The expected number of steps with laziness, which waits at every second one."""
+        """Expected number of steps of the lazy walk, which waits at every second step."""
         return 2 * self.moves
 
 
 def first_leaf(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]) -> FirstLeaf:
-    """The law of the first leaf and its cost, by series and parallel conductances.
+    """Return the distribution of the first leaf and its cost from series and parallel conductances.
 
-    Raises `InputError` for more than `max_nodes` prefixes, and where the walk reaches no leaf.
+    Args:
+        oracle: Oracle.
+        values: Values of prefixes.
+        limits: `prompt`, `max_new_tokens` and `max_nodes`.
+
+    Raises:
+        InputError: If there are more than `max_nodes` prefixes or no leaf is reachable.
     """
     tree = prefix_tree(oracle, **limits)
     network = walk_conductances(tree, values)
@@ -56,10 +61,10 @@ def first_leaf(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[Tr
 def stationary_law(
     oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]
 ) -> dict[Sequence_, float]:
-    """The stationary law of the walk that goes on for ever: of a prefix y the mass c(y) + sum of c over its children.
+    """Return the stationary distribution of the walk, with mass c(y) + sum of c over children at prefix y.
 
-    Given that it is a leaf, this is the restricted law for any positive values inside. Prefixes of mass zero are left
-    out. Raises `InputError` as `first_leaf` does, but not where no leaf can be reached.
+    Conditioned on leaves, it is the restricted distribution for any positive inner values. Prefixes of mass
+    zero are omitted. Arguments are those of `first_leaf`.
     """
     tree = prefix_tree(oracle, **limits)
     mass = _stationary(tree, values)
@@ -67,17 +72,18 @@ def stationary_law(
 
 
 def leaf_mass(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]) -> float:
-    """The stationary mass of the leaves: 1 / (2 H) for exact values, where all leaves lie at depth H.
+    """Return the stationary mass of the leaves, which is 1 / (2 H) for exact values and leaves at depth H.
 
-    With c summed over the prefixes of h tokens to E_h it is E_H / (2 sum E_h), and at least 1 / (2 (1 + e) H) for
-    values inside that are within a factor of 1 + e of the exact ones. Raises `InputError` as `stationary_law` does.
+    Let E_h be the sum of c over prefixes of h tokens. The mass is E_H / (2 sum E_h). It is at least 1 / (2 (1
+    + e) H) if inner values are within a factor of 1 + e of the exact ones. Arguments are those of
+    `first_leaf`.
     """
     tree = prefix_tree(oracle, **limits)
     return math.fsum(_stationary(tree, values)[tree.leaf])
 
 
 def _stationary(tree: PrefixTree, values: VerifierLike) -> NDArray[np.float64]:
-    """The stationary mass (n,) of every prefix."""
+    """Return the stationary mass (n,) of every prefix."""
     if tree.leaf[0]:
         return np.ones(1)
     weight = walk_conductances(tree, values).weight
@@ -93,10 +99,11 @@ def _stationary(tree: PrefixTree, values: VerifierLike) -> NDArray[np.float64]:
 def action_level_law(
     oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]
 ) -> dict[Sequence_, float]:
-    """The law of going down only: each token a with probability proportional to p(a | y) V(ya), never back.
+    """Return the output distribution without backtracking: token a has probability proportional to p(a | y)
+    V(ya).
 
-    With 0/1 values this is tokenwise rejection. What is missing from 1 is the probability of coming to a prefix none
-    of whose continuations has a value. Raises `InputError` as `stationary_law` does.
+    With 0/1 values, this is tokenwise rejection. The sum is below 1 if a prefix without valued continuations
+    can be reached. Arguments are those of `first_leaf`.
     """
     tree = prefix_tree(oracle, **limits)
     # Only ratios of the edges of one node matter: those of conditional probabilities do not underflow.
@@ -105,6 +112,6 @@ def action_level_law(
 
 
 def _leaves(tree: PrefixTree, probabilities: NDArray[np.float64]) -> dict[Sequence_, float]:
-    """The complete sequences of positive probability."""
+    """Return the complete sequences of positive probability."""
     places = np.flatnonzero(tree.leaf & (probabilities > 0)).tolist()
     return {tree.prefixes[leaf]: float(probabilities[leaf]) for leaf in places}
