@@ -1,4 +1,4 @@
-"""The study of test cases runs end to end on its surrogate, and its pieces mean what they say."""
+"""The study test-cases: tasks, rows of known completions, training examples, verifiers and the surrogate."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -30,9 +30,9 @@ from trialogue_lab.studies.test_cases.decodings import (
 from trialogue_lab.studies.test_cases.learning import (
     Completion,
     GroundTruth,
-    after_first_error,
-    examples_of,
-    token_of,
+    make_examples,
+    stop_after_first_error,
+    token_at,
 )
 from trialogue_lab.studies.test_cases.statistics import measured
 from trialogue_lab.studies.test_cases.surrogate import (
@@ -91,7 +91,7 @@ def test_candidates_share_the_batch(
         raise InterruptedError
 
     monkeypatch.setattr(draws, "generate", generate)
-    monkeypatch.setattr(draws, "judges_of", lambda *args: None)
+    monkeypatch.setattr(draws, "make_verifiers", lambda *args: None)
     subject = dataclasses.replace(SMALLEST, batch_size=size)
     monkeypatch.setattr(draws, "oracle_of", lambda *args: UNTRAINED)
     with pytest.raises(InterruptedError):
@@ -166,7 +166,7 @@ def test_runs_that_differ_are_counted_one_by_one() -> None:
     samples = SimpleNamespace(
         queries=torch.tensor([99, 10, 20, 30, 40, 99]), verifier_calls=torch.tensor([9, 1, 2, 3, 4, 9])
     )
-    rows = draws.progress(SMALLEST, 2, evaluations, samples, range(1, 5))  # type: ignore[arg-type]
+    rows = draws.cumulative_rows(SMALLEST, 2, evaluations, samples, range(1, 5))  # type: ignore[arg-type]
     assert rows == [
         {
             "runs": 1, "distinct_correct": 1, "correct": 2, "accuracy": 2 / 4, "accuracy_distinct": 1 / 4,
@@ -184,15 +184,15 @@ def test_runs_that_differ_are_counted_one_by_one() -> None:
 
 def test_completions_to_learn_from_end_with_the_line_of_their_first_error() -> None:
     names = {"abc", "xyz"}
-    erred = after_first_error(names, TOKENS, 4)
+    has_error = stop_after_first_error(names, TOKENS, 4)
     right, other = "assert abc([1], 2) == [1, 2]\n", "assert xyz([1], 2) == [1, 2]\n"
-    assert not erred(TOKENS.encode(right))
-    assert not erred(TOKENS.encode(right + "assert abc([], 3) == [4"))  # the line goes on
-    assert erred(TOKENS.encode(right + "assert abc([], 3) == [4]\n"))
-    assert not erred(TOKENS.encode(other))  # in order for the other name
-    assert erred(TOKENS.encode(right + other))  # for none of them
-    assert erred(TOKENS.encode("def abc()\n"))
-    assert not erred([])
+    assert not has_error(TOKENS.encode(right))
+    assert not has_error(TOKENS.encode(right + "assert abc([], 3) == [4"))  # the line goes on
+    assert has_error(TOKENS.encode(right + "assert abc([], 3) == [4]\n"))
+    assert not has_error(TOKENS.encode(other))  # in order for the other name
+    assert has_error(TOKENS.encode(right + other))  # for none of them
+    assert has_error(TOKENS.encode("def abc()\n"))
+    assert not has_error([])
 
 
 def test_numbers_stay_within_their_bounds(smoke_run: Callable[[str], Result]) -> None:
@@ -209,14 +209,14 @@ def test_numbers_stay_within_their_bounds(smoke_run: Callable[[str], Result]) ->
 
 
 def test_a_token_holds_a_character_and_ends_an_example() -> None:
-    assert [token_of(place, [3, 3, 7]) for place in (0, 2, 3, 6, 7)] == [0, 0, 2, 2, 2]
+    assert [token_at(place, [3, 3, 7]) for place in (0, 2, 3, 6, 7)] == [0, 0, 2, 2, 2]
     text = "assert abc([1], 2) == [1, 2]\nassert abc([], 3) == [4]\n"
     tokens = TOKENS.encode(text)
     completion = Completion("abc", [*TOKENS.encode("abc\n"), *tokens], 4, False)
     wrong = len(TOKENS.encode(text[: text.index("4]")]))
     seen = set()
     for seed in range(40):
-        examples = examples_of([completion], TOKENS, 2, "token", numpy_generator(seed))
+        examples = make_examples([completion], TOKENS, 2, "token", numpy_generator(seed))
         (before, error), labels = examples.lengths[0], examples.labels
         assert error == 4 + wrong + 1
         assert TOKENS.text(completion.tokens[4:error]).endswith("[4")
@@ -225,11 +225,11 @@ def test_a_token_holds_a_character_and_ends_an_example() -> None:
     assert min(seen) >= 5
     assert max(seen) <= 4 + wrong
     assert len(seen) > 10
-    blocks = examples_of([completion], TOKENS, 2, "block", numpy_generator(0))
+    blocks = make_examples([completion], TOKENS, 2, "block", numpy_generator(0))
     assert [TOKENS.text(completion.tokens[4:stop]) for stop in blocks.lengths[0]] == [text[:29], text]
     assert blocks.labels == [1, 0]
     extra = completion._replace(tokens=[*completion.tokens[:4], *TOKENS.encode(text[:29] * 3)])
-    assert not examples_of([extra], TOKENS, 2, "token", numpy_generator(0)).labels
+    assert not make_examples([extra], TOKENS, 2, "token", numpy_generator(0)).labels
 
 
 def test_the_ground_truth_never_lets_a_sampled_error_stand() -> None:
