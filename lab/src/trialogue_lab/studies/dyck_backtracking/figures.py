@@ -2,18 +2,8 @@
 
 from matplotlib.figure import Figure as Drawing
 
-from trialogue_lab.ledger import (
-    BAD,
-    GOOD,
-    OURS,
-    PUBLISHED,
-    QUIET,
-    Rows,
-    figure,
-    finish,
-    panels,
-    spread,
-)
+from trialogue.display.figures import BAD, GOOD, OURS, PUBLISHED, QUIET, panels
+from trialogue_lab.ledger import Rows, figure, finish, spread
 from trialogue_lab.studies.dyck_backtracking.config import STRIDES, STRIDES_FORCED
 from trialogue_lab.studies.dyck_backtracking.statistics import inducing, unseen
 from trialogue_lab.studies.dyck_backtracking.tables import ERRORS, FORCED, GRID, NUCLEUS

@@ -2,8 +2,9 @@
 
 Thesis section 3.2.2. A language model is prompted for test cases of list append, some of which it gets wrong. A probe
 on its hidden states is the verifier of tokenwise rejection sampling with backtracking (Algorithm 1). An evaluator
-parses the cases without executing them. It counts distinct correct cases, which are compared with the number of queries. The
-controls of the thesis are the evaluator as verifier, a random verifier, no greedy redo, block best-of-n and greedy
+parses the cases without executing them. It counts distinct correct cases, which are compared with the number of
+queries. The controls of the thesis are the evaluator as verifier, a random verifier, no greedy redo, block best-of-n and
+greedy
 decoding. A further control is the greedy redo of the released code (`Backtracking.released`). One replication is one
 repetition with its own function names, demonstrations, random numbers, training completions and verifiers. All
 repetitions share the pretrained model. In the second half of the study, every repetition trains its own small

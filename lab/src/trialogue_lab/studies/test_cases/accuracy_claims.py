@@ -4,19 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from trialogue_lab.studies.test_cases import decodings
-from trialogue_lab.studies.test_cases.decodings import (
-    BASELINE,
-    GREEDY,
-    HOT,
-    HOT_BASELINE,
-    TRAINED,
-    WIDE,
-    WIDE_BASELINE,
-    below_half,
-    block_best_of,
-    out_of_distribution,
-)
-from trialogue_lab.studies.test_cases.decodings import WIDE_LONG_STRIDE as _LONG
+from trialogue_lab.studies.test_cases.decodings import BASELINE, HOT, TRAINED, WIDE, block_best_of
 from trialogue_lab.studies.test_cases.statements import MARGIN, Statement, more, same
 from trialogue_lab.studies.test_cases.statistics import gain_of_depth, gain_on_misleading, lead_of_best
 
@@ -45,7 +33,7 @@ ON_BOTH = (
             ("block-best-of-2", "block best-of-2", block_best_of(2), "0.684 ± 0.038"),
             ("block-best-of-4", "block best-of-4", block_best_of(4), "0.623 ± 0.036"),
             ("block-best-of-8", "block best-of-8", block_best_of(8), "0.559 ± 0.038"),
-            ("greedy", "greedy decoding", GREEDY, "0.013"),
+            ("greedy", "greedy decoding", decodings.GREEDY, "0.013"),
         )
     ),
     *(
@@ -64,7 +52,7 @@ ON_BOTH = (
     _table_3_6(
         "greedy-is-worst",
         "Nucleus sampling has a higher distinct accuracy than greedy decoding.",
-        more(BASELINE, GREEDY),
+        more(BASELINE, decodings.GREEDY),
         "0.660 against 0.013",
         entry="V-T36.greedy",
     ),
@@ -77,8 +65,8 @@ ON_BOTH = (
             source=f"Table 3.6, {group} group",
         )
         for ending, temperature, algorithm, baseline, group, printed in (
-            ("", 1, WIDE, WIDE_BASELINE, "second", "0.639 ± 0.061 against 0.504 ± 0.025"),
-            ("hot-", 1.2, HOT, HOT_BASELINE, "third", "0.440 ± 0.026 against 0.269 ± 0.025"),
+            ("", 1, WIDE, decodings.WIDE_BASELINE, "second", "0.639 ± 0.061 against 0.504 ± 0.025"),
+            ("hot-", 1.2, HOT, decodings.HOT_BASELINE, "third", "0.440 ± 0.026 against 0.269 ± 0.025"),
         )
     ),
     Statement(
@@ -102,7 +90,7 @@ ON_BOTH = (
         _table_3_10(
             f"low-threshold-is-better{ending}",
             f"The threshold 0.1 gives a higher distinct accuracy than 0.5 at {where}.",
-            more(low, below_half(low)),
+            more(low, decodings.below_half(low)),
             printed,
         )
         for ending, where, low, printed in (
@@ -112,7 +100,7 @@ ON_BOTH = (
             (
                 "-in-long-strides",
                 "Q = 4, B = 10, top-p 1, T = 1",
-                _LONG,
+                decodings.WIDE_LONG_STRIDE,
                 "0.622 ± 0.046 against 0.604 ± 0.030",
             ),
         )
@@ -182,7 +170,7 @@ MISLEADING = (
     _table_3_15(
         "misleading-names-hurt-nucleus",
         "Nucleus sampling has a higher distinct accuracy where functions are not named after something else.",
-        more(BASELINE, out_of_distribution(BASELINE)),
+        more(BASELINE, decodings.out_of_distribution(BASELINE)),
         "0.660 ± 0.042 against 0.606 ± 0.034",
         entry="V-OODCODE.nucleus",
     ),
@@ -190,7 +178,7 @@ MISLEADING = (
         "misleading-names-spare-algorithm",
         "Algorithm 1 keeps its distinct accuracy where functions are named after something else "
         f"within {MARGIN}.",
-        same(out_of_distribution(TRAINED), TRAINED),
+        same(decodings.out_of_distribution(TRAINED), TRAINED),
         "0.710 ± 0.029 against 0.714 ± 0.011",
         entry="V-OODCODE.algorithm",
     ),

@@ -15,14 +15,8 @@ from trialogue.samplers import Ancestral, Backtracking, BlockBestOfN, Samples, g
 from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.verifiers import ProbeVerifier, RandomVerifier, Threshold
 from trialogue_lab.data.list_append.cases import Evaluation, distinct_correct, evaluate
+from trialogue_lab.studies.test_cases import decodings
 from trialogue_lab.studies.test_cases.config import Subject
-from trialogue_lab.studies.test_cases.decodings import (
-    BASELINE,
-    LARGE_QUOTA,
-    TRAINED,
-    DecodingRule,
-    block_best_of,
-)
 from trialogue_lab.studies.test_cases.learning import (
     GroundTruth,
     Kind,
@@ -32,7 +26,7 @@ from trialogue_lab.studies.test_cases.learning import (
 )
 
 CANDIDATES = 4
-TIMED = (BASELINE, TRAINED, LARGE_QUOTA, block_best_of(CANDIDATES))
+TIMED = (decodings.BASELINE, decodings.TRAINED, decodings.LARGE_QUOTA, decodings.block_best_of(CANDIDATES))
 """Decodings whose time is measured, one completion after the other."""
 
 _MIN_BLOCK_TOKENS = 3  # A shorter line contains no case.
@@ -43,7 +37,7 @@ Prompt = tuple[int, str, str]
 
 
 def measure_decoding(
-    subject: Subject, seeds: Sequence[int], decoding: DecodingRule, artifacts: Path
+    subject: Subject, seeds: Sequence[int], decoding: decodings.DecodingRule, artifacts: Path
 ) -> Iterator[dict[str, Any]]:
     """Generate completions with a decoding, and yield rows of each repetition.
 
@@ -133,7 +127,7 @@ def slope(rows: Sequence[dict[str, float]]) -> float:
 
 def complete(
     subject: Subject,
-    decoding: DecodingRule,
+    decoding: decodings.DecodingRule,
     oracle: TextOracle,
     prompts: Sequence[Prompt],
     artifacts: Path,
@@ -170,7 +164,7 @@ def complete(
     return samples, time.process_time() - start
 
 
-def make_sampler(decoding: DecodingRule, oracle: TextOracle) -> Sampler[Any]:
+def make_sampler(decoding: decodings.DecodingRule, oracle: TextOracle) -> Sampler[Any]:
     """Return the sampler of a decoding."""
     if decoding.candidates:
         newlines = tuple(oracle.tokenization.tokens_ending_with("\n").tolist())
@@ -184,7 +178,7 @@ def make_sampler(decoding: DecodingRule, oracle: TextOracle) -> Sampler[Any]:
 
 def make_verifiers(
     subject: Subject,
-    decoding: DecodingRule,
+    decoding: decodings.DecodingRule,
     oracle: TextOracle,
     prompts: Sequence[Prompt],
     artifacts: Path,
@@ -226,7 +220,7 @@ def measure_speed(subject: Subject, seed: int, artifacts: Path) -> Iterator[dict
     queries and seconds over the completions of all other decodings.
     """
     oracle = oracle_of(subject, seed, artifacts)
-    measured: dict[DecodingRule, list[tuple[int, float]]] = {decoding: [] for decoding in TIMED}
+    measured: dict[decodings.DecodingRule, list[tuple[int, float]]] = {decoding: [] for decoding in TIMED}
     for name, text in subject.prompts(seed, False):
         for decoding in TIMED:
             samples, seconds = complete(

@@ -7,18 +7,9 @@ import numpy as np
 from pandas import DataFrame, Series
 
 from trialogue_lab.ledger import NoRows, Replication, Rows, Statistic
+from trialogue_lab.studies.test_cases import decodings
 from trialogue_lab.studies.test_cases.config import Role
-from trialogue_lab.studies.test_cases.decodings import (
-    BASELINE,
-    EXTENTS,
-    GREEDY,
-    PLANE,
-    TRAINED,
-    DecodingRule,
-    Extent,
-    extent_of,
-    out_of_distribution,
-)
+from trialogue_lab.studies.test_cases.decodings import DecodingRule, Extent, extent_of
 
 _MODEL = "the pretrained model of the run"
 pretrained = {
@@ -40,7 +31,7 @@ def _statistic(
 
 def _common_extent(first: DecodingRule, second: DecodingRule) -> Extent:
     """Return the extent whose repetitions measure both decodings."""
-    return max(extent_of(first), extent_of(second), key=EXTENTS.index)
+    return max(extent_of(first), extent_of(second), key=decodings.EXTENTS.index)
 
 
 def _rows_of(rows: Rows, table: str, role: Role, extent: Extent) -> DataFrame:
@@ -102,14 +93,22 @@ def ratio(first: DecodingRule, second: DecodingRule, column: str, role: Role = "
 
 def gain_of_depth(role: Role = "pretrained") -> Statistic:
     """Mean distinct accuracy for verifiers of 2, 4 and 8 layers minus the distinct accuracy for one layer."""
-    second, fourth, eighth = (measured(replace(TRAINED, depth=depth), role=role) for depth in (2, 4, 8))
-    return (second + fourth + eighth) / 3 - measured(TRAINED, role=role, extent="comparisons")
+    second, fourth, eighth = (
+        measured(replace(decodings.TRAINED, depth=depth), role=role) for depth in (2, 4, 8)
+    )
+    return (second + fourth + eighth) / 3 - measured(decodings.TRAINED, role=role, extent="comparisons")
 
 
 def gain_on_misleading(role: Role = "pretrained") -> Statistic:
     """Loss of distinct accuracy through misleading names, for nucleus sampling minus that for Algorithm 1."""
-    of_trained, of_nucleus = (measured(rule, role=role, extent="comparisons") for rule in (TRAINED, BASELINE))
-    there = gain(out_of_distribution(TRAINED), out_of_distribution(BASELINE), role)
+    of_trained, of_nucleus = (
+        measured(rule, role=role, extent="comparisons") for rule in (decodings.TRAINED, decodings.BASELINE)
+    )
+    there = gain(
+        decodings.out_of_distribution(decodings.TRAINED),
+        decodings.out_of_distribution(decodings.BASELINE),
+        role,
+    )
     return there - (of_trained - of_nucleus)
 
 
@@ -134,8 +133,8 @@ def lead_of_best(role: Role = "pretrained") -> Statistic:
         )
         if len(table) < 2:
             raise NoRows("a single repetition has no other repetitions that choose a setting")
-        own = table[BASELINE.name].to_numpy(dtype=float)
-        names = [rule.name for rule in (*PLANE, GREEDY) if rule != BASELINE]
+        own = table[decodings.BASELINE.name].to_numpy(dtype=float)
+        names = [rule.name for rule in (*decodings.PLANE, decodings.GREEDY) if rule != decodings.BASELINE]
         others = table[names].to_numpy(dtype=float)
         chosen = [np.delete(others, place, 0).mean(0).argmax() for place in range(len(own))]
         return Series(own - others[np.arange(len(own)), chosen], index=table.index)

@@ -9,20 +9,6 @@ from pandas import DataFrame
 from trialogue_lab.ledger import Cells, ResultTable, Rows, Statistic, result_table
 from trialogue_lab.studies.test_cases import decodings
 from trialogue_lab.studies.test_cases.config import ROLES, Role, headed
-from trialogue_lab.studies.test_cases.decodings import (
-    BASELINE,
-    GREEDY,
-    HIGH,
-    HOT,
-    PLANE,
-    TRAINED,
-    WIDE,
-    WIDE_LONG_STRIDE,
-    DecodingRule,
-    below_half,
-    block_best_of,
-    out_of_distribution,
-)
 from trialogue_lab.studies.test_cases.draws import TIMED
 from trialogue_lab.studies.test_cases.published import LAYER, MODEL, PUBLISHED, VALIDATION
 from trialogue_lab.studies.test_cases.statements import THESIS
@@ -38,7 +24,7 @@ DEVIATIONS = (
 )
 
 
-def _line(decoding: DecodingRule, roles: tuple[Role, ...] = ROLES) -> dict[str, Statistic]:
+def _line(decoding: decodings.DecodingRule, roles: tuple[Role, ...] = ROLES) -> dict[str, Statistic]:
     """Return the cells of a decoding for either model."""
     cells = {}
     for role in roles:
@@ -48,7 +34,7 @@ def _line(decoding: DecodingRule, roles: tuple[Role, ...] = ROLES) -> dict[str, 
     return cells
 
 
-def _published(rules: Mapping[str, DecodingRule]) -> dict[str, dict[str, float]]:
+def _published(rules: Mapping[str, decodings.DecodingRule]) -> dict[str, dict[str, float]]:
     """Return the published numbers of decodings, by label."""
     cells = {}
     for label, rule in rules.items():
@@ -58,7 +44,7 @@ def _published(rules: Mapping[str, DecodingRule]) -> dict[str, dict[str, float]]
     return cells
 
 
-def _table(title: str, source: str, rules: Iterable[DecodingRule], note: str = "") -> ResultTable:
+def _table(title: str, source: str, rules: Iterable[decodings.DecodingRule], note: str = "") -> ResultTable:
     """Return a table of decodings with their published numbers.
 
     Args:
@@ -90,7 +76,7 @@ def _layer_label(layer: int, threshold: float, network: str) -> str:
             for rule in PUBLISHED
             if rule.layer is not None
         }
-        | {_layer_label(LAYER, TRAINED.threshold, MODEL): TRAINED}
+        | {_layer_label(LAYER, decodings.TRAINED.threshold, MODEL): decodings.TRAINED}
     ),
     note=f"{_SPREAD} Layers are numbered by the number of preceding blocks. Layer 27 of the thesis is 28 here, and its "
     "layer 31 is the last one, after the final norm. For its last layer, Table 3.9 prints 0.688, which is the number "
@@ -101,15 +87,15 @@ def _layers_table(rows: Rows) -> Cells:
     found: dict[str, dict[str, Statistic]] = {}
     layers = probes[["model", "network", "layer", "chosen"]].drop_duplicates().itertuples(index=False)
     for role, network, layer, chosen in layers:
-        for rule in (TRAINED, HIGH) if layer < 0 else (TRAINED,):
+        for rule in (decodings.TRAINED, decodings.HIGH) if layer < 0 else (decodings.TRAINED,):
             cells = found.setdefault(_layer_label(layer, rule.threshold, network), {})
             cells[headed(VALIDATED, role)] = validation(role, kind="token", layer=layer, depth=1)
             cells |= _line(rule if chosen else replace(rule, layer=layer), (role,))
     return found
 
 
-def _of_depth(depth: int) -> DecodingRule:
-    return TRAINED if depth == 1 else replace(TRAINED, depth=depth)
+def _of_depth(depth: int) -> decodings.DecodingRule:
+    return decodings.TRAINED if depth == 1 else replace(decodings.TRAINED, depth=depth)
 
 
 def _validated(**values: object) -> dict[str, Statistic]:
@@ -166,13 +152,17 @@ TABLES = (
     _table(
         "Tables 3.6 and 3.13. Algorithm 1 and baselines (top-p 0.95, T = 1)",
         "Tables 3.6 and 3.13",
-        (TRAINED, *map(block_best_of, (2, 4, 8)), BASELINE, GREEDY),
+        (decodings.TRAINED, *map(decodings.block_best_of, (2, 4, 8)), decodings.BASELINE, decodings.GREEDY),
     ),
     _table(
         "Tables 3.6, 3.10 and 3.13. The threshold below which a prefix is rejected, by top-p and temperature",
         "Tables 3.6, 3.10 and 3.13",
         (
-            *(rule for low in (TRAINED, WIDE, WIDE_LONG_STRIDE, HOT) for rule in (low, below_half(low))),
+            *(
+                rule
+                for low in (decodings.TRAINED, decodings.WIDE, decodings.WIDE_LONG_STRIDE, decodings.HOT)
+                for rule in (low, decodings.below_half(low))
+            ),
             decodings.WIDE_BASELINE,
             decodings.HOT_BASELINE,
         ),
@@ -184,30 +174,40 @@ TABLES = (
         (
             decodings.GROUND_TRUTH,
             decodings.GROUND_TRUTH_LARGE_QUOTA,
-            TRAINED,
+            decodings.TRAINED,
             decodings.LARGE_QUOTA,
             decodings.LONG_STRIDE,
             decodings.RANDOM,
-            BASELINE,
+            decodings.BASELINE,
         ),
         "The thesis' number for B = 10 is that of top-p 1 in Table 3.13, although the caption says 0.95.",
     ),
     _table(
         "Tables 3.14 and 3.15. Misleading function names",
         "Tables 3.14 and 3.15",
-        (rule for own in (TRAINED, HIGH, BASELINE) for rule in (own, out_of_distribution(own))),
+        (
+            rule
+            for own in (decodings.TRAINED, decodings.HIGH, decodings.BASELINE)
+            for rule in (own, decodings.out_of_distribution(own))
+        ),
         "The prompts from scratch are random names, which cannot mislead.",
     ),
     _table(
         "Table 3.17. No greedy redo, and the redo of the released code",
         "Table 3.17",
-        (TRAINED, decodings.NO_ARGMAX, decodings.RELEASED, HIGH, decodings.HIGH_NO_ARGMAX),
+        (
+            decodings.TRAINED,
+            decodings.NO_ARGMAX,
+            decodings.RELEASED,
+            decodings.HIGH,
+            decodings.HIGH_NO_ARGMAX,
+        ),
         "In the released code, redone tokens accumulate and every prefix is judged.",
     ),
     _table(
         "Table 3.13. Grid of top-p and temperature without a verifier",
         "Table 3.13",
-        (*PLANE, GREEDY),
+        (*decodings.PLANE, decodings.GREEDY),
         "Greedy decoding corresponds to top-p 0 and to T = 0.",
     ),
     _layers_table,
