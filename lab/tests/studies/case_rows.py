@@ -1,4 +1,4 @@
-"""Rows as the study of test cases has them, made up of given numbers."""
+"""Rows of the study test-cases with given numbers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from trialogue_lab.studies.test_cases.published import PUBLISHED
 
 
 def drawn_records(config: Config, accuracy: Callable[[DecodingRule, int], float]) -> list[dict[str, Any]]:
-    """Rows of a run that measured `accuracy(decoding, seed)`, at the published queries."""
+    """Return the rows of a run with the accuracies `accuracy(decoding, seed)` and the published numbers of queries."""
 
     def record(role: Role, decoding: DecodingRule, seed: int) -> dict[str, Any]:
         distinct, queries = 800 * accuracy(decoding, seed), _queries(decoding)
@@ -39,13 +39,13 @@ def drawn_records(config: Config, accuracy: Callable[[DecodingRule, int], float]
 
 
 def _queries(decoding: DecodingRule) -> float:
-    """Published queries, 38400 where none are printed."""
+    """Return the published number of queries, or 38400."""
     published = PUBLISHED.get(decoding)
     return published.queries if published and published.queries == published.queries else 38400
 
 
 def speed_records(config: Config, seconds: Callable[[DecodingRule], float]) -> list[dict[str, Any]]:
-    """Rows of completions drawn one at a time, of 100 queries in `seconds(decoding)` each."""
+    """Return rows of completions that take 100 queries and `seconds(decoding)` each."""
     records: list[dict[str, Any]] = []
     for role in ROLES:
         for seed in config.repetitions(role, "comparisons"):
@@ -58,7 +58,7 @@ def speed_records(config: Config, seconds: Callable[[DecodingRule], float]) -> l
 
 
 def probe_records(config: Config, accuracy: Callable[[str, int, int], float]) -> list[dict[str, Any]]:
-    """Rows of the probes of a run whose validation accuracy is `accuracy(kind, layer, depth)`."""
+    """Return rows of probes with the validation accuracies `accuracy(kind, layer, depth)`."""
     records = []
     for role in ROLES:
         subject = config.subject(role)

@@ -47,7 +47,7 @@ _SHAPE = TransformerConfig(vocab_size=len(surrogate._PIECES), width=16, mlp_widt
 UNTRAINED = Surrogate(Transformer(_SHAPE, seed=0))
 
 
-def test_repetitions_that_move_together_share_a_lane_and_each_extent_has_its_repetitions() -> None:
+def test_repetitions_of_a_batch_share_a_chain_and_each_extent_has_its_repetitions() -> None:
     config = PRESETS["night"]
     parts = STUDY.parts(config)
     names = [part.name for part in parts]
@@ -83,11 +83,11 @@ def test_a_decoding_has_one_extent() -> None:
 def test_candidates_share_the_batch(
     size: int, rows: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The batch size counts rows, of which each sample of block best-of-8 needs eight."""
-    asked = []
+    """The batch size counts rows. Each sample of block best-of-8 needs eight of them."""
+    batch_sizes = []
 
     def generate(*args: object, batch_size: int, **options: object) -> None:
-        asked.append(batch_size)
+        batch_sizes.append(batch_size)
         raise InterruptedError
 
     monkeypatch.setattr(draws, "generate", generate)
@@ -96,11 +96,11 @@ def test_candidates_share_the_batch(
     monkeypatch.setattr(draws, "oracle_of", lambda *args: UNTRAINED)
     with pytest.raises(InterruptedError):
         list(draws.measure_decoding(subject, [0], block_best_of(8), tmp_path))
-    assert asked == [rows]
+    assert batch_sizes == [rows]
 
 
 class Scripted(Table):
-    """An oracle that always completes the prompt of a name in one way."""
+    """An oracle that completes the prompt of each name with a fixed text."""
 
     tokenization = TOKENS
 
@@ -110,17 +110,15 @@ class Scripted(Table):
             (*TOKENS.encode(surrogate_prompt(name) + text), eos) for name, text in completions.items()
         ]
 
-        def law(prefix: tuple[int, ...]) -> list[float]:
+        def distribution(prefix: tuple[int, ...]) -> list[float]:
             (script,) = (script for script in self.scripts if script[: len(prefix)] == prefix)
             return [float(token == script[len(prefix)]) for token in range(eos + 1)]
 
-        super().__init__(law, eos + 1, eos=eos)
+        super().__init__(distribution, eos + 1, eos=eos)
 
 
-def test_rows_of_a_repetition_are_known_where_completions_are(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Two repetitions move as one batch, and each has the rows that it would have alone."""
+def test_rows_of_known_completions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two repetitions run in one batch, and each has the same rows as alone."""
     subject = dataclasses.replace(SMALLEST, runs=3)
     names = [name for seed in (5, 6) for name, _ in subject.prompts(seed, False)]
     endings = ("[1], 2) == [1, 2]", "[], 3) == [3]", "[4], 5) == [4, 5]", "[6], 7) == [7, 6]")
@@ -135,10 +133,10 @@ def test_rows_of_a_repetition_are_known_where_completions_are(
         assert [row["table"] for row in rows] == ["draw", "progress", "progress"] * 2
         for seed, place in ((5, 0), (6, 3)):
             whole, *partial = rows[place : place + 3]
-            # In repetition 5 one of four cases is wrong, and written anew four times from four tokens before.
+            # In repetition 5, one of four cases is wrong. Its last four tokens are generated again four times.
             right, extra = (3, 16) if seed == 5 else (4, 0)
-            asked = sum(lengths[name] for name, _ in subject.prompts(seed, False))
-            asked += extra if decoding == GROUND_TRUTH else 0
+            queries = sum(lengths[name] for name, _ in subject.prompts(seed, False))
+            queries += extra if decoding == GROUND_TRUTH else 0
             assert [(row["seed"], row["runs"]) for row in (*partial, whole)] == [
                 (seed, 1),
                 (seed, 2),
@@ -147,7 +145,7 @@ def test_rows_of_a_repetition_are_known_where_completions_are(
             assert whole["accuracy"] == right / 4
             for row in (*partial, whole):
                 assert row["distinct_correct"] == right  # again and again
-                assert row["queries"] == row["runs"] * asked
+                assert row["queries"] == row["runs"] * queries
             assert whole["accuracy_distinct"] == pytest.approx(right / 12, abs=1e-15)
             assert whole["slope"] == 0
             assert (whole["verifier_calls"] > 0) == (decoding == GROUND_TRUTH)
@@ -182,7 +180,7 @@ def test_runs_that_differ_are_counted_one_by_one() -> None:
     assert draws.slope([*rows, third]) == pytest.approx(100 * 3 / 120)
 
 
-def test_completions_to_learn_from_end_with_the_line_of_their_first_error() -> None:
+def test_training_completions_end_with_the_line_of_their_first_error() -> None:
     names = {"abc", "xyz"}
     has_error = stop_after_first_error(names, TOKENS, 4)
     right, other = "assert abc([1], 2) == [1, 2]\n", "assert xyz([1], 2) == [1, 2]\n"
@@ -208,7 +206,7 @@ def test_numbers_stay_within_their_bounds(smoke_run: Callable[[str], Result]) ->
     assert (measured(GROUND_TRUTH, "verifier_calls")(rows) > 0).all()
 
 
-def test_a_token_holds_a_character_and_ends_an_example() -> None:
+def test_examples_end_with_the_expected_tokens() -> None:
     assert [token_at(place, [3, 3, 7]) for place in (0, 2, 3, 6, 7)] == [0, 0, 2, 2, 2]
     text = "assert abc([1], 2) == [1, 2]\nassert abc([], 3) == [4]\n"
     tokens = TOKENS.encode(text)
@@ -232,8 +230,8 @@ def test_a_token_holds_a_character_and_ends_an_example() -> None:
     assert not make_examples([extra], TOKENS, 2, "token", numpy_generator(0)).labels
 
 
-def test_the_ground_truth_never_lets_a_sampled_error_stand() -> None:
-    """On an untrained model almost every token is wrong: the verifier must say so, and a blind one must not."""
+def test_the_ground_truth_rejects_every_sampled_error() -> None:
+    """Almost every token of an untrained model is wrong. The verifier must reject it, and a constant verifier must not."""
     prompt = TOKENS.encode("abc\n")
     sampler = Backtracking(5, 1, argmax_redo=False)
 
@@ -248,7 +246,7 @@ def test_the_ground_truth_never_lets_a_sampled_error_stand() -> None:
     assert went_back(truth) == 0
 
 
-def test_the_surrogate_s_completions_have_the_flaws_that_are_stated() -> None:
+def test_completions_of_the_surrogate_have_the_documented_flaws() -> None:
     draw = np.random.Generator(np.random.PCG64(1))
     found = [evaluate(surrogate_completion("abc", 4, draw), "abc", 4) for _ in range(2000)]
     cases = [case.correct for one in found for case in one.cases]
@@ -256,7 +254,7 @@ def test_the_surrogate_s_completions_have_the_flaws_that_are_stated() -> None:
     assert abs(np.mean([len(one.cases) < 4 for one in found]) - 0.3) < 0.05
 
 
-def test_repetitions_ask_for_other_functions_and_no_name_misleads_the_surrogate() -> None:
+def test_repetitions_have_different_functions_and_the_surrogate_has_no_misleading_names() -> None:
     night = PRESETS["night"]
     one, other = (night.pretrained.prompts(seed, False) for seed in (0, 1))
     assert not {name for name, _ in one} & {name for name, _ in other}

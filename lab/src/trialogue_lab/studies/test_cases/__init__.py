@@ -3,12 +3,11 @@
 Thesis section 3.2.2. A language model is prompted for test cases of list append, some of which it gets wrong. A probe
 on its hidden states is the verifier of tokenwise rejection sampling with backtracking (Algorithm 1). An evaluator
 parses the cases without executing them. It counts distinct correct cases, which are compared with the number of
-queries. The controls of the thesis are the evaluator as verifier, a random verifier, no greedy redo, block best-of-n and
-greedy
-decoding. A further control is the greedy redo of the released code (`Backtracking.released`). One replication is one
-repetition with its own function names, demonstrations, random numbers, training completions and verifiers. All
-repetitions share the pretrained model. In the second half of the study, every repetition trains its own small
-transformer from scratch, on completions with known flaws.
+queries. The controls of the thesis are the evaluator as verifier, a random verifier, no greedy redo, block best-of-n
+and greedy decoding. A further control is the greedy redo of the released code (`Backtracking.released`). One
+replication is one repetition with its own function names, demonstrations, random numbers, training completions and
+verifiers. All repetitions share the pretrained model. In the second half of the study, every repetition trains its own
+small transformer from scratch, on completions with known flaws.
 
 Deviations of the preset `night`: The pretrained model is SmolLM2-135M-Instruct with weights in bfloat16, instead of
 CodeLlama-7B. Prompts request 4 cases in at most 96 new tokens, for 3 names with 4 runs in each of 12 repetitions. The
