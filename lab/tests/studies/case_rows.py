@@ -1,4 +1,4 @@
-"""Rows of the study of test cases with given numbers."""
+"""Rows of the study test-cases with given numbers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from trialogue_lab.studies.test_cases.published import PUBLISHED
 
 
 def drawn_records(config: Config, accuracy: Callable[[DecodingRule, int], float]) -> list[dict[str, Any]]:
-    """Return rows with the accuracies `accuracy(decoding, seed)` and the published numbers of queries."""
+    """Return the rows of a run with the accuracies `accuracy(decoding, seed)` and the published numbers of queries."""
 
     def record(role: Role, decoding: DecodingRule, seed: int) -> dict[str, Any]:
         distinct, queries = 800 * accuracy(decoding, seed), _queries(decoding)
@@ -39,13 +39,13 @@ def drawn_records(config: Config, accuracy: Callable[[DecodingRule, int], float]
 
 
 def _queries(decoding: DecodingRule) -> float:
-    """Return the published number of queries, or 38400 if none is printed."""
+    """Return the published number of queries, or 38400."""
     published = PUBLISHED.get(decoding)
     return published.queries if published and published.queries == published.queries else 38400
 
 
 def speed_records(config: Config, seconds: Callable[[DecodingRule], float]) -> list[dict[str, Any]]:
-    """Return rows of completions that are sampled one at a time and take 100 queries in `seconds(decoding)`."""
+    """Return rows of completions that take 100 queries and `seconds(decoding)` each."""
     records: list[dict[str, Any]] = []
     for role in ROLES:
         for seed in config.repetitions(role, "comparisons"):

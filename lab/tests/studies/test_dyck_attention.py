@@ -1,4 +1,4 @@
-"""Statistics of `dyck-attention` on known rows, and rows of small networks."""
+"""Statistics of hand-made rows in the study dyck-attention, and rows of its networks."""
 
 import json
 from dataclasses import replace
@@ -86,7 +86,7 @@ def test_rank_correlation_with_other_accuracies() -> None:
 
 
 def grid(share: float, count: int = 12) -> list[dict[str, object]]:
-    """Rows of networks of Table 2.6, of which a share of each setting has learned, and of their pairs."""
+    """Return rows of Table 2.6, in which a share of the networks of each setting reach the required accuracy."""
     settings: list[dict[str, object]] = [
         {
             "kind": "setting",
@@ -107,7 +107,7 @@ def grid(share: float, count: int = 12) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize(("share", "answer"), [(1.0, "holds"), (11 / 12, "holds"), (10 / 12, "not tested")])
-def test_the_table_is_not_tested_if_networks_have_not_learned(share: float, answer: str) -> None:
+def test_claims_of_the_table_are_not_tested_if_networks_are_not_trained(share: float, answer: str) -> None:
     rows = Rows(grid(share))
     assert stats.learned_share()(rows).item() == pytest.approx(share)
     identity = "second-layers-differ-more-than-random"
@@ -117,7 +117,7 @@ def test_the_table_is_not_tested_if_networks_have_not_learned(share: float, answ
     assert ("nine in ten" in verdict.reason) == (answer == "not tested")
 
 
-def test_counts_of_closed_brackets() -> None:
+def test_correct_closing_brackets_are_counted() -> None:
     rows = Rows([made(seed=seed, inside=share, closings=200) for seed, share in ((1, 1.0), (2, 0.97))])
     counts = stats.closed("words").counts(rows)
     assert counts is not None
@@ -132,7 +132,7 @@ def test_a_network_yields_its_numbers_and_a_pattern_for_each_layer() -> None:
     row, *patterns = named["words-contrast-0"].rows(Path())
     assert (row["arm"], row["seed"], row["kind"], row["violations"]) == ("words, contrast", 0, "network", 0)
     assert row["cases"] == 144
-    # (q (1 - q) / k^2)^N alone is 16^-28; networks of this size leave it below 1.
+    # (q (1 - q) / k^2)^N alone is 16^-28.
     assert -100 < row["log_decay"] < -28 * np.log(16)
     assert [each["layer"] for each in patterns] == [1]
     weights = np.array(json.loads(patterns[0]["weights"]))
@@ -149,7 +149,7 @@ def test_a_setting_yields_every_pair_of_its_networks_for_every_layer() -> None:
     assert sorted(zip(pairs.seed, pairs.other, pairs.layer, strict=True)) == [
         (first, second, layer) for first, second in ((5, 4), (6, 4), (6, 5)) for layer in (1, 2, 3)
     ]
-    # Networks of different seeds that have hardly been trained attend alike to all, but not the same.
+    # The attention of networks after one update is close to uniform, but differs between seeds.
     assert 0 < pairs.variation.max() < 0.1
     assert set(rows["pattern"].seed) == {4, 5}
     assert not any(part.name.startswith("table") for part in parts(Config()))
@@ -162,10 +162,10 @@ def test_networks_of_the_table_have_a_learning_rate_of_their_own() -> None:
         return list(Rows(list(part.rows(Path())))["setting"].loss)
 
     assert losses() == losses(standard_learning_rate=0.1) != losses(grid_learning_rate=0.1)
-    # Results from before the field was there keep their hash.
+    # Results that are older than the field keep their hash.
     assert STUDY.result_folder(PRESETS["night"]).name == "7c1bc393ee32"
 
 
-def test_variation_needs_several_networks() -> None:
+def test_a_setting_without_pairs_has_no_variation() -> None:
     with pytest.raises(NoRows):
         stats.setting_variation(SETTINGS[0], 1).compute(Rows([]))

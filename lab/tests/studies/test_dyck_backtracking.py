@@ -1,4 +1,4 @@
-"""The study `dyck-backtracking`: complete smoke runs, trainings and measurements."""
+"""The study dyck-backtracking: a small complete run, training, purity, traces and errors."""
 
 import dataclasses
 import json
@@ -19,7 +19,7 @@ from trialogue_lab.ledger.runs.execution import execute
 from trialogue_lab.studies.dyck_backtracking import STUDY
 from trialogue_lab.studies.dyck_backtracking.config import PRESETS, UntilConverged
 from trialogue_lab.studies.dyck_backtracking.measure import _purity
-from trialogue_lab.studies.dyck_backtracking.models import Strings, predicted, training_of
+from trialogue_lab.studies.dyck_backtracking.models import Strings, evaluate_predictions, train_or_load
 from trialogue_lab.studies.dyck_backtracking.traces import rejected_prefixes
 
 SMOKE = PRESETS["smoke"]
@@ -30,7 +30,7 @@ def result(smoke_run: Callable[[str], Result]) -> Result:
     return smoke_run(STUDY.name)
 
 
-def test_every_part_claim_table_and_figure_has_rows(result: Result) -> None:
+def test_every_task_claim_table_and_figure_has_rows(result: Result) -> None:
     rows = require_complete(STUDY, SMOKE, result)
     for table in STUDY.tables:
         cells = table.evaluate(rows)
@@ -40,7 +40,7 @@ def test_every_part_claim_table_and_figure_has_rows(result: Result) -> None:
 
 
 @pytest.mark.parametrize("name", ["training-0", "unseen-0"])
-def test_a_part_that_is_measured_alone_has_the_same_rows(name: str, result: Result, tmp_path: Path) -> None:
+def test_a_task_that_runs_alone_has_the_same_rows(name: str, result: Result, tmp_path: Path) -> None:
     (part,) = (part for part in STUDY.parts(SMOKE) if part.name == name)
     again = [json.loads(json.dumps(row)) for row in part.measure(tmp_path)]
     first = [record for record in result.records if record["part"] == name]
@@ -50,17 +50,17 @@ def test_a_part_that_is_measured_alone_has_the_same_rows(name: str, result: Resu
         assert {column: record[column] for column in row} == pytest.approx(row, nan_ok=True)
 
 
-def test_training_ends_at_the_first_sufficient_accuracy(tmp_path: Path) -> None:
+def test_a_training_ends_at_the_first_validation_with_sufficient_accuracy(tmp_path: Path) -> None:
     looks = {"steps": 30, "look_every": 4, "validation_strings": 50, "width": 16, "warmup_steps": 1}
     config = dataclasses.replace(PRESETS["night"], seeds=(0,), **looks)
     assert isinstance(config, UntilConverged)
     strings = Strings(config.length, config.p, config.q)
-    own = strings.drawn(50, seed_of(0, "validation"))
+    own = strings.sample(50, seed_of(0, "validation"))
 
     def training(accuracy: float, steps: int = 30) -> tuple[int, float]:
         wanted = dataclasses.replace(config, converged_accuracy=accuracy, steps=steps)
-        network, losses, _ = training_of(wanted, 0, tmp_path)
-        return len(losses), predicted(network, own).closing_accuracy
+        network, losses, _ = train_or_load(wanted, 0, tmp_path)
+        return len(losses), evaluate_predictions(network, own).closing_accuracy
 
     reached = [training(1.0, steps)[1] for steps in range(4, 30, 4)]
     wanted = (min(reached) + max(reached)) / 2
@@ -69,27 +69,32 @@ def test_training_ends_at_the_first_sufficient_accuracy(tmp_path: Path) -> None:
     assert training(1.0)[0] == 30
 
 
-def test_purity_is_the_share_of_majorities() -> None:
+def test_purity_is_the_share_of_the_most_frequent_labels() -> None:
     found, labels = np.array([0, 0, 0, 1, 1, 1]), np.array([1, 1, 0, 0, 0, 0])
     assert _purity(found, labels) == pytest.approx(5 / 6)
     assert _purity(found, 1 - labels) == pytest.approx(5 / 6)
     assert _purity(np.zeros(6, dtype=int), labels) == pytest.approx(4 / 6)
 
 
-def test_rejected_prefixes_are_invalid() -> None:
-    law = Dyck(length=6)
+def test_rejected_prefixes_are_prefixes_that_the_verifier_rejects() -> None:
+    distribution = Dyck(length=6)
     prompts = (torch.tensor([[0, 0], [2, 0], [2, 2]]), torch.tensor([2, 1, 2]))
     fair = Table(lambda _: [0.25] * 4, vocab_size=4, max_length=6)
     samples = generate(
-        fair, prompts, sampler=Backtracking(3, 2, erase_prompt=True), verifier=law, num_samples=20, trace=True
+        fair,
+        prompts,
+        sampler=Backtracking(3, 2, erase_prompt=True),
+        verifier=distribution,
+        num_samples=20,
+        trace=True,
     )
     tokens = prompts[0].repeat_interleave(20, 0)
     rejected, rejected_lengths = rejected_prefixes(samples, tokens)
     assert len(rejected) > 20
-    viable = law.is_prefix(rejected, rejected_lengths)
+    viable = distribution.is_prefix(rejected, rejected_lengths)
     assert not bool(viable.any())
-    # The token that the verifier saw is the first wrong one, unless greedy redoing went wrong before it.
-    position = law.first_error(rejected, rejected_lengths)
+    # The last token is the first wrong one, unless a greedy token before it was wrong.
+    position = distribution.first_error(rejected, rejected_lengths)
     assert bool((position < rejected_lengths).all())
 
 

@@ -1,4 +1,4 @@
-"""The study `dyck-balance`: rows of a small network, and verdicts on known rows."""
+"""The study dyck-balance: rows of a network, and verdicts of known rows."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ COUNT = 40
 
 
 def rows(errors: float, unsure: float, inside: float = 0.99) -> Rows:
-    """Networks of growing violation, whose errors and unsure positions grow with it by these slopes."""
+    """Return rows of networks with increasing violation, whose errors and unsure positions have the given slopes."""
     return Rows(
         [
             {

@@ -1,4 +1,4 @@
-"""Claims of `test-cases`: published numbers meet them, and the config gives the replications."""
+"""Claims of the study test-cases: published numbers meet them, and replications follow the configuration."""
 
 import dataclasses
 import math
@@ -48,7 +48,7 @@ def rows_with(
 
 
 def thesis(decoding: DecodingRule, seed: int = 0) -> float:
-    """Return the published accuracy, or that of Algorithm 1 for decodings that are not published."""
+    """Return the published accuracy of a decoding, or that of Algorithm 1."""
     return PUBLISHED.get(decoding, Published(0.714)).accuracy
 
 
@@ -59,13 +59,13 @@ def met(claim: Claim, rows: Rows) -> bool:
     return all(low < value < high for value in claim.statistic(rows))
 
 
-def test_published_numbers_meet_the_published_claims() -> None:
-    """Each sense and sign, read from the table that the claim names."""
+def test_the_numbers_of_the_thesis_meet_every_published_claim_but_that_of_fewer_queries() -> None:
+    """Check the direction and sign of each claim with the numbers of its table."""
     rows = rows_with(PAPER, thesis, lambda decoding: 0.4 if decoding.candidates else 1.0)
     for claim in PRINTED:
         assert len(claim.statistic(rows)) == len(PAPER.seeds), claim.id
     missed = {claim.id for claim in PRINTED if not met(claim, rows)}
-    # Its own Table 3.13 has more queries under Algorithm 1.
+    # Table 3.13 of the thesis has more queries for Algorithm 1.
     assert missed == {"summary-queries"}
 
 
@@ -77,19 +77,19 @@ def test_reversed_numbers_meet_no_directed_claim() -> None:
         if claim.criterion.direction != "equal" and not claim.id.startswith(("time-", "summary-queries"))
     }
     kept = {claim.id for claim in PRINTED if claim.id in directed and met(claim, rows)}
-    # A line with few queries is always steep.
+    # A line over few queries is steep for any number of cases.
     assert all(identity.startswith("steeper-than-block") for identity in kept)
     assert len(directed) > 25
 
 
-def test_a_shifted_number_is_noticed() -> None:
+def test_a_shifted_number_changes_its_claims_only() -> None:
     before = rows_with(PAPER, thesis)
     after = rows_with(PAPER, lambda decoding, seed: thesis(decoding) + 0.1 * (decoding == RANDOM))
     changed = {claim.id for claim in PRINTED if met(claim, before) != met(claim, after)}
     assert changed == {"random-is-the-baseline", "trained-beats-random"}
 
 
-def test_replications_follow_the_extent_of_what_a_claim_compares() -> None:
+def test_replications_follow_the_extent_of_the_compared_decodings() -> None:
     config = PRESETS["night"]
     values, rows = config_values(config), rows_with(config, lambda decoding, seed: 0.5 + seed / 1e5)
     counts = {"all": 12, "comparisons": 6, "plane": 4}
@@ -103,7 +103,7 @@ def test_replications_follow_the_extent_of_what_a_claim_compares() -> None:
     assert gain(RELEASED, TRAINED)(rows).index.tolist() == list(range(6))
 
 
-def test_claims_name_the_pretrained_model() -> None:
+def test_only_claims_about_the_pretrained_model_name_it() -> None:
     for claim in STUDY.claims:
         scratch = LATER in claim.id
         assert ("(for the pretrained model of the run)" in claim.full_statement) != scratch, claim.id
@@ -129,16 +129,16 @@ def test_statistics_of_known_rows() -> None:
     assert (gain(TRAINED, BASELINE, "scratch")(rows).round(9) == 0.3).all()
 
 
-def test_lead_of_the_best_setting() -> None:
+def test_the_best_other_setting_is_chosen_by_the_other_repetitions() -> None:
     config = dataclasses.replace(PRESETS["night"], planes=3)
     first, second = PLANE[0], PLANE[1]
     numbers = {(first, 0): 0.9, (second, 1): 0.8, (second, 2): 0.6, (BASELINE, 0): 0.5}
     rows = rows_with(config, lambda decoding, seed: numbers.get((decoding, seed), 0.1))
-    # Repetition 0 chose the first cell for itself alone: the others choose the second, which is worth 0.1 there.
+    # The first cell is best in repetition 0 only. The others choose the second one, whose accuracy there is 0.1.
     assert lead_of_best()(rows).round(9).to_dict() == {0: 0.4, 1: 0.0, 2: -0.5 + 0.5}
 
 
-def test_the_share_of_distinct_cases_is_one_without_correct_cases() -> None:
+def test_the_share_of_distinct_cases_is_one_if_none_is_correct() -> None:
     config = dataclasses.replace(PRESETS["night"], seeds=(0, 1), comparisons=0, planes=0)
     records = drawn_records(config, lambda decoding, seed: 0.5)
     for record in records:
@@ -148,7 +148,7 @@ def test_the_share_of_distinct_cases_is_one_without_correct_cases() -> None:
     assert distinct_share(TRAINED)(rows).to_dict() == {0: 1.0, 1: 0.5}
 
 
-def test_time_per_query_of_a_batch_of_candidates() -> None:
+def test_time_claims_compare_seconds_per_query() -> None:
     claims = {claim.id: claim for claim in STUDY.claims}
     rows = rows_with(
         PAPER, thesis, lambda decoding: {TRAINED: 2.0, block_best_of(4): 0.25}.get(decoding, 1.0)

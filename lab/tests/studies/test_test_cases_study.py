@@ -1,4 +1,4 @@
-"""The study `test-cases`: parts, measurements and learning, on a surrogate model."""
+"""The study test-cases: tasks, rows of known completions, training examples, verifiers and the surrogate."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -30,9 +30,9 @@ from trialogue_lab.studies.test_cases.decodings import (
 from trialogue_lab.studies.test_cases.learning import (
     Completion,
     GroundTruth,
-    after_first_error,
-    examples_of,
-    token_of,
+    make_examples,
+    stop_after_first_error,
+    token_at,
 )
 from trialogue_lab.studies.test_cases.statistics import measured
 from trialogue_lab.studies.test_cases.surrogate import (
@@ -47,7 +47,7 @@ _SHAPE = TransformerConfig(vocab_size=len(surrogate._PIECES), width=16, mlp_widt
 UNTRAINED = Surrogate(Transformer(_SHAPE, seed=0))
 
 
-def test_parts_and_lanes_of_the_night_preset() -> None:
+def test_repetitions_of_a_batch_share_a_chain_and_each_extent_has_its_repetitions() -> None:
     config = PRESETS["night"]
     parts = STUDY.parts(config)
     names = [part.name for part in parts]
@@ -83,24 +83,24 @@ def test_a_decoding_has_one_extent() -> None:
 def test_candidates_share_the_batch(
     size: int, rows: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The batch size counts rows, of which each sample of block best-of-8 needs eight."""
-    asked = []
+    """The batch size counts rows. Each sample of block best-of-8 needs eight of them."""
+    batch_sizes = []
 
     def generate(*args: object, batch_size: int, **options: object) -> None:
-        asked.append(batch_size)
+        batch_sizes.append(batch_size)
         raise InterruptedError
 
     monkeypatch.setattr(draws, "generate", generate)
-    monkeypatch.setattr(draws, "judges_of", lambda *args: None)
+    monkeypatch.setattr(draws, "make_verifiers", lambda *args: None)
     subject = dataclasses.replace(SMALLEST, batch_size=size)
     monkeypatch.setattr(draws, "oracle_of", lambda *args: UNTRAINED)
     with pytest.raises(InterruptedError):
         list(draws.measure_decoding(subject, [0], block_best_of(8), tmp_path))
-    assert asked == [rows]
+    assert batch_sizes == [rows]
 
 
 class Scripted(Table):
-    """An oracle that always completes the prompt of a name in one way."""
+    """An oracle that completes the prompt of each name with a fixed text."""
 
     tokenization = TOKENS
 
@@ -110,15 +110,15 @@ class Scripted(Table):
             (*TOKENS.encode(surrogate_prompt(name) + text), eos) for name, text in completions.items()
         ]
 
-        def law(prefix: tuple[int, ...]) -> list[float]:
+        def distribution(prefix: tuple[int, ...]) -> list[float]:
             (script,) = (script for script in self.scripts if script[: len(prefix)] == prefix)
             return [float(token == script[len(prefix)]) for token in range(eos + 1)]
 
-        super().__init__(law, eos + 1, eos=eos)
+        super().__init__(distribution, eos + 1, eos=eos)
 
 
 def test_rows_of_known_completions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Two repetitions move as one batch, and each has the rows that it would have alone."""
+    """Two repetitions run in one batch, and each has the same rows as alone."""
     subject = dataclasses.replace(SMALLEST, runs=3)
     names = [name for seed in (5, 6) for name, _ in subject.prompts(seed, False)]
     endings = ("[1], 2) == [1, 2]", "[], 3) == [3]", "[4], 5) == [4, 5]", "[6], 7) == [7, 6]")
@@ -133,10 +133,10 @@ def test_rows_of_known_completions(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         assert [row["table"] for row in rows] == ["draw", "progress", "progress"] * 2
         for seed, place in ((5, 0), (6, 3)):
             whole, *partial = rows[place : place + 3]
-            # In repetition 5 one of four cases is wrong, and written anew four times from four tokens before.
+            # In repetition 5, one of four cases is wrong. Its last four tokens are generated again four times.
             right, extra = (3, 16) if seed == 5 else (4, 0)
-            asked = sum(lengths[name] for name, _ in subject.prompts(seed, False))
-            asked += extra if decoding == GROUND_TRUTH else 0
+            queries = sum(lengths[name] for name, _ in subject.prompts(seed, False))
+            queries += extra if decoding == GROUND_TRUTH else 0
             assert [(row["seed"], row["runs"]) for row in (*partial, whole)] == [
                 (seed, 1),
                 (seed, 2),
@@ -145,7 +145,7 @@ def test_rows_of_known_completions(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
             assert whole["accuracy"] == right / 4
             for row in (*partial, whole):
                 assert row["distinct_correct"] == right  # again and again
-                assert row["queries"] == row["runs"] * asked
+                assert row["queries"] == row["runs"] * queries
             assert whole["accuracy_distinct"] == pytest.approx(right / 12, abs=1e-15)
             assert whole["slope"] == 0
             assert (whole["verifier_calls"] > 0) == (decoding == GROUND_TRUTH)
@@ -164,7 +164,7 @@ def test_runs_that_differ_are_counted_one_by_one() -> None:
     samples = SimpleNamespace(
         queries=torch.tensor([99, 10, 20, 30, 40, 99]), verifier_calls=torch.tensor([9, 1, 2, 3, 4, 9])
     )
-    rows = draws.progress(SMALLEST, 2, evaluations, samples, range(1, 5))  # type: ignore[arg-type]
+    rows = draws.cumulative_rows(SMALLEST, 2, evaluations, samples, range(1, 5))  # type: ignore[arg-type]
     assert rows == [
         {
             "runs": 1, "distinct_correct": 1, "correct": 2, "accuracy": 2 / 4, "accuracy_distinct": 1 / 4,
@@ -180,17 +180,17 @@ def test_runs_that_differ_are_counted_one_by_one() -> None:
     assert draws.slope([*rows, third]) == pytest.approx(100 * 3 / 120)
 
 
-def test_training_completions_end_after_the_first_error() -> None:
+def test_training_completions_end_with_the_line_of_their_first_error() -> None:
     names = {"abc", "xyz"}
-    erred = after_first_error(names, TOKENS, 4)
+    has_error = stop_after_first_error(names, TOKENS, 4)
     right, other = "assert abc([1], 2) == [1, 2]\n", "assert xyz([1], 2) == [1, 2]\n"
-    assert not erred(TOKENS.encode(right))
-    assert not erred(TOKENS.encode(right + "assert abc([], 3) == [4"))  # the line goes on
-    assert erred(TOKENS.encode(right + "assert abc([], 3) == [4]\n"))
-    assert not erred(TOKENS.encode(other))  # in order for the other name
-    assert erred(TOKENS.encode(right + other))  # for none of them
-    assert erred(TOKENS.encode("def abc()\n"))
-    assert not erred([])
+    assert not has_error(TOKENS.encode(right))
+    assert not has_error(TOKENS.encode(right + "assert abc([], 3) == [4"))  # the line goes on
+    assert has_error(TOKENS.encode(right + "assert abc([], 3) == [4]\n"))
+    assert not has_error(TOKENS.encode(other))  # in order for the other name
+    assert has_error(TOKENS.encode(right + other))  # for none of them
+    assert has_error(TOKENS.encode("def abc()\n"))
+    assert not has_error([])
 
 
 def test_numbers_stay_within_their_bounds(smoke_run: Callable[[str], Result]) -> None:
@@ -206,15 +206,15 @@ def test_numbers_stay_within_their_bounds(smoke_run: Callable[[str], Result]) ->
     assert (measured(GROUND_TRUTH, "verifier_calls")(rows) > 0).all()
 
 
-def test_examples_end_with_a_token_of_the_error() -> None:
-    assert [token_of(place, [3, 3, 7]) for place in (0, 2, 3, 6, 7)] == [0, 0, 2, 2, 2]
+def test_examples_end_with_the_expected_tokens() -> None:
+    assert [token_at(place, [3, 3, 7]) for place in (0, 2, 3, 6, 7)] == [0, 0, 2, 2, 2]
     text = "assert abc([1], 2) == [1, 2]\nassert abc([], 3) == [4]\n"
     tokens = TOKENS.encode(text)
     completion = Completion("abc", [*TOKENS.encode("abc\n"), *tokens], 4, False)
     wrong = len(TOKENS.encode(text[: text.index("4]")]))
     seen = set()
     for seed in range(40):
-        examples = examples_of([completion], TOKENS, 2, "token", numpy_generator(seed))
+        examples = make_examples([completion], TOKENS, 2, "token", numpy_generator(seed))
         (before, error), labels = examples.lengths[0], examples.labels
         assert error == 4 + wrong + 1
         assert TOKENS.text(completion.tokens[4:error]).endswith("[4")
@@ -223,15 +223,15 @@ def test_examples_end_with_a_token_of_the_error() -> None:
     assert min(seen) >= 5
     assert max(seen) <= 4 + wrong
     assert len(seen) > 10
-    blocks = examples_of([completion], TOKENS, 2, "block", numpy_generator(0))
+    blocks = make_examples([completion], TOKENS, 2, "block", numpy_generator(0))
     assert [TOKENS.text(completion.tokens[4:stop]) for stop in blocks.lengths[0]] == [text[:29], text]
     assert blocks.labels == [1, 0]
     extra = completion._replace(tokens=[*completion.tokens[:4], *TOKENS.encode(text[:29] * 3)])
-    assert not examples_of([extra], TOKENS, 2, "token", numpy_generator(0)).labels
+    assert not make_examples([extra], TOKENS, 2, "token", numpy_generator(0)).labels
 
 
-def test_the_ground_truth_never_lets_a_sampled_error_stand() -> None:
-    """On an untrained model almost every token is wrong: the verifier must say so, and a blind one must not."""
+def test_the_ground_truth_rejects_every_sampled_error() -> None:
+    """Almost every token of an untrained model is wrong. The verifier must reject it, and a constant verifier must not."""
     prompt = TOKENS.encode("abc\n")
     sampler = Backtracking(5, 1, argmax_redo=False)
 
@@ -246,7 +246,7 @@ def test_the_ground_truth_never_lets_a_sampled_error_stand() -> None:
     assert went_back(truth) == 0
 
 
-def test_the_surrogate_s_completions_have_the_flaws_that_are_stated() -> None:
+def test_completions_of_the_surrogate_have_the_documented_flaws() -> None:
     draw = np.random.Generator(np.random.PCG64(1))
     found = [evaluate(surrogate_completion("abc", 4, draw), "abc", 4) for _ in range(2000)]
     cases = [case.correct for one in found for case in one.cases]
@@ -254,7 +254,7 @@ def test_the_surrogate_s_completions_have_the_flaws_that_are_stated() -> None:
     assert abs(np.mean([len(one.cases) < 4 for one in found]) - 0.3) < 0.05
 
 
-def test_repetitions_have_different_functions() -> None:
+def test_repetitions_have_different_functions_and_the_surrogate_has_no_misleading_names() -> None:
     night = PRESETS["night"]
     one, other = (night.pretrained.prompts(seed, False) for seed in (0, 1))
     assert not {name for name, _ in one} & {name for name, _ in other}

@@ -11,21 +11,8 @@ from torch import Tensor
 from trialogue_lab.analysis.attention_variation import stack_likeness, variation, with_uniform_attention
 from trialogue_lab.analysis.closing_accuracy import closing_accuracy
 from trialogue_lab.ledger import Part
+from trialogue_lab.studies.dyck_attention import networks
 from trialogue_lab.studies.dyck_attention.config import Config
-from trialogue_lab.studies.dyck_attention.networks import (
-    MINIMAL_ARMS,
-    NESTED,
-    SETTINGS,
-    STANDARD_ARMS,
-    TRAINED_LENGTH,
-    Setting,
-    evaluate_accuracies,
-    pattern_rows,
-    sample_prefixes,
-    sample_sentences,
-    sample_words,
-    train_network,
-)
 from trialogue_lab.theory.balance import balance_violation, inequality_chain, log_weight_decay
 
 SENTENCE = 18
@@ -36,22 +23,25 @@ _SHOWN_NETWORKS = 2
 
 def parts(config: Config) -> list[Part]:
     """Return one task per network, and one task per setting of Table 2.6 with all of its networks."""
-    networks = [
+    network_tasks = [
         arm_task(name, seed, partial(_measure_network, config, name, seed))
-        for arms, seeds in ((MINIMAL_ARMS, config.seeds), (STANDARD_ARMS, config.standard_seeds))
+        for arms, seeds in (
+            (networks.MINIMAL_ARMS, config.seeds),
+            (networks.STANDARD_ARMS, config.standard_seeds),
+        )
         for seed in seeds
         for name in arms
     ]
-    settings = [
+    setting_tasks = [
         Part(
             f"table-k{setting.types}-d{setting.depth}-{setting.layers}-layers",
             partial(_measure_setting, config, setting),
             columns=setting._asdict(),
         )
-        for setting in SETTINGS
+        for setting in networks.SETTINGS
         if config.grid_seeds
     ]
-    return [*networks, *settings]
+    return [*network_tasks, *setting_tasks]
 
 
 def arm_task(arm: str, seed: int, measure: Callable[[Path], Iterator[dict[str, Any]]]) -> Part:
@@ -61,11 +51,14 @@ def arm_task(arm: str, seed: int, measure: Callable[[Path], Iterator[dict[str, A
 
 
 def _measure_network(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    is_standard = name in STANDARD_ARMS
-    arm, steps = (MINIMAL_ARMS | STANDARD_ARMS)[name], config.standard_steps if is_standard else config.steps
-    network, loss = train_network(config, arm, seed, config.types, config.depth, steps)
-    inside, outside = evaluate_accuracies(network, config.types, config.depth, seed)
-    prefixes = sample_prefixes(config.types, config.depth, seed)
+    is_standard = name in networks.STANDARD_ARMS
+    arm, steps = (
+        (networks.MINIMAL_ARMS | networks.STANDARD_ARMS)[name],
+        config.standard_steps if is_standard else config.steps,
+    )
+    network, loss = networks.train_network(config, arm, seed, config.types, config.depth, steps)
+    inside, outside = networks.evaluate_accuracies(network, config.types, config.depth, seed)
+    prefixes = networks.sample_prefixes(config.types, config.depth, seed)
     row = {
         "kind": "network",
         "loss": loss,
@@ -83,7 +76,7 @@ def _measure_network(config: Config, name: str, seed: int, _: Path) -> Iterator[
         row |= {
             "balance": balance_violation(network),
             "balance_released": balance_violation(network, "released"),
-            "log_decay": log_weight_decay(network, TRAINED_LENGTH, 1.0),
+            "log_decay": log_weight_decay(network, networks.TRAINED_LENGTH, 1.0),
             "violations": int(
                 (chain.distance < chain.required).sum()
                 + (chain.total > chain.total_bound).sum()
@@ -94,24 +87,24 @@ def _measure_network(config: Config, name: str, seed: int, _: Path) -> Iterator[
             "slack": float((chain.pair_bound / chain.pair).log10().median()),
         }
     yield row
-    yield from pattern_rows(network, NESTED)
+    yield from networks.pattern_rows(network, networks.NESTED)
 
 
-def _measure_setting(config: Config, setting: Setting, _: Path) -> Iterator[dict[str, Any]]:
+def _measure_setting(config: Config, setting: networks.Setting, _: Path) -> Iterator[dict[str, Any]]:
     """Measure all networks of a row of Table 2.6, and the variation between each two of them by layer."""
     types, depth = setting.types, setting.depth
     config = replace(config, standard_learning_rate=config.grid_learning_rate)
     patterns_by_seed: dict[int, list[Tensor]] = {}
     for place, seed in enumerate(config.grid_seeds):
-        network, loss = train_network(config, setting.arm, seed, types, depth, config.grid_steps)
-        words = sample_words(types, depth, seed)
+        network, loss = networks.train_network(config, setting.arm, seed, types, depth, config.grid_steps)
+        words = networks.sample_words(types, depth, seed)
         correct = sum(closing_accuracy(network, batch).likeliest * batch.numel() for batch in words)
         inside = correct / sum(batch.numel() for batch in words)
         yield {"kind": "setting", "seed": seed, "loss": loss, "inside": inside}
         if place < _SHOWN_NETWORKS:
-            for row in pattern_rows(network, NESTED):
+            for row in networks.pattern_rows(network, networks.NESTED):
                 yield {**row, "seed": seed, "arm": str(setting)}
-        weights = network.attention_weights(sample_sentences(types, depth, SENTENCE))
+        weights = network.attention_weights(networks.sample_sentences(types, depth, SENTENCE))
         patterns = [pattern.detach() for pattern in weights]
         for other, other_patterns in patterns_by_seed.items():
             for layer, distances in enumerate(map(variation, patterns, other_patterns), 1):

@@ -14,14 +14,7 @@ from trialogue.training import train
 from trialogue_lab.analysis.closing_accuracy import ClosingAccuracy, closing_accuracy
 from trialogue_lab.models.dyck_transformer import DyckTransformer, DyckTransformerConfig
 from trialogue_lab.studies.dyck_attention.config import Config
-from trialogue_lab.training.brackets import (
-    Contrast,
-    Strings,
-    bracket_batches,
-    bracket_training,
-    closing_loss,
-    contrastive_loss,
-)
+from trialogue_lab.training import brackets
 
 TRAINED_LENGTH = 28
 LONG_LENGTHS = (400, 500)
@@ -47,8 +40,8 @@ class Arm(NamedTuple):
     """
 
     shape: DyckTransformerConfig
-    strings: Strings = "words"
-    contrast: Contrast = "none"
+    strings: brackets.Strings = "words"
+    contrast: brackets.Contrast = "none"
     decays: bool = False
 
 
@@ -105,14 +98,18 @@ def train_network(
         The network, and its mean loss over the last 20 updates.
     """
     network = DyckTransformer(replace(arm.shape, types=types, depth=depth), seed)
-    loss: Callable[..., Tensor] = partial(closing_loss, decay=config.decay if arm.decays else 0.0)
+    loss: Callable[..., Tensor] = partial(brackets.closing_loss, decay=config.decay if arm.decays else 0.0)
     if arm.contrast != "none":
-        loss = partial(contrastive_loss, weight=config.contrast_weight)
+        loss = partial(brackets.contrastive_loss, weight=config.contrast_weight)
     language = {"types": types, "depth": depth, "longest": TRAINED_LENGTH}
-    batches = partial(bracket_batches, seed=seed, strings=arm.strings, contrast=arm.contrast, **language)
+    batches = partial(
+        brackets.bracket_batches, seed=seed, strings=arm.strings, contrast=arm.contrast, **language
+    )
     reads_tokens = arm.shape.embedding == "tokens"
     rate = config.standard_learning_rate if reads_tokens else config.learning_rate
-    losses = train(network, batches, bracket_training(steps, rate, seed), loss=loss, progress=False).losses
+    losses = train(
+        network, batches, brackets.bracket_training(steps, rate, seed), loss=loss, progress=False
+    ).losses
     return network, float(losses[-20:].mean())
 
 

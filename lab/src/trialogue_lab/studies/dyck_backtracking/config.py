@@ -1,4 +1,4 @@
-"""Settings of the study: the law of the strings, the model and its training, the probe, and what is completed."""
+"""Configuration of the study and its presets."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
@@ -18,21 +18,21 @@ QUOTAS, STRIDES = (1, 2, 4), (2, 4, 6)
 TOP_PS = (0.9, 1.0)
 CLUSTERS = (2, 8)
 BATCHES = {1: 40, 32: 320, 1024: 1024}
-"""Rows that move at once where seconds are measured, and the prompts that are then completed."""
+"""Batch sizes of the measurements of time, with the number of completed prompts."""
 CANDIDATES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run; the defaults are those of the preset `default`."""
+    """Configuration of one run, with the values of the preset `default`."""
 
     seeds: Seeds = tuple(range(8))
-    """One training each."""
+    """Seeds of the trainings."""
     length: Annotated[int, Ge(2)] = 32
     p: Probability = 0.2
-    """Probability that a bracket that opens is square."""
+    """Probability that an opening bracket is square."""
     q: Probability = 0.5
-    """Probability that a bracket opens where it may."""
+    """Probability that a bracket opens if it can also close."""
     ood_p: Probability = 0.8
     prompt_lengths: tuple[Count, Count] = (25, 31)
     layers: Count = 2
@@ -47,66 +47,82 @@ class Config(Settings):
     warmup_steps: Natural = 100
     schedule: Literal["cosine", "linear", "constant"] = "cosine"
     ema: Literal["none", "constant", "power"] = "none"
-    """Average of the weights; the thesis uses "power"."""
+    """Average of the weights. The thesis uses "power"."""
     probe_errors: Annotated[int, Ge(10)] = 441
-    """Errors, and as many correct prefixes, to train the probe on."""
+    """Number of errors, and of correct prefixes, on which the probe is trained."""
     inducing_errors: Count = 164
-    """Further errors, for the tables on error-inducing prompts."""
+    """Number of further errors, for the tables on error-inducing prompts."""
     max_prompts: Count = 200_000
-    """Prompts to search for errors before giving up."""
+    """Largest number of prompts that are searched for errors."""
     probe_repetitions: Count = 10
     threshold: Share = 0.5
-    """A prefix is rejected where the probe gives it a lower probability of being correct."""
+    """A prefix is rejected if its probability of being correct is lower, according to the probe."""
     low_threshold: Share = 0.1
     unseen_prompts: Count = 2000
     draws: Count = 2
-    """Repetitions of each decoding of the unseen prompts."""
+    """Number of completions of each unseen prompt per decoding."""
     diversity_prompts: Annotated[int, Ge(2)] = 100
     completions: Count = 10
 
     def check(self) -> None:
-        """Raise `InputError` where fields do not go together."""
+        """Check the configuration.
+
+        Raises:
+            InputError: If strings have an odd length, prompts are too short or too long, or the model or its training
+                cannot be configured.
+        """
         if self.length % 2:
             raise InputError("length", self.length, "must be an even number")
         first, last = self.prompt_lengths
         if not max(STRIDES_FORCED) <= first <= last < self.length:
-            hint = f"must be a range within {max(STRIDES_FORCED)}..{self.length - 1}"
+            hint = f"must be an increasing range within {max(STRIDES_FORCED)}..{self.length - 1}"
             raise InputError("prompt_lengths", self.prompt_lengths, hint)
         self.model()
         self.training(0)
 
     def model(self) -> TransformerConfig:
-        """Shape of the models."""
+        """Return the shape of the models."""
         return TransformerConfig(vocab_size=4, max_length=self.length, **self.shared(TransformerConfig))
 
     def training(self, seed: int) -> TrainingConfig:
-        """How the model of `seed` is trained."""
+        """Return the configuration of the training with a seed."""
         shared = self.shared(TrainingConfig) | {"warmup_steps": min(self.warmup_steps, self.steps)}
         return TrainingConfig(**shared, seed=seed)
 
-    def law(self) -> Dyck:
-        """What the models are trained on."""
+    def training_distribution(self) -> Dyck:
+        """Return the distribution of the training strings."""
         return Dyck(self.length, (self.p, 1 - self.p), self.q)
 
-    def ood_law(self) -> Dyck:
-        """What the prompts are drawn from."""
+    def prompt_distribution(self) -> Dyck:
+        """Return the distribution from which prompts are sampled."""
         return Dyck(self.length, (self.ood_p, 1 - self.ood_p), self.q)
 
-    def ood_prompts(self, n: int, seed: int, role: str) -> tuple[Tensor, Tensor]:
-        """Out-of-distribution prompts of the training `seed` (Definition 3.2.2): tokens and lengths."""
-        return self.ood_law().sample_prompts(n, self.prompt_lengths, seed_of(seed, "prompts", role))
+    def sample_prompts(self, n: int, seed: int, stream: str) -> tuple[Tensor, Tensor]:
+        """Sample out-of-distribution prompts (Definition 3.2.2).
+
+        Args:
+            n: Number of prompts.
+            seed: Seed of the training.
+            stream: Name of the random stream.
+
+        Returns:
+            Tokens (n, width) and lengths (n,).
+        """
+        return self.prompt_distribution().sample_prompts(
+            n, self.prompt_lengths, seed_of(seed, "prompts", stream)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class UntilConverged(Config):
-    """Settings of a run whose models are trained until they predict strings of their own; `steps` is the most."""
+    """Configuration of a run in which training ends at a validation accuracy, or after `steps` steps."""
 
     converged_accuracy: Share = 0.9995
-    """Share of the closing brackets of the validation strings at which a training ends."""
+    """Accuracy on the closing brackets of the validation strings at which a training ends."""
     validation_strings: Count = 2048
-    """Strings of the training law, of a stream of their own, that each look asks for."""
+    """Number of validation strings, sampled from the training distribution."""
     look_every: Count = 250
-    """Steps from one look to the next."""
+    """Number of steps between validations."""
 
 
 _NIGHT = UntilConverged(
@@ -136,8 +152,8 @@ PRESETS = {
     "pilot": replace(_NIGHT, seeds=tuple(range(100, 106))),
     "default": Config(),
     "night": _NIGHT,
-    # The rows of `night` are the pilot of this size: a claim whose effect is as large as there is decided with a power
-    # of 0.8. The seeds are new.
+    # The size follows from the rows of `night`, so that a claim with the same effect is decided with a power of 0.8.
+    # The seeds are new.
     "weekend": replace(_NIGHT, seeds=tuple(range(200, 311))),
     "paper": Config(
         layers=6,

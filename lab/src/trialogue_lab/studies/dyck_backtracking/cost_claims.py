@@ -1,6 +1,6 @@
-"""Claims of the summaries of the chapter, and of what queries say about seconds.
+"""Claims about the chapter's summaries, and about queries and time.
 
-Of the summaries' three sentences, that diversity does not suffer is the claim `diversity-kept`.
+The summaries contain three sentences. The claim `diversity-kept` is about the third one, on diversity.
 """
 
 from functools import partial
@@ -9,51 +9,48 @@ from trialogue_lab.ledger import Claim, cited, ours
 from trialogue_lab.studies.dyck_backtracking import statistics as stats
 from trialogue_lab.studies.dyck_backtracking.config import CANDIDATES
 
-SMALL_NETWORKS = "The networks are small (two layers of width 64; the source's have six of width 512)."
+SMALL_NETWORKS = (
+    "The networks have two layers of width 64. The networks of the source have six layers of width 512."
+)
 _COMPLETIONS = (
-    f"{SMALL_NETWORKS} Completions take about five tokens and 97 to 99 % of them are correct without a verifier, so "
-    "that a backtrack costs more queries than it can save; the source prints no query counts for Dyck strings."
+    f"{SMALL_NETWORKS} Completions take about five tokens, and 97 to 99 % of them are correct without a verifier. A "
+    "backtrack therefore costs more queries than it can save. The source prints no numbers of queries for Dyck strings."
 )
 _EFFICIENCY = "3.4.1"
 thesis = partial(cited, setting=SMALL_NETWORKS)
-_summary = partial(cited, "3.2 (first paragraph) and 3.7", setting=_COMPLETIONS)
-_TOP_PS = (("nucleus", 0.9), ("full", 1.0))
 
 COST_CLAIMS = (
     *(
         Claim(
-            f"summary-queries-{name}",
-            f"On unseen prompts Algorithm 1 (Q = B = 4) asks fewer queries than no verifier at top-p {top_p:g} (as a "
-            "ratio).",
-            stats.queries_ratio(top_p) < 1,
-            **_summary("reduces query complexity", "thesis:V-SUM.queries"),
+            f"{identity}-{name}",
+            f"On unseen prompts Algorithm 1 (Q = B = 4) {statement.format(top_p)}",
+            criterion(top_p),
+            **cited("3.2 (first paragraph) and 3.7", published, statement_id, setting=_COMPLETIONS),
         )
-        for name, top_p in _TOP_PS
-    ),
-    *(
-        Claim(
-            f"summary-queries-until-correct-{name}",
-            "On unseen prompts Algorithm 1 (Q = B = 4) asks fewer queries until a completion is correct at top-p "
-            f"{top_p:g} (as a ratio).",
-            stats.queries_ratio_until_correct(top_p) < 1,
-            **_summary(
+        for identity, statement, criterion, published, statement_id in (
+            (
+                "summary-queries",
+                "asks fewer queries than no verifier at top-p {:g} (as a ratio).",
+                lambda top_p: stats.queries_ratio(top_p) < 1,
+                "reduces query complexity",
+                "thesis:V-SUM.queries",
+            ),
+            (
+                "summary-queries-until-correct",
+                "asks fewer queries until a completion is correct at top-p {:g} (as a ratio).",
+                lambda top_p: stats.queries_ratio_until_correct(top_p) < 1,
                 "reduces query complexity, tokens generated to satisfactorily complete the task (3.4.1)",
                 "thesis:V-SUM.queries",
             ),
-        )
-        for name, top_p in _TOP_PS
-    ),
-    *(
-        Claim(
-            f"summary-accuracy-{name}",
-            f"On unseen prompts Algorithm 1 (Q = B = 4) is more accurate than no verifier at top-p {top_p:g}.",
-            stats.gain(top_p) > 0,
-            **_summary(
+            (
+                "summary-accuracy",
+                "is more accurate than no verifier at top-p {:g}.",
+                lambda top_p: stats.gain(top_p) > 0,
                 "improves accuracy (Table 3.3: by 0.006 at top-p 0.9 and 0.026 at top-p 1)",
                 "thesis:V-SUM.accuracy",
             ),
         )
-        for name, top_p in _TOP_PS
+        for name, top_p in (("nucleus", 0.9), ("full", 1.0))
     ),
     Claim(
         "time-follows-queries",

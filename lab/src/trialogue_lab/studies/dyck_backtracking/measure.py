@@ -1,4 +1,4 @@
-"""The parts of a run: each measures one training for one group of tables, and yields rows of that kind."""
+"""Tasks of a run. Each task measures one training for one group of tables, and yields rows of that kind."""
 
 import itertools
 import math
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.manifold import TSNE
+from sklearn.metrics.cluster import contingency_matrix
 
 from trialogue.randomness import numpy_generator, seed_of
 from trialogue.samplers import Backtracking, Samples, generate, truncated
@@ -32,7 +33,7 @@ from trialogue_lab.studies.dyck_backtracking.traces import rejected_prefixes, re
 
 
 def parts(config: Config) -> list[Part]:
-    """One part per training and group of tables; those of one training share its model, and a lane."""
+    """Return one task per training and group of tables. The tasks of a training form a chain and share its model."""
     return [
         Part(f"{stage}-{seed}", partial(measure, config, seed), str(seed), {"seed": seed, "table": stage})
         for seed in config.seeds
@@ -41,25 +42,25 @@ def parts(config: Config) -> list[Part]:
 
 
 def measure_training(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Train a model; its loss against the entropy of the law, and the accuracy of its closing brackets."""
-    model, losses, _ = models.training_of(config, seed, artifacts)
-    for name, data in (("in-distribution", config.law()), ("out-of-distribution", config.ood_law())):
-        strings = data.sample(4096, seed_of(seed, "held out", name))
+    """Train a model, and measure its loss and its accuracy on closing brackets for both distributions."""
+    model, losses, _ = models.train_or_load(config, seed, artifacts)
+    for name, distribution in (
+        ("in-distribution", config.training_distribution()),
+        ("out-of-distribution", config.prompt_distribution()),
+    ):
+        strings = distribution.sample(4096, seed_of(seed, "held out", name))
         yield {
             "data": name,
             "steps": len(losses),
-            **models.predicted(model, strings)._asdict(),
-            "entropy": float(-data.log_prob(strings).mean() / (config.length + 1)),
+            **models.evaluate_predictions(model, strings)._asdict(),
+            "entropy": float(-distribution.log_prob(strings).mean() / (config.length + 1)),
         }
 
 
 def measure_probe(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Validation accuracy of the probe over splits, and what separates its examples in the plane (Figure 3.1)."""
-    model, errors = (
-        models.trained_model(config, seed, artifacts),
-        models.collected_errors(config, seed, artifacts),
-    )
-    states, labels = models.probe_examples(config, model, errors)
+    """Measure the validation accuracy of the probe over splits, and project its examples (Figure 3.1)."""
+    errors = models.collect_errors(config, seed, artifacts)
+    states, labels = models.probe_examples(config, seed, artifacts)
     for repetition in range(config.probe_repetitions):
         trained = train_probe(states, labels, ProbeConfig(seed=seed_of(seed, "probe", repetition)))
         yield {
@@ -76,46 +77,40 @@ def measure_probe(config: Config, seed: int, artifacts: Path) -> Iterator[dict[s
 
 
 def measure_clusters(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """How far clusters of the probe's examples, found without their labels, hold one label (Figure 3.1)."""
-    model, errors = (
-        models.trained_model(config, seed, artifacts),
-        models.collected_errors(config, seed, artifacts),
-    )
-    states, labels = (each.numpy() for each in models.probe_examples(config, model, errors))
+    """Measure the purity of clusters of the probe's examples, which are found without the labels (Figure 3.1)."""
+    states, labels = (tensor.numpy() for tensor in models.probe_examples(config, seed, artifacts))
     shuffled = numpy_generator(seed, "shuffled labels").permutation(labels)
     for clusters in CLUSTERS:
-        found = KMeans(clusters, n_init=10, random_state=seed).fit_predict(states)
-        purity, shuffled_purity = _purity(found, labels), _purity(found, shuffled)
+        assigned = KMeans(clusters, n_init=10, random_state=seed).fit_predict(states)
+        purity, shuffled_purity = _purity(assigned, labels), _purity(assigned, shuffled)
         yield {"clusters": clusters, "purity": purity, "shuffled_purity": shuffled_purity}
 
 
 def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Tables 3.1, 3.2 and 3.4: completing the prefixes that made the model err."""
-    model, errors = (
-        models.trained_model(config, seed, artifacts),
-        models.collected_errors(config, seed, artifacts),
-    )
+    """Complete the prefixes at which the model made errors (Tables 3.1, 3.2 and 3.4)."""
+    model = models.train_or_load(config, seed, artifacts).network
+    errors = models.collect_errors(config, seed, artifacts)
     nucleus, greedy = truncated(model, top_p=0.9), truncated(model, temperature=0)
     tokens = errors.wrong[config.probe_errors :, : config.length]
     lengths = errors.wrong_lengths[config.probe_errors :] - 1
-    completed = _completing(seed, "inducing")
+    complete = _completion(seed, "inducing")
     for name, oracle in (("nucleus", nucleus), ("greedy", greedy)):
-        yield {"walk": name, **_score(config, completed(oracle, (tokens, lengths)))}
+        yield {"walk": name, **_score(config, complete(oracle, (tokens, lengths)))}
     for stride in STRIDES_FORCED:
         redone = generate(greedy, (tokens, lengths - stride), max_new_tokens=stride)
-        samples = completed(nucleus, (redone.tokens, redone.lengths))
+        samples = complete(nucleus, (redone.tokens, redone.lengths))
         yield {"walk": "forced", "stride": stride, **_score(config, samples)}
-    verifier = Threshold(models.probe_verifier(config, seed, artifacts), config.threshold)
+    verifier = Threshold(models.make_probe_verifier(config, seed, artifacts), config.threshold)
     at_first_quota: dict[tuple[str, int], list[tuple[int, ...]]] = {}
     for quota, stride in itertools.product(QUOTAS, STRIDES):
         place = {"quota": quota, "stride": stride}
-        walks = {
+        samplers = {
             "backtracking": Backtracking(quota, stride, erase_prompt=True),
             "released": Backtracking.released(quota, stride, erase_prompt=True),
             "released, once": Backtracking.released(quota, stride, erase_prompt=True, once_per_prefix=True),
         }
-        for name, walk in walks.items():
-            samples = completed(nucleus, (tokens, lengths), sampler=walk, verifier=verifier)
+        for name, sampler in samplers.items():
+            samples = complete(nucleus, (tokens, lengths), sampler=sampler, verifier=verifier)
             outputs = samples.sequences()
             first = at_first_quota.setdefault((name, stride), outputs)
             same = sum(map(operator.eq, outputs, first)) / len(outputs)
@@ -124,19 +119,19 @@ def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dic
                 prefixes = rejected_prefixes(samples, tokens)
         backtracks = len(prefixes[1])
         for name, oracle in (("nucleus", nucleus), ("greedy", greedy)):
-            row = _score(config, completed(oracle, prefixes)) if backtracks else {"accuracy": math.nan}
+            row = _score(config, complete(oracle, prefixes)) if backtracks else {"accuracy": math.nan}
             yield {"walk": f"{name} at backtracks", **place, "backtracks": backtracks, **row}
 
 
 def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Tables 3.3 and 3.16 with all controls, and the errors that are left (section 3.2.1.8)."""
-    model = models.trained_model(config, seed, artifacts)
-    prompts = config.ood_prompts(config.unseen_prompts, seed, "unseen")
-    decodings = models.decodings_of(config, seed, models.probe_verifier(config, seed, artifacts))
+    """Complete unseen prompts with every decoding (Tables 3.3 and 3.16), and list remaining errors (3.2.1.8)."""
+    model = models.train_or_load(config, seed, artifacts).network
+    prompts = config.sample_prompts(config.unseen_prompts, seed, "unseen")
+    decodings = models.make_decodings(config, seed, models.make_probe_verifier(config, seed, artifacts))
     for repetition, top_p in itertools.product(range(config.draws), TOP_PS):
-        completed = _completing(seed, f"unseen {repetition}")
-        for name, (walk, verifier) in decodings.items():
-            samples = completed(truncated(model, top_p=top_p), prompts, sampler=walk, verifier=verifier)
+        complete = _completion(seed, f"unseen {repetition}")
+        for name, (sampler, verifier) in decodings.items():
+            samples = complete(truncated(model, top_p=top_p), prompts, sampler=sampler, verifier=verifier)
             yield {
                 "repetition": repetition,
                 "verifier": name,
@@ -147,29 +142,32 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[
                 "microseconds_per_query": 1e6 * samples.total.seconds / int(samples.queries.sum()),
             }
             if (top_p, name) == (0.9, "trained"):
-                for row in remaining_errors(config.law(), model, samples, quota=4):
+                for row in remaining_errors(config.training_distribution(), model, samples, quota=4):
                     yield {"kind": "remaining error", "verifier": name, "repetition": repetition, **row}
-    samples = _completing(seed, "greedy")(truncated(model, temperature=0), prompts)
+    samples = _completion(seed, "greedy")(truncated(model, temperature=0), prompts)
     mean_queries = float(samples.queries.double().mean())
     yield {"verifier": "greedy", "top_p": 0.0, **_score(config, samples), "queries": mean_queries}
 
 
 def measure_diversity(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Table 3.5: distinct completions among those drawn for each fresh prompt."""
-    model, law = models.trained_model(config, seed, artifacts), config.law()
-    decodings = models.decodings_of(config, seed, models.probe_verifier(config, seed, artifacts))
-    prompts, completions = config.ood_prompts(config.diversity_prompts, seed, "diversity"), config.completions
+    """Count the distinct completions of each of some new prompts (Table 3.5)."""
+    model = models.train_or_load(config, seed, artifacts).network
+    decodings = models.make_decodings(config, seed, models.make_probe_verifier(config, seed, artifacts))
+    prompts, completions = (
+        config.sample_prompts(config.diversity_prompts, seed, "diversity"),
+        config.completions,
+    )
     for name, oracle, decoding in (
         ("Q=4, B=4, top-p 1.0", model, "trained"),
         ("Q=4, B=4, top-p 1.0, low threshold", model, "trained, low threshold"),
         ("no verifier, top-p 0.9", truncated(model, top_p=0.9), "none"),
         ("no verifier, top-p 1.0", model, "none"),
-        ("the law itself", law, "none"),
+        ("the law itself", config.training_distribution(), "none"),
     ):
-        walk, verifier = decodings[decoding]
-        streams = seed_of(seed, "diversity", name)
+        sampler, verifier = decodings[decoding]
+        stream = seed_of(seed, "diversity", name)
         sequences = generate(
-            oracle, prompts, sampler=walk, verifier=verifier, num_samples=completions, seed=streams
+            oracle, prompts, sampler=sampler, verifier=verifier, num_samples=completions, seed=stream
         ).sequences()
         groups = (sequences[first : first + completions] for first in range(0, len(sequences), completions))
         distinct = np.array([len(set(group)) for group in groups])
@@ -187,19 +185,18 @@ STAGES = {
 }
 
 
-def _completing(seed: int, role: str) -> Callable[..., Samples]:
-    """`generate` with random streams named after the role, which keeps the trace."""
-    return partial(generate, seed=seed_of(seed, "completions", role), trace=True)
+def _completion(seed: int, stream: str) -> Callable[..., Samples]:
+    """Return `generate` with a trace, and with the random numbers of a named stream."""
+    return partial(generate, seed=seed_of(seed, "completions", stream), trace=True)
 
 
 def _score(config: Config, samples: Samples) -> dict[str, float]:
-    """Accuracy (Definition 3.2.2) and number of errors."""
-    law = config.law()
-    valid = law.is_member(samples.tokens, samples.lengths, models.end_of_sequence(law))
+    """Return the accuracy (Definition 3.2.2) and the number of errors."""
+    distribution = config.training_distribution()
+    valid = distribution.is_member(samples.tokens, samples.lengths, distribution.vocab_size)
     return {"accuracy": float(valid.double().mean()), "errors": int((~valid).sum()), "n": len(valid)}
 
 
-def _purity(found: NDArray[np.integer[Any]], labels: NDArray[np.integer[Any]]) -> float:
-    """Share of the examples (n,) that have the label (n,), 0 or 1, of most of their cluster."""
-    ones, sizes = np.bincount(found, labels), np.bincount(found)
-    return float(np.maximum(ones, sizes - ones).sum() / len(labels))
+def _purity(clusters: NDArray[np.integer[Any]], labels: NDArray[np.integer[Any]]) -> float:
+    """Return the share of examples (n,) with the most frequent label of their cluster."""
+    return float(contingency_matrix(labels, clusters).max(axis=0).sum() / len(labels))

@@ -1,4 +1,4 @@
-"""What the parts of a run share: models, the errors that they make, and probes."""
+"""Models, their errors, and probes. All tasks of a training share them."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -30,37 +30,53 @@ Decodings = dict[str, tuple[Sampler[Any], Verifier | None]]
 
 
 class Errors(NamedTuple):
-    """Strings cut right after the model's first wrong token, and correct prefixes of the same lengths."""
+    """Errors of a model, and correct prefixes of the same lengths.
 
-    wrong: Tensor  # (n, length + 1)
-    wrong_lengths: Tensor  # (n,)
+    Attributes:
+        wrong: Tokens (n, length + 1) of strings that end with the model's first wrong token.
+        wrong_lengths: Lengths (n,) of these strings.
+        correct: Tokens (m, length) of correct strings.
+        correct_lengths: Lengths (m,) of their prefixes.
+        prompts_tried: Number of prompts () that were completed until this many errors were found.
+    """
+
+    wrong: Tensor
+    wrong_lengths: Tensor
     correct: Tensor
     correct_lengths: Tensor
-    prompts_tried: Tensor  # (): prompts completed until so many errors were found
+    prompts_tried: Tensor
 
 
 class Prediction(NamedTuple):
-    """How well a model predicts strings."""
+    """Quality of a model's predictions.
 
-    loss: float  # nats a token, the end of sequence among them
-    closing_accuracy: float  # share of the closing brackets that are its most probable token
+    Attributes:
+        loss: Mean loss in nats per token, including the end of sequence.
+        closing_accuracy: Share of closing brackets that are the model's most probable token.
+    """
+
+    loss: float
+    closing_accuracy: float
 
 
 class Strings(NamedTuple):
-    """Parameters of the law that models learn, which say what a training sees whatever else a run measures."""
+    """Parameters of the training distribution. A training recipe depends on these fields of a configuration only."""
 
     length: int
     p: float
     q: float
 
-    def drawn(self, n: int, seed: int) -> Tensor:
-        """Strings (n, length)."""
+    def sample(self, n: int, seed: int) -> Tensor:
+        """Sample strings (n, length)."""
         return Dyck(self.length, (self.p, 1 - self.p), self.q).sample(n, seed)
 
 
 @dataclass(frozen=True)
 class Converged(StoppingRule):
-    """The averaged weights predict enough of the closing brackets of strings of its own, the same at every look."""
+    """Stop a training once the averaged weights reach an accuracy on the closing brackets of validation strings.
+
+    The validation strings are the same at every validation.
+    """
 
     strings: Strings
     count: int
@@ -69,18 +85,18 @@ class Converged(StoppingRule):
     seed: int
 
     def wants(self, step: int) -> bool:
-        """Every `look_every` steps."""
+        """Return whether to validate after this step."""
         return step % self.look_every == 0
 
     def reached(self, update: Update) -> bool:
-        """Whether so large a share of them is the model's most probable token."""
+        """Return whether the accuracy is reached."""
         assert isinstance(update.model, Transformer)
-        strings = self.strings.drawn(self.count, seed_of(self.seed, "validation"))
-        return predicted(update.model, strings).closing_accuracy >= self.accuracy
+        strings = self.strings.sample(self.count, seed_of(self.seed, "validation"))
+        return evaluate_predictions(update.model, strings).closing_accuracy >= self.accuracy
 
 
-def predicted(model: Transformer, strings: Tensor) -> Prediction:
-    """How well `model` predicts bracket strings (n, length), whose closing brackets are the odd tokens."""
+def evaluate_predictions(model: Transformer, strings: Tensor) -> Prediction:
+    """Evaluate how well a model predicts bracket strings (n, length), whose closing brackets are odd tokens."""
     with torch.inference_mode():
         inputs = torch.cat((torch.full((len(strings), 1), model.bos), strings), 1)
         log_probs = model(inputs.to(model.head.weight.device)).log_softmax(-1).cpu()
@@ -90,76 +106,78 @@ def predicted(model: Transformer, strings: Tensor) -> Prediction:
     return Prediction(float(loss), float((log_probs.argmax(2) == targets)[closing].double().mean()))
 
 
-def end_of_sequence(law: Dyck) -> int:
-    """The token with which the models end a string."""
-    return law.vocab_size
-
-
-def trained_model(config: Config, seed: int, artifacts: Path) -> Transformer:
-    """The trained model, from `artifacts` if it is there."""
-    return training_of(config, seed, artifacts).network
-
-
-def training_of(config: Config, seed: int, artifacts: Path) -> Trained[Transformer]:
-    """The trained model and its losses, one for each step that was done, from `artifacts` if they are there."""
+def train_or_load(config: Config, seed: int, artifacts: Path) -> Trained[Transformer]:
+    """Train the model of a seed, or load it from `artifacts`. The losses have one entry per completed step."""
     strings = Strings(config.length, config.p, config.q)
-    until = (
-        Converged(strings, config.validation_strings, config.converged_accuracy, config.look_every, seed)
-        if isinstance(config, UntilConverged)
-        else None
-    )
+    until = None
+    if isinstance(config, UntilConverged):
+        until = Converged(
+            strings, config.validation_strings, config.converged_accuracy, config.look_every, seed
+        )
     data = partial(_batch, strings, config.batch_size, seed)
     recipe = Recipe(Transformer, config.model(), data, config.training(seed), until=until)
     return trained(recipe, artifacts)
 
 
 def _batch(strings: Strings, size: int, seed: int, step: int) -> Tensor:
-    return strings.drawn(size, seed_of(seed, "batch", step))
+    return strings.sample(size, seed_of(seed, "batch", step))
 
 
-def collected_errors(config: Config, seed: int, artifacts: Path) -> Errors:
-    """The model's errors on prompts of their own, and correct prefixes of the lengths of those for the probe."""
+def collect_errors(config: Config, seed: int, artifacts: Path) -> Errors:
+    """Collect errors of the model and correct prefixes for the probe, or load them from `artifacts`.
+
+    Raises:
+        InputError: If `max_prompts` prompts yield too few errors.
+    """
     path = artifacts / f"errors-{seed}.safetensors"
     if path.exists():
         return Errors(**load_file(path))
-    law, wanted = config.law(), config.probe_errors + config.inducing_errors
-    oracle = truncated(trained_model(config, seed, artifacts), top_p=0.9)
+    distribution, needed = config.training_distribution(), config.probe_errors + config.inducing_errors
+    oracle = truncated(train_or_load(config, seed, artifacts).network, top_p=0.9)
     chunk = min(8192, config.max_prompts)
     strings: list[Tensor] = []
     lengths: list[Tensor] = []
     found = tried = 0
-    while found < wanted and tried < config.max_prompts:
-        prompts = config.ood_prompts(chunk, seed, f"errors {tried}")
+    while found < needed and tried < config.max_prompts:
+        prompts = config.sample_prompts(chunk, seed, f"errors {tried}")
         samples = generate(oracle, prompts, seed=seed_of(seed, "errors", tried))
-        position = law.first_error(samples.tokens, samples.lengths, end_of_sequence(law))
-        # A string that ends too early is cut after its end of sequence: that is its wrong token.
-        wrong = ((position >= 0) & (position < samples.lengths)).nonzero()[:, 0]
-        wrong = wrong[: wanted - found]
+        # The wrong token of a string that ends too early is its end of sequence.
+        position = distribution.first_error(samples.tokens, samples.lengths, distribution.vocab_size)
+        wrong = ((position >= 0) & (position < samples.lengths)).nonzero()[: needed - found, 0]
         strings.append(samples.tokens[wrong])
         lengths.append(position[wrong] + 1)
         found += len(wrong)
-        tried += int(wrong[-1]) + 1 if found == wanted else chunk
-    if found < wanted:
-        hint = f"the model of seed {seed} made only {found} of {wanted} errors: raise it"
+        tried += int(wrong[-1]) + 1 if found == needed else chunk
+    if found < needed:
+        hint = (
+            f"the model of seed {seed} made only {found} of {needed} errors. Use a larger number of prompts"
+        )
         raise InputError("max_prompts", config.max_prompts, hint)
     wrong_tokens, wrong_lengths = torch.cat(strings), torch.cat(lengths)
     correct_lengths = wrong_lengths[: config.probe_errors].clamp_max(config.length)
-    correct = config.ood_law().sample(config.probe_errors, seed_of(seed, "correct"))
+    correct = config.prompt_distribution().sample(config.probe_errors, seed_of(seed, "correct"))
     errors = Errors(wrong_tokens, wrong_lengths, correct, correct_lengths, torch.tensor(tried))
     atomic_write(path, save(errors._asdict()))
     return errors
 
 
-def probe_examples(config: Config, model: Transformer, errors: Errors) -> tuple[Tensor, Tensor]:
-    """Hidden states (2n, width) and labels (2n,) of the probe's examples."""
+def probe_examples(config: Config, seed: int, artifacts: Path) -> tuple[Tensor, Tensor]:
+    """Return hidden states (2n, width) and labels (2n,) of n erroneous and n correct prefixes."""
+    model, errors = train_or_load(config, seed, artifacts).network, collect_errors(config, seed, artifacts)
     n = config.probe_errors
     wrong = hidden_states(model, errors.wrong[:n], errors.wrong_lengths[:n])[:, 0]
     correct = hidden_states(model, errors.correct, errors.correct_lengths)[:, 0]
     return torch.cat((wrong, correct)), torch.tensor([0] * n + [1] * n)
 
 
-def decodings_of(config: Config, seed: int, probe: Verifier) -> Decodings:
-    """The decodings of unseen prompts, by name: Algorithm 1 with every verifier, and what it is compared with."""
+def make_probe_verifier(config: Config, seed: int, artifacts: Path) -> ProbeVerifier:
+    """Train the probe on the first split of its examples, and return it as a verifier."""
+    states, labels = probe_examples(config, seed, artifacts)
+    return ProbeVerifier(train_probe(states, labels, ProbeConfig(seed=seed_of(seed, "probe", 0))).probe)
+
+
+def make_decodings(config: Config, seed: int, probe: Verifier) -> Decodings:
+    """Return the decodings of unseen prompts by name: Algorithm 1 with every verifier, its variants and baselines."""
     algorithm, trained = Backtracking(4, 4), Threshold(probe, config.threshold)
     random = RandomVerifier(seed)
     return {
@@ -168,16 +186,9 @@ def decodings_of(config: Config, seed: int, probe: Verifier) -> Decodings:
         "trained, low threshold": (algorithm, Threshold(probe, config.low_threshold)),
         "random": (algorithm, Threshold(random, config.threshold)),
         "random, low threshold": (algorithm, Threshold(random, config.low_threshold)),
-        "exact": (algorithm, config.law()),
+        "exact": (algorithm, config.training_distribution()),
         "trained, no argmax": (Backtracking(4, 4, argmax_redo=False), trained),
         "trained, redo what was erased": (Backtracking(4, 4, redo="erased"), trained),
         "trained, as released": (Backtracking.released(4, 4), trained),
         "trained, as released, once": (Backtracking.released(4, 4, once_per_prefix=True), trained),
     }
-
-
-def probe_verifier(config: Config, seed: int, artifacts: Path) -> ProbeVerifier:
-    """The probe of the first split, as a verifier."""
-    model, errors = trained_model(config, seed, artifacts), collected_errors(config, seed, artifacts)
-    trained = train_probe(*probe_examples(config, model, errors), ProbeConfig(seed=seed_of(seed, "probe", 0)))
-    return ProbeVerifier(trained.probe)

@@ -1,4 +1,4 @@
-"""Queries confronted with seconds, by decoding and batch (section 3.4.1)."""
+"""Measurement of queries and processor time, by decoding and batch size (section 3.4.1)."""
 
 import time
 from collections.abc import Iterator
@@ -17,29 +17,27 @@ _ROUNDS = 3
 
 
 def measure_speed(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Queries and processor seconds of a completion, and how its queries and its wall time go together.
+    """Measure queries and processor seconds per completion, and the rank correlation of queries and wall time.
 
-    With a batch of 1 prompts are completed one after the other; the candidates of best of n move together. Decodings
-    take turns, so that what slows the machine meets all of them; the least of the rounds is free of it.
+    With a batch size of 1, prompts are completed one after the other, and the candidates of best-of-n run together.
+    Decodings alternate, so that a slowdown of the machine affects all of them. The fastest of several rounds counts.
     """
-    oracle = truncated(models.trained_model(config, seed, artifacts), top_p=0.9)
-    probe = models.probe_verifier(config, seed, artifacts)
-    known = models.decodings_of(config, seed, probe)
-    decodings: models.Decodings = {
-        name: known[name] for name in ("none", "trained", "trained, as released", "exact")
-    }
+    oracle = truncated(models.train_or_load(config, seed, artifacts).network, top_p=0.9)
+    probe = models.make_probe_verifier(config, seed, artifacts)
+    all_decodings = models.make_decodings(config, seed, probe)
+    names = ("none", "trained", "trained, as released", "exact")
+    decodings: models.Decodings = {name: all_decodings[name] for name in names}
     decodings["best of n"] = BestOfN(CANDIDATES), probe
-    completed = partial(generate, seed=seed_of(seed, "speed"))
-    prompts = config.ood_prompts(max(BATCHES.values()), seed, "speed")
+    complete = partial(generate, seed=seed_of(seed, "speed"))
+    tokens, lengths = config.sample_prompts(max(BATCHES.values()), seed, "speed")
     for batch, count in BATCHES.items():
-        tokens, lengths = prompts
-        asked = tokens[:count], lengths[:count]
+        prompts = tokens[:count], lengths[:count]
         measured: dict[str, list[dict[str, float]]] = {name: [] for name in decodings}
         for _ in range(_ROUNDS):
-            for name, (walk, verifier) in decodings.items():
-                before = time.process_time()
-                samples = completed(oracle, asked, sampler=walk, verifier=verifier, batch_size=batch)
-                seconds = time.process_time() - before
+            for name, (sampler, verifier) in decodings.items():
+                start = time.process_time()
+                samples = complete(oracle, prompts, sampler=sampler, verifier=verifier, batch_size=batch)
+                seconds = time.process_time() - start
                 queries = samples.queries.double()
                 measured[name].append(
                     {
@@ -50,4 +48,4 @@ def measure_speed(config: Config, seed: int, artifacts: Path) -> Iterator[dict[s
                     }
                 )
         for name, rounds in measured.items():
-            yield {"batch": batch, "decoding": name, **min(rounds, key=lambda each: each["seconds"])}
+            yield {"batch": batch, "decoding": name, **min(rounds, key=lambda row: row["seconds"])}

@@ -1,4 +1,4 @@
-"""What the trace of a run tells: where samples went back, and the errors that are left."""
+"""Analysis of the trace of a run: rejected prefixes, and the errors that remain."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,16 +9,20 @@ from torch import Tensor
 from trialogue.data import Dyck, DyckError
 from trialogue.models.transformer import Transformer
 from trialogue.oracles import next_log_probs, padded
-from trialogue.samplers import Samples, Trace
-from trialogue_lab.studies.dyck_backtracking.models import end_of_sequence
+from trialogue.samplers import Samples
 
 BRACKETS = "[]()"
 
 
 def rejected_prefixes(samples: Samples, tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """Every prefix at which a sample went back: tokens (n, capacity), lengths (n,).
+    """Replay a trace and return every prefix at which a sample backtracked.
 
-    Replays the trace from the prompts `tokens` (samples, width).
+    Args:
+        samples: Samples with their trace.
+        tokens: Prompts (samples, width).
+
+    Returns:
+        Tokens (n, capacity) and lengths (n,).
     """
     assert samples.trace is not None
     trace = samples.trace
@@ -34,12 +38,22 @@ def rejected_prefixes(samples: Samples, tokens: Tensor) -> tuple[Tensor, Tensor]
     return padded(rejected, current.shape[1])
 
 
-def remaining_errors(law: Dyck, model: Transformer, samples: Samples, quota: int) -> Iterator[dict[str, Any]]:
-    """One row per error that is left: its kind, its probability, and the quota that was left."""
+def remaining_errors(
+    distribution: Dyck, model: Transformer, samples: Samples, quota: int
+) -> Iterator[dict[str, Any]]:
+    """Yield one row per remaining error with its kind, its probability and the remaining quota.
+
+    Args:
+        distribution: Distribution whose strings are correct.
+        model: The model that was sampled.
+        samples: Samples with their trace.
+        quota: Number of backtracks that were allowed per sample.
+    """
     assert samples.trace is not None
-    position, kind = law.errors(samples.tokens, samples.lengths, end_of_sequence(law))
+    position, kind = distribution.errors(samples.tokens, samples.lengths, distribution.vocab_size)
     rows = ((position >= 0) & (position < samples.lengths)).nonzero()[:, 0]
-    backtracks = torch.bincount(_went_back(samples.trace), minlength=len(samples.lengths))
+    backtracked = samples.trace.sample[samples.trace.kept < samples.trace.length]
+    backtracks = torch.bincount(backtracked, minlength=len(samples.lengths))
     stop = position[rows]
     probs = next_log_probs(model, samples.tokens[rows], stop).double().exp()
     tokens = samples.tokens[rows, stop]
@@ -54,11 +68,6 @@ def remaining_errors(law: Dyck, model: Transformer, samples: Samples, quota: int
             "best_prob": float(best.values[index]),
             "quota_left": quota - int(backtracks[row]),
         }
-
-
-def _went_back(trace: Trace) -> Tensor:
-    """The sample (n,) of every backtrack."""
-    return trace.sample[trace.kept < trace.length]
 
 
 def _text(tokens: Sequence[int]) -> str:

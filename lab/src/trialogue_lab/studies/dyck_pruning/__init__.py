@@ -1,8 +1,8 @@
 """How wide must a random network be, so that pruning alone makes it any given one?
 
-Section 2.2.4 of the thesis at small size. The lemmas behind Theorem 2.2.3 approximate a target weight by a subset sum
-of products of random weights. This study measures how close such subsets come to numbers, matrices, attention scores
-and two ReLU layers. It also prunes whole transformers of four or eight layers to transformers of one or two. For
+Section 2.2.4 of the thesis at small size. The lemmas behind Theorem 2.2.3 approximate each target weight by a sum over
+a subset of products of random weights. This study measures how close such subsets come to numbers, matrices, attention
+scores and two ReLU layers. It also prunes whole transformers of four or eight layers to transformers of one or two. For
 Corollary 2.2.3, it prunes the same network to two targets such that the pruned networks share a weight matrix.
 
 Deviations: Each weight takes the best subset, found by meeting in the middle, instead of any subset that is close

@@ -10,13 +10,8 @@ from torch import Tensor
 
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.dyck_pruning.config import Config
-from trialogue_lab.theory.pruning import (
-    closest_subset,
-    prune_linear,
-    prune_network,
-    prune_scores,
-    uniform_weights,
-)
+from trialogue_lab.theory import pruning
+from trialogue_lab.theory.pruning import uniform_weights
 from trialogue_lab.theory.transformer_pruning import (
     LAYERS_FOR_EACH,
     LargeSize,
@@ -51,14 +46,14 @@ def _measure_lemmas(config: Config, seed: int, _: Path) -> Iterator[dict[str, An
     for count in config.counts:
         products = uniform_weights(2, count, seed, f"products {count}").prod(0)
         targets = uniform_weights(1, config.targets, seed, f"numbers {count}")[0]
-        largest = max(closest_subset(products, float(target))[1] for target in targets)
+        largest = max(pruning.closest_subset(products, float(target))[1] for target in targets)
         yield {"kind": "number", "count": count, "error": largest}
     for size in config.sizes:
         target, other = (uniform_weights(size, size, seed, f"{name} {size}") for name in ("target", "other"))
         inputs = uniform_weights(config.inputs, size, seed, f"inputs {size}")
         for units in config.units:
             width = 2 * size * units
-            pruned, other_pruned = (prune_linear(matrix, width, seed) for matrix in (target, other))
+            pruned, other_pruned = (pruning.prune_linear(matrix, width, seed) for matrix in (target, other))
             outputs = pruned(inputs)
             yield {
                 "kind": "matrix",
@@ -76,9 +71,9 @@ def _measure_lemmas(config: Config, seed: int, _: Path) -> Iterator[dict[str, An
     inputs = uniform_weights(config.inputs, _SMALL_SIZE, seed, "inputs")
     outputs = (inputs @ first.T).relu() @ second.T
     for units in config.units:
-        scores = prune_scores(first, units * _SMALL_SIZE**2, seed)
+        scores = pruning.prune_scores(first, units * _SMALL_SIZE**2, seed)
         yield {"kind": "scores", "units": units, "error": scores.error}
-        layers = prune_network(first, second, (2 * _SMALL_SIZE * units,) * 2, seed)
+        layers = pruning.prune_network(first, second, (2 * _SMALL_SIZE * units,) * 2, seed)
         measured = _largest_error(layers(inputs) - outputs, inputs)
         yield {"kind": "layers", "units": units, "error": layers.error, "measured": measured}
 

@@ -1,8 +1,8 @@
-"""Claims of the study: the thesis' tables and figures, each on the pretrained model and on models from scratch.
+"""Claims of the study: tables and figures of the thesis, for the pretrained model and for models from scratch.
 
-What the thesis says is published of the pretrained model that the run borrows. That it holds of a small model which
-learned nothing but this task is ours, and so are controls. That two decodings do equally well needs a margin, which is
-a grade of this project.
+Statements of the thesis about the pretrained model are published claims. The same statements about small models that
+are trained on this task only are claims of this project, and so are controls. A claim that two decodings are equally
+good requires a margin, which is a grade of this project.
 """
 
 from trialogue_lab.studies.test_cases import decodings

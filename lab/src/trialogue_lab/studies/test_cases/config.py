@@ -1,4 +1,4 @@
-"""Settings of the study: the two models and how each is measured, how often that is repeated, and the presets."""
+"""Configuration of the study and its presets: the two models, the sizes of their measurements, and the repetitions."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -14,61 +14,65 @@ from trialogue_lab.studies.test_cases.surrogate import surrogate_prompt
 SURROGATE = "surrogate"
 
 Role = Literal["pretrained", "scratch"]
-"""The model that was pretrained by others, and the one that every repetition trains from scratch."""
+"""The pretrained model of all repetitions, or the model that every repetition trains from scratch."""
 ROLES: tuple[Role, ...] = get_args(Role)
 
 
 def headed(head: str, role: Role) -> str:
-    """Return the head of a column for one of the models."""
+    """Return the head of a column for one of the two models."""
     return head if role == "pretrained" else f"{head}, from scratch"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Subject(Settings):
-    """A model and the sizes of its measurements; the defaults are those of SmolLM2 in the preset `night`."""
+    """A model and the sizes of its measurements. The defaults are those of SmolLM2 in the preset `night`."""
 
     model: str = "smollm2"
-    """Hub id, folder or short name of a causal language model, or "surrogate"."""
+    """Hub id, folder or short name of a causal language model. "surrogate" for a model that is trained from scratch."""
     dtype: str = "float32"
     weights: str = "float32"
-    """Format of the weights, see `load_pretrained`."""
+    """Format of the weights. See `load_pretrained`."""
     training_steps: Count = 1600
-    """Steps of a surrogate, which is trained anew in every repetition."""
+    """Number of training steps of a surrogate. Every repetition trains its own."""
     cases: Count = 4
     examples: Natural = 1
-    """Demonstrations of the target function itself, which the thesis' prompts do not have."""
+    """Number of demonstrations of the target function. The prompts of the thesis have none."""
     example_length: Count = 2
     names: Count = 3
-    """Target functions of a repetition."""
+    """Number of target functions per repetition."""
     runs: Count = 4
-    """Completions for each of them."""
+    """Number of completions per target function."""
     max_new_tokens: Count = 96
     training_prompts: Count = 14
     training_runs: Count = 12
-    """Completions of each of the prompts that a verifier learns from."""
+    """Number of completions per training prompt of a verifier."""
     layer: int = 24
-    """Blocks after which the verifier reads the hidden state; -1 is what the output head reads."""
+    """Number of blocks after which the verifier reads the hidden state. -1 for the input of the output head."""
     layers: Different[int] = (6, 15, 24, -1)
-    """Layers whose verifiers are held against each other."""
+    """Layers whose verifiers are compared."""
     depths: Different[Count] = (1, 2, 4, 8)
     probe_epochs: Count = 30
     probe_batch_size: Count = 64
     batch_size: Count = 64
     together: Count = 4
-    """Repetitions whose completions are drawn as one batch, each by a verifier of its own."""
+    """Number of repetitions whose completions are generated in one batch. Each has its own verifier."""
 
     def check(self) -> None:
-        """Raise `InputError` where fields do not go together."""
+        """Check the configuration.
+
+        Raises:
+            InputError: If `layer` is not one of `layers`.
+        """
         if self.layer not in self.layers:
             raise InputError("layer", self.layer, f"choose one of layers={self.layers}")
 
     @property
     def is_surrogate(self) -> bool:
-        """Whether the model is trained by the run itself."""
+        """Whether the run trains the model."""
         return self.model == SURROGATE
 
     def probe(self, seed: int, depth: int) -> ProbeConfig:
-        """How a verifier is trained."""
+        """Return the training configuration of a verifier."""
         return ProbeConfig(
             depth=depth,
             epochs=self.probe_epochs,
@@ -79,11 +83,11 @@ class Subject(Settings):
         )
 
     def prompt(self, name: str, seed: int) -> str:
-        """A prompt for test cases of `name`."""
+        """Return a prompt for test cases of the function `name`."""
         return surrogate_prompt(name) if self.is_surrogate else Task(**self.shared(Task)).prompt(name, seed)
 
     def prompts(self, seed: int, out_of_distribution: bool) -> list[tuple[str, str]]:
-        """Name and prompt of every target function of a repetition."""
+        """Return names and prompts of the target functions of a repetition."""
         names = random_names(self.names, seed_of(seed, "test names"), TRAINING_NAMES)
         if out_of_distribution:
             first = seed_of(seed, "misleading names") % len(OOD_NAMES)
@@ -91,7 +95,7 @@ class Subject(Settings):
         return [(name, self.prompt(name, seed_of(seed, "prompt"))) for name in names]
 
     def training_prompts_of(self, seed: int) -> list[tuple[str, str]]:
-        """Name and prompt of every target function whose completions a verifier learns from."""
+        """Return names and prompts of the target functions for the training of a verifier."""
         names = [TRAINING_NAMES[place % len(TRAINING_NAMES)] for place in range(self.training_prompts)]
         return [
             (name, self.prompt(name, seed_of(seed, "training", place))) for place, name in enumerate(names)
@@ -134,45 +138,49 @@ SMALLEST = replace(
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run; the defaults are those of the preset `default`."""
+    """Configuration of one run, with the values of the preset `default`."""
 
     seeds: Seeds = (0, 1)
-    """Repetitions with the pretrained model: names, demonstrations, draws and verifiers of each are its own."""
+    """Repetitions with the pretrained model. Each has its own names, demonstrations, completions and verifiers."""
     comparisons: Natural = 2
-    """Repetitions, the first of them, that draw the comparisons among layers, depths, thresholds and names too."""
+    """Number of the first repetitions that also compare layers, depths, thresholds and names."""
     planes: Natural = 2
-    """Repetitions, the first of them, that draw the plane of top-p and temperature too."""
+    """Number of the first repetitions that also measure the grid of top-p and temperature."""
     scratch_seeds: Seeds = tuple(range(1000, 1004))
-    """Repetitions with a model trained from scratch, its own in each; all of them draw everything."""
+    """Repetitions with their own model, trained from scratch. All of them measure every decoding."""
     pretrained: Subject = QUICK_SMOLLM2
     scratch: Subject = SCRATCH
 
     def check(self) -> None:
-        """Raise `InputError` where fields do not go together."""
+        """Check the configuration.
+
+        Raises:
+            InputError: If there are more comparisons or planes than seeds, or if both models share a seed.
+        """
         for field in ("comparisons", "planes"):
             if getattr(self, field) > len(self.seeds):
                 raise InputError(field, getattr(self, field), "use at most the number of seeds")
         if set(self.seeds) & set(self.scratch_seeds):
-            raise InputError("scratch_seeds", self.scratch_seeds, "share none with seeds")
+            raise InputError("scratch_seeds", self.scratch_seeds, "must not contain any of the seeds")
 
     def subject(self, role: Role) -> Subject:
-        """The settings of one of the two models."""
+        """Return the settings of one of the two models."""
         return self.pretrained if role == "pretrained" else self.scratch
 
     def repetitions(self, role: Role, extent: Extent) -> tuple[int, ...]:
-        """The seeds of the repetitions that draw the decodings of an extent."""
+        """Return the seeds of the repetitions that measure the decodings of an extent."""
         if role == "scratch":
             return self.scratch_seeds
         counts = {"all": len(self.seeds), "comparisons": self.comparisons, "plane": self.planes}
         return self.seeds[: counts[extent]]
 
     def decodings(self, role: Role, extent: Extent) -> list[DecodingRule]:
-        """The decodings that the repetitions of an extent draw."""
+        """Return the decodings of an extent."""
         subject = self.subject(role)
         others = tuple(layer for layer in subject.layers if layer != subject.layer)
         depths = tuple(depth for depth in subject.depths if depth > 1)
         found = decodings_of(extent, others, depths)
-        # The surrogate reads a name alone, of which none misleads.
+        # The prompt of the surrogate is a name alone, which cannot mislead.
         return [rule for rule in found if not (rule.out_of_distribution and subject.is_surrogate)]
 
 
@@ -197,8 +205,8 @@ PRESETS = {
     ),
     "default": Config(),
     "night": _NIGHT,
-    # The rows of `night` are the pilot of this size: claims whose effects are as large as there are decided with a
-    # power of 0.8. The seeds are new.
+    # The size follows from the rows of `night`, so that claims with the same effects are decided with a power of 0.8.
+    # The seeds are new.
     "weekend": replace(
         _NIGHT,
         seeds=tuple(range(200, 255)),

@@ -1,8 +1,9 @@
-"""Statements on the cost of decodings: slopes (Figures 3.3, 3.4), the summaries, and seconds (section 3.4.1).
+"""Statements about cost: slopes (Figures 3.3 and 3.4), the summaries, and processor time (section 3.4.1).
 
-Of the summaries' sentences (3.2 and 3.7), "reduces query complexity" is read both as raw queries and, as section 3.4.1
-defines it, as queries until the task is done: here, per distinct correct case. That a token may be a block is the claim
-`algorithm-beats-block-best-of-2`; the value-guided walk's are claims of the study `value-guided`.
+The summaries (3.2 and 3.7) state that Algorithm 1 "reduces query complexity". This has two interpretations: the number
+of queries, and, as section 3.4.1 defines it, the number of queries until the task is done, here per distinct correct
+case. That a token may be a block is the claim `algorithm-beats-block-best-of-2`. The statements about the value-guided
+random walk are claims of the study `value-guided`.
 """
 
 from functools import partial

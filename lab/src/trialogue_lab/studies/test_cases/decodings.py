@@ -1,22 +1,31 @@
-"""The decodings: Algorithm 1 with its verifiers and ablations, and every baseline."""
+"""Decodings of the study: Algorithm 1 with its verifiers and ablations, and every baseline."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 Judging = Literal["none", "trained", "ground truth", "random"]
 Extent = Literal["all", "comparisons", "plane"]
-"""Which repetitions draw a decoding: all, or the first of them, as the config counts them."""
+"""Repetitions that measure a decoding: all of them, or as many as the field of the configuration says."""
 EXTENTS: tuple[Extent, ...] = get_args(Extent)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecodingRule:
-    """How completions are drawn; `name` holds what differs from nucleus sampling at top-p 0.95.
+    """A way to generate completions. The default is nucleus sampling at top-p 0.95.
 
-    Without `quota` and `candidates` this is ancestral sampling; with `candidates`, block best-of-n by lines. `layer`
-    and `depth` are those of the trained verifier, None where they are the config's. `released` redoes as the code does
-    that was released with the thesis. `out_of_distribution` names the target function after something that it does not
-    do.
+    Args:
+        judge: Verifier (default: none).
+        quota: Largest number of backtracks per completion. 0 for a decoding other than Algorithm 1.
+        stride: Number of tokens that a backtrack erases.
+        argmax_redo: Whether erased tokens are redone greedily.
+        released: Whether tokens are redone as in the code that was released with the thesis.
+        candidates: Number of candidates of block best-of-n, whose blocks are lines. 0 for other decodings.
+        threshold: Score of the trained verifier below which a prefix is rejected.
+        top_p: Probability mass of nucleus sampling. 0 for greedy decoding.
+        temperature: Temperature. 0 for greedy decoding.
+        layer: Layer of the trained verifier. None for the layer of the configuration.
+        depth: Number of layers of the trained verifier. None for one.
+        out_of_distribution: Whether the target function has the name of another task.
     """
 
     judge: Judging = "none"
@@ -34,12 +43,12 @@ class DecodingRule:
 
     @property
     def greedy(self) -> bool:
-        """Whether nothing is drawn at random."""
+        """Whether the most probable token is always chosen."""
         return self.top_p == 0 or self.temperature == 0
 
     @property
     def name(self) -> str:
-        """A name that may also name a file."""
+        """Name of the decoding in rows and files. It lists the differences from nucleus sampling."""
         words = {
             f"Q{self.quota}-B{self.stride}": self.quota,
             f"below-{self.threshold}": self.judge == "trained" and self.quota,
@@ -52,7 +61,24 @@ class DecodingRule:
             f"depth-{self.depth}": self.depth is not None,
             "ood": self.out_of_distribution,
         }
-        return "-".join([self.judge.replace(" ", "_"), *(word for word, said in words.items() if said)])
+        return "-".join([self.judge.replace(" ", "_"), *(word for word, applies in words.items() if applies)])
+
+    @property
+    def label(self) -> str:
+        """Description of the decoding for tables and figures."""
+        words = {
+            f"block best-of-{self.candidates}": self.candidates,
+            "greedy": self.greedy,
+            "no verifier": self.judge == "none" and not self.greedy,
+            f"{self.judge}, Q = {self.quota}, B = {self.stride}": self.quota,
+            f"below {self.threshold}": self.judge == "trained" and self.quota,
+            "no greedy redo": not self.argmax_redo,
+            "as released": self.released,
+            f"top-p {self.top_p}": self.top_p != 0.95 and not self.greedy,
+            f"T = {self.temperature}": self.temperature != 1,
+            "misleading names": self.out_of_distribution,
+        }
+        return ", ".join(word for word, applies in words.items() if applies)
 
 
 BASELINE = DecodingRule()
@@ -73,24 +99,24 @@ WIDE_LONG_STRIDE = replace(WIDE, stride=10)
 HOT_BASELINE = replace(WIDE_BASELINE, temperature=1.2)
 HOT = replace(WIDE, temperature=1.2)
 
-TOP_PS = (0.0, 0.7, 0.8, 0.9, 0.95, 1.0)
+TOP_PS = (0.7, 0.8, 0.9, 0.95, 1.0)
 TEMPERATURES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2)
-PLANE = tuple(DecodingRule(top_p=p, temperature=t) for p in TOP_PS if p > 0 for t in TEMPERATURES)
-"""The grid of the baselines (section 3.2.2.3) but greedy decoding, which is one for all temperatures."""
+PLANE = tuple(DecodingRule(top_p=top_p, temperature=t) for top_p in TOP_PS for t in TEMPERATURES)
+"""Grid of the baselines (section 3.2.2.3) without greedy decoding, which is the same at all temperatures."""
 
 
 def block_best_of(n: int) -> DecodingRule:
-    """Block best-of-n at the baseline's setting."""
+    """Return block best-of-n with the top-p and temperature of the baseline."""
     return DecodingRule(judge="trained", candidates=n)
 
 
 def below_half(decoding: DecodingRule) -> DecodingRule:
-    """The same with the threshold 0.5."""
+    """Return a decoding with the threshold 0.5."""
     return replace(decoding, threshold=0.5)
 
 
 def out_of_distribution(decoding: DecodingRule) -> DecodingRule:
-    """The same on functions that are named after something else."""
+    """Return a decoding for functions with misleading names."""
     return replace(decoding, out_of_distribution=True)
 
 
@@ -108,11 +134,17 @@ MAIN = (
     LONG_STRIDE,
     block_best_of(2),
 )
-"""Tables 3.6 at one setting, 3.12 and 3.17."""
+"""Decodings of Table 3.6 at one top-p and temperature, and of Tables 3.12 and 3.17."""
 
 
 def decodings_of(extent: Extent, layers: tuple[int, ...], depths: tuple[int, ...]) -> list[DecodingRule]:
-    """The decodings of an extent, none of which is in another; `layers` and `depths` are those beside the config's."""
+    """Return the decodings of an extent. Extents have no decoding in common.
+
+    Args:
+        extent: The extent.
+        layers: Layers of the trained verifier, other than the layer of the configuration.
+        depths: Depths of the trained verifier above 1.
+    """
     if extent == "all":
         return list(MAIN)
     comparisons = [
@@ -120,7 +152,7 @@ def decodings_of(extent: Extent, layers: tuple[int, ...], depths: tuple[int, ...
         *map(block_best_of, (4, 8)),
         WIDE_BASELINE,
         HOT_BASELINE,
-        *(kind for wide in (WIDE, WIDE_LONG_STRIDE, HOT) for kind in (wide, below_half(wide))),
+        *(rule for wide in (WIDE, WIDE_LONG_STRIDE, HOT) for rule in (wide, below_half(wide))),
         *(replace(TRAINED, layer=layer) for layer in layers),
         *(replace(HIGH, layer=layer) for layer in layers if layer == -1),
         *(replace(TRAINED, depth=depth) for depth in depths),
@@ -132,7 +164,7 @@ def decodings_of(extent: Extent, layers: tuple[int, ...], depths: tuple[int, ...
 
 
 def extent_of(decoding: DecodingRule) -> Extent:
-    """The extent whose repetitions draw a decoding."""
+    """Return the extent of a decoding."""
     if decoding in MAIN:
         return "all"
     return "plane" if decoding in PLANE and decoding not in (WIDE_BASELINE, HOT_BASELINE) else "comparisons"

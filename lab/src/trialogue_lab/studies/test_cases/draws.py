@@ -1,4 +1,4 @@
-"""What each decoding draws: distinct correct cases against queries (Figure 3.3), and seconds (section 3.4.1)."""
+"""Completions of each decoding: distinct correct cases and queries (Figure 3.3), and processor time (section 3.4.1)."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,48 +15,49 @@ from trialogue.samplers import Ancestral, Backtracking, BlockBestOfN, Samples, g
 from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.verifiers import ProbeVerifier, RandomVerifier, Threshold
 from trialogue_lab.data.list_append.cases import Evaluation, distinct_correct, evaluate
+from trialogue_lab.studies.test_cases import decodings
 from trialogue_lab.studies.test_cases.config import Subject
-from trialogue_lab.studies.test_cases.decodings import (
-    BASELINE,
-    LARGE_QUOTA,
-    TRAINED,
-    DecodingRule,
-    block_best_of,
-)
 from trialogue_lab.studies.test_cases.learning import (
     GroundTruth,
     Kind,
     TextOracle,
     oracle_of,
-    trained_verifier,
+    train_verifier,
 )
 
 CANDIDATES = 4
-TIMED = (BASELINE, TRAINED, LARGE_QUOTA, block_best_of(CANDIDATES))
-"""The decodings that are timed, one completion after another."""
+TIMED = (decodings.BASELINE, decodings.TRAINED, decodings.LARGE_QUOTA, decodings.block_best_of(CANDIDATES))
+"""Decodings whose time is measured, one completion after the other."""
 
-_SHORTEST_BLOCK = 3  # tokens: a shorter line holds no case
-_SAMPLES_OF_A_SEED = 1_000_000
+_MIN_BLOCK_TOKENS = 3  # A shorter line contains no case.
+_IDS_PER_SEED = 1_000_000
 
 Prompt = tuple[int, str, str]
-"""Seed of the repetition, name of the target function, and text."""
+"""Seed of the repetition, name of the target function, and text of the prompt."""
 
 
 def measure_decoding(
-    subject: Subject, seeds: Sequence[int], decoding: DecodingRule, artifacts: Path
+    subject: Subject, seeds: Sequence[int], decoding: decodings.DecodingRule, artifacts: Path
 ) -> Iterator[dict[str, Any]]:
-    """A row for the whole of each repetition in `seeds`, and one for each number of runs on the way there.
+    """Generate completions with a decoding, and yield rows of each repetition.
 
-    The repetitions move as one batch: they must share the model. Each is judged by its own verifier.
+    Args:
+        subject: The model and the sizes of its measurements.
+        seeds: Seeds of the repetitions. They run in one batch and must share the model. Each has its own verifier.
+        decoding: The decoding.
+        artifacts: Folder of models, training completions and states.
+
+    Yields:
+        For each repetition, one row for all runs, and one row for each smaller number of runs.
     """
     oracle = oracle_of(subject, seeds[0], artifacts)
     runs = 1 if decoding.greedy else subject.runs
     prompts = [
         (seed, *prompt) for seed in seeds for prompt in subject.prompts(seed, decoding.out_of_distribution)
     ]
-    in_repetition = subject.names * runs
-    ids = [seed * _SAMPLES_OF_A_SEED + place for seed in seeds for place in range(in_repetition)]
-    samples, spent = drawn(
+    per_repetition = subject.names * runs
+    ids = [seed * _IDS_PER_SEED + place for seed in seeds for place in range(per_repetition)]
+    samples, seconds = complete(
         subject,
         decoding,
         oracle,
@@ -69,31 +70,39 @@ def measure_decoding(
     )
     texts = samples.texts()
     for place, seed in enumerate(seeds):
-        own = range(place * in_repetition, (place + 1) * in_repetition)
+        own = range(place * per_repetition, (place + 1) * per_repetition)
         evaluations = [evaluate(texts[index], prompts[index // runs][1], subject.cases) for index in own]
-        steps = progress(subject, runs, evaluations, samples, own)
+        rows = cumulative_rows(subject, runs, evaluations, samples, own)
         shared = {"seed": seed, "decoding": decoding.name}
-        seconds = spent / len(seeds) * subject.runs / runs
-        yield {"table": "draw", **shared, **steps[-1], "slope": slope(steps), "cpu_seconds": seconds}
-        for row in steps[:-1]:
+        cpu_seconds = seconds / len(seeds) * subject.runs / runs
+        yield {"table": "draw", **shared, **rows[-1], "slope": slope(rows), "cpu_seconds": cpu_seconds}
+        for row in rows[:-1]:
             columns = ("runs", "distinct_correct", "queries")
             yield {"table": "progress", **shared, **{column: row[column] for column in columns}}
 
 
-def progress(
+def cumulative_rows(
     subject: Subject, runs: int, evaluations: Sequence[Evaluation], samples: Samples, own: range
 ) -> list[dict[str, float]]:
-    """What a repetition has after 1, 2, ... runs of each of its names; those of a greedy decoding are all equal."""
+    """Return the totals of a repetition after 1, 2, ... runs of each of its names.
+
+    Args:
+        subject: The sizes of the measurement.
+        runs: Number of generated runs. Greedy completions are all equal, so that one run counts for all.
+        evaluations: Evaluations of the repetition's completions, ordered by name and run.
+        samples: Samples of all repetitions.
+        own: Indices of the repetition's samples.
+    """
     queries = samples.queries[own.start : own.stop].view(-1, runs)
     calls = samples.verifier_calls[own.start : own.stop].view(-1, runs)
     by_name = [evaluations[first : first + runs] for first in range(0, len(evaluations), runs)]
     rows = []
     for done in range(1, subject.runs + 1):
-        drawn = min(done, runs)
-        repeats = done / drawn
+        generated = min(done, runs)
+        repeats = done / generated
         requested = subject.cases * subject.names * done
-        correct = sum(case.correct for name in by_name for one in name[:drawn] for case in one.cases)
-        distinct = sum(distinct_correct(name[:drawn]) for name in by_name)
+        correct = sum(case.correct for name in by_name for one in name[:generated] for case in one.cases)
+        distinct = sum(distinct_correct(name[:generated]) for name in by_name)
         rows.append(
             {
                 "runs": done,
@@ -101,32 +110,44 @@ def progress(
                 "correct": repeats * correct,
                 "accuracy": repeats * correct / requested,
                 "accuracy_distinct": distinct / requested,
-                "queries": repeats * int(queries[:, :drawn].sum()),
-                "verifier_calls": repeats * int(calls[:, :drawn].sum()),
+                "queries": repeats * int(queries[:, :generated].sum()),
+                "verifier_calls": repeats * int(calls[:, :generated].sum()),
             }
         )
     return rows
 
 
 def slope(rows: Sequence[dict[str, float]]) -> float:
-    """Distinct correct cases per 100 queries as runs are added: the slope of a least-squares line with an intercept."""
+    """Return distinct correct cases per 100 queries as runs are added, by least squares with an intercept."""
     queries = np.array([row["queries"] for row in rows])
-    found = np.array([row["distinct_correct"] for row in rows])
-    centred = queries - queries.mean()
-    return float(100 * (centred * found).sum() / (centred**2).sum())
+    distinct = np.array([row["distinct_correct"] for row in rows])
+    centered = queries - queries.mean()
+    return float(100 * (centered * distinct).sum() / (centered**2).sum())
 
 
-def drawn(
+def complete(
     subject: Subject,
-    decoding: DecodingRule,
+    decoding: decodings.DecodingRule,
     oracle: TextOracle,
     prompts: Sequence[Prompt],
     artifacts: Path,
     **settings: Any,
 ) -> tuple[Samples, float]:
-    """Draw completions of `prompts`, and measure the processor seconds; `settings` are arguments of `generate`."""
-    judges = judges_of(subject, decoding, oracle, prompts, artifacts)
-    began = time.process_time()
+    """Complete prompts with a decoding.
+
+    Args:
+        subject: The model and the sizes of its measurements.
+        decoding: The decoding.
+        oracle: The loaded model.
+        prompts: The prompts.
+        artifacts: Folder of training completions and states.
+        **settings: Further arguments of `generate`.
+
+    Returns:
+        The samples and the processor seconds.
+    """
+    verifiers = make_verifiers(subject, decoding, oracle, prompts, artifacts)
+    start = time.process_time()
     samples = generate(
         truncated(
             oracle,
@@ -134,20 +155,20 @@ def drawn(
             top_p=1.0 if decoding.greedy else decoding.top_p,
         ),
         [oracle.tokenization.encode(text) for _, _, text in prompts],
-        sampler=sampler_of(decoding, oracle),
-        verifier=judges,
+        sampler=make_sampler(decoding, oracle),
+        verifier=verifiers,
         max_new_tokens=subject.max_new_tokens,
-        stop=after_last_case(subject, oracle) if decoding.candidates else None,
+        stop=stop_after_cases(subject, oracle) if decoding.candidates else None,
         **settings,
     )
-    return samples, time.process_time() - began
+    return samples, time.process_time() - start
 
 
-def sampler_of(decoding: DecodingRule, oracle: TextOracle) -> Sampler[Any]:
+def make_sampler(decoding: decodings.DecodingRule, oracle: TextOracle) -> Sampler[Any]:
     """Return the sampler of a decoding."""
     if decoding.candidates:
         newlines = tuple(oracle.tokenization.tokens_ending_with("\n").tolist())
-        return BlockBestOfN(decoding.candidates, newlines, min_tokens=_SHORTEST_BLOCK)
+        return BlockBestOfN(decoding.candidates, newlines, min_tokens=_MIN_BLOCK_TOKENS)
     if decoding.released:
         return Backtracking.released(decoding.quota, decoding.stride)
     if decoding.quota:
@@ -155,14 +176,14 @@ def sampler_of(decoding: DecodingRule, oracle: TextOracle) -> Sampler[Any]:
     return Ancestral()
 
 
-def judges_of(
+def make_verifiers(
     subject: Subject,
-    decoding: DecodingRule,
+    decoding: decodings.DecodingRule,
     oracle: TextOracle,
     prompts: Sequence[Prompt],
     artifacts: Path,
 ) -> list[Verifier] | None:
-    """Return the verifier of each prompt. Prompts of one repetition share it."""
+    """Return the verifier of each prompt. Prompts of the same repetition share it."""
     if decoding.judge == "none":
         return None
     by_seed: dict[int, Verifier] = {}
@@ -170,7 +191,7 @@ def judges_of(
         if decoding.judge == "trained":
             layer = subject.layer if decoding.layer is None else decoding.layer
             kind: Kind = "block" if decoding.candidates else "token"
-            trained = trained_verifier(subject, seed, kind, layer, decoding.depth or 1, artifacts)
+            trained = train_verifier(subject, seed, kind, layer, decoding.depth or 1, artifacts)
             probe = ProbeVerifier(trained.probe, layer)
             by_seed[seed] = probe if decoding.candidates else Threshold(probe, decoding.threshold)
         elif decoding.judge == "random":
@@ -182,27 +203,27 @@ def judges_of(
     return [by_seed[seed] for seed, _, _ in prompts]
 
 
-def after_last_case(subject: Subject, oracle: TextOracle) -> Callable[[Sequence[int]], bool]:
-    """Whether a completion has as many lines as cases were asked for."""
+def stop_after_cases(subject: Subject, oracle: TextOracle) -> Callable[[Sequence[int]], bool]:
+    """Return a stopping rule: whether a completion has as many lines as the prompt requests cases."""
 
-    def enough(completion: Sequence[int]) -> bool:
+    def has_all_lines(completion: Sequence[int]) -> bool:
         lines = oracle.tokenization.text(completion, final=False).split("\n")[:-1]
         return sum(bool(line.strip()) for line in lines) >= subject.cases
 
-    return enough
+    return has_all_lines
 
 
 def measure_speed(subject: Subject, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Queries and processor seconds of completions that are drawn one at a time, the decodings taking turns.
+    """Measure queries and processor seconds of completions that are generated one at a time.
 
-    The candidates of block best-of-n move together. The last row holds the rank correlation of queries and seconds
-    over the completions of all decodings but that one.
+    Decodings alternate. The candidates of block best-of-n run together. The last row has the rank correlation of
+    queries and seconds over the completions of all other decodings.
     """
     oracle = oracle_of(subject, seed, artifacts)
-    spent: dict[DecodingRule, list[tuple[int, float]]] = {decoding: [] for decoding in TIMED}
+    measured: dict[decodings.DecodingRule, list[tuple[int, float]]] = {decoding: [] for decoding in TIMED}
     for name, text in subject.prompts(seed, False):
         for decoding in TIMED:
-            samples, seconds = drawn(
+            samples, seconds = complete(
                 subject,
                 decoding,
                 oracle,
@@ -211,11 +232,11 @@ def measure_speed(subject: Subject, seed: int, artifacts: Path) -> Iterator[dict
                 batch_size=max(1, decoding.candidates),
                 seed=seed_of(seed, "speed", name, decoding.name),
             )
-            spent[decoding].append((int(samples.queries.sum()), seconds))
+            measured[decoding].append((int(samples.queries.sum()), seconds))
     shared = {"table": "speed", "seed": seed}
-    for decoding, completions in spent.items():
+    for decoding, completions in measured.items():
         queries, cpu_seconds = np.mean(completions, axis=0)
         yield {**shared, "decoding": decoding.name, "queries": queries, "cpu_seconds": cpu_seconds}
-    alone = np.array([pair for decoding in TIMED if not decoding.candidates for pair in spent[decoding]])
+    alone = np.array([pair for decoding in TIMED if not decoding.candidates for pair in measured[decoding]])
     correlation = float(spearmanr(*alone.T).statistic)
     yield {**shared, "decoding": "one at a time", "rank_correlation": correlation}

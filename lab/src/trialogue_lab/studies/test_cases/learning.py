@@ -1,8 +1,9 @@
-"""The verifiers of a repetition: the completions that they learn from, their training, and the evaluator as a verifier.
+"""Verifiers of a repetition: their training completions and examples, their training, and the evaluator as a verifier.
 
-Thesis section 3.2.2.6. Tokenwise: the prefix that ends in the first wrong token is an example of an error, and one
-that ends at a token drawn before it, or anywhere in a correct completion, of a correct prefix. Block-wise: the prefixes
-that end at the newlines after and before the error.
+Thesis section 3.2.2.6. The tokenwise examples of an incorrect completion are the prefix that ends with the first wrong
+token, and a correct prefix that ends with a random earlier token. The example of a correct completion is a random
+prefix. The blockwise examples are the prefixes that end with the last newline before the error, and with the first
+newline after it.
 """
 
 import json
@@ -28,19 +29,26 @@ from trialogue.training.probes import TrainedProbe, train_probe
 from trialogue_lab.data.list_append.cases import CaseError, evaluate
 from trialogue_lab.ledger import note_model
 from trialogue_lab.studies.test_cases.config import Subject
-from trialogue_lab.studies.test_cases.surrogate import PieceTokens, Surrogate, trained_surrogate
+from trialogue_lab.studies.test_cases.surrogate import PieceTokens, Surrogate, train_surrogate
 
 Kind = Literal["token", "block"]
 TextTokens = Tokenization | PieceTokens
 TextOracle = Surrogate | PretrainedOracle
-"""An oracle whose tokens are text."""
+"""An oracle with a tokenization."""
 
 _STATES = "test-cases states 1"
 _LOADED: dict[tuple[str, str, str], PretrainedOracle] = {}
 
 
 class Completion(NamedTuple):
-    """A completion as tokens, `start` of which are the prompt's; `ended` says that its last is the end of sequence."""
+    """A completion of a prompt.
+
+    Attributes:
+        name: Name of the target function.
+        tokens: Tokens of the prompt and the completion.
+        start: Number of tokens of the prompt.
+        ended: Whether the last token is the end of sequence.
+    """
 
     name: str
     tokens: list[int]
@@ -49,9 +57,9 @@ class Completion(NamedTuple):
 
 
 def oracle_of(subject: Subject, seed: int, artifacts: Path) -> TextOracle:
-    """The language model of a repetition; a pretrained one is the same in all, and loaded once in one process."""
+    """Return the language model of a repetition. A process loads a pretrained model once for all repetitions."""
     if subject.is_surrogate:
-        return trained_surrogate(subject.cases, subject.training_steps, seed, artifacts)
+        return train_surrogate(subject.cases, subject.training_steps, seed, artifacts)
     key = (subject.model, subject.dtype, subject.weights)
     if key not in _LOADED:
         _LOADED.clear()
@@ -60,10 +68,10 @@ def oracle_of(subject: Subject, seed: int, artifacts: Path) -> TextOracle:
     return _LOADED[key]
 
 
-def collected(subject: Subject, seed: int, artifacts: Path) -> list[Completion]:
-    """Completions for the verifiers of a repetition to learn from, from `artifacts` if they are there.
+def collect_completions(subject: Subject, seed: int, artifacts: Path) -> list[Completion]:
+    """Generate the completions on which the verifiers of a repetition are trained, or load them from `artifacts`.
 
-    Each ends with the line that holds its first error, if it has one: nothing is learned from what follows.
+    An incorrect completion ends with the line of its first error, since nothing is learned from the rest.
     """
     path = artifacts / f"completions-{seed}.json"
     if not path.exists():
@@ -74,7 +82,7 @@ def collected(subject: Subject, seed: int, artifacts: Path) -> list[Completion]:
             num_samples=subject.training_runs,
             max_new_tokens=subject.max_new_tokens,
             batch_size=subject.batch_size,
-            stop=after_first_error({name for name, _ in prompts}, oracle.tokenization, subject.cases),
+            stop=stop_after_first_error({name for name, _ in prompts}, oracle.tokenization, subject.cases),
             seed=seed_of(seed, "training completions"),
         )
         rows = zip(samples.sequences(), samples.prompt.tolist(), samples.prompt_lengths.tolist(), strict=True)
@@ -86,65 +94,82 @@ def collected(subject: Subject, seed: int, artifacts: Path) -> list[Completion]:
     return [Completion(*fields) for fields in json.loads(path.read_text(encoding="utf-8"))]
 
 
-def after_first_error(
+def stop_after_first_error(
     names: set[str], tokenization: TextTokens, cases: int
 ) -> Callable[[Sequence[int]], bool]:
-    """Whether a completion has ended the line of its first error, whichever of `names` its prompt asked for.
+    """Return a stopping rule: whether a completion has ended the line of its first error.
 
-    A completion that is in order for one of the names goes on: the rule does not see the prompt.
+    The rule has no access to the prompt. A completion therefore continues if it is correct for any of the `names`.
     """
     newlines = set(tokenization.tokens_ending_with("\n").tolist())
 
-    def erred(completion: Sequence[int]) -> bool:
+    def has_error(completion: Sequence[int]) -> bool:
         if not completion or completion[-1] not in newlines:
             return False
         text = tokenization.text(completion, final=False)
         return all(evaluate(text, name, cases, final=False).error is not None for name in names)
 
-    return erred
+    return has_error
 
 
 class Examples(NamedTuple):
-    """Prefixes by sequence, as `hidden_states_of_prefixes` takes them, and a label for each: 1 is correct."""
+    """Examples of a verifier, in the format of `hidden_states_of_prefixes`.
+
+    Attributes:
+        sequences: Tokens of each sequence.
+        lengths: Lengths of the prefixes of each sequence.
+        labels: Label of each prefix, 1 for correct and 0 for erroneous.
+    """
 
     sequences: list[list[int]]
     lengths: list[list[int]]
     labels: list[int]
 
 
-def token_of(position: int, stops: Sequence[int]) -> int:
-    """Index of the token that holds character `position`, where the text of token i ends before `stops[i]`.
+def token_at(position: int, stops: Sequence[int]) -> int:
+    """Return the index of the token that contains a character.
 
-    The last token where the position lies beyond all of them, as that of a completion that ends too early does.
+    Args:
+        position: Index of the character. It may exceed the text, if a completion ends too early.
+        stops: Number of characters up to the end of each token.
+
+    Returns:
+        Index of the token, at most the last one.
     """
     return min(bisect_right(stops, position), len(stops) - 1)
 
 
-def examples_of(
+def make_examples(
     completions: Sequence[Completion],
     tokenization: TextTokens,
     cases: int,
     kind: Kind,
-    draw: np.random.Generator,
+    random: np.random.Generator,
 ) -> Examples:
-    """The examples that `completions` of prompts for `cases` test cases give.
+    """Return the examples of completions.
 
-    Completions that go on after their last case are skipped, as are those whose error leaves no correct prefix: the
-    classes stay balanced.
+    Completions with content after their last case are skipped. Those without a correct prefix before their error are
+    skipped too, so that the classes stay balanced.
+
+    Args:
+        completions: Completions of prompts for `cases` test cases.
+        tokenization: Tokenization of the completions.
+        cases: Number of requested cases.
+        kind: "token" for tokenwise examples, "block" for blockwise examples.
+        random: Generator for the choice of correct prefixes.
     """
     examples = Examples([], [], [])
     for completion in completions:
-        written = completion.tokens[completion.start :]
-        text = tokenization.text(written)
-        found = evaluate(text, completion.name, cases, final=completion.ended)
-        if found.error == CaseError.EXTRA_CONTENT_AFTER_TASK_COMPLETION or not written:
+        tokens = completion.tokens[completion.start :]
+        text = tokenization.text(tokens)
+        evaluation = evaluate(text, completion.name, cases, final=completion.ended)
+        if evaluation.error == CaseError.EXTRA_CONTENT_AFTER_TASK_COMPLETION or not tokens:
             continue
-        # Where the text of each prefix ends, in characters.
-        stops = [len(tokenization.text(written[:stop], final=False)) for stop in range(1, len(written) + 1)]
+        stops = [len(tokenization.text(tokens[:stop], final=False)) for stop in range(1, len(tokens) + 1)]
         if kind == "token":
-            chosen = _tokenwise(found.position, stops, draw)
+            chosen = _tokenwise(evaluation.position, stops, random)
         else:
-            chosen = _blockwise(text, found.position, stops, draw)
+            chosen = _blockwise(text, evaluation.position, stops, random)
         if chosen:
             examples.sequences.append(completion.tokens)
             examples.lengths.append([completion.start + token + 1 for token, _ in chosen])
@@ -152,41 +177,45 @@ def examples_of(
     return examples
 
 
-def _tokenwise(position: int, stops: Sequence[int], draw: np.random.Generator) -> list[tuple[int, int]]:
-    """Tokens that end an example, first to last, with their labels."""
-    wrong = len(stops) if position < 0 else token_of(position, stops)
+def _tokenwise(position: int, stops: Sequence[int], random: np.random.Generator) -> list[tuple[int, int]]:
+    """Return the last token of each example with its label, in ascending order."""
+    wrong = len(stops) if position < 0 else token_at(position, stops)
     if wrong == 0:
         return []
-    before = (int(draw.integers(wrong)), 1)
+    before = (int(random.integers(wrong)), 1)
     return [before] if position < 0 else [before, (wrong, 0)]
 
 
 def _blockwise(
-    text: str, position: int, stops: Sequence[int], draw: np.random.Generator
+    text: str, position: int, stops: Sequence[int], random: np.random.Generator
 ) -> list[tuple[int, int]]:
-    """Tokens that end an example, first to last, with their labels."""
+    """Return the last token of each example with its label, in ascending order."""
     newlines = [place for place, character in enumerate(text) if character == "\n"]
     if position < 0:
-        return [(token_of(newlines[draw.integers(len(newlines))], stops), 1)] if newlines else []
+        return [(token_at(newlines[random.integers(len(newlines))], stops), 1)] if newlines else []
     before = [place for place in newlines if place < position]
     after = [place for place in newlines if place >= position]
     if not before or not after:
         return []
-    correct, wrong = token_of(before[-1], stops), token_of(after[0], stops)
+    correct, wrong = token_at(before[-1], stops), token_at(after[0], stops)
     return [(correct, 1), (wrong, 0)] if correct < wrong else []
 
 
-def states_of(subject: Subject, seed: int, kind: Kind, artifacts: Path) -> tuple[Tensor, Tensor]:
-    """Hidden states (n, layers, width) and labels (n,) of the verifiers' examples, kept in `artifacts`."""
+def compute_states(subject: Subject, seed: int, kind: Kind, artifacts: Path) -> tuple[Tensor, Tensor]:
+    """Compute hidden states (n, layers, width) and labels (n,) of the examples, or load them from `artifacts`.
+
+    Raises:
+        InputError: If all examples have the same label.
+    """
     path = artifacts / f"states-{kind}-{seed}.safetensors"
     if path.exists():
-        kept, _ = read_tensors(path, _STATES, "remove it, so that the states are computed again")
-        return kept["states"], kept["labels"]
-    oracle, completions = oracle_of(subject, seed, artifacts), collected(subject, seed, artifacts)
-    draw = numpy_generator(seed, "examples", kind)
-    examples = examples_of(completions, oracle.tokenization, subject.cases, kind, draw)
+        stored, _ = read_tensors(path, _STATES, "remove it, so that the states are computed again")
+        return stored["states"], stored["labels"]
+    oracle, completions = oracle_of(subject, seed, artifacts), collect_completions(subject, seed, artifacts)
+    random = numpy_generator(seed, "examples", kind)
+    examples = make_examples(completions, oracle.tokenization, subject.cases, kind, random)
     if len(set(examples.labels)) < 2:
-        hint = f"they hold {len(examples.labels)} examples of one kind only: draw more"
+        hint = f"all {len(examples.labels)} examples of a verifier have the same label. Use a larger number of runs"
         raise InputError("training_runs", subject.training_runs, hint)
     states = hidden_states_of_prefixes(oracle, examples.sequences, examples.lengths, subject.layers)
     labels = torch.tensor(examples.labels)
@@ -194,20 +223,24 @@ def states_of(subject: Subject, seed: int, kind: Kind, artifacts: Path) -> tuple
     return states, labels
 
 
-def trained_verifier(
+def train_verifier(
     subject: Subject, seed: int, kind: Kind, layer: int, depth: int, artifacts: Path
 ) -> TrainedProbe:
-    """A verifier's probe on one layer, trained on all its examples but those held out."""
-    states, labels = states_of(subject, seed, kind, artifacts)
+    """Train the probe of a verifier on the states of one layer."""
+    states, labels = compute_states(subject, seed, kind, artifacts)
     place = subject.layers.index(layer)
     config = subject.probe(seed_of(seed, "probe", kind), depth)
     return train_probe(states[:, place].contiguous(), labels, config)
 
 
 class GroundTruth(Verifier):
-    """Whether a completion is free of errors so far: the evaluator as a verifier (thesis Table 3.12).
+    """The evaluator as a verifier: whether a completion is free of errors so far (thesis Table 3.12).
 
-    `names` maps the tokens of each prompt to the name of its target function.
+    Args:
+        names: Name of the target function by the tokens of the prompt.
+        tokenization: Tokenization of the completions.
+        cases: Number of requested cases.
+        eos: End of sequence, or None.
     """
 
     most = 1.0
@@ -218,13 +251,14 @@ class GroundTruth(Verifier):
         self._names, self._tokenization, self._cases, self._eos = names, tokenization, cases, eos
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """1 where the completions of `rows` (n,) may still become free of errors, else 0."""
+        """Return 1 for each of the `rows` (n,) whose completion has no error so far, and 0 for the others."""
         verdicts = []
         starts, lengths = decoding.start[rows].tolist(), decoding.lengths[rows].tolist()
         for tokens, start, length in zip(decoding.tokens[rows].tolist(), starts, lengths, strict=True):
-            written = tokens[start:length]
-            ended = bool(written) and written[-1] == self._eos
-            text = self._tokenization.text(written, final=False)
-            found = evaluate(text, self._names[tuple(tokens[:start])], self._cases, final=ended)
-            verdicts.append(found.error in (None, CaseError.EXTRA_CONTENT_AFTER_TASK_COMPLETION))
+            completion = tokens[start:length]
+            ended = bool(completion) and completion[-1] == self._eos
+            text = self._tokenization.text(completion, final=False)
+            name = self._names[tuple(tokens[:start])]
+            error = evaluate(text, name, self._cases, final=ended).error
+            verdicts.append(error in (None, CaseError.EXTRA_CONTENT_AFTER_TASK_COMPLETION))
         return torch.tensor(verdicts, dtype=torch.float64)

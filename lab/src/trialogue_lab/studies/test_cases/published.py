@@ -1,6 +1,7 @@
-"""The numbers of the thesis that the study has numbers of its own for (section 3.2.2, CodeLlama-7B).
+"""Published numbers of the thesis (section 3.2.2, CodeLlama-7B).
 
-Layers are counted in blocks, as everywhere in the study: the thesis' layer 27 is 28 here, and its last is -1.
+Layers are numbered by the number of preceding blocks, as in the rest of the study. Layer 27 of the thesis is 28 here,
+and its last layer is -1.
 """
 
 import math
@@ -10,11 +11,18 @@ from typing import NamedTuple
 from trialogue_lab.studies.test_cases import decodings
 
 MODEL = "CodeLlama-7b-hf"
-"""The name of the thesis' model, without its owner."""
+"""Name of the thesis' model on the hub, without its owner."""
+LAYER = 28
+"""Layer of the verifier, unless Table 3.13 states another one."""
 
 
 class Published(NamedTuple):
-    """Distinct accuracy, and mean queries of a repetition (NaN where none are printed)."""
+    """Published numbers of a decoding.
+
+    Attributes:
+        accuracy: Distinct accuracy.
+        queries: Mean number of queries per repetition, NaN if it is not printed.
+    """
 
     accuracy: float
     queries: float = math.nan
@@ -49,7 +57,7 @@ TABLE_3_13: dict[decodings.DecodingRule, Published] = {
         for temperature, numbers in zip(decodings.TEMPERATURES, line, strict=True)
     },
 }
-"""Table 3.13, which holds every number of Tables 3.6 and 3.10."""
+"""Numbers of Table 3.13, which include those of Tables 3.6 and 3.10."""
 
 PUBLISHED: dict[decodings.DecodingRule, Published] = {
     **TABLE_3_13,
@@ -75,10 +83,7 @@ PUBLISHED: dict[decodings.DecodingRule, Published] = {
         for depth, accuracy in ((2, 0.687), (4, 0.699), (8, 0.684))
     },
 }  # fmt: skip
-"""The same with Tables 3.9, 3.11, 3.12, 3.15 and 3.17, which print no queries."""
+"""Numbers of Table 3.13, and of Tables 3.9, 3.11, 3.12, 3.15 and 3.17, which print no queries."""
 
-LAYER = 28
-"""The layer of every number of which Table 3.13 does not say another."""
-
-VALIDATION = {"depth 1": 0.96, "depth 2": 0.97, "depth 4": 0.97, "depth 8": 0.97, "random verifier": 0.50}
-"""Validation accuracy of verifiers by their number of layers (Table 3.11)."""
+VALIDATION = {1: 0.96, 2: 0.97, 4: 0.97, 8: 0.97}
+"""Validation accuracy by depth of the verifier (Table 3.11)."""

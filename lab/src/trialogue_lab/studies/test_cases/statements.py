@@ -1,4 +1,4 @@
-"""Statements about a model, and the claims that each becomes: on the pretrained model, and on models from scratch."""
+"""Statements about a model, and the claims about the pretrained model and models from scratch that they become."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from trialogue_lab.studies.test_cases.statistics import gain
 
 THESIS = "Thesis section 3.2.2"
 SETTING = (
-    "SmolLM2 of 135 million parameters is asked for 4 test cases in at most 96 tokens, 3 names by 4 runs a repetition, "
-    "with a demonstration of the target function in the prompt; the source asks CodeLlama-7B for 8, 10 names by 10 "
-    "runs, without one."
+    "SmolLM2 with 135 million parameters is prompted for 4 test cases in at most 96 tokens, for 3 names with 4 runs "
+    "per repetition. Its prompts contain a demonstration of the target function. The source prompts CodeLlama-7B for "
+    "8 test cases, for 10 names with 10 runs, without a demonstration."
 )
 MARGIN = 0.05
-"""By how much two distinct accuracies may differ and be called the same."""
+"""Largest difference of two distinct accuracies that count as equal."""
 
 CriterionOf = Callable[[Role], Criterion]
-"""Make the criterion of a statement for one of the two models."""
+"""Function that returns the criterion of a statement for one of the two models."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class Statement:
     """A statement about either model.
 
     Args:
-        id: Identifier of the claim on the pretrained model.
+        id: Identifier of the claim about the pretrained model.
         words: The statement.
-        criterion: Makes the criterion for one of the two models.
-        published: The thesis' words or numbers.
-        source: Place within the thesis' section.
+        criterion: Function that returns the criterion for one of the two models.
+        published: Words or numbers of the thesis.
+        source: Place within the section of the thesis.
         entry: Identifier of the thesis' statement. Empty for statements of this project.
     """
 
@@ -43,7 +43,7 @@ class Statement:
 
     @property
     def on_pretrained(self) -> Claim:
-        """The claim on the pretrained model of the run. A margin is a grade."""
+        """The claim about the pretrained model. A margin makes it a grade."""
         criterion, place = self.criterion("pretrained"), f"{THESIS}, {self.source}"
         if not self.entry:
             return ours(self.id, self.words, criterion, place, self.published)
@@ -53,7 +53,7 @@ class Statement:
 
     @property
     def on_both(self) -> tuple[Claim, Claim]:
-        """The claim on the pretrained model, and the same claim on models from scratch, which is ours."""
+        """The claim about the pretrained model, and the claim of this project about models from scratch."""
         from_scratch = ours(
             f"{self.id}-from-scratch",
             f"Trained from scratch on flawed completions alone: {self.words}",
@@ -65,10 +65,10 @@ class Statement:
 
 
 def more(first: DecodingRule, second: DecodingRule, column: str = "accuracy_distinct") -> CriterionOf:
-    """Make the criterion that a number, by default distinct accuracy, is higher with the first decoding."""
+    """Return the criterion that a column, by default distinct accuracy, is larger for the first decoding."""
     return lambda role: gain(first, second, role, column) > 0
 
 
 def same(first: DecodingRule, second: DecodingRule) -> CriterionOf:
-    """Make the criterion that two decodings have the same distinct accuracy within the margin."""
+    """Return the criterion that two decodings have the same distinct accuracy within the margin."""
     return lambda role: gain(first, second, role).near(0, MARGIN)

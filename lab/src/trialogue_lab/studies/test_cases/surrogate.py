@@ -1,8 +1,8 @@
-"""A language model small enough for seconds, which every repetition of the scratch part trains from scratch.
+"""A small language model that every repetition from scratch trains within seconds.
 
-A transformer over a few dozen tokens learns completions with known flaws: each line is wrong with probability 0.15
-(the item comes first, is dropped, or is another one), and with probability 0.3 lines are missing and a further function
-follows. Its prompt is the name of the function alone.
+A transformer over a few dozen tokens is trained on completions with known flaws. Each line is wrong with probability
+0.15: the item comes first, is missing, or is replaced by another one. With probability 0.3, lines are missing and
+another function follows. The prompt is the name of the function alone.
 """
 
 import re
@@ -37,29 +37,29 @@ _PIECES = (
     *string.ascii_lowercase,
 )
 _PIECE = re.compile("|".join(map(re.escape, sorted(_PIECES, key=len, reverse=True))))
-_NAMES, _LONGEST, _WRONG, _SHORT = 400, 2, 0.15, 0.3
-_BLOCKS, _BATCH = 2, 16
+_NAMES, _MAX_ITEMS, _ERROR_PROBABILITY, _SHORT_PROBABILITY = 400, 2, 0.15, 0.3
+_BLOCKS, _BATCH_SIZE = 2, 16
 
 
 class PieceTokens:
-    """Tokens that stand for a fixed piece of text each, the longest first; the last id, EOS, stands for nothing."""
+    """Tokenization into fixed pieces of text, which prefers longer pieces. The last id is the end of sequence."""
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of `text`, which must be made of the pieces."""
+        """Return the token ids of a text that consists of the pieces."""
         return [_PIECES.index(piece) for piece in _PIECE.findall(text)]
 
     def text(self, tokens: Iterable[int], final: bool = True) -> str:
-        """The text of `tokens`."""
+        """Return the text of tokens."""
         del final
         return "".join(_PIECES[token] for token in tokens if token < len(_PIECES))
 
     def tokens_ending_with(self, text: str) -> Tensor:
-        """Ids (n,) of the tokens that end in `text`."""
+        """Return the ids (n,) of the tokens whose piece ends with `text`."""
         return torch.tensor([token for token, piece in enumerate(_PIECES) if piece.endswith(text)])
 
 
 class Surrogate(Autoregressive):
-    """The trained transformer as an oracle that has a tokenization."""
+    """The trained transformer as an oracle with a tokenization."""
 
     tokenization: Any
 
@@ -68,39 +68,47 @@ class Surrogate(Autoregressive):
         self.vocab_size, self.eos, self.max_length = model.vocab_size, model.eos, model.max_length
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
-        """The transformer's own context."""
+        """Open a context of the transformer."""
         return self.model.open(rows, capacity, layers)
 
 
 def surrogate_prompt(name: str) -> str:
-    """What the surrogate reads in place of a prompt."""
+    """Return the prompt of the surrogate for the function `name`."""
     return f"{name}\n"
 
 
-def surrogate_completion(name: str, cases: int, draw: np.random.Generator) -> str:
-    """A completion with the flaws that the surrogate is to learn."""
-    short = draw.random() < _SHORT
-    lines = [_line(name, draw) for _ in range(draw.integers(1, cases) if short and cases > 1 else cases)]
-    other = "".join(draw.choice(list(string.ascii_lowercase), 3))
-    return "".join(lines) + (f"def {other}()\n" if short else "")
+def surrogate_completion(name: str, cases: int, random: np.random.Generator) -> str:
+    """Return a random completion with flaws, on which the surrogate is trained."""
+    is_short = random.random() < _SHORT_PROBABILITY
+    count = random.integers(1, cases) if is_short and cases > 1 else cases
+    lines = [_line(name, random) for _ in range(count)]
+    other = "".join(random.choice(list(string.ascii_lowercase), 3))
+    return "".join(lines) + (f"def {other}()\n" if is_short else "")
 
 
-def _line(name: str, draw: np.random.Generator) -> str:
-    length = int(draw.integers(0, _LONGEST + 1))
-    *items, item = draw.integers(0, 10, length + 1).tolist()
-    right = [*items, item]
-    if draw.random() < _WRONG:
-        wrong = ([item, *items], items, [*items, (item + 1 + int(draw.integers(9))) % 10])
-        right = wrong[draw.integers(3)]
-    return f"assert {name}({items}, {item}) == {right}\n"
+def _line(name: str, random: np.random.Generator) -> str:
+    length = int(random.integers(0, _MAX_ITEMS + 1))
+    *items, item = random.integers(0, 10, length + 1).tolist()
+    result = [*items, item]
+    if random.random() < _ERROR_PROBABILITY:
+        wrong = ([item, *items], items, [*items, (item + 1 + int(random.integers(9))) % 10])
+        result = wrong[random.integers(3)]
+    return f"assert {name}({items}, {item}) == {result}\n"
 
 
-def trained_surrogate(cases: int, steps: int, seed: int, artifacts: Path) -> Surrogate:
-    """The surrogate of a repetition for prompts of so many `cases`, from `artifacts` if it is there."""
+def train_surrogate(cases: int, steps: int, seed: int, artifacts: Path) -> Surrogate:
+    """Train the surrogate of a repetition, or load it from `artifacts`.
+
+    Args:
+        cases: Number of cases that a prompt requests.
+        steps: Number of training steps.
+        seed: Seed of the repetition.
+        artifacts: Folder of trained models.
+    """
     config = TransformerConfig(
         vocab_size=len(_PIECES), max_length=12 + 20 * cases, layers=_BLOCKS, width=64, heads=4, mlp_width=256
     )
-    training = TrainingConfig(steps=steps, warmup_steps=min(100, steps), batch_size=_BATCH, seed=seed)
+    training = TrainingConfig(steps=steps, warmup_steps=min(100, steps), batch_size=_BATCH_SIZE, seed=seed)
     recipe = Recipe(Transformer, config, partial(_completions, cases, seed), training)
     return Surrogate(trained(recipe, artifacts).network)
 
@@ -111,10 +119,10 @@ def _names(seed: int) -> list[str]:
 
 
 def _completions(cases: int, seed: int, step: int) -> tuple[Tensor, Tensor]:
-    """The batch of a step: tokens and lengths."""
-    draw, tokenization = numpy_generator(seed, "surrogate", step), PieceTokens()
+    """Return the tokens and lengths of the batch for a step."""
+    random, tokenization = numpy_generator(seed, "surrogate", step), PieceTokens()
     texts = [
-        surrogate_prompt(name) + surrogate_completion(name, cases, draw)
-        for name in draw.choice(_names(seed), _BATCH).tolist()
+        surrogate_prompt(name) + surrogate_completion(name, cases, random)
+        for name in random.choice(_names(seed), _BATCH_SIZE).tolist()
     ]
     return padded([tokenization.encode(text) for text in texts])
