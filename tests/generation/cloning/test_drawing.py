@@ -1,6 +1,5 @@
 """Chains of clones: target distributions, recorded energies, and resumption."""
 
-
 import pytest
 import torch
 
