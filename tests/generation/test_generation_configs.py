@@ -229,17 +229,17 @@ def no_e(tokens: tuple[int, ...]) -> bool:
 def test_samples_do_not_depend_on_the_returned_outputs(rule, drawing):
     settings = {**rule, **drawing, "repetition_penalty": 1.2, "return_dict_in_generate": True}
     plain = draw(**settings)
-    asked = draw(**settings, output_scores=True, output_logits=True)
-    assert torch.equal(asked.sequences, plain.sequences)
+    with_outputs = draw(**settings, output_scores=True, output_logits=True)
+    assert torch.equal(with_outputs.sequences, plain.sequences)
     for name in ("tokens", "lengths", "log_prob", "log_weight", "accepted"):
-        assert np.array_equal(getattr(asked.samples, name), getattr(plain.samples, name)), name
+        assert np.array_equal(getattr(with_outputs.samples, name), getattr(plain.samples, name)), name
     for name in ("queries", "verifier_calls"):
-        assert getattr(asked.samples.total, name) == getattr(plain.samples.total, name)
+        assert getattr(with_outputs.samples.total, name) == getattr(plain.samples.total, name)
     assert (plain.get("scores"), plain.get("logits")) == (None, None)
     width = inputs(PROMPTS)["input_ids"].shape[1]
     if drawing == {"do_sample": False}:
-        for step, scores in enumerate(asked.scores):
-            assert torch.equal(scores.argmax(1), asked.sequences[:, width + step])
+        for step, scores in enumerate(with_outputs.scores):
+            assert torch.equal(scores.argmax(1), with_outputs.sequences[:, width + step])
 
 
 RULE = r"(Paris|Rome|Madrid) in (19|20)[0-9]{2}"
@@ -375,7 +375,7 @@ def test_a_processor_with_state_is_refused():
             self.calls += 1
             return scores.index_fill(1, torch.tensor([self.calls]), 50.0)
 
-    with pytest.raises(InputError, match="'Counting': it answers otherwise when it is asked again"):
+    with pytest.raises(InputError, match="'Counting': it answers otherwise when it is with_outputs again"):
         draw(logits_processor=LogitsProcessorList([Counting()]))
 
 
