@@ -118,12 +118,24 @@ def test_help_describes_the_fields(capsys):
     assert message.count("--top-p") == 1
 
 
-def test_options_of_generate_are_available_without_torch():
-    code = (
-        "import sys; from trialogue.generation import settings, verifier_kinds; "
-        "assert settings.OPTIONS and verifier_kinds.KINDS; "
-        "assert not {'torch', 'numpy', 'pandas', 'transformers'} & set(sys.modules)"
-    )
+def modules_after(program):
+    """Return the modules that a new process has loaded after `program`."""
     environment = os.environ | {"PYTHONPATH": str(Path(trialogue.__file__).parents[1])}
-    message = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
-    assert message.returncode == 0, message.stderr
+    code = f"{program}\nimport sys; print(*sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return set(result.stdout.split())
+
+
+def test_options_of_generate_are_available_without_torch():
+    program = (
+        "from trialogue.generation import settings, verifier_kinds\n"
+        "assert settings.OPTIONS and verifier_kinds.KINDS"
+    )
+    assert not {"torch", "numpy", "pandas", "transformers"} & modules_after(program)
+
+
+@pytest.mark.parametrize(("module", "limit"), [("trialogue", 80), ("trialogue.cli", 200)])
+def test_an_import_loads_few_modules(module, limit):
+    """The number of modules bounds the time of the import without depending on the machine."""
+    assert len(modules_after(f"import {module}") - modules_after("pass")) < limit

@@ -23,8 +23,6 @@ from trialogue.inspection.page import Series, table
 from trialogue.inspection.picture import _curve
 from trialogue.inspection.subject import Subject
 
-Run = Callable[..., tuple[int, str, str]]
-
 
 class Inspection(NamedTuple):
     """The result of `trialogue inspect`."""

@@ -2,7 +2,6 @@
 
 import json
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -25,9 +24,6 @@ def batch(step: int, rows: int = 16) -> torch.Tensor:
         same = torch.rand(rows, generator=draw) < 0.9
         tokens[:, place] = torch.where(same, tokens[:, place - 2], tokens[:, place])
     return tokens
-
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")

@@ -73,15 +73,15 @@ def test_settings_are_passed_to_the_training(run, folder):
     file = load_probe(folder / "probe.safetensors")
     assert {(entry.layer, entry.depth) for entry in file.grid} == {(1, 1), (1, 2), (-1, 1), (-1, 2)}
     assert file.calibration == (1.0, 0.0)
-    wanted = {"layers": [1, -1], "epochs": 2, "seed": 3, "chat": True, "eos": True, "validation": 0.4}
-    wanted |= {
+    expected = {"layers": [1, -1], "epochs": 2, "seed": 3, "chat": True, "eos": True, "validation": 0.4}
+    expected |= {
         "test": 0.2,
         "false_rejections": 0.3,
         "threshold": None,
         "correct_prefixes": 2,
         "calibration": "none",
     }
-    assert file.settings | wanted == file.settings
+    assert file.settings | expected == file.settings
 
 
 BAD: list[tuple[str, str]] = [

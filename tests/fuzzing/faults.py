@@ -15,7 +15,7 @@ from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
 
 Result = TypeVar("Result")
-CASES = 200
+CASES = 500
 HARMLESS = ("nothing", "strided", "int32", "no rows")
 INDEX_FAULTS = (
     *HARMLESS,

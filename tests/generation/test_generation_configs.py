@@ -55,23 +55,20 @@ class Shifted(LogitsProcessor):
         return scores
 
 
-def shifted_processor() -> LogitsProcessorList:
-    return LogitsProcessorList([Shifted()])
-
-
+SHIFTED = LogitsProcessorList([Shifted()])
 OF_TOKENS: dict[str, dict[str, Any]] = {
     "repetition": {"repetition_penalty": 1.4},
     "n-grams": {"no_repeat_ngram_size": 2},
     "bad words": {"bad_words_ids": [[15], [182, 182]]},
     "biases": {"sequence_bias": [[[12], 6.0], [[40, 41], -3.0]]},
     "suppressed": {"suppress_tokens": [15, 131, 210]},
-    "the user's own": {"logits_processor": Shifted},
+    "custom": {"logits_processor": SHIFTED},
     "all": {
         "repetition_penalty": 1.2,
         "no_repeat_ngram_size": 3,
         "bad_words_ids": [[15]],
         "suppress_tokens": [7],
-        "logits_processor": Shifted,
+        "logits_processor": SHIFTED,
     },
 }
 OF_LENGTHS: dict[str, dict[str, Any]] = {
@@ -83,26 +80,24 @@ OF_LENGTHS: dict[str, dict[str, Any]] = {
 }
 
 
-def make_settings(case: dict[str, Any]) -> dict[str, Any]:
-    made = dict(case)
-    if "logits_processor" in made:
-        made["logits_processor"] = shifted_processor()
-    return {"max_new_tokens": 30, "do_sample": False, **made}
-
-
 @pytest.mark.parametrize("case", OF_TOKENS)
 def test_greedy_decoding_equals_transformers_on_each_prompt(case):
-    settings = make_settings(OF_TOKENS[case])
-    plain = MODEL.generate(**inputs(PROMPTS), max_new_tokens=30, do_sample=False)
+    output = {"return_dict_in_generate": True, "output_scores": True}
+    settings = {"max_new_tokens": 30, "do_sample": False, **output, **OF_TOKENS[case]}
     found = draw(**settings)
+    plain = MODEL.generate(**inputs(PROMPTS), max_new_tokens=30, do_sample=False)
+    assert not torch.equal(found.sequences, plain)
     width = inputs(PROMPTS)["input_ids"].shape[1]
-    assert not torch.equal(found, plain)
-    for place, prompt in enumerate(PROMPTS):
+    for row, prompt in enumerate(PROMPTS):
         alone = inputs([prompt])
-        expected = MODEL.generate(**alone, **make_settings(OF_TOKENS[case]))[0, alone["input_ids"].shape[1] :]
-        row = found[place, width:]
-        assert row[: len(expected)].tolist() == expected.tolist()
-        assert set(row[len(expected) :].tolist()) <= {0}
+        expected = MODEL.generate(**alone, **settings)
+        tokens = expected.sequences[0, alone["input_ids"].shape[1] :].tolist()
+        completion = found.sequences[row, width:].tolist()
+        assert completion[: len(tokens)] == tokens
+        assert set(completion[len(tokens) :]) <= {0}
+        log_probs = torch.cat(expected.scores).log_softmax(-1)
+        scores = torch.stack([step[row] for step in found.scores[: len(tokens)]])
+        torch.testing.assert_close(scores, log_probs, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("case", OF_LENGTHS)
@@ -112,9 +107,7 @@ def test_greedy_decoding_counts_tokens_like_transformers_on_a_batch(case):
     expected = MODEL.generate(**inputs(prompts), **settings)
     assert torch.equal(draw(prompts, **settings), expected)
     plain = {
-        name: value
-        for name, value in settings.items()
-        if name in ("max_new_tokens", "do_sample", "eos_token_id")
+        name: settings[name] for name in settings.keys() & {"max_new_tokens", "do_sample", "eos_token_id"}
     }
     assert not torch.equal(expected, MODEL.generate(**inputs(prompts), **plain))
 
@@ -236,17 +229,17 @@ def no_e(tokens: tuple[int, ...]) -> bool:
 def test_samples_do_not_depend_on_the_returned_outputs(rule, drawing):
     settings = {**rule, **drawing, "repetition_penalty": 1.2, "return_dict_in_generate": True}
     plain = draw(**settings)
-    asked = draw(**settings, output_scores=True, output_logits=True)
-    assert torch.equal(asked.sequences, plain.sequences)
+    with_outputs = draw(**settings, output_scores=True, output_logits=True)
+    assert torch.equal(with_outputs.sequences, plain.sequences)
     for name in ("tokens", "lengths", "log_prob", "log_weight", "accepted"):
-        assert np.array_equal(getattr(asked.samples, name), getattr(plain.samples, name)), name
+        assert np.array_equal(getattr(with_outputs.samples, name), getattr(plain.samples, name)), name
     for name in ("queries", "verifier_calls"):
-        assert getattr(asked.samples.total, name) == getattr(plain.samples.total, name)
+        assert getattr(with_outputs.samples.total, name) == getattr(plain.samples.total, name)
     assert (plain.get("scores"), plain.get("logits")) == (None, None)
     width = inputs(PROMPTS)["input_ids"].shape[1]
     if drawing == {"do_sample": False}:
-        for step, scores in enumerate(asked.scores):
-            assert torch.equal(scores.argmax(1), asked.sequences[:, width + step])
+        for step, scores in enumerate(with_outputs.scores):
+            assert torch.equal(scores.argmax(1), with_outputs.sequences[:, width + step])
 
 
 RULE = r"(Paris|Rome|Madrid) in (19|20)[0-9]{2}"

@@ -61,14 +61,14 @@ def outcomes():
 def samples_are_the_first(outcomes: list[list[bool]]) -> bool:
     for until in (1, 2, 5):
         for max_tries in (until, 40):
-            wanted = [
+            expected = [
                 (place, sample)
                 for place, accepted in enumerate(outcomes)
                 for sample in range(first_until(accepted, until, max_tries))
             ]
             for order in range(4):
                 sampling = Sampling(until=until, max_tries=max_tries)
-                if sorted(run_schedule(sampling, outcomes, order)) != wanted:
+                if sorted(run_schedule(sampling, outcomes, order)) != expected:
                     return False
     return True
 
@@ -173,8 +173,8 @@ REFUSED = [
 ]
 
 
-def test_invalid_numbers_of_samples_are_refused(run_schedule):
-    assert not wrong_refusals(REFUSED, run_schedule)
+def test_invalid_numbers_of_samples_are_refused(run):
+    assert not wrong_refusals(REFUSED, run)
 
 
 def test_samples_are_drawn_in_blocks_of_bounded_size(monkeypatch):

@@ -145,8 +145,8 @@ def test_equal_verifiers_are_built_once(monkeypatch):
     rules, started = VerifierCache(tiny_oracle(), {}), Event()
     built: list[RequestedVerifier] = []
 
-    def slow(*asked: Any) -> list[Any]:
-        built.append(asked[0])
+    def slow(*arguments: Any) -> list[Any]:
+        built.append(arguments[0])
         started.wait(0.2)
         return []
 
@@ -180,7 +180,7 @@ def test_an_error_in_the_worker_fails_only_the_current_requests(monkeypatch):
             status, answer, _ = send(server, "/v1/completions", body)
             assert (status, answer["error"]["type"]) == (500, "server_error")
         assert send(server, "/v1/completions", body)[0] == 200
-        assert server.settled()
+        assert server.wait_until_idle()
         server.worker.close()
         assert send(server, "/v1/completions", body)[0] == 503
 
@@ -191,8 +191,8 @@ def test_a_waiting_sampler_is_not_delayed_indefinitely(monkeypatch):
     worker = workers.Worker(tiny_oracle(), rows=1, context=8, most=9, samplers=2, layers=(), memory=1)
 
     def job(sampler: str) -> Job:
-        asked = Mock(sampler=sampler, prompts=((1,),), body=Mock(n=1, stops=()))
-        return Job(asked, Mock(), lambda event: None)
+        arguments = Mock(sampler=sampler, prompts=((1,),), body=Mock(n=1, stops=()))
+        return Job(arguments, Mock(), lambda event: None)
 
     jobs = [job(sampler) for sampler in ("first", "second", "third", "first", "second")]
     worker._waiting.extend(jobs)
@@ -251,7 +251,7 @@ def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch, tmp_path):
             assert one.get("error") == other.get("error")
             if "choices" in one:
                 assert one["choices"][0]["text"] == other["choices"][0]["text"]
-        assert server.settled()
+        assert server.wait_until_idle()
 
 
 def test_settings_are_validated():

@@ -58,7 +58,7 @@ def test_a_slow_compilation_delays_no_other_request(monkeypatch):
                 go.set()
             assert all(one.result().choices for one in slow)
         assert not begun.acquire(blocking=False)
-        assert server.settled()
+        assert server.wait_until_idle()
 
 
 def test_abandoned_compilations_count_until_they_end(monkeypatch):
@@ -109,7 +109,7 @@ def test_a_client_that_disconnects_during_compilation_frees_its_place(monkeypatc
                 connection.request("POST", "/v1/completions", body, headers)
                 assert begun.wait(60)
                 assert server.worker.unfinished == 1
-            assert server.settled()
+            assert server.wait_until_idle()
             assert client.completions.create(model="tiny", prompt="the", max_tokens=2).choices
         finally:
             go.set()

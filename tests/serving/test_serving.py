@@ -193,8 +193,8 @@ def test_tools_are_called(client):
     assert free.message.tool_calls is None
     assert free.message.content
     called = '\\{"name":"count","arguments":\\{"a":7\\}\\}'
-    said = chat(client, tools=TOOLS, rule={"regex": called}, max_tokens=60, seed=4).choices[0]
-    assert said.message.tool_calls[0].function.arguments == '{"a": 7}'
+    answer = chat(client, tools=TOOLS, rule={"regex": called}, max_tokens=60, seed=4).choices[0]
+    assert answer.message.tool_calls[0].function.arguments == '{"a": 7}'
     none = chat(client, tools=TOOLS, tool_choice="none", rule={"regex": called}, max_tokens=60).choices[0]
     assert none.message.content == '{"name":"count","arguments":{"a":7}}'
 
@@ -320,7 +320,7 @@ def test_concurrent_requests_have_the_same_answers_as_alone(server):
                 assert re.fullmatch(rule["regex"], text)
             if accepted and "json-schema" in rule:
                 assert json.loads(text) in rule["json-schema"]["enum"]
-    assert server.settled()
+    assert server.wait_until_idle()
 
 
 def test_a_client_that_disconnects_frees_its_rows(server):
@@ -331,5 +331,5 @@ def test_a_client_that_disconnects_frees_its_rows(server):
         stream = complete(client, "the", stream=True, max_tokens=60, seed=1)
         next(iter(stream))
         stream.close()
-        assert server.settled()
+        assert server.wait_until_idle()
         assert complete(client, max_tokens=2).choices[0].text is not None
