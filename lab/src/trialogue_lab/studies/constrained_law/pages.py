@@ -63,7 +63,7 @@ def _answers(rows: Rows, methods: list[str]) -> DataFrame:
     "deviation over seeds.",
 )
 def _methods_figure(rows: Rows) -> Drawing:
-    drawing, (bars, lines) = ledger.panels(2, width=5.2, height=4.4, width_ratios=(2, 3))
+    drawing, (bars, lines) = ledger.panels(2, width=5.2, height=5.4, width_ratios=(2, 3))
     sizes, particles = rows.distinct("exact", "size"), rows.distinct("simulated", "size")
     bars_of = {
         "restricted": (QUIET, "the model, conditioned on the constraint"),
@@ -79,7 +79,7 @@ def _methods_figure(rows: Rows) -> Drawing:
     bars.set(xlabel="probability of the answer", yticks=range(len(answers)), yticklabels=list(answers.index))
     bars.set_title("One question")
     bars.invert_yaxis()
-    bars.legend()
+    bars.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14))
     curves = (
         ("one of N masked outputs, by weight", BAD, "exact", "masked, weighted", sizes),
         ("sequential Monte Carlo, N particles", GOOD, "simulated", "smc", particles),
@@ -95,7 +95,8 @@ def _methods_figure(rows: Rows) -> Drawing:
     lines.axhline(masked, color=BAD, lw=1, ls=":", label="masked decoding, however often")
     lines.axvline(rejection, color=QUIET, lw=1, ls="--", label="rejection, exact (expected model calls)")
     lines.set(xscale="log", yscale="log", xlabel="model calls per output")
-    ledger.finish(lines, "Total variation to the conditioned model", legend=True)
+    ledger.finish(lines, "Total variation to the conditioned model")
+    lines.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14))
     return drawing
 
 
