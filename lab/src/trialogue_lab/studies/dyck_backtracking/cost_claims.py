@@ -3,9 +3,10 @@
 The summaries contain three sentences. The claim `diversity-kept` is about the third one, on diversity.
 """
 
+from collections.abc import Callable
 from functools import partial
 
-from trialogue_lab.ledger import Claim, cited, ours
+from trialogue_lab.ledger import Claim, Criterion, cited, ours
 from trialogue_lab.studies.dyck_backtracking import statistics as stats
 from trialogue_lab.studies.dyck_backtracking.config import CANDIDATES
 
@@ -18,6 +19,29 @@ _COMPLETIONS = (
 )
 _EFFICIENCY = "3.4.1"
 thesis = partial(cited, setting=SMALL_NETWORKS)
+_SUMMARIES: tuple[tuple[str, str, Callable[[float], Criterion], str, str], ...] = (
+    (
+        "summary-queries",
+        "asks fewer queries than no verifier at top-p {:g} (as a ratio).",
+        lambda top_p: stats.queries_ratio(top_p) < 1,
+        "reduces query complexity",
+        "thesis:V-SUM.queries",
+    ),
+    (
+        "summary-queries-until-correct",
+        "asks fewer queries until a completion is correct at top-p {:g} (as a ratio).",
+        lambda top_p: stats.queries_ratio_until_correct(top_p) < 1,
+        "reduces query complexity, tokens generated to satisfactorily complete the task (3.4.1)",
+        "thesis:V-SUM.queries",
+    ),
+    (
+        "summary-accuracy",
+        "is more accurate than no verifier at top-p {:g}.",
+        lambda top_p: stats.gain(top_p) > 0,
+        "improves accuracy (Table 3.3: by 0.006 at top-p 0.9 and 0.026 at top-p 1)",
+        "thesis:V-SUM.accuracy",
+    ),
+)
 
 COST_CLAIMS = (
     *(
@@ -27,29 +51,7 @@ COST_CLAIMS = (
             criterion(top_p),
             **cited("3.2 (first paragraph) and 3.7", published, statement_id, setting=_COMPLETIONS),
         )
-        for identity, statement, criterion, published, statement_id in (
-            (
-                "summary-queries",
-                "asks fewer queries than no verifier at top-p {:g} (as a ratio).",
-                lambda top_p: stats.queries_ratio(top_p) < 1,
-                "reduces query complexity",
-                "thesis:V-SUM.queries",
-            ),
-            (
-                "summary-queries-until-correct",
-                "asks fewer queries until a completion is correct at top-p {:g} (as a ratio).",
-                lambda top_p: stats.queries_ratio_until_correct(top_p) < 1,
-                "reduces query complexity, tokens generated to satisfactorily complete the task (3.4.1)",
-                "thesis:V-SUM.queries",
-            ),
-            (
-                "summary-accuracy",
-                "is more accurate than no verifier at top-p {:g}.",
-                lambda top_p: stats.gain(top_p) > 0,
-                "improves accuracy (Table 3.3: by 0.006 at top-p 0.9 and 0.026 at top-p 1)",
-                "thesis:V-SUM.accuracy",
-            ),
-        )
+        for identity, statement, criterion, published, statement_id in _SUMMARIES
         for name, top_p in (("nucleus", 0.9), ("full", 1.0))
     ),
     Claim(

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from pandas import DataFrame
 
-from trialogue_lab.ledger import COLORS, Cells, Rows, figure, finish, panels, result_table
+from trialogue_lab.ledger import COLORS, Cells, Rows, Statistic, figure, finish, panels, result_table
 from trialogue_lab.studies.dyck_pruning.statistics import error
 
 
@@ -47,7 +47,7 @@ def _draw_quartiles(axes: Axes, table: DataFrame, column: str, color: str, label
     "sequences of 8 positions. Targets apart: median of the same distance between two targets.",
 )
 def _transformer_table(rows: Rows) -> Cells:
-    cells = {}
+    cells: dict[str, dict[str, Statistic | float]] = {}
     for layers, hidden in product(rows.config["layers"], rows.config["hidden"]):
         table = rows.where("transformer", layers=layers, hidden=hidden)
         cells[f"{layers} of {4 * layers} layers, width {hidden}"] = {

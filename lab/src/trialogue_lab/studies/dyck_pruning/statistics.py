@@ -17,7 +17,7 @@ def _fits(table: DataFrame, column: str) -> DataFrame:
 
 
 @draws
-def error(rows: Rows, kind: str, **values: object) -> "Series[float]":
+def error(rows: Rows, /, kind: str, **values: object) -> "Series[float]":
     """Error of the pruned weights of a kind: "number", "matrix" or "transformer"."""
     return rows.where(kind, **values).groupby("seed").error.mean()
 
