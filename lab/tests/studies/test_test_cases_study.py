@@ -231,7 +231,7 @@ def test_examples_end_with_the_expected_tokens() -> None:
 
 
 def test_the_ground_truth_rejects_every_sampled_error() -> None:
-    """Almost every token of an untrained model is wrong. The verifier rejects it, and a constant verifier does not."""
+    """The verifier rejects the wrong tokens of an untrained model, and a constant verifier accepts them."""
     prompt = TOKENS.encode("abc\n")
     sampler = Backtracking(5, 1, argmax_redo=False)
 

@@ -19,8 +19,7 @@ _COMPLETIONS = (
 )
 _EFFICIENCY = "3.4.1"
 thesis = partial(cited, setting=SMALL_NETWORKS)
-
-_SUMMARY: tuple[tuple[str, str, Callable[[float], Criterion], str, str], ...] = (
+_SUMMARIES: tuple[tuple[str, str, Callable[[float], Criterion], str, str], ...] = (
     (
         "summary-queries",
         "asks fewer queries than no verifier at top-p {:g} (as a ratio).",
@@ -52,7 +51,7 @@ COST_CLAIMS = (
             criterion(top_p),
             **cited("3.2 (first paragraph) and 3.7", published, statement_id, setting=_COMPLETIONS),
         )
-        for identity, statement, criterion, published, statement_id in _SUMMARY
+        for identity, statement, criterion, published, statement_id in _SUMMARIES
         for name, top_p in (("nucleus", 0.9), ("full", 1.0))
     ),
     Claim(

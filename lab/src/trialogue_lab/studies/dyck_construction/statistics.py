@@ -3,8 +3,6 @@
 Statistics of networks with noise have one number per network. Those of the inequalities have one number for the run.
 """
 
-from typing import cast
-
 import numpy as np
 from pandas import Series
 
@@ -36,7 +34,7 @@ def distance(rows: Rows, disturbance: float, pairs: int) -> "Series[float]":
 def slope(rows: Rows, disturbance: float) -> "Series[float]":
     """Slope of log distance against log pairs, between 1,000 and 100,000 pairs."""
     far, near = (distance(disturbance, pairs)(rows) for pairs in (100_000, 1000))
-    return cast("Series[float]", np.log10(far / near) / 2)
+    return (far / near).map(np.log10) / 2
 
 
 @exact

@@ -41,17 +41,20 @@ def curve_of(name: str) -> Curve:
 
 
 def _draw_queries(role: Role, rows: Rows) -> Drawing:
-    drawing, [axes] = panels(width=5.6, height=4.2)
+    drawing, panes = panels(2, width=5.0, height=3.9)
     points = pd.concat([rows.where(table, model=role) for table in ("draw", "progress")])
     labels = set()
     for name, table in points.groupby("decoding", sort=False):
         color, label, line = curve_of(str(name))
         mean = table.groupby("runs")[["queries", "distinct_correct"]].mean()
         shown = "_" if label in labels else label
-        axes.plot(mean.queries, mean.distinct_correct, f"o{line}", ms=3, color=color, label=shown)
+        for axes in panes if label != _CURVES["block"].label else panes[:1]:
+            axes.plot(mean.queries, mean.distinct_correct, f"o{line}", ms=3, color=color, label=shown)
         labels.add(label)
     xlabel, ylabel = "queries", "distinct correct test cases"
-    finish(axes, legend="best", xlabel=xlabel, ylabel=ylabel, xlim=(0, None), ylim=(0, None))
+    for axes, title in zip(panes, ("Figure 3.3", "Figure 3.4: without block best-of-n"), strict=True):
+        finish(axes, title, xlabel=xlabel, ylabel=ylabel, xlim=(0, None), ylim=(0, None))
+    panes[0].legend(loc="upper right")
     return drawing
 
 
