@@ -104,7 +104,7 @@ def test_a_command_s_name_is_given_once(
 
     monkeypatch.setitem(COMMANDS, "again", simulate.add)
     assert main(["models", "list"]) == 0
-    assert "command='simulate': there is one of that name already" in capsys.readouterr().err
+    assert "command='simulate': a command of this name exists already" in capsys.readouterr().err
 
 
 def test_names_are_read_without_importing_what_they_name() -> None:

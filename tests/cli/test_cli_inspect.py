@@ -280,7 +280,7 @@ BAD: list[tuple[str, str]] = [
     ("compare found/inspection.json model/config.json", "it is no trialogue inspection"),
     ("compare found/inspection.json missing.json", "it cannot be read"),
     ("compare found found --out no/where.html", "there is no folder no"),
-    ("compare a b c", "name two results of one study"),
+    ("compare a b c", "use exactly two results of one study"),
     ("compare found found/inspection.json", "it is named twice"),
     ("compare a b --out page.html", "out='page.html'"),
     ("compare found moved --results results", "results='results'"),

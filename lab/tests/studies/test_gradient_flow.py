@@ -40,7 +40,9 @@ def test_a_wrong_flow_is_noticed(
 def test_samples_reject_another_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:
     more = dataclasses.replace(SMOKE, draws=100_000)
     assert measure.gradient_row(more, COVARIANCE, WEIGHTS, 3)["z"] < 4
-    broken = altered(gradient_flow, ("+ 2 * gram.square()\n        # Of", "\n        # Of"), compiled=False)
+    broken = altered(
+        gradient_flow, ("+ 2 * gram.square()\n        # This", "\n        # This"), compiled=False
+    )
     monkeypatch.setattr(measure, "GaussianFlow", broken["GaussianFlow"])
     assert measure.gradient_row(more, COVARIANCE, WEIGHTS, 3)["z"] > 10
 

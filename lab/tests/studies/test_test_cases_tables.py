@@ -82,7 +82,7 @@ def paper() -> Rows:
 
 def compared(table: ResultTable, rows: Rows) -> dict[tuple[str, str], tuple[Any, Any]]:
     """Return each published cell with ours, or with None if there is none."""
-    cells = table.filled(rows)
+    cells = table.evaluate(rows)
     return {
         (label, head): (number, cells[label, head].value if (label, head) in cells else None)
         for label, line in table.published.items()

@@ -80,7 +80,7 @@ def test_chains_that_leave_the_law_invariant_reach_it(tmp_path):
 
 
 def test_comparison_with_the_truth():
-    truth = Truth(LENGTHS.law(1.0), LENGTHS.law(1.0, slips=0.0), LENGTHS.longest)
+    truth = Truth(LENGTHS.translations(1.0), LENGTHS.translations(1.0, slips=0.0), LENGTHS.longest)
     assert sum(truth.lengths.values()) == pytest.approx(1)
     own = truth.compared(truth.distributions)
     assert own["divergence"] == pytest.approx(0, abs=1e-12)

@@ -87,6 +87,10 @@ def ring(sites, coupling, field=0.0):
     return Ising(matrix, torch.full((sites,), field))
 
 
+def spins(tokens):
+    return 2 * tokens - 1
+
+
 def block_kernel(distribution, vocab, sites, block, tilt=None):
     """Return P(x, y) = [x = y outside the block] p(y | x outside), from the definition.
 

@@ -22,7 +22,7 @@ _LARGEST = math.log(sys.float_info.max)
 class Counts(NamedTuple):
     """Numbers of successes and trials, from which a share is computed.
 
-    Args:
+    Attributes:
         successes: Number of successes, one per replication.
         trials: Number of trials, one per replication.
         identical: Whether all trials of all replications are independent and have the same probability, as in a

@@ -90,7 +90,7 @@ def _evaluate(cell: "Statistic | Series[float] | float | str | None", rows: Rows
 class Sheet(NamedTuple):
     """A table as text.
 
-    Args:
+    Attributes:
         corner: Heading of the first column.
         columns: For each other column, its label and "published" or "ours".
         lines: For each row, its label and its cells.
