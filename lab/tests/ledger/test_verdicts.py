@@ -67,28 +67,49 @@ def registered(*claims: Claim, origin: bool = True) -> dict[str, dict[str, objec
     return registrations
 
 
-@pytest.mark.parametrize(
-    ("criterion", "low", "high", "decision"),
-    [
-        (value() > 1, 1.1, 2.0, "holds"),
-        (value() > 1, 0.1, 0.9, "refuted"),
-        (value() > 1, 0.9, 1.1, "undecided"),
-        (value() > 1, 1.0, 1.0, "refuted"),
-        (value() > 1, -math.inf, math.inf, "undecided"),
-        (value() < 1, 0.1, 0.9, "holds"),
-        (value() < 1, 1.1, 2.0, "refuted"),
-        (value() < 1, 0.9, 1.1, "undecided"),
-        (value() < 1, 1.0, 1.0, "refuted"),
-        (value().near(1, margin=0.1), 0.95, 1.05, "holds"),
-        (value().near(1, margin=0.1), 0.5, 0.85, "refuted"),
-        (value().near(1, margin=0.1), 1.15, 1.5, "refuted"),
-        (value().near(1, margin=0.1), 0.85, 1.15, "undecided"),
-        (value().near(1, margin=0.1), 0.95, 1.15, "undecided"),
-        (value().near(1, margin=0.1), 0.85, 1.05, "undecided"),
-    ],
-)
+DECISIONS = [
+    (value() > 1, 1.1, 2.0, "holds"),
+    (value() > 1, 0.1, 0.9, "refuted"),
+    (value() > 1, 0.9, 1.1, "undecided"),
+    (value() > 1, 1.0, 1.0, "refuted"),
+    (value() > 1, -math.inf, math.inf, "undecided"),
+    (value() < 1, 0.1, 0.9, "holds"),
+    (value() < 1, 1.1, 2.0, "refuted"),
+    (value() < 1, 0.9, 1.1, "undecided"),
+    (value() < 1, 1.0, 1.0, "refuted"),
+    (value().near(1, margin=0.1), 0.95, 1.05, "holds"),
+    (value().near(1, margin=0.1), 0.5, 0.85, "refuted"),
+    (value().near(1, margin=0.1), 1.15, 1.5, "refuted"),
+    (value().near(1, margin=0.1), 0.85, 1.15, "undecided"),
+    (value().near(1, margin=0.1), 0.95, 1.15, "undecided"),
+    (value().near(1, margin=0.1), 0.85, 1.05, "undecided"),
+]
+
+
+@pytest.mark.parametrize(("criterion", "low", "high", "decision"), DECISIONS)
 def test_decision_of_an_interval(criterion: Criterion, low: float, high: float, decision: str) -> None:
     assert decide(low, high, criterion) == decision
+
+
+def decide_by_the_middle(low: float, high: float, criterion: Criterion) -> str:
+    middle = (low + high) / 2
+    return decide(middle, middle, criterion)
+
+
+def decide_in_the_other_direction(low: float, high: float, criterion: Criterion) -> str:
+    other = {"above": "below", "below": "above", "equal": "equal"}[criterion.direction]
+    return decide(low, high, replace(criterion, direction=other))
+
+
+def hold_at_the_threshold(low: float, high: float, criterion: Criterion) -> str:
+    return "holds" if low == high == criterion.threshold else decide(low, high, criterion)
+
+
+@pytest.mark.parametrize(
+    "mutant", [decide_by_the_middle, decide_in_the_other_direction, hold_at_the_threshold]
+)
+def test_the_table_rejects_wrong_decisions(mutant: Callable[[float, float, Criterion], str]) -> None:
+    assert any(mutant(low, high, criterion) != decision for criterion, low, high, decision in DECISIONS)
 
 
 def test_power_does_not_change_a_verdict() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mutants.modules import altered
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
 from trialogue_lab import studies
@@ -148,6 +149,25 @@ def test_late_share_of_the_decrease(steps, losses, share):
     assert found.tolist() == pytest.approx([share] * 2)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("late.iloc[0] - late.min()", "late.iloc[0] - late.iloc[-1]"),
+        ("/ (table.iloc[0] - table.min())", "/ (table.iloc[0] - late.min())"),
+        ("np.interp(np.log(step), np.log(steps)", "np.interp(step, steps"),
+        (
+            "steps, step = looks.index.to_numpy(float), share * table.index[-1]",
+            "steps = looks.index.to_numpy(float); step = steps[np.abs(steps - share * steps[-1]).argmin()]",
+        ),
+    ],
+    ids=["to the last loss", "late decrease as total", "linear in steps", "at the nearest step"],
+)
+def test_wrong_late_shares_are_rejected(change):
+    mutant = altered(statistics, change, compiled=False)["late_share"]("gibbs")
+    found = [mutant(rows({"layers-1": losses}, steps=steps)).iloc[0] for steps, losses, _ in LATE]
+    assert found != pytest.approx([share for *_, share in LATE])
+
+
 def test_curves_out_of_order():
     swapped = rows(
         {
@@ -172,6 +192,28 @@ def test_difference_between_numbers_of_sweeps():
         assert statistics.between_sweeps(name, "metropolis")(ORDERED).tolist() == pytest.approx([0.01] * 2)
     with pytest.raises(LookupError):
         statistics.between_sweeps("layers-4", "metropolis").compute(ORDERED)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("np.argmax(losses <= level)", "np.argmin(losses)"),
+        ("losses <= level", "losses < losses[0]"),
+    ],
+    ids=["the minimum itself", "the first decrease"],
+)
+def test_wrong_saturation_steps_are_rejected(change):
+    mutant = altered(statistics, change, compiled=False)["saturated"]
+    cases = (curve(104.0, 103.0, 102.0, 101.0, 100.0), curve(4.0, 1.0, 0.9, 0.05, 0.0))
+    assert [mutant(case) for case in cases] != pytest.approx([saturated(case) for case in cases])
+
+
+def test_a_level_relative_to_zero_misses_a_decrease_above_a_constant():
+    change = ("losses.min() + NEAR * (losses[0] - losses.min())", "losses.min() + NEAR * losses[0]")
+    mutant = altered(statistics, change, compiled=False)["saturated"]
+    assert mutant(curve(4.0, 3.0, 2.0, 1.0, 0.0)) == 820.0
+    with pytest.raises(NoRows, match="never falls"):
+        mutant(curve(104.0, 103.0, 102.0, 101.0, 100.0))
 
 
 @pytest.fixture(scope="module")
