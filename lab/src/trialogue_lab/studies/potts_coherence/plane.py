@@ -1,4 +1,4 @@
-"""Rows about order in the plane: heat bath from an ordered start, and exact answers."""
+"""Rows about order in the plane: heat bath from an ordered start, and exact magnetisations."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,7 +15,10 @@ PLANE, RING = "plane", "ring"
 
 
 def exact_plane_rows() -> Iterator[dict[str, Any]]:
-    """The magnetisation of the infinite lattice and its bound by Peierls' argument, J = 1, a wall costs 2 per bond."""
+    """Yield the magnetisation of the infinite lattice and its bound by Peierls' argument (J = 1).
+
+    A wall costs 2 per bond.
+    """
     # The magnetisation falls as the eighth root of the distance from the critical temperature.
     near = peierls.critical_temperature() * (1 - np.logspace(-8, -1.5, 14))
     for temperature in np.sort(np.concatenate((np.linspace(0.2, 3.4, 129), near))).tolist():
@@ -36,9 +39,9 @@ def exact_plane_rows() -> Iterator[dict[str, Any]]:
 def plane_rows(
     sides: Sequence[int], temperatures: Sequence[float], chains: int, sweeps: int, seed: int
 ) -> Iterator[dict[str, Any]]:
-    """Mean magnetisation per spin of `chains` after so many sweeps from all spins up, on tori and on rings.
+    """Yield the mean magnetisation per spin after `sweeps` sweeps from all spins up, on tori and on rings.
 
-    A ring has as many spins as the torus of the same side, and as many sweeps.
+    A ring has the same number of spins and sweeps as the torus of this side.
     """
     for side in sides:
         start = torch.ones(chains, side * side, dtype=torch.int64)
