@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from trialogue.display.figures import BAD, COLORS, GOOD, OURS, QUIET, panels
-from trialogue_lab.ledger import Cells, Rows, Statistic, figure, finish, result_table, spread
+from trialogue_lab.ledger import Rows, Statistic, figure, finish, result_table, spread
 from trialogue_lab.studies.interaction_order import statistics
 from trialogue_lab.studies.interaction_order.statistics import FORMS
 
 _DEPTHS = {1: BAD, 2: COLORS[4], 3: OURS}
 _LAYERS = {1: COLORS[3], 2: GOOD, 3: OURS}
 _NAMES = {1: "first layer", 2: "middle layer", 3: "last layer"}
-_STAIRS = "Figure 2b"
 
 
 def _example(rows: Rows) -> int:
@@ -147,34 +146,6 @@ def _large_figure(rows: Rows) -> Drawing:
 
 
 @result_table(
-    "The staircase",
-    _STAIRS,
-    rows_are="network",
-    note="Losses in nats per token, mean ± one standard deviation over distributions. Plateau ratio: steps within 0.01 "
-    "nats of the loss of one or two layers, divided by the steps of the descent to it (geometric mean). The last three "
-    "columns are shares of trainings in which layers begin to learn in this order.",
-)
-def _stairs_table(rows: Rows) -> Cells:
-    del rows
-    return {
-        _network(layers): {
-            "loss": statistics.loss(layers),
-            "bound": statistics.bound(FORMS[layers]),
-            "loss above bound": statistics.excess(layers),
-        }
-        for layers in _DEPTHS
-    } | {
-        "three layers, during training": {
-            "plateau ratio, two bodies": statistics.standing(1).as_ratio(),
-            "plateau ratio, three bodies": statistics.standing(2).as_ratio(),
-            "last, middle, first": statistics.in_order(),
-            "last first": statistics.last_first(),
-            "middle before first": statistics.middle_before_first(),
-        }
-    }
-
-
-@result_table(
     "Interaction orders of random networks",
     "Section 2 and section A.2",
     rows_are="network",
@@ -196,6 +167,6 @@ def _orders_table(rows: Rows) -> DataFrame:
     return found
 
 
-TABLES = (_stairs_table, _orders_table)
+TABLES = (_orders_table,)
 
 FIGURES = (_staircase_figure, _single_layers_figure, _large_figure)

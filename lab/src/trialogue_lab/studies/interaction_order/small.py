@@ -212,16 +212,13 @@ def exchange_rows(config: Config, stairs: Staircase, seed: int) -> Iterator[dict
     states = stairs.model.states()
     for scale in _INITIAL_SCALES:
         net = network(config, 3, seed, scale)
-        before = net.site_logits(states)
         with torch.no_grad():
+            before = net.site_logits(states)
             for parameters in (net.attention, net.values):
-                first, second = parameters[0].clone(), parameters[1].clone()
-                parameters[0].copy_(second)
-                parameters[1].copy_(first)
+                parameters[0], parameters[1] = parameters[1], parameters[0]
             after = net.site_logits(states)
-            for parameters in (net.attention, net.values):
-                parameters[0].zero_()
-                parameters[1].zero_()
+            for parameter in (*net.attention[:2], *net.values[:2]):
+                parameter.zero_()
             linear = net.site_logits(states)
         change = (after - before).norm() / (before - linear).norm()
         yield {"kind": "exchange", "scale": scale, "change": float(change)}

@@ -3,7 +3,8 @@
 Theorem 1.1 of the document on Potts chains states that domain walls between patterns are inevitable above temperature
 zero, from a length that equation 5 bounds. Walls, coherent runs, decay rates and the weight of all sequences with a
 single wall are computed exactly by transfer matrices, for several lengths, temperatures, windows, energies and numbers
-of patterns. Exact samples, and Gibbs sampling that starts from a stored pattern, also show the walls. There are two controls. A single pattern has no walls, and the theorem excludes forbidden windows.
+of patterns. Exact samples, and Gibbs sampling that starts from a stored pattern, also show the walls. There are two
+controls. A single pattern has no walls, and the theorem excludes forbidden windows.
 
 Theorem 1.2 maps random autoregressive models to chains and back. The study tests both interpretations of the constant
 in equation 9, and compares the temperature of equation 10 with a temperature for each token. For Corollary 1.2.1, it

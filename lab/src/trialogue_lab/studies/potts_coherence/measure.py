@@ -31,8 +31,7 @@ def parts(config: Config) -> list[Part]:
         return chains.sampled_rows(config.sampled, config.chains, config.sweeps, seed)
 
     def plane(seed: int, _: Path) -> Iterator[chains.Row]:
-        temperatures, count = config.plane_temperatures, config.plane_chains
-        return plane_rows(config.sides, temperatures, count, config.plane_sweeps, seed)
+        return plane_rows(config, seed)
 
     return [
         Part("chains", exact_chains),

@@ -1,6 +1,6 @@
 """Rows about order in the plane: heat bath from an ordered start, and exact magnetisations."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import torch
 from trialogue.data.ising.grid import ising_grid
 from trialogue.randomness import seed_of
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
+from trialogue_lab.studies.potts_coherence.config import Config
 from trialogue_lab.theory.potts import peierls
 
 PLANE, RING = "plane", "ring"
@@ -36,20 +37,20 @@ def exact_plane_rows() -> Iterator[dict[str, Any]]:
     }
 
 
-def plane_rows(
-    sides: Sequence[int], temperatures: Sequence[float], chains: int, sweeps: int, seed: int
-) -> Iterator[dict[str, Any]]:
-    """Yield the mean magnetisation per spin after `sweeps` sweeps from all spins up, on tori and on rings.
+def plane_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
+    """Yield the mean magnetisation per spin after Gibbs sampling from all spins up, on tori and on rings.
 
     A ring has the same number of spins and sweeps as the torus of this side.
     """
-    for side in sides:
-        start = torch.ones(chains, side * side, dtype=torch.int64)
-        for temperature in temperatures:
+    for side in config.sides:
+        start = torch.ones(config.plane_chains, side * side, dtype=torch.int64)
+        for temperature in config.plane_temperatures:
             for shape, grid in ((PLANE, (side, side)), (RING, (1, side * side))):
                 model = ising_grid(*grid, 1 / temperature)
                 stream = seed_of(seed, "potts-coherence", shape, side, temperature)
-                spins = 2.0 * run_sweeps(model, sweeps=sweeps, start=start, seed=stream).double() - 1
+                spins = (
+                    2.0 * run_sweeps(model, sweeps=config.plane_sweeps, start=start, seed=stream).double() - 1
+                )
                 yield {
                     "kind": "spins",
                     "seed": seed,

@@ -52,15 +52,13 @@ def search_rows(lengths: Iterable[int], searches: int, seeds: Iterable[int]) -> 
         for length in lengths:
             rng = numpy_generator(seed, "query-complexity", "hidden strings", length)
             strings = [HiddenString(rng.integers(0, 2, length - 1).tolist()) for _ in range(searches)]
+            streams = [
+                seed_of(seed, "query-complexity", "search", length, index) for index in range(searches)
+            ]
             for inferred in (True, False):
                 found = [
-                    theory.search_hidden_string(
-                        oracle,
-                        length,
-                        infer_last=inferred,
-                        seed=seed_of(seed, "query-complexity", "search", length, index),
-                    )
-                    for index, oracle in enumerate(strings)
+                    theory.search_hidden_string(oracle, length, infer_last=inferred, seed=stream)
+                    for oracle, stream in zip(strings, streams, strict=True)
                 ]
                 right = [run.output == oracle.answer for run, oracle in zip(found, strings, strict=True)]
                 yield {

@@ -15,13 +15,6 @@ from trialogue_lab.studies.query_complexity.statistics import searched, solved, 
 _BEST = "optimal, infers the last"
 
 
-def _by_length(rows: Rows, kind: str, columns: dict[str, str], **values: object) -> DataFrame:
-    """Return columns of a kind of rows, one line per length."""
-    table = rows.where(kind, **values).sort_values("length")
-    table.index = table.length.map("D = {}".format)
-    return table[list(columns)].rename(columns=columns)
-
-
 @result_table(
     "Queries to find the hidden string",
     "Theorem 3.1.1",
@@ -55,52 +48,14 @@ def _optimum_table(rows: Rows) -> Cells:
 )
 def _hidden_table(rows: Rows) -> DataFrame:
     columns = {"optimum": "optimal searcher", "rejection": "rejection", "success": "tokenwise halts, no cap"}
-    table = _by_length(rows, "hidden", columns)
-    for cap in rows.distinct("capped", "cap"):
-        heads = {"queries": f"calls, cap {cap}", "per_output": f"calls per output, cap {cap}"}
-        table = table.join(_by_length(rows, "capped", heads, cap=cap))
-    return table
+    table = rows["hidden"].set_index("length")[list(columns)].rename(columns=columns)
+    for cap, capped in rows["capped"].set_index("length").groupby("cap"):
+        table[f"calls, cap {cap}"] = capped.queries
+        table[f"calls per output, cap {cap}"] = capped.per_output
+    return table.rename(index="D = {}".format)
 
 
-@result_table(
-    "All strings but one", "Proposition 3.1.2", rows_are="length", note="Exact. Masses are in units of 2^-D."
-)
-def _distribution_table(rows: Rows) -> DataFrame:
-    columns = {
-        "variation": "total variation",
-        "last": "mass of 1..10",
-        "most": "largest other mass",
-        "least_of_a": "smallest other mass in A",
-        "least": "smallest mass of all strings",
-    }
-    return _by_length(rows, "law", columns)
-
-
-@result_table(
-    "Knapsacks",
-    "Theorem 3.1.2, section 3.5.1",
-    rows_are="knapsacks",
-    note="Results are compared with brute force. For superincreasing knapsacks, every total is tried.",
-)
-def _knapsacks_table(rows: Rows) -> Cells:
-    lines: dict[str, dict[str, float]] = {}
-    for feasible, group in rows["knapsack"].groupby("feasible"):
-        lines[f"random, {'with' if feasible else 'without'} a solution"] = {
-            "knapsacks": len(group),
-            "wrong by generation": int(group.generated_wrong.sum()),
-            "wrong by dynamic program": int(group.table_wrong.sum()),
-            "largest verifier calls / 2 D": float((group.calls / group.bound).max()),
-        }
-    for one in rows["greedy"].to_dict("records"):
-        lines[f"superincreasing, {'distinct' if one['unique'] else 'repeated'} sums"] = {
-            "knapsacks": one["knapsacks"],
-            "totals": one["totals"],
-            "wrong by greedy pass": one["wrong"],
-        }
-    return lines
-
-
-TABLES = (_optimum_table, _hidden_table, _distribution_table, _knapsacks_table)
+TABLES = (_optimum_table, _hidden_table)
 
 
 @figure(
