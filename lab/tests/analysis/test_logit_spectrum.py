@@ -1,4 +1,4 @@
-"""Logit spectra agree with the Walsh-Hadamard transform and end at the interaction order of the model."""
+"""Spectra of logits: those of Walsh and Hadamard for two values, and ends where the interactions of a law end."""
 
 import pytest
 import torch
@@ -25,7 +25,7 @@ def walsh_hadamard(net: FactoredAttention, sites: int) -> torch.Tensor:
     return torch.stack([coefficients[sizes == size].max() for size in range(sites)])
 
 
-def test_two_values_give_the_walsh_hadamard_spectrum() -> None:
+def test_of_two_values_it_is_that_of_walsh_and_hadamard() -> None:
     net = FactoredAttention(FactoredAttentionConfig(vocab_size=2, sites=7, layers=3), seed=4)
     found, expected = logit_spectrum(net, 7), walsh_hadamard(net, 7)
     torch.testing.assert_close(found / found.max(), expected / expected.max(), rtol=1e-9, atol=1e-12)
@@ -33,7 +33,7 @@ def test_two_values_give_the_walsh_hadamard_spectrum() -> None:
 
 @pytest.mark.parametrize("order", [2, 3, 4])
 @pytest.mark.parametrize("site", [0, 2, 4])
-def test_k_body_models_have_no_terms_with_k_other_tokens(order: int, site: int) -> None:
+def test_a_law_of_k_bodies_depends_on_fewer_than_k_others_at_once(order: int, site: int) -> None:
     law = ManyBody.random(5, 3, order=order, scale=1.0, seed=1)
     spectrum = logit_spectrum(law, 5, site)
     assert spectrum[order - 1] > 1e-3 * spectrum.max()
@@ -41,7 +41,8 @@ def test_k_body_models_have_no_terms_with_k_other_tokens(order: int, site: int) 
 
 
 @pytest.mark.parametrize(
-    "change", [("log_probs - log_probs.mean(1, keepdim=True)", "log_probs"), ("triangular[:, 0] = 1.0", "pass")]
+    "change",
+    [("log_probs - log_probs.mean(1, keepdim=True)", "log_probs"), ("triangular[:, 0] = 1.0", "pass")],
 )
 def test_another_gauge_or_basis_is_rejected(change: tuple[str, str]) -> None:
     law = ManyBody.random(5, 3, order=2, scale=1.0, seed=1)
@@ -50,7 +51,7 @@ def test_another_gauge_or_basis_is_rejected(change: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize(("sites", "site", "field"), [(22, 0, "sites"), (0, 0, "sites"), (3, 3, "site")])
-def test_invalid_arguments_are_rejected(sites: int, site: int, field: str) -> None:
+def test_bad_input_is_named(sites: int, site: int, field: str) -> None:
     net = FactoredAttention(FactoredAttentionConfig(vocab_size=2, sites=max(sites, 1)))
     with pytest.raises(InputError) as caught:
         logit_spectrum(net, sites, site)

@@ -56,9 +56,9 @@ def test_the_oracle_is_the_law(name: str) -> None:
 @pytest.mark.parametrize(
     "broken",
     [
-        lambda _, log_weights, predicted: original_mixture(SMALL["binary"], log_weights * 0, predicted),
-        lambda _, log_weights, predicted: original_mixture(SMALL["binary"], log_weights, predicted.roll(1, 1)),
-        lambda _, log_weights, predicted: original_mixture(SMALL["binary"], 2 * log_weights, predicted),
+        lambda _, log_weights, predicted: original_law(SMALL["binary"], log_weights * 0, predicted),
+        lambda _, log_weights, predicted: original_law(SMALL["binary"], log_weights, predicted.roll(1, 1)),
+        lambda _, log_weights, predicted: original_law(SMALL["binary"], 2 * log_weights, predicted),
     ],
 )
 def test_another_posterior_is_noticed(broken: Callable[..., Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ def test_another_posterior_is_noticed(broken: Callable[..., Tensor], monkeypatch
     assert not answers_exactly(SMALL["binary"])
 
 
-original_mixture = PatternCorpus._mixture_log_probs
+original_law = PatternCorpus._mixture_log_probs
 
 
 def test_ragged_prefixes_do_not_see_their_padding() -> None:

@@ -1,4 +1,4 @@
-"""Losses agree with their bounds, one layer learns two bodies, and spectra have the expected interaction orders."""
+"""The staircase against its bounds, one layer on two bodies, orders by spectrum, and statistics on rows by hand."""
 
 import dataclasses
 import math
@@ -27,7 +27,7 @@ def stairs() -> Staircase:
     return staircase(STEPPED, 5)
 
 
-def test_bounds_are_far_apart() -> None:
+def test_laws_have_steps() -> None:
     found = stairs()
     assert found.two - found.three > 0.05
     assert found.three - found.four > 0.05
@@ -35,7 +35,7 @@ def test_bounds_are_far_apart() -> None:
     assert found.four == population_of(found.model).entropy
 
 
-def test_the_search_for_a_distribution_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_law_without_steps_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distributions, "_MAX_DRAWS", 2)
     with pytest.raises(InputError, match=r"gap=0\.9: the bounds of 2 distributions are closer"):
         staircase(dataclasses.replace(SMOKE, gap=0.9), 0)
@@ -54,7 +54,7 @@ def test_one_layer_reaches_the_two_body_bound() -> None:
     assert abs(one_layer_excess(STEPPED)) < 0.01
 
 
-def test_another_architecture_or_too_little_training_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_architecture_or_too_little_training_is_told_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert one_layer_excess(dataclasses.replace(STEPPED, steps=(60, 1, 1))) > 0.01
     deeper = small.network
 
@@ -78,13 +78,13 @@ def test_one_layer_recovers_two_bodies_where_standard_attention_does_not() -> No
     assert statistics.pair_excess("standard")(rows).item() > 0.01
 
 
-def test_correlation_detects_another_tensor() -> None:
+def test_another_tensor_does_not_correlate() -> None:
     exact = torch.tensor([1.0, -2.0, 0.5, 3.0])
     assert small.correlation(-4 * exact, exact) == pytest.approx(1)
     assert small.correlation(exact[[1, 0, 3, 2]], exact) < 0.9
 
 
-def test_interaction_orders_match_the_architecture() -> None:
+def test_orders_are_those_of_the_architecture() -> None:
     rows = [row for row in small.spectrum_rows(SMOKE, 1) if not row["norm"]]
     assert [row["bodies"] for row in rows] == [2, 3, 5, 9]
     assert all(row["bodies"] == row["bound"] for row in rows)
@@ -100,18 +100,18 @@ def test_the_first_two_layers_begin_alike(monkeypatch: pytest.MonkeyPatch) -> No
         ).item()
 
     assert exponent() == pytest.approx(4, abs=0.2)
-    unscaled = small.network
+    begun = small.network
 
-    def with_fixed_scale(config: Config, layers: int, seed: int, scale: float | None = None) -> FactoredAttention:
+    def of_one_scale(config: Config, layers: int, seed: int, scale: float | None = None) -> FactoredAttention:
         del scale
-        return unscaled(config, layers, seed, 0.2)
+        return begun(config, layers, seed, 0.2)
 
-    monkeypatch.setattr(small, "network", with_fixed_scale)
+    monkeypatch.setattr(small, "network", of_one_scale)
     assert exponent() < 1
 
 
-def test_plateau_ratios_count_steps() -> None:
-    """The loss takes 100 steps down to 1, 300 there, 50 down to 0.5, 25 there, and then drops."""
+def test_standing_still_is_counted() -> None:
+    """100 steps down to 1, 300 there, 50 down to 0.5, 25 there, then below."""
     losses = np.concatenate(
         (
             np.linspace(2, 1.02, 100),
@@ -127,26 +127,26 @@ def test_plateau_ratios_count_steps() -> None:
     assert small.plateau_ratios(np.full(10, 0.0), [1.0]) == [1.0]
 
 
-def test_onset_is_a_tenth_of_the_final_displacement() -> None:
+def test_a_layer_sets_out_at_a_tenth_of_its_displacement() -> None:
     assert small.onset(np.array([0.0, 0.05, 0.1, 0.11, 2.0, 1.0])) == 3
     assert small.onset(np.array([0.0, 0.9, 0.05, 1.0])) == 1
 
 
-def test_the_test_loss_is_the_entropy_of_the_distribution() -> None:
-    model = ManyBody.random(5, 3, scale=1.0, seed=1)
-    samples = torch.multinomial(model.probabilities(), 40_000, True, generator=generator(0))
-    assert heldout_loss(model, model.states()[samples]) == pytest.approx(population_of(model).entropy, abs=0.02)
+def test_unseen_loss_is_the_mean_surprise() -> None:
+    law = ManyBody.random(5, 3, scale=1.0, seed=1)
+    drawn = torch.multinomial(law.probabilities(), 40_000, True, generator=generator(0))
+    assert heldout_loss(law, law.states()[drawn]) == pytest.approx(population_of(law).entropy, abs=0.02)
 
 
-def test_a_large_distribution_is_sampled_and_learned() -> None:
+def test_a_large_law_is_sampled_and_learned() -> None:
     config = dataclasses.replace(
         SMOKE, large_sequences=4096, large_sweeps=30, large_steps=800, large_scale=0.5, large_batch=128
     )
     rows = Rows([{"seed": 3, **row} for row in measure_large(config, 3, None)])  # type: ignore[arg-type]
-    model, curve = rows["large-law"].iloc[0], rows["large-curve"]
+    law, curve = rows["large-law"].iloc[0], rows["large-curve"]
     assert TEST_SEQUENCES == 1024
     last = curve.groupby("layers").loss.last()
-    assert model.four < last[3] < last[1] < model.uniform
-    assert model.four < model.three < model.two < model.uniform
-    assert last[1] == pytest.approx(model.two, abs=0.05)
+    assert law.four < last[3] < last[1] < law.uniform
+    assert law.four < law.three < law.two < law.uniform
+    assert last[1] == pytest.approx(law.two, abs=0.05)
     assert curve.moved_1[curve.step == 0].max() == 0

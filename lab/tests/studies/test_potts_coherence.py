@@ -1,4 +1,4 @@
-"""Rows of the study `potts-coherence` agree with enumeration, and its statistics treat special cases correctly."""
+"""The study `potts-coherence`: what it measures against enumeration, its statistics, its bad input."""
 
 import math
 
@@ -24,31 +24,31 @@ SMOKE = PRESETS["smoke"]
         chains.shared_tokens(2.0),
     ],
 )
-def test_chain_rows_agree_with_enumeration(family):
+def test_rows_of_a_chain_are_those_of_all_its_sequences(family):
     chain, length, temperature = family.chain, 7, 0.8
     states = whole_sequences(chain.vocab_size, length)
-    probabilities = (-chain.energy(states) / temperature).softmax(0)
+    law = (-chain.energy(states) / temperature).softmax(0)
     walls = chain.domain_walls(states)
     row = next(row for row in chains.chain_rows(family, [temperature], [length]) if row["kind"] == "length")
-    assert row["walls"] == pytest.approx(float(probabilities @ walls.sum(1).double()), abs=1e-12)
-    assert row["wall"] == pytest.approx(float(probabilities @ walls.any(1).double()), abs=1e-12)
+    assert row["walls"] == pytest.approx(float(law @ walls.sum(1).double()), abs=1e-12)
+    assert row["wall"] == pytest.approx(float(law @ walls.any(1).double()), abs=1e-12)
     runs = (walls.long().cumsum(1) == 0).sum(1) + 1
-    assert row["run"] == pytest.approx(float(probabilities @ runs.double()), abs=1e-12)
+    assert row["run"] == pytest.approx(float(law @ runs.double()), abs=1e-12)
     assert row["windows"] == length - chain.window + 1
     first = next(chains.chain_rows(family, [temperature], []))
     assert first["max_energy"] == float(chain.energies.max())
     assert first["wall_decay"] > 0 < first["ground_decay"]
 
 
-def test_forbidden_walls_never_occur():
+def test_the_control_is_certain():
     rows = list(chains.control_rows())
     assert [row["forbidden"] for row in rows] == [False] * 4 + [True]
     assert rows[-1]["ground_decay"] == rows[-1]["wall"] == 0.0
     assert rows[-2]["wall"] > 1e-4
 
 
-def samples_agree(setting, count, sweeps):
-    """Return whether shares with a wall are within five standard errors of the exact ones (error rate 2e-6 each)."""
+def as_computed(setting, count, sweeps):
+    """Shares with a wall are the computed ones within five standard errors each: 2e-6 for right samplers."""
     scores = []
     for row in chains.sampled_rows([setting], count, sweeps, 3):
         error = math.sqrt(row["wall"] * (1 - row["wall"]) / count)
@@ -59,25 +59,25 @@ def samples_agree(setting, count, sweeps):
 SETTING = Sampled(patterns=2, window=2, temperature=0.5)
 
 
-def test_sampled_walls_agree_with_exact_probabilities():
+def test_sampled_walls_are_the_computed_ones():
     assert SETTING.lengths == (4, 8, 84)
-    assert samples_agree(SETTING, 4000, 300)
+    assert as_computed(SETTING, 4000, 300)
 
 
-def test_too_few_sweeps_are_detected():
-    assert not samples_agree(SETTING, 4000, 1)
+def test_what_has_not_mixed_is_not():
+    assert not as_computed(SETTING, 4000, 1)
 
 
-def test_a_wrong_temperature_is_detected(monkeypatch):
+def test_a_hotter_chain_is_not(monkeypatch):
     def hotter(energies, length):
         return original(energies * 0.9, length)
 
     original = chains.window_tables
     monkeypatch.setattr(chains, "window_tables", hotter)
-    assert not samples_agree(SETTING, 4000, 300)
+    assert not as_computed(SETTING, 4000, 300)
 
 
-def test_maps_agree_with_products_of_conditionals():
+def test_maps_agree_with_the_products_of_conditionals():
     oracle = random_model(2, 0)
     assert float(sequence_probabilities(oracle).sum()) == pytest.approx(1, abs=1e-12)
     row = next(map_rows([2], 1))
@@ -93,23 +93,23 @@ def lengths(**columns: list[float]) -> Rows:
     return Rows([common | dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)])
 
 
-def test_windows_are_compared_at_equal_energy_over_temperature() -> None:
+def test_windows_are_compared_at_the_same_price_in_units_of_the_temperature() -> None:
     rows = lengths(
         window=[2, 3, 2, 3],
         temperature=[0.2, 0.2, 0.3, 0.3],
         max_energy=[2, 3, 2, 3],
         run=[9.0, 50.0, 5.0, 12.0],
     )
-    # W = 3 at T = 0.3 is compared with W = 2 at T = 0.2, and not with W = 2 at T = 0.3.
+    # W = 3 at T = 0.3 beside W = 2 at T = 0.2, not beside W = 2 at T = 0.3.
     assert statistics.run_ratio()(rows).tolist() == [pytest.approx(12 / 9)]
 
 
-def test_truncated_runs_are_not_compared() -> None:
+def test_runs_that_the_chain_cuts_off_are_not_compared() -> None:
     rows = lengths(window=[2, 3], temperature=[0.2, 0.3], max_energy=[2, 3], run=[200.0, 100.0])
     assert statistics.run_ratio()(rows).empty
 
 
-def test_steps_are_ratios_even_for_rare_walls() -> None:
+def test_steps_of_rare_walls_are_as_large_as_those_of_many() -> None:
     columns = {"window": [2.0] * 4, "max_energy": [2.0] * 4, "temperature": [0.2, 0.3, 0.5, 1.0]}
     step = statistics.smallest_step("temperature")
     assert step(lengths(**columns, walls=[1e-9, 2e-9, 5e-9, 2.0])).tolist() == [pytest.approx(math.log(2))]

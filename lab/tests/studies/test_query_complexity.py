@@ -1,4 +1,4 @@
-"""Measurements of the study `query-complexity` agree with known numbers, and its statistics detect faults."""
+"""The study `query-complexity`: its numbers against what is known, and statistics that notice what is broken."""
 
 import dataclasses
 from typing import Any
@@ -15,7 +15,7 @@ from trialogue_lab.studies.query_complexity.measure import REJECTION, TOKENWISE,
 from trialogue_lab.theory.query_complexity.trying_tokens import Generated
 
 
-def test_known_costs() -> None:
+def test_known_numbers() -> None:
     rows = Rows(
         [
             *exact.optimum_rows((4, 8)),
@@ -42,7 +42,7 @@ def test_known_costs() -> None:
     assert statistics.growth("optimum", "inferred")(rows).item() == pytest.approx(0.970, abs=1e-3)
 
 
-def test_a_verifier_does_not_help_on_the_hidden_string() -> None:
+def test_a_verifier_is_no_help_on_the_hidden_string() -> None:
     rows = Rows([*exact.hidden_rows((2, 5), (1, 3)), *exact.verifier_rows((2, 4), (1, 3))])
     assert statistics.capped_error()(rows).item() < 1e-12
     assert rows["hidden"].rejection.tolist() == pytest.approx([4, 80])
@@ -55,7 +55,7 @@ def test_a_verifier_does_not_help_on_the_hidden_string() -> None:
     assert [exact.can_generate(HiddenString((1, 0)), (1, 0, bit)) for bit in (0, 1)] == [False, True]
 
 
-def test_output_distributions_are_exact_fractions() -> None:
+def test_laws_as_fractions() -> None:
     rows = Rows(list(exact.distribution_rows((1, 2, 3))))["law"]
     assert rows.variation.tolist() == pytest.approx([0, 1 / 6, 3 / 28])
     assert rows.walked.tolist() == pytest.approx([0, 1 / 6, 3 / 28])
@@ -65,7 +65,7 @@ def test_output_distributions_are_exact_fractions() -> None:
     assert rows.least.tolist() == [0] * 3
 
 
-def count_wrong_results(count: int = 12) -> tuple[float, float, float]:
+def wrong_answers(count: int = 12) -> tuple[float, float, float]:
     rows = Rows([*random_rows(count), *greedy_rows(30)])
     found = (
         statistics.wrong("knapsack", "generated_wrong"),
@@ -75,11 +75,11 @@ def count_wrong_results(count: int = 12) -> tuple[float, float, float]:
     assert {*rows["knapsack"].feasible} == {True, False}
     assert {*rows["greedy"].unique} == {True, False}
     assert statistics.calls_beyond("knapsack")(rows).item() <= 0
-    return tuple(statistic(rows).item() for statistic in found)
+    return tuple(quantity(rows).item() for quantity in found)
 
 
 @pytest.mark.parametrize(
-    ("index_of_error", "name", "broken"),
+    ("place", "name", "broken"),
     [
         (0, "generated", lambda task, seed: Generated(None, 0, 0)),
         (0, "generated", lambda task, seed: Generated((0,) * task.length, 0, 0)),
@@ -87,13 +87,13 @@ def count_wrong_results(count: int = 12) -> tuple[float, float, float]:
         (2, "superincreasing_knapsack", lambda weights, total: (1,) * len(weights)),
     ],
 )
-def test_wrong_results_are_counted(
-    index_of_error: int, name: str, broken: Any, monkeypatch: pytest.MonkeyPatch
+def test_wrong_answers_are_counted(
+    place: int, name: str, broken: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert count_wrong_results() == (0, 0, 0)
+    assert wrong_answers() == (0, 0, 0)
     monkeypatch.setattr(knapsacks.theory, name, broken)
-    found = count_wrong_results()
-    assert [count > 0 for count in found] == [index == index_of_error for index in range(3)]
+    found = wrong_answers()
+    assert [count > 0 for count in found] == [index == place for index in range(3)]
 
 
 def test_lattices_are_counted_as_shares() -> None:
@@ -106,7 +106,7 @@ def test_lattices_are_counted_as_shares() -> None:
     assert counts.trials.tolist() == [3, 3]
 
 
-def searches_are_correct() -> bool:
+def searches_are_right() -> bool:
     rows = Rows([*exact.optimum_rows((2, 4)), *search_rows((2, 4), 60, (5, 6))])
     assert rows["search"].right.tolist() == [1] * 8
     ratios = [
@@ -118,26 +118,26 @@ def searches_are_correct() -> bool:
     )
 
 
-def test_a_searcher_that_never_infers_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert searches_are_correct()
+def test_a_searcher_that_always_asks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert searches_are_right()
     search = measure.theory.search_hidden_string
 
-    def search_without_inference(oracle: Any, length: int, *, infer_last: bool, seed: int) -> Any:
+    def asking(oracle: Any, length: int, *, infer_last: bool, seed: int) -> Any:
         return search(oracle, length, infer_last=False, seed=seed)
 
-    monkeypatch.setattr(measure.theory, "search_hidden_string", search_without_inference)
-    assert not searches_are_correct()
+    monkeypatch.setattr(measure.theory, "search_hidden_string", asking)
+    assert not searches_are_right()
 
 
-def test_samplers_need_the_printed_number_of_calls() -> None:
+def test_walks_take_what_is_printed() -> None:
     rows = Rows(list(walk_rows((2, 4), 400, (3,))))
     assert rows["walk"].accepted.tolist() == [1] * 4
-    for sampler in (REJECTION, TOKENWISE):
-        assert statistics.walked_over_printed(sampler)(rows).item() == pytest.approx(1, abs=0.15)
+    for walk in (REJECTION, TOKENWISE):
+        assert statistics.walked_over_printed(walk)(rows).item() == pytest.approx(1, abs=0.15)
     assert statistics.walked(TOKENWISE, 4)(rows).item() == pytest.approx(8, abs=0.6)
 
 
-def test_a_wrong_cost_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_cost_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact.theory, "rejection_cost", exact.theory.tokenwise_cost)
     rows = Rows(list(exact.zero_rows((2, 6))))
     assert statistics.largest_error("zeros", "rejection", "rejection_printed")(rows).item() > 0.1

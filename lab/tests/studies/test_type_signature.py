@@ -1,4 +1,4 @@
-"""Exact numbers, costs and networks of the study `type-signature` agree with known results."""
+"""The study `type-signature`: exact numbers, costs and networks against what is known, and end to end in miniature."""
 
 import dataclasses
 from typing import Any
@@ -22,7 +22,12 @@ from trialogue_lab.studies.type_signature.config import (
     TESTS,
     Config,
 )
-from trialogue_lab.studies.type_signature.exact import density_rows, distribution_rows, overlap_rows, reduction_rows
+from trialogue_lab.studies.type_signature.exact import (
+    density_rows,
+    distribution_rows,
+    overlap_rows,
+    reduction_rows,
+)
 from trialogue_lab.studies.type_signature.measure import cost_rows
 from trialogue_lab.studies.type_signature.networks import Training, network_rows
 from trialogue_lab.studies.type_signature.statistics import (
@@ -35,21 +40,21 @@ from trialogue_lab.studies.type_signature.statistics import (
 )
 
 
-def distributions_are_exact() -> bool:
+def laws_are_exact() -> bool:
     rows = list(distribution_rows())
     exact = all(row["variation"] < 1e-12 for row in rows)
     return exact and all((row["factorings"] > 0) == (row["stream"] == PRODUCT_FIRST) for row in rows)
 
 
-def test_distributions_are_exact_and_only_product_first_factors(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert distributions_are_exact()
-    # Hidden streams without p and q, or with other digits, are detected.
+def test_laws_are_exact_and_only_product_first_factors(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert laws_are_exact()
+    # Hidden streams that hide nothing, or other digits than p and q, are noticed.
     for broken in (lambda tuples: tuples, lambda tuples: random_seed(tuples, 6)):
         monkeypatch.setattr(exact, "hidden_factors", broken)
-        assert not distributions_are_exact()
+        assert not laws_are_exact()
 
 
-def test_the_overlap_bound_is_tight_and_never_exceeded() -> None:
+def test_the_overlap_bound_is_tight_and_never_broken() -> None:
     rows = list(overlap_rows(100))
     assert all(row["overlap"] <= row["bound"] + 1e-12 for row in rows)
     tight = [row for row in rows if row["kind"] == "tight"]
@@ -71,25 +76,25 @@ QUICK = Training(1, FACTORS_FIRST, 300, 32, 32)
 
 
 def network(training: Training, seed: int = 0) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    totals, *positions = network_rows(training, 200, seed)
-    return totals, positions
+    whole, *positions = network_rows(training, 200, seed)
+    return whole, positions
 
 
-def has_learned(totals: dict[str, Any]) -> bool:
-    return totals["valid"] > 0.8 and totals["overlap"] > 0.7 and totals["excess"] < 0.4
+def has_learned(whole: dict[str, Any]) -> bool:
+    return whole["valid"] > 0.8 and whole["overlap"] > 0.7 and whole["excess"] < 0.4
 
 
 @pytest.mark.parametrize("stream", [FACTORS_FIRST, HIDDEN])
 def test_a_network_learns_small_tuples(stream: str) -> None:
     training = dataclasses.replace(QUICK, stream=stream)
-    totals, positions = network(training)
-    assert has_learned(totals)
-    assert sum(row["excess"] for row in positions) == pytest.approx(totals["excess"], abs=1e-9)
+    whole, positions = network(training)
+    assert has_learned(whole)
+    assert sum(row["excess"] for row in positions) == pytest.approx(whole["excess"], abs=1e-9)
     assert [row["position"] for row in positions] == list(range(-training.hidden, 5))
     assert all(row["excess"] > -1e-9 for row in positions)
 
 
-def test_no_training_or_training_on_other_tuples_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_training_or_training_on_other_tuples_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not has_learned(network(dataclasses.replace(QUICK, steps=1))[0])
     with monkeypatch.context() as patch:
         patch.setattr(Training, "add_hidden_tokens", lambda training, public: public.flip(1))
@@ -98,10 +103,10 @@ def test_no_training_or_training_on_other_tuples_is_detected(monkeypatch: pytest
     assert not has_learned(network(QUICK)[0])
 
 
-def test_exact_conditionals_have_no_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the exact conditionals instead of a network, the divergence is zero and the overlap is one."""
+def test_the_law_itself_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the law's own conditionals in place of a network's, no position loses and the overlap is whole."""
 
-    def exact_log_probs(_: Transformer, sequences: Tensor) -> Tensor:
+    def truth(_: Transformer, sequences: Tensor) -> Tensor:
         tuples = SemiprimeTuples(1, "factors-first")
         rows = [tuple(row) for row in sequences.tolist()]
         found = [
@@ -113,10 +118,10 @@ def test_exact_conditionals_have_no_divergence(monkeypatch: pytest.MonkeyPatch) 
         ]
         return torch.cat((torch.tensor(found, dtype=torch.float64), torch.zeros(len(rows), 1)), 1)
 
-    monkeypatch.setattr(networks, "_log_probs", exact_log_probs)
-    totals, positions = network(dataclasses.replace(QUICK, steps=1))
-    assert totals["overlap"] == pytest.approx(1)
-    assert totals["excess"] == pytest.approx(0, abs=1e-9)
+    monkeypatch.setattr(networks, "_log_probs", truth)
+    whole, positions = network(dataclasses.replace(QUICK, steps=1))
+    assert whole["overlap"] == pytest.approx(1)
+    assert whole["excess"] == pytest.approx(0, abs=1e-9)
     assert [row["excess"] for row in positions] == pytest.approx([0] * 5, abs=1e-9)
 
 
@@ -131,7 +136,7 @@ def test_known_numbers() -> None:
 
 
 def shares(**by_size: float) -> Rows:
-    """Return rows of one budget that factors these shares of the tuples, by number of digits."""
+    """Rows of one budget that factors shares of the tuples, by number of digits."""
     return Rows(
         [
             {"kind": "support", "exponent": 4, "digits": int(n[1:]), "share": share}
@@ -140,7 +145,7 @@ def shares(**by_size: float) -> Rows:
     )
 
 
-def test_falls_are_compared_where_a_budget_factors_some_tuples_but_not_all() -> None:
+def test_the_fall_is_judged_where_a_budget_factors_some_tuples_and_not_all() -> None:
     for rows, quotient in (
         (shares(n1=0.4, n2=0.5, n3=0.2, n4=0.1, n5=0, n6=0), 0.5),
         (shares(n1=0.4, n2=1, n3=1, n4=0.9, n5=0.3, n6=0), 0.9),
@@ -150,7 +155,7 @@ def test_falls_are_compared_where_a_budget_factors_some_tuples_but_not_all() -> 
     assert largest_fall(1)(shares(n1=0.4, n2=0.5, n3=0.2)).item() == pytest.approx(1.25)
 
 
-def test_three_digits_are_compared_only_if_networks_learned_them() -> None:
+def test_three_digits_are_compared_only_where_networks_have_learned_them() -> None:
     def verdict(valid: float) -> str:
         rows = [
             {
@@ -175,7 +180,7 @@ def test_three_digits_are_compared_only_if_networks_learned_them() -> None:
     assert not verdict(0.5).startswith("precondition")
 
 
-def test_growth_of_costs_and_columns_of_networks() -> None:
+def test_costs_grow_by_a_factor_and_trainings_are_told_apart() -> None:
     costs = [
         {"kind": "cost", "seed": seed, "digits": n, "routine": RHO, "cost": seed * 3.0**n}
         for seed in (1, 2)
@@ -199,7 +204,7 @@ def test_growth_of_costs_and_columns_of_networks() -> None:
     assert learned("valid", HIDDEN, 3)(trained).empty
 
 
-def test_networks_of_one_seed_form_a_chain_of_tasks() -> None:
+def test_parts_of_one_training_seed_share_a_lane() -> None:
     parts = STUDY.parts(PRESETS["smoke"])
     assert [part.name for part in parts][:3] == ["exact", "costs", "network-0-1-0"]
     assert len(parts) == 2 + 2 * 3 * 3

@@ -1,4 +1,4 @@
-"""Computed distributions agree with enumeration, and the study `value-guided` runs end to end on small settings."""
+"""What the study computes beyond trees that are listed is what listing gives, and it runs end to end in miniature."""
 
 import math
 from pathlib import Path
@@ -30,27 +30,27 @@ SMOKE = PRESETS["smoke"]
 COINS = Table(lambda _: (0.5, 0.5), 2, max_length=5)
 
 
-def product_distribution(shares: np.ndarray) -> dict[tuple[int, ...], float]:
-    distribution = {(): 1.0}
+def product_law(shares: np.ndarray) -> dict[tuple[int, ...], float]:
+    law = {(): 1.0}
     for share in shares.tolist():
-        distribution = {(*x, a): p * q for x, p in distribution.items() for a, q in enumerate((share, 1 - share))}
-    return distribution
+        law = {(*x, a): p * q for x, p in law.items() for a, q in enumerate((share, 1 - share))}
+    return law
 
 
 @pytest.mark.parametrize(
-    ("compute_shares", "compute_distribution"),
+    ("shares_of", "law_of"),
     [(action_level_shares, action_level_law), (first_leaf_shares, lambda *tree: first_leaf(*tree).law)],
 )
 @pytest.mark.parametrize("error", [0.0, 0.3])
-def test_long_horizon_distributions_agree_with_trees(compute_shares, compute_distribution, error):
+def test_laws_at_long_horizons_are_those_of_the_tree(shares_of, law_of, error):
     guide = NoisyValues(ProductValues(0.3), error, "last token")
-    shares = compute_shares(5, 0.3, error)
-    distribution, target = compute_distribution(COINS, guide), target_distribution(COINS, guide)
-    assert total_variation(product_distribution(shares), distribution) < 1e-12
-    distance = total_variation(distribution, target)
-    assert distance < 1e-12 if error == 0 else distance > 0.03
+    shares = shares_of(5, 0.3, error)
+    law, target = law_of(COINS, guide), target_distribution(COINS, guide)
+    assert total_variation(product_law(shares), law) < 1e-12
+    far = total_variation(law, target)
+    assert far < 1e-12 if error == 0 else far > 0.03
     computed, chance = variation(shares, 0.3, 0)
-    assert computed == pytest.approx(distance, abs=0.005)
+    assert computed == pytest.approx(far, abs=0.005)
     sequences = np.array(list(target))
     above = log_ratios(sequences, shares, 0.3) > 1e-12
     assert math.fsum(p for x, p in target.items() if above[list(target).index(x)]) == pytest.approx(
@@ -60,29 +60,29 @@ def test_long_horizon_distributions_agree_with_trees(compute_shares, compute_dis
 
 def test_product_values_are_exact():
     exact = exact_values(COINS, ProductValues(0.3))
-    prefixes = [(0,), (0, 1), (1, 1, 0), (0, 1, 0, 0, 1)]
-    assert values(ProductValues(0.3), COINS, prefixes).tolist() == pytest.approx([exact(x) for x in prefixes])
+    asked = [(0,), (0, 1), (1, 1, 0), (0, 1, 0, 0, 1)]
+    assert values(ProductValues(0.3), COINS, asked).tolist() == pytest.approx([exact(x) for x in asked])
 
 
-def test_trees_agree_with_theory(tmp_path: Path):
+def test_trees_tell_what_theory_says(tmp_path: Path):
     rows = [{"seed": seed, **row} for seed in SMOKE.seeds for row in measure_trees(SMOKE, seed, tmp_path)]
     measured = Rows(rows, "kind", {"seeds": SMOKE.seeds})
     assert golden_residual()(measured).iloc[0] < 1e-12
     assert least_leaf_mass()(measured).iloc[0] >= 1 - 1e-12
-    distance, corrected = tree("action_level", 4)(measured), tree("first_leaf", 4)(measured)
-    assert (distance > corrected).all()
+    far, mended = tree("action_level", 4)(measured), tree("first_leaf", 4)(measured)
+    assert (far > mended).all()
     assert (tree("stationary", 4)(measured) < 1e-12).all()
     assert (tree("action_level", 4, EXACT, 0.0)(measured) < 1e-12).all()
 
 
-def test_samplers_agree_with_computed_distances(tmp_path: Path):
+def test_walks_run_at_long_horizons_as_computed(tmp_path: Path):
     config = Config(long_horizons=(6,), draws=4000)
     for row in measure_long_horizons(config, 0, tmp_path):
         assert row["sampled"] == pytest.approx(row["computed"], abs=0.04)
         assert row["queries"] >= 6
 
 
-def test_methods_on_models_of_dyck_strings(tmp_path: Path):
+def test_models_of_dyck_strings(tmp_path: Path):
     rows = {(row["rule"], row["values"]): row for row in measure_dyck(SMOKE, 0, tmp_path)}
     assert rows["first leaf", "exact"]["variation"] < 1e-12
     assert rows["first leaf", "exact"]["queries"] == pytest.approx(25)

@@ -1,4 +1,4 @@
-"""Rates agree with known values, and text agrees with the exact distribution of the network that generated it."""
+"""Known rates, text against the exact law of the network that wrote it, and the study end to end in miniature."""
 
 import dataclasses
 import math
@@ -53,7 +53,7 @@ def test_the_best_models_by_window_and_temperature() -> None:
 
 
 def text_is_exact(name: str, temperature: float = 1.0) -> bool:
-    """Return whether survival is within five standard errors of 600 texts, and at temperature 1 at every position."""
+    """Within five standard errors of 600 texts, at the horizon, and at temperature 1 on the way to it."""
     rows = [row for row in network_rows(SHORT, name, 0, Path()) if row.get("temperature", 1.0) == temperature]
     shares = [(row["survival"], row["exact_survival"]) for row in rows if "exact_survival" in row]
     assert len(shares) > (5 if temperature == 1 else 0)
@@ -63,29 +63,29 @@ def text_is_exact(name: str, temperature: float = 1.0) -> bool:
 
 
 @pytest.mark.parametrize(("name", "temperature"), [(cropped(5), 1.0), (cropped(5), 0.5), (SLIDING, 1.0)])
-def test_text_has_the_exact_distribution(name: str, temperature: float) -> None:
+def test_text_is_that_of_the_exact_law(name: str, temperature: float) -> None:
     assert text_is_exact(name, temperature)
 
 
-def _with_higher_temperature(config: Config, oracle: Autoregressive, *arguments: Any) -> Any:
+def _warmer(config: Config, oracle: Autoregressive, *arguments: Any) -> Any:
     return text_rows(config, truncated(oracle, 3.0), *arguments)
 
 
-def _with_smaller_window(base: Autoregressive, window: int) -> Cropped:
-    # The map uses double precision, and text generation uses single precision.
+def _seeing_less(base: Autoregressive, window: int) -> Cropped:
+    # The map asks with double precision, the text is written with single precision.
     double = next(base.base.parameters()).dtype == torch.float64  # type: ignore[attr-defined]
     return Cropped(base, window if double else 2)
 
 
-@pytest.mark.parametrize(("attribute", "broken"), [("text_rows", _with_higher_temperature), ("Cropped", _with_smaller_window)])
-def test_text_of_another_distribution_is_detected(
+@pytest.mark.parametrize(("attribute", "broken"), [("text_rows", _warmer), ("Cropped", _seeing_less)])
+def test_text_of_another_law_is_noticed(
     attribute: str, broken: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(measure, attribute, broken)
     assert not text_is_exact(cropped(5))
 
 
-def test_networks_do_not_learn_an_end_token() -> None:
+def test_an_end_is_never_learned() -> None:
     model, loss = trained_once(SHORT, cropped(5), 0)
     assert 0.5 < loss < 0.66
     inputs = torch.tensor([[model.bos, 0, 1, 1, 1]])
@@ -93,7 +93,7 @@ def test_networks_do_not_learn_an_end_token() -> None:
         assert float(model(inputs)[0, -1].softmax(0)[model.eos]) < 0.05
 
 
-def test_the_loss_includes_every_token() -> None:
+def test_the_loss_is_that_of_every_token() -> None:
     model, _ = train_network(dataclasses.replace(SHORT, training_steps=10), UNLIMITED, 0)
     tokens = torch.tensor([[0, 1, 1, 0], [1, 1, 0, 0]])
     expected = [_log_prob(model, row[:place], int(row[place])) for row in tokens for place in range(4)]
@@ -108,10 +108,7 @@ def _log_prob(model: Transformer, prefix: Tensor, token: int) -> float:
 
 
 def rows_of(rates: dict[str, float], late: dict[str, tuple[int, int]] | None = None) -> Rows:
-    """Return rows of one training with these rates at temperature 1 and half of them at 0.5.
-
-    `late` gives late ends and tokens by network.
-    """
+    """Rows of one training at temperature 1, and at 0.5 of half the rates, by network: rates, late ends and tokens."""
     records: list[dict[str, Any]] = [
         {"kind": "best", "temperature": 1.0, "window": w, "rate": 0.02} for w in (5, 7)
     ]
@@ -137,29 +134,29 @@ def test_steps_between_windows() -> None:
     assert longer(first=-1)(rows).item() == pytest.approx(math.log(0.5))
 
 
-def test_crossing_lengths_are_compared_within_a_network() -> None:
+def test_the_crossing_length_is_that_of_the_same_network() -> None:
     rows = rows_of(RATES)
-    # The longest coherent length is 25 tokens, and all crossing lengths are 30 tokens.
+    # The longest coherent length is 25 tokens, the crossing length of all is 30.
     assert decades_beyond_crossing()(rows).item() == pytest.approx(math.log10(25 / 30))
 
 
-def test_networks_are_compared_with_best_models_of_equal_window() -> None:
+def test_networks_beside_the_best_that_see_as_much() -> None:
     rows = rows_of({cropped(3): 0.2, cropped(5): 0.1, cropped(7): 0.04, SLIDING: 0.08})
     assert above_best(sliding=False)(rows).item() == pytest.approx((math.log(5) + math.log(2)) / 2)
     assert above_best(sliding=True)(rows).item() == pytest.approx(math.log(4))
 
 
-def test_cold_rates_are_compared_within_a_network() -> None:
+def test_the_cold_rate_is_held_against_the_same_network() -> None:
     assert colder(tells=True)(rows_of(RATES)).item() == pytest.approx(math.log(2))
 
 
-def test_late_walls_agree_with_the_exact_rate() -> None:
+def test_late_walls_against_those_of_the_exact_rate() -> None:
     rate = -math.log1p(-0.1)
     rows = rows_of({cropped(3): rate, cropped(5): rate}, {cropped(3): (30, 200), cropped(5): (2, 100)})
     assert measured_rate_error()(rows).item() == pytest.approx(math.log(32 / 30))
 
 
-def test_the_receptive_field_depends_on_layers_and_window() -> None:
+def test_the_receptive_field_is_one_number() -> None:
     config = Config(attention_window=6, layers=3, periods=3)
     assert config.receptive_field == 16
     assert config.networks[SLIDING] == 16

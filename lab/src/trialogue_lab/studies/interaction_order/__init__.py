@@ -1,4 +1,4 @@
-"""Does a stack of factored attention learn two bodies, then three, then four, and the last layer before the first?
+"""Does factored attention learn two-body, three-body and four-body interactions in turn, and its last layer first?
 
 Networks with one, two and three layers are trained on four-body distributions over five tokens with three values. The
 training uses the full distribution instead of samples, and otherwise the gradient descent of the document. The final

@@ -1,4 +1,4 @@
-"""How long can a chain with a finite window hold one stored pattern, and why does the plane hold it for ever?
+"""How long does a chain with a finite window stay in one stored pattern, and does the plane stay in it forever?
 
 Theorem 1.1 of the document on Potts chains states that domain walls between patterns are inevitable above temperature
 zero, from a length that equation 5 bounds. Walls, coherent runs, decay rates and the weight of all sequences with a

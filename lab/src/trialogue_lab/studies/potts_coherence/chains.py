@@ -173,10 +173,10 @@ def sampled_rows(settings: Sequence[Sampled], chains: int, sweeps: int, seed: in
         chain, temperature = setting.chain, setting.temperature
         for place, length in enumerate(setting.lengths):
             stream = seed_of(seed, "potts-coherence", *asdict(setting).values(), length)
-            drawn = chain.sample(chains, length, temperature, stream)
+            exact_samples = chain.sample(chains, length, temperature, stream)
             start = torch.zeros(chains, length, dtype=torch.int64)
             model = window_tables(chain.energies / temperature, length)
-            moved = run_sweeps(model, sweeps=sweeps, start=start, seed=stream)
+            gibbs_samples = run_sweeps(model, sweeps=sweeps, start=start, seed=stream)
             yield {
                 "kind": "sampled",
                 "seed": seed,
@@ -184,6 +184,6 @@ def sampled_rows(settings: Sequence[Sampled], chains: int, sweeps: int, seed: in
                 "length": length,
                 "place": place,
                 "wall": -math.expm1(chain.log_no_wall_probability(length, temperature)),
-                "drawn": float(chain.domain_walls(drawn).any(1).double().mean()),
-                "gibbs": float(chain.domain_walls(moved).any(1).double().mean()),
+                "drawn": float(chain.domain_walls(exact_samples).any(1).double().mean()),
+                "gibbs": float(chain.domain_walls(gibbs_samples).any(1).double().mean()),
             }

@@ -1,4 +1,4 @@
-"""What does constrained generation cost in calls of the oracle, and what is a perfect verifier worth?
+"""How many oracle calls does constrained generation need, and how much does a perfect verifier help?
 
 The study computes every statement of section 3.1 of the thesis exactly. The optimal cost of finding the hidden string
 of Theorem 3.1.1 comes from a dynamic program, and the optimal searcher is also simulated. Knapsacks are solved by

@@ -113,11 +113,11 @@ def _costs_figure(rows: Rows) -> Drawing:
 )
 def _distances_figure(rows: Rows) -> Drawing:
     drawing, (left, right) = panels(2, width=4.6, height=3.6)
-    law = rows["law"].query("variation > 0")
-    strings = 2.0**law.length
-    left.plot(law.length, law.variation, "o", color=OURS, label="exact")
+    table = rows["law"].query("variation > 0")
+    strings = 2.0**table.length
+    left.plot(table.length, table.variation, "o", color=OURS, label="exact")
     closed_form = (strings - 2) / (strings * (strings - 1))
-    left.plot(law.length, closed_form, "-", color=QUIET, label=r"$(2^D - 2) / (2^D (2^D - 1))$")
+    left.plot(table.length, closed_form, "-", color=QUIET, label=r"$(2^D - 2) / (2^D (2^D - 1))$")
     left.set(yscale="log", xlabel="length D", ylabel="total variation")
     finish(left, "Tokenwise rejection and the restricted distribution", legend=True)
     densities = rows["lattice"].groupby("digits").density.mean()

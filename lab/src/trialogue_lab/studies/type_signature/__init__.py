@@ -1,4 +1,4 @@
-"""Which laws are easy to sample and hard to emit token by token, and what does a place to hide one's work change?
+"""Which distributions are easy to sample but hard to generate token by token, and do hidden tokens help?
 
 The post "Theoretical Limitations of Autoregressive Models" considers tuples of two random primes and their product.
 Every digit of [p, q, pq] is easy to generate. An exact generator of [pq, p, q] is a factoring algorithm. The study

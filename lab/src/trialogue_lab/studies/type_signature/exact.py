@@ -167,8 +167,8 @@ def game_rows() -> Rows:
         yield {"kind": "questions", "objects": objects, "variation": variation, "looked_up": looked_up}
     for degree in (2, 3):
         polynomials = RootedPolynomials(degree, 3)
-        drawn = RootedPolynomials(degree, 3, "roots-first")
-        swapped = {(*x[degree:], *x[:degree]): p for x, p in _visible_distribution(drawn).items()}
+        roots_first = RootedPolynomials(degree, 3, "roots-first")
+        swapped = {(*x[degree:], *x[:degree]): p for x, p in _visible_distribution(roots_first).items()}
         variation = total_variation(_visible_distribution(polynomials), swapped)
         yield {"kind": "polynomials", "degree": degree, "variation": variation}
 

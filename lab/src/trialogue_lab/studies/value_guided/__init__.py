@@ -1,4 +1,4 @@
-"""When values err, what does going back buy, and what does it cost?
+"""How much does backtracking help if values have errors, and what does it cost?
 
 Action-level sampling draws each token in proportion to its probability under the model, times the value of the extended
 prefix. Errors of the values multiply along the sequence. The value-guided walk (VGB, Algorithm 2) also moves back. On

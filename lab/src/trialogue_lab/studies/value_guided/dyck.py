@@ -98,7 +98,7 @@ def measure_prompt(
     for name, guide in values.items():
         samplers["sequential Monte Carlo", name] = SequentialMonteCarlo(PARTICLES, proposal="mask"), guide
     for (rule, name), (sampler, verifier) in samplers.items():
-        drawn = generate(
+        samples = generate(
             model,
             [prompt],
             sampler=sampler,
@@ -107,9 +107,9 @@ def measure_prompt(
             num_samples=config.outputs,
             seed=seed_of(seed, rule, name),
         )
-        counts = Counter(drawn.sequences())
+        counts = Counter(samples.sequences())
         shares = {output: count / config.outputs for output, count in counts.items()}
-        yield _row(rule, name, shares, target, float(drawn.queries.double().mean()))
+        yield _row(rule, name, shares, target, float(samples.queries.double().mean()))
     # Each attempt costs the expected length of an unconstrained completion.
     rejected = math.fsum(np.exp(tree.log_probs[~tree.leaf])) / accepted
     draw = numpy_generator(seed, "counts").multinomial(config.outputs, list(target.values())) / config.outputs

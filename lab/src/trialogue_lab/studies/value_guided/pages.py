@@ -9,7 +9,7 @@ from trialogue_lab.studies.value_guided.config import EXACT, LAST_TOKEN, SIGNS
 from trialogue_lab.studies.value_guided.statistics import COLUMNS, dyck, long, tree
 
 _RULES = {"action_level": ("action level", BAD), "first_leaf": ("first leaf of the walk", OURS)}
-_WALKS = {"action level": BAD, "first leaf": OURS}
+_SAMPLERS = {"action level": BAD, "first leaf": OURS}
 
 
 def _by_horizon(axes: Axes, horizons: list[int], title: str) -> None:
@@ -32,24 +32,24 @@ def _errors(rows: Rows) -> list[float]:
 )
 def _horizons_figure(rows: Rows) -> Drawing:
     drawing, (listed, run, cost) = panels(3, width=3.9, height=3.6)
-    horizons, least = rows.distinct("tree", "horizon"), _errors(rows)[0]
+    horizons, error = rows.distinct("tree", "horizon"), _errors(rows)[0]
     for column, (label, color) in _RULES.items():
         for kind, style in ((LAST_TOKEN, "o-"), (SIGNS, "s--")):
-            cells = [tree(column, horizon, kind, least) for horizon in horizons]
+            cells = [tree(column, horizon, kind, error) for horizon in horizons]
             spread(listed, horizons, cells, rows, style, color=color, label=f"{label}; errors: {kind}")
-    cells = [tree("stationary", horizon, LAST_TOKEN, least) for horizon in horizons]
+    cells = [tree("stationary", horizon, LAST_TOKEN, error) for horizon in horizons]
     spread(listed, horizons, cells, rows, "^-", color=GOOD, label="leaves of the stationary walk")
     listed.set(xlabel="horizon H", ylim=(-0.02, None), xticks=horizons)
-    listed.set_title(f"Total variation, exact,\nvalues wrong by {1 + least:g}")
+    listed.set_title(f"Total variation, exact,\nvalues wrong by {1 + error:g}")
     listed.legend(fontsize=6.5, loc="upper left", bbox_to_anchor=(0, -0.18))
     horizons = rows.distinct("long", "horizon")
-    for walk, color in _WALKS.items():
-        computed = rows.where("long", walk=walk).groupby("horizon").computed.mean()
-        run.plot(computed.index, computed, color=color, lw=1, label=f"{walk}, computed")
-        cells = [long(walk, "sampled", horizon) for horizon in horizons]
-        spread(run, horizons, cells, rows, "o", color=color, label=f"{walk}, simulated")
-        cells = [long(walk, "queries", horizon) for horizon in horizons]
-        spread(cost, horizons, cells, rows, "o-", color=color, label=walk)
+    for sampler, color in _SAMPLERS.items():
+        computed = rows.where("long", walk=sampler).groupby("horizon").computed.mean()
+        run.plot(computed.index, computed, color=color, lw=1, label=f"{sampler}, computed")
+        cells = [long(sampler, "sampled", horizon) for horizon in horizons]
+        spread(run, horizons, cells, rows, "o", color=color, label=f"{sampler}, simulated")
+        cells = [long(sampler, "queries", horizon) for horizon in horizons]
+        spread(cost, horizons, cells, rows, "o-", color=color, label=sampler)
     run.set(xlabel="horizon H", ylim=(-0.02, None), xticks=horizons)
     finish(run, "Total variation at longer horizons,\ncomputed and simulated", legend=True)
     cost.plot(horizons, [horizon**2 for horizon in horizons], color=QUIET, ls=":", label="H² (exact values)")

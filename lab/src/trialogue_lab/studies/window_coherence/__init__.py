@@ -1,4 +1,4 @@
-"""How long does text that a model writes stay in one stored pattern, against the window the model sees?
+"""How long does generated text stay in one stored pattern, depending on the window of the model?
 
 Corollary 1.2.1 of the document on Potts chains states that an autoregressive model with a fixed window cannot generate
 infinite coherent output. In the corpus, each sequence follows one of two stored patterns, in one of seven phases,

@@ -145,9 +145,9 @@ class PatternCorpus(PrefixOracle):
         """Return log-probabilities (n, V) from log-weights and predicted tokens of labels (both (n, labels))."""
         posterior = log_weights.log_softmax(1)
         one_of_others = math.log(self.noise) - math.log(self.vocab_size - 1)
-        laws = []
+        log_probs = []
         for token in range(self.vocab_size):
             right = posterior.masked_fill(predicted != token, -math.inf).logsumexp(1)
             wrong = posterior.masked_fill(predicted == token, -math.inf).logsumexp(1)
-            laws.append(torch.logaddexp(right + math.log1p(-self.noise), wrong + one_of_others))
-        return torch.stack(laws, 1)
+            log_probs.append(torch.logaddexp(right + math.log1p(-self.noise), wrong + one_of_others))
+        return torch.stack(log_probs, 1)

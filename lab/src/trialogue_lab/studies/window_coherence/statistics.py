@@ -73,12 +73,6 @@ def text(rows: Rows, model: str, column: str, temperature: float = 1.0) -> "Seri
 
 
 @trainings
-def rate(rows: Rows, model: str, temperature: float = 1.0) -> "Series[float]":
-    """Return the exact decay rate of a network, in nats per token."""
-    return rates(rows, temperature)[model]
-
-
-@trainings
 def unlimited_gain(rows: Rows) -> "Series[float]":
     """Return the survival to the horizon with unlimited attention, minus that with the longest window."""
     survival = text_rows(rows).pivot(index="seed", columns="model", values="survival")
