@@ -15,8 +15,8 @@ from trialogue.randomness import generator
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.interaction_order import distributions, small, statistics
 from trialogue_lab.studies.interaction_order.config import PRESETS, Config
-from trialogue_lab.studies.interaction_order.large import TEST_SEQUENCES, measure_large, heldout_loss
 from trialogue_lab.studies.interaction_order.distributions import Staircase, population_of, staircase
+from trialogue_lab.studies.interaction_order.large import TEST_SEQUENCES, heldout_loss, measure_large
 
 SMOKE = PRESETS["smoke"]
 STEPPED = Config(gap=0.05, starts=(3, 1))

@@ -10,7 +10,7 @@ from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.potts_coherence import chains, statistics
 from trialogue_lab.studies.potts_coherence.chains import UNIFORM
 from trialogue_lab.studies.potts_coherence.config import PRESETS, Sampled
-from trialogue_lab.studies.potts_coherence.maps import sequence_probabilities, map_rows, random_model
+from trialogue_lab.studies.potts_coherence.maps import map_rows, random_model, sequence_probabilities
 
 SMOKE = PRESETS["smoke"]
 
