@@ -98,8 +98,8 @@ def test_no_training_or_training_on_other_tuples_is_noticed(monkeypatch: pytest.
     assert not has_learned(network(dataclasses.replace(QUICK, steps=1))[0])
     with monkeypatch.context() as patch:
         patch.setattr(Training, "add_hidden_tokens", lambda training, public: public.flip(1))
-        trained = networks.trained(QUICK, 0)
-    monkeypatch.setattr(networks, "trained", lambda *_: trained)
+        trained = networks.train_network(QUICK, 0)
+    monkeypatch.setattr(networks, "train_network", lambda *_: trained)
     assert not has_learned(network(QUICK)[0])
 
 

@@ -40,11 +40,10 @@ def measure_large(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]
     samples = run_sweeps(
         model, sweeps=config.large_sweeps, chains=config.large_sequences + TEST_SEQUENCES, seed=stream
     )
-    sequences, test_sequences = samples[TEST_SEQUENCES:], samples[:TEST_SEQUENCES]
-    data = sequences, test_sequences
+    data = samples[TEST_SEQUENCES:], samples[:TEST_SEQUENCES]
     yield {
         "kind": "large-law",
-        "four": heldout_loss(model, test_sequences),
+        "four": heldout_loss(model, data[1]),
         "uniform": math.log(model.vocab_size),
         "two": _form_loss(config, 2, *data, seed),
         "three": _form_loss(config, 3, *data, seed),

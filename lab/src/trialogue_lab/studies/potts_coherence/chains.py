@@ -30,13 +30,16 @@ class Family(NamedTuple):
 
 
 def uniform(patterns: int, window: int, penalty: float, vocab: int) -> Family:
-    """Return one-token patterns where every wrong token of a window costs `penalty`. Other tokens are in no pattern."""
+    """Return a chain of one-token patterns in which every wrong token of a window costs `penalty`.
+
+    Tokens from `patterns` to `vocab - 1` belong to no pattern.
+    """
     chain = PottsChain.from_patterns([[token] for token in range(patterns)], window, penalty, vocab)
     return Family(UNIFORM, chain, patterns, penalty)
 
 
 def planted(patterns: int, window: int, penalty: float) -> Family:
-    """Return one-token patterns in a table of random energies between `penalty / 2` and `penalty`."""
+    """Return a chain of one-token patterns with random energies between `penalty / 2` and `penalty`."""
     draws = generator(0, "potts-coherence", "planted", patterns, window)
     energies = penalty * (1 + torch.rand([patterns] * window, generator=draws, dtype=torch.float64)) / 2
     for token in range(patterns):
@@ -45,12 +48,12 @@ def planted(patterns: int, window: int, penalty: float) -> Family:
 
 
 def periodic(penalty: float) -> Family:
-    """Return two patterns of three tokens with three phases each, which share no two successive tokens."""
+    """Return a chain of two patterns with three tokens and three phases, which share no two successive tokens."""
     return Family(PERIODIC, PottsChain.from_patterns([[0, 1, 2], [2, 1, 0]], 3, penalty), 6, penalty)
 
 
 def shared_tokens(penalty: float) -> Family:
-    """Return the patterns 0000... and 0101..., which agree at every second site."""
+    """Return a chain of the patterns 0000... and 0101..., which agree at every second site."""
     return Family(SHARED, PottsChain.from_patterns([[0, 0], [0, 1]], 3, penalty), 3, penalty)
 
 
@@ -143,7 +146,7 @@ def closed_form_rows() -> Iterator[Row]:
 
 
 def control_rows() -> Iterator[Row]:
-    """Yield two patterns with increasing energies of a wall, and the same patterns with forbidden walls."""
+    """Yield two patterns with increasing energies of a wall, and two patterns with forbidden walls."""
     for cost in (2.0, 5.0, 10.0, 20.0, math.inf):
         energies = torch.full((2, 2), cost, dtype=torch.float64).fill_diagonal_(0.0)
         solved = NearestNeighbourPotts(2, cost, 1.0)

@@ -106,8 +106,8 @@ def _one_wall(axes: Axes, rows: Rows) -> None:
 
 @figure(
     "plane",
-    "Magnetisation after Gibbs sampling that starts with all spins up, on a torus and on a ring of equal numbers of "
-    "spins. Error bars are standard deviations over seeds.",
+    "Magnetisation after Gibbs sampling that starts with all spins up. The ring has the same number of spins as the "
+    "torus. Error bars are standard deviations over seeds.",
 )
 def _plane_figure(rows: Rows) -> Drawing:
     drawing, [axes] = panels(width=7.2, height=4.2)

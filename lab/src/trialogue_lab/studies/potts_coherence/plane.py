@@ -48,15 +48,13 @@ def plane_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
             for shape, grid in ((PLANE, (side, side)), (RING, (1, side * side))):
                 model = ising_grid(*grid, 1 / temperature)
                 stream = seed_of(seed, "potts-coherence", shape, side, temperature)
-                spins = (
-                    2.0 * run_sweeps(model, sweeps=config.plane_sweeps, start=start, seed=stream).double() - 1
-                )
+                states = run_sweeps(model, sweeps=config.plane_sweeps, start=start, seed=stream)
                 yield {
                     "kind": "spins",
                     "seed": seed,
                     "shape": shape,
                     "side": side,
                     "temperature": temperature,
-                    "magnetisation": float(spins.mean()),
+                    "magnetisation": float((2.0 * states.double() - 1).mean()),
                     "onsager": peierls.onsager_magnetisation(temperature) if shape == PLANE else 0.0,
                 }

@@ -17,7 +17,7 @@ CHAIN = ["family", "patterns", "window", "penalty", "temperature"]
 
 
 def uniform(rows: Rows) -> DataFrame:
-    """Return the lengths of chains with two or more uniform one-token patterns."""
+    """Return the rows by length of chains with two or more uniform one-token patterns."""
     return rows["length"].query(f"{SEVERAL} and family == {UNIFORM!r}")
 
 

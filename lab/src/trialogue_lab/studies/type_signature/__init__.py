@@ -7,8 +7,8 @@ grow.
 
 Small transformers are also trained on both orders with the same number of tuples, and on the hard order with p and q in
 a hidden stream before it. With the hidden stream, sequences are half as long again, so that more is computed per tuple.
-The sizes are far below those where factoring is hard for a computer. Networks therefore show what is hard to learn, and
-not what is hard to compute. This part is not in the post.
+The sizes are far below those where factoring is hard for a computer. Networks therefore show difficulties of learning,
+and not of computing. This part is not in the post.
 
 Deviations: The boxed claims of the post are lost in its extraction, and Claims 1 to 3 are reconstructed from its text.
 Tuples are digits of fixed width without commas and brackets. The post assumes that factoring is hard, and the study

@@ -136,7 +136,10 @@ def support_rows() -> Rows:
 
 
 def coin_rows() -> Rows:
-    """Yield distances of a randomized algorithm (footnote 1) with fresh and fixed coins from its average over coins."""
+    """Yield distances between a randomized algorithm and its average over coins (footnote 1).
+
+    The coins are fresh for every call, or fixed.
+    """
     states = [tuple(row) for row in SemiprimeTuples(1).states().tolist()]
 
     def digit(prefix: Prefix, coins: int) -> int:

@@ -52,7 +52,7 @@ class Training:
         return torch.cat((public[:, 2 * self.digits :], public), 1) if self.hidden else public
 
 
-def trained(training: Training, seed: int) -> Transformer:
+def train_network(training: Training, seed: int) -> Transformer:
     """Return the network of `training`, trained with this seed."""
     length = training.hidden + training.tuples.max_length
     width = training.width
@@ -77,14 +77,14 @@ def trained(training: Training, seed: int) -> Transformer:
 
 
 def network_rows(training: Training, samples: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield how well the samples and the distribution of one network agree with its data.
+    """Yield measures of the agreement between one network and its data.
 
     `valid` is the share of `samples` whose visible tokens are a valid tuple. `overlap` is the overlap with the uniform
     distribution over tuples. With a hidden stream, it counts true hidden streams only, and is a lower bound of the
     overlap of the visible tokens. `excess` is the KL divergence in nats from the data to the network, in total and by
     position.
     """
-    network, tuples = trained(training, seed), training.tuples
+    network, tuples = train_network(training, seed), training.tuples
     common = {"seed": seed, "digits": training.digits, "stream": training.stream}
     run = generate(network, num_samples=samples, seed=seed_of(seed, "type-signature", "emitted"))
     length = training.hidden + tuples.max_length

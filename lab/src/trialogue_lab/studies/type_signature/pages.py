@@ -1,4 +1,4 @@
-"""Tables and figures of the study: what is hard to compute, and what is hard to learn."""
+"""Tables and figures of the study: costs, overlaps, and trained networks."""
 
 import numpy as np
 from matplotlib.figure import Figure as Drawing

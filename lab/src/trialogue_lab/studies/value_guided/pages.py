@@ -40,7 +40,7 @@ def _horizons_figure(rows: Rows) -> Drawing:
     cells = [tree("stationary", horizon, LAST_TOKEN, error) for horizon in horizons]
     spread(listed, horizons, cells, rows, "^-", color=GOOD, label="leaves of the stationary walk")
     listed.set(xlabel="horizon H", ylim=(-0.02, None), xticks=horizons)
-    listed.set_title(f"Total variation, exact,\nvalues wrong by {1 + error:g}")
+    listed.set_title(f"Total variation, exact,\nvalues wrong by a factor {1 + error:g}")
     listed.legend(fontsize=6.5, loc="upper left", bbox_to_anchor=(0, -0.18))
     horizons = rows.distinct("long", "horizon")
     for sampler, color in _SAMPLERS.items():

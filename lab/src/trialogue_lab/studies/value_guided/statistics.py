@@ -82,7 +82,7 @@ def least_leaf_mass(rows: Rows) -> float:
 
 @exact
 def golden_residual(rows: Rows) -> float:
-    """Return the largest error, with exact values, of leaf mass 1/(2H), 2 H^2 steps and the printed spectral gap."""
+    """Return the largest error, with exact values, of leaf mass 1/(2H), 2 H^2 steps and the closed-form gap."""
     table, chain = rows.where("tree", values=EXACT), rows.where("chain", values=EXACT)
     residuals = (
         table.leaf_mass * 2 * table.horizon - 1,

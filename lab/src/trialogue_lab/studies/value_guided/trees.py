@@ -37,9 +37,7 @@ def outcome_of(seed: int, sequence: Prefix) -> float:
 def measure_trees(config: Config, seed: int, _: Path) -> Rows:
     """Yield one row per horizon, kind and size of error, and a row of the chain for `chain_seeds`."""
     for horizon in config.horizons:
-        oracle = random_oracle(seed, horizon)
-
-        outcome = partial(outcome_of, seed)
+        oracle, outcome = random_oracle(seed, horizon), partial(outcome_of, seed)
         target, exact = target_distribution(oracle, outcome), exact_values(oracle, outcome)
         errors = [(kind, error) for kind in KINDS for error in (config.errors if kind != EXACT else (0.0,))]
         for kind, error in errors:

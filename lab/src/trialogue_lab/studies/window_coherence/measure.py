@@ -23,7 +23,7 @@ from trialogue_lab.theory.potts.map import AutoregressiveHamiltonian, hamiltonia
 from trialogue_lab.theory.potts.pattern_survival import PatternSurvival
 
 Array = NDArray[np.float64]
-_SAME_RATE = 1e-7
+_RATE_TOLERANCE = 1e-7
 
 
 def parts(config: Config) -> list[Part]:
@@ -53,7 +53,7 @@ def tempered(log_probs: Tensor, temperature: float) -> Tensor:
 
 def rates_of(config: Config, log_probs: Tensor) -> Array:
     """Return the exact long-run decay rates (patterns,), in nats per token, of a model with a finite window."""
-    return np.array([chain.decay_rate(log_probs, tolerance=_SAME_RATE).rate for chain in chains(config)])
+    return np.array([chain.decay_rate(log_probs, tolerance=_RATE_TOLERANCE).rate for chain in chains(config)])
 
 
 def curves_of(config: Config, log_probs: Sequence[Tensor]) -> Array:
@@ -148,9 +148,9 @@ def network_rows(config: Config, name: str, seed: int, _: Path) -> Iterator[dict
     if window is not None:
         hamiltonian = hamiltonian_of_network(model, name, window)
         energies = hamiltonian.chain.energies
-        most = float(energies.max())
-        bound = crossing_length(window + 1, most, 1.0, config.corpus().labels)
-        yield {"kind": "bound", **network, "max_energy": most, "log_crossing": float(np.log(bound))}
+        max_energy = float(energies.max())
+        bound = crossing_length(window + 1, max_energy, 1.0, config.corpus().labels)
+        yield {"kind": "bound", **network, "max_energy": max_energy, "log_crossing": float(np.log(bound))}
         log_probs = -(energies + hamiltonian.offset).flatten(0, -2)
         for temperature in config.exact_temperatures:
             tempered_log_probs = tempered(log_probs, temperature)

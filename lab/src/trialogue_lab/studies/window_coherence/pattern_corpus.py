@@ -31,13 +31,13 @@ def maximal_length_patterns(bits: Annotated[int, Interval(ge=2, le=MAX_BITS)]) -
     in spite of noise.
 
     Args:
-        bits: Number of bits, at least 2.
+        bits: Number of bits, from 2 to `MAX_BITS`.
 
     Returns:
         Two tensors (period,), int64.
 
     Raises:
-        InputError: `bits` is above `MAX_BITS`.
+        InputError: `bits` is below 2 or above `MAX_BITS`.
 
     Example:
         >>> sequence, complement = maximal_length_patterns(3)

@@ -122,7 +122,7 @@ def colder(rows: Rows, tells: bool) -> "Series[float]":
 def above_best(rows: Rows, sliding: bool) -> "Series[float]":
     """Return the log ratio of rates of networks to rates of the best models with the same window.
 
-    The ratio is that of sliding attention, or the mean over windows that distinguish the patterns.
+    It is computed for sliding attention, or averaged over windows that distinguish the patterns.
     """
     models = [SLIDING] if sliding else distinguishing(rows)
     seen = rows["bound"].groupby("model").window.first()[models]
