@@ -32,7 +32,7 @@ def parts(config: Config) -> list[Part]:
                 exact.order_rows(config.search_lengths),
                 exact.hidden_rows(config.hidden_lengths, config.caps),
                 exact.zero_rows(config.zero_lengths),
-                exact.law_rows(config.law_lengths),
+                exact.distribution_rows(config.law_lengths),
             ),
         ),
         Part("dyck", lambda _: exact.dyck_rows(config.dyck_lengths)),
