@@ -103,6 +103,7 @@ def _form_loss(config: Config, order: int, sequences: Tensor, test_sequences: Te
 
 
 def _train(net: OneHotNetwork, sequences: Tensor, training: TrainingConfig, observers: list[Any]) -> None:
-    settings = {"batch_size": training.batch_size, "seed": training.seed}
-    batches = masked_batches(sequences, net, CyclicMasks(), **settings)
+    batches = masked_batches(
+        sequences, net, CyclicMasks(), batch_size=training.batch_size, seed=training.seed
+    )
     train(net, batches, training, loss=masked_token_loss, observer=observers, progress=False)

@@ -141,7 +141,7 @@ def pair_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
     model = pair_distribution(config, seed)
     population = population_of(model)
     stream = seed_of(seed, "interaction-order", "pairs", "weights")
-    shape = {"vocab_size": model.vocab_size, "sites": model.sites}
+    shape: dict[str, Any] = {"vocab_size": model.vocab_size, "sites": model.sites}
     factored = FactoredAttention(FactoredAttentionConfig(**shape, initial_scale=0.3), stream)
     standard = SelfAttention(SelfAttentionConfig(**shape), stream)
     training = TrainingConfig(

@@ -63,10 +63,10 @@ def _walls_figure(rows: Rows) -> Drawing:
 
 
 def _walls_against_length(axes: Axes, rows: Rows) -> None:
-    samples = rows["sampled"].set_index(_SAMPLED).sort_index()
+    samples = dict(iter(rows["sampled"].groupby(_SAMPLED)))
     for color, (setting, curve) in zip(COLORS, rows["curve"].groupby(_SAMPLED), strict=False):
         axes.plot(curve.length, curve.wall, color=color, label=_sampled_label(*setting))
-        by_length = samples.loc[setting].groupby("length")
+        by_length = samples[setting].groupby("length")
         for column, mark in (("drawn", "o"), ("gibbs", "x")):
             found = by_length[column].agg(["mean", "std"])
             axes.errorbar(found.index, found["mean"], found["std"], fmt=mark, color=color, mfc="none")
@@ -117,10 +117,12 @@ def _plane_figure(rows: Rows) -> Drawing:
     axes.plot(bound.temperature, bound.bound, "--", color=QUIET, label="plane, Peierls bound")
     spins = rows["spins"]
     for shape, color in ((PLANE, OURS), (RING, BAD)):
-        for mark, (side, table) in zip("so^", spins[spins["shape"] == shape].groupby("side"), strict=False):
+        for mark, (_, table) in zip("so^", spins[spins["shape"] == shape].groupby("side"), strict=False):
             found = table.groupby("temperature").magnetisation.agg(["mean", "std"])
-            style = {"color": color, "mfc": "none", "label": f"{shape}, {side**2:g} spins"}
-            axes.errorbar(found.index, found["mean"], found["std"], fmt=mark, **style)
+            label = f"{shape}, {table.side.iloc[0] ** 2} spins"
+            axes.errorbar(
+                found.index, found["mean"], found["std"], fmt=mark, color=color, mfc="none", label=label
+            )
     for place, name in ((order.critical, "T_c"), (order.peierls, "E_min / log 3")):
         axes.axvline(place, color=QUIET, lw=0.8, ls=":")
         axes.text(place + 0.03, 0.55, name, color=QUIET, rotation=90, va="center")

@@ -93,9 +93,9 @@ def _costs_figure(rows: Rows) -> Drawing:
         axes.plot(table.length, table.tokenwise, "o-", color=GOOD, label="tokenwise rejection")
         axes.set(**costs, title=title)
     lengths = rows.distinct("walk", "length")
-    for sampler, label in ((REJECTION, "simulated"), (TOKENWISE, None)):
+    for sampler, name in ((REJECTION, "simulated"), (TOKENWISE, None)):
         spread(
-            middle, lengths, [walked(sampler, length) for length in lengths], rows, label=label, **simulated
+            middle, lengths, [walked(sampler, length) for length in lengths], rows, label=name, **simulated
         )
     middle.legend(loc="upper left")
     calls = rows.where("verifier", task=DYCK)

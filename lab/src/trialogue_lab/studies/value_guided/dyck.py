@@ -66,7 +66,7 @@ def measure_dyck(config: Config, seed: int, artifacts: Path) -> Iterator[dict[st
         rows += measure_prompt(config, model, probe, tuple(row[:length]), seed_of(seed, "prompt", place))
     means = DataFrame(rows).groupby(["rule", "values"], sort=False).mean()
     for _, row in means.reset_index().iterrows():
-        yield {"kind": "dyck", **row.dropna().to_dict()}
+        yield {"kind": "dyck"} | {str(column): value for column, value in row.dropna().items()}
 
 
 def measure_prompt(
