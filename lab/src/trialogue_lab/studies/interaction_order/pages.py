@@ -21,9 +21,9 @@ _NAMES = {1: "first layer", 2: "middle layer", 3: "last layer"}
 
 def _example(rows: Rows) -> int:
     """Return the seed of the distribution whose smaller step between bounds is largest."""
-    bounds = rows["law"].set_index("seed")
+    bounds = rows["law"]
     smaller_step = (bounds.two - bounds.three).combine(bounds.three - bounds.four, min)
-    return int(smaller_step.idxmax())
+    return int(bounds.seed.iloc[smaller_step.argmax()])
 
 
 @figure(
