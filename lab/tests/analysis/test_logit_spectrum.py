@@ -41,7 +41,8 @@ def test_a_law_of_k_bodies_depends_on_fewer_than_k_others_at_once(order: int, si
 
 
 @pytest.mark.parametrize(
-    "change", [("laws - laws.mean(1, keepdim=True)", "laws"), ("triangular[:, 0] = 1.0", "pass")]
+    "change",
+    [("log_probs - log_probs.mean(1, keepdim=True)", "log_probs"), ("triangular[:, 0] = 1.0", "pass")],
 )
 def test_another_gauge_or_basis_is_rejected(change: tuple[str, str]) -> None:
     law = ManyBody.random(5, 3, order=2, scale=1.0, seed=1)

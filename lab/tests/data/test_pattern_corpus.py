@@ -62,11 +62,11 @@ def test_the_oracle_is_the_law(name: str) -> None:
     ],
 )
 def test_another_posterior_is_noticed(broken: Callable[..., Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PatternCorpus, "_law", broken)
+    monkeypatch.setattr(PatternCorpus, "_mixture_log_probs", broken)
     assert not answers_exactly(SMALL["binary"])
 
 
-original_law = PatternCorpus._law
+original_law = PatternCorpus._mixture_log_probs
 
 
 def test_ragged_prefixes_do_not_see_their_padding() -> None:

@@ -13,10 +13,10 @@ from trialogue.errors import InputError
 from trialogue.models.factored import FactoredAttention
 from trialogue.randomness import generator
 from trialogue_lab.ledger import Rows
-from trialogue_lab.studies.interaction_order import laws, small, statistics
+from trialogue_lab.studies.interaction_order import distributions, small, statistics
 from trialogue_lab.studies.interaction_order.config import PRESETS, Config
-from trialogue_lab.studies.interaction_order.large import TESTS, measure_large, unseen_loss
-from trialogue_lab.studies.interaction_order.laws import Staircase, population_of, staircase
+from trialogue_lab.studies.interaction_order.distributions import Staircase, population_of, staircase
+from trialogue_lab.studies.interaction_order.large import TEST_SEQUENCES, heldout_loss, measure_large
 
 SMOKE = PRESETS["smoke"]
 STEPPED = Config(gap=0.05, starts=(3, 1))
@@ -32,17 +32,17 @@ def test_distributions_have_steps() -> None:
     assert found.two - found.three > 0.05
     assert found.three - found.four > 0.05
     assert found.draws >= 1
-    assert found.four == population_of(found.law).entropy
+    assert found.four == population_of(found.model).entropy
 
 
 def test_distributions_without_steps_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(laws, "_MOST", 2)
-    with pytest.raises(InputError, match=r"gap=0\.9: none of 2 laws has such steps"):
+    monkeypatch.setattr(distributions, "_MAX_DRAWS", 2)
+    with pytest.raises(InputError, match=r"gap=0\.9: the bounds of 2 distributions are closer"):
         staircase(dataclasses.replace(SMOKE, gap=0.9), 0)
 
 
 def one_layer_excess(config: Config) -> float:
-    losses, steps, moved = small.trained(config, stairs(), 1, 5)
+    losses, steps, moved = small.train_network(config, stairs(), 1, 5)
     assert len(losses) == config.steps[0] + 1
     assert moved.shape == (len(steps), 1)
     assert losses[0] == pytest.approx(math.log(3), abs=0.02)
@@ -63,7 +63,7 @@ def test_other_architectures_and_short_training_are_noticed(monkeypatch: pytest.
         return deeper(config, 3, seed, 0.6)
 
     monkeypatch.setattr(small, "network", three_layers)
-    losses = small.trained(dataclasses.replace(STEPPED, steps=(1500, 1, 1)), stairs(), 1, 5)[0]
+    losses = small.train_network(dataclasses.replace(STEPPED, steps=(1500, 1, 1)), stairs(), 1, 5)[0]
     assert losses[-1] < stairs().two - 0.01
 
 
@@ -121,10 +121,10 @@ def test_lengths_of_plateaus() -> None:
             np.full(9, 0.1),
         )
     )
-    assert small.stays(losses, [1.0, 0.5]) == pytest.approx([3.0, 0.5])
-    assert small.stays(losses[:350], [1.0, 0.5]) == pytest.approx([2.5, 1 / 350])
-    assert small.stays(losses, [0.1])[0] == pytest.approx(9 / 475)
-    assert small.stays(np.full(10, 0.0), [1.0]) == [1.0]
+    assert small.plateau_ratios(losses, [1.0, 0.5]) == pytest.approx([3.0, 0.5])
+    assert small.plateau_ratios(losses[:350], [1.0, 0.5]) == pytest.approx([2.5, 1 / 350])
+    assert small.plateau_ratios(losses, [0.1])[0] == pytest.approx(9 / 475)
+    assert small.plateau_ratios(np.full(10, 0.0), [1.0]) == [1.0]
 
 
 def test_onset_is_a_tenth_of_the_displacement() -> None:
@@ -135,7 +135,7 @@ def test_onset_is_a_tenth_of_the_displacement() -> None:
 def test_unseen_loss_is_the_mean_surprise() -> None:
     law = ManyBody.random(5, 3, scale=1.0, seed=1)
     drawn = torch.multinomial(law.probabilities(), 40_000, True, generator=generator(0))
-    assert unseen_loss(law, law.states()[drawn]) == pytest.approx(population_of(law).entropy, abs=0.02)
+    assert heldout_loss(law, law.states()[drawn]) == pytest.approx(population_of(law).entropy, abs=0.02)
 
 
 def test_a_large_law_is_sampled_and_learned() -> None:
@@ -144,7 +144,7 @@ def test_a_large_law_is_sampled_and_learned() -> None:
     )
     rows = Rows([{"seed": 3, **row} for row in measure_large(config, 3, None)])  # type: ignore[arg-type]
     law, curve = rows["large-law"].iloc[0], rows["large-curve"]
-    assert TESTS == 1024
+    assert TEST_SEQUENCES == 1024
     last = curve.groupby("layers").loss.last()
     assert law.four < last[3] < last[1] < law.uniform
     assert law.four < law.three < law.two < law.uniform

@@ -10,7 +10,7 @@ from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.potts_coherence import chains, statistics
 from trialogue_lab.studies.potts_coherence.chains import UNIFORM
 from trialogue_lab.studies.potts_coherence.config import PRESETS, Sampled
-from trialogue_lab.studies.potts_coherence.maps import law_of, map_rows, random_model
+from trialogue_lab.studies.potts_coherence.maps import map_rows, random_model, sequence_probabilities
 
 SMOKE = PRESETS["smoke"]
 
@@ -79,7 +79,7 @@ def test_a_hotter_chain_is_rejected(monkeypatch):
 
 def test_maps_agree_with_the_products_of_conditionals():
     oracle = random_model(2, 0)
-    assert float(law_of(oracle).sum()) == pytest.approx(1, abs=1e-12)
+    assert float(sequence_probabilities(oracle).sum()) == pytest.approx(1, abs=1e-12)
     row = next(map_rows([2], 1))
     assert max(row["global"], row["round_trip"], row["exact_0.5"], row["exact_2"]) < 1e-12
     assert min(row["per_context"], row["per_step_0.5"], row["per_step_2"]) > 1e-3

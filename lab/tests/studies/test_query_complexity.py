@@ -52,11 +52,11 @@ def test_a_verifier_is_no_help_on_the_hidden_string() -> None:
     assert statistics.unsolved(DYCK)(rows).item() == 0
     assert statistics.unsolved(HIDDEN)(rows).item() == pytest.approx(0.75)
     assert statistics.calls_beyond("verifier", task=DYCK)(rows).item() == 0
-    assert [exact.possible(HiddenString((1, 0)), (1, 0, bit)) for bit in (0, 1)] == [False, True]
+    assert [exact.can_generate(HiddenString((1, 0)), (1, 0, bit)) for bit in (0, 1)] == [False, True]
 
 
 def test_laws_as_fractions() -> None:
-    rows = Rows(list(exact.law_rows((1, 2, 3))))["law"]
+    rows = Rows(list(exact.distribution_rows((1, 2, 3))))["law"]
     assert rows.variation.tolist() == pytest.approx([0, 1 / 6, 3 / 28])
     assert rows.walked.tolist() == pytest.approx([0, 1 / 6, 3 / 28])
     assert rows.off.tolist() == [0] * 3

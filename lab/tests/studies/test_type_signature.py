@@ -22,7 +22,12 @@ from trialogue_lab.studies.type_signature.config import (
     TESTS,
     Config,
 )
-from trialogue_lab.studies.type_signature.exact import density_rows, law_rows, overlap_rows, reduction_rows
+from trialogue_lab.studies.type_signature.exact import (
+    density_rows,
+    distribution_rows,
+    overlap_rows,
+    reduction_rows,
+)
 from trialogue_lab.studies.type_signature.measure import cost_rows
 from trialogue_lab.studies.type_signature.networks import Training, network_rows
 from trialogue_lab.studies.type_signature.statistics import (
@@ -36,7 +41,7 @@ from trialogue_lab.studies.type_signature.statistics import (
 
 
 def laws_are_exact() -> bool:
-    rows = list(law_rows())
+    rows = list(distribution_rows())
     exact = all(row["variation"] < 1e-12 for row in rows)
     return exact and all((row["factorings"] > 0) == (row["stream"] == PRODUCT_FIRST) for row in rows)
 
@@ -92,9 +97,9 @@ def test_a_network_learns_small_tuples(stream: str) -> None:
 def test_untrained_and_wrongly_trained_networks_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not has_learned(network(dataclasses.replace(QUICK, steps=1))[0])
     with monkeypatch.context() as patch:
-        patch.setattr(Training, "written", lambda training, public: public.flip(1))
-        trained = networks.trained(QUICK, 0)
-    monkeypatch.setattr(networks, "trained", lambda *_: trained)
+        patch.setattr(Training, "add_hidden_tokens", lambda training, public: public.flip(1))
+        trained = networks.train_network(QUICK, 0)
+    monkeypatch.setattr(networks, "train_network", lambda *_: trained)
     assert not has_learned(network(QUICK)[0])
 
 

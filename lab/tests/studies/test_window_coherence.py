@@ -22,7 +22,7 @@ from trialogue_lab.studies.window_coherence.measure import (
     reference_rows,
     text_rows,
     token_loss,
-    trained,
+    train_network,
 )
 from trialogue_lab.studies.window_coherence.statistics import (
     above_best,
@@ -36,12 +36,12 @@ SMOKE = PRESETS["smoke"]
 SHORT = dataclasses.replace(
     SMOKE, samples=300, width=32, training_steps=200, batch_tokens=1024, learning_rate=1e-2
 )
-trained_once = cache(trained)
+trained_once = cache(train_network)
 
 
 @pytest.fixture(autouse=True)
 def train_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "trained", trained_once)
+    monkeypatch.setattr(measure, "train_network", trained_once)
 
 
 def test_the_best_models_by_window_and_temperature() -> None:
@@ -94,7 +94,7 @@ def test_the_end_token_has_low_probability() -> None:
 
 
 def test_the_loss_averages_all_tokens() -> None:
-    model, _ = trained(dataclasses.replace(SHORT, training_steps=10), UNLIMITED, 0)
+    model, _ = train_network(dataclasses.replace(SHORT, training_steps=10), UNLIMITED, 0)
     tokens = torch.tensor([[0, 1, 1, 0], [1, 1, 0, 0]])
     expected = [_log_prob(model, row[:place], int(row[place])) for row in tokens for place in range(4)]
     with torch.no_grad():

@@ -1,16 +1,19 @@
-"""Does a stack of factored attention learn two bodies, then three, then four, and the last layer before the first?
+"""Does factored attention learn two-body, three-body and four-body interactions in turn, and its last layer first?
 
-Laws of four bodies on five tokens of three values are trained on whole, without samples: one, two and three layers, by
-the document's stochastic gradient descent less its noise. Their final losses stand beside the best that conditionals of
-two and three bodies in product form can do, found by minimising exactly, and beside the entropy of the law. Each law
-has networks of its own; laws whose bounds are not 0.05 nats apart have no steps to stand on, and others are drawn in
-their place, before anything is trained. One layer, factored or of standard attention, is also trained on laws of two
-bodies; the orders that an architecture can have are read off the spectra of random networks. A law of the size that the
-document uses, 20 tokens of 10 values, is trained on 25,600 samples of its heat bath: for the figure, not for claims.
+Networks with one, two and three layers are trained on four-body distributions over five tokens with three values. The
+training uses the full distribution instead of samples, and otherwise the gradient descent of the document. The final
+losses are compared with the entropy of the distribution, and with the lowest losses of conditionals in product form
+with two and three bodies, which are minimized exactly. Each distribution has its own networks. Distributions are
+redrawn before any training until their loss bounds differ by at least 0.05 nats.
 
-Deviations: the document prints no scale of energies, initial weights, epochs or schedule. Tensors have entries
-Bernoulli(0.8) less 0.8 at distinct sites, at rank 20, and energies a deviation of 2: of the printed ones almost all is
-two-body, and chains freeze. Gradients are clipped at a norm of 0.1, without which squares diverge.
+One layer of factored or standard attention is also trained on two-body distributions. The interaction orders of an
+architecture are read off the spectra of random networks. A distribution of the document's size, with 20 tokens of 10
+values, is trained on 25,600 heat-bath samples for a figure, without a claim.
+
+Deviations: The document prints no energy scale, initial weights, epochs or schedule. The entries of the tensors are
+Bernoulli(0.8) minus 0.8 at distinct sites, with rank 20, and the energies have a standard deviation of 2. With the
+printed entries, almost the entire energy is two-body and chains freeze. Gradients are clipped at a norm of 0.1, because
+the squares diverge otherwise.
 """
 
 from trialogue_lab.ledger import Study

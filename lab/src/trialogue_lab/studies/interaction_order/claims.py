@@ -1,9 +1,10 @@
-"""Claims of the study: Figure 2, one layer on two bodies, and the orders of an architecture."""
+"""Claims of the study: Figure 2, one layer on two bodies, and interaction orders of architectures."""
 
 from functools import partial
 
 from trialogue_lab.ledger import Claim, cited, graded, largest, ours, smallest
 from trialogue_lab.studies.interaction_order import statistics
+from trialogue_lab.studies.interaction_order.statistics import FORMS
 
 _DOCUMENT = "Distributional simplicity bias"
 _STAIRS = f"{_DOCUMENT}, Figure 2b"
@@ -11,18 +12,21 @@ _ONSETS = f"{_DOCUMENT}, Figure 2c, equation 6"
 _PAIRS = f"{_DOCUMENT}, section 2, equation 2"
 _ORDER = f"{_DOCUMENT}, section 2: up to 2^(n-1) + 1 bodies"
 _APPENDIX = f"{_DOCUMENT}, section A.2"
-_LATER = 1e-10
+_NEGLIGIBLE = 1e-10
 _SETTING = (
-    "Laws of 5 sites and 3 tokens, learned from all their sequences at once; the source has 20 sites, 10 tokens and "
-    "25,600 samples, of which one law of this size is measured without a claim."
+    "Distributions over 5 sites and 3 tokens are learned in full. The source has 20 sites, 10 tokens and 25,600 "
+    "samples. One distribution of this size is measured without a claim."
 )
 _PAIR_SETTING = (
-    "Laws of 5 sites and 3 tokens, learned from all their sequences; the source cites another paper for this."
+    "Distributions over 5 sites and 3 tokens are learned in full. The source cites another paper for this."
 )
 _WITHOUT, _WITH = "not norm", "norm"
-_stairs = partial(Claim, source=_STAIRS, statement_id="clones:S1-Fig2b", setting=_SETTING)
+_stairs = partial(Claim, source=_STAIRS, published="below", statement_id="clones:S1-Fig2b", setting=_SETTING)
 _graded_stairs = partial(_stairs, grade=True)
-_pairs = partial(graded, source=_PAIRS, statement_id="clones:S1-2body")
+_pairs = partial(
+    graded, source=_PAIRS, published="infers the interactions exactly", statement_id="clones:S1-2body"
+)
+_onsets = partial(ours, source=_ONSETS)
 
 CLAIMS = (
     _graded_stairs(
@@ -47,13 +51,11 @@ CLAIMS = (
         "two-layers-below-one",
         "Two layers end at a lower loss than one.",
         statistics.loss(1) - statistics.loss(2) > 0,
-        published="below",
     ),
     _stairs(
         "three-layers-below-two",
         "Three layers end at a lower loss than two.",
         statistics.loss(2) - statistics.loss(3) > 0,
-        published="below",
     ),
     _graded_stairs(
         "stands-at-two-bodies",
@@ -80,19 +82,16 @@ CLAIMS = (
         "one-layer-recovers-couplings",
         "On a law of two bodies the attention of one factored layer is J off the diagonal (absolute correlation).",
         statistics.pairs("couplings") > 0.99,
-        published="infers the interactions exactly",
     ),
     _pairs(
         "one-layer-recovers-similarities",
         "Its values are U, up to what no law shows (absolute correlation).",
         statistics.pairs("similarities") > 0.99,
-        published="infers the interactions exactly",
     ),
     _pairs(
         "one-layer-learns-two-bodies",
         "Its loss is the entropy of the law (nats above it).",
         statistics.pair_excess("factored") < 1e-3,
-        published="exactly",
     ),
     Claim(
         "standard-attention-struggles",
@@ -104,7 +103,7 @@ CLAIMS = (
         "orders-end-at-the-bound",
         "Random networks of one to four layers without a layer norm have no interactions above 2^(n-1) + 1 bodies "
         "(largest coefficient beyond, over the largest of all).",
-        largest("spectrum", "beyond", where=_WITHOUT) < _LATER,
+        largest("spectrum", "beyond", where=_WITHOUT) < _NEGLIGIBLE,
         **cited(_ORDER, "2^(n-1) + 1", "clones:S1-degree", grade=True),
     ),
     Claim(
@@ -117,7 +116,7 @@ CLAIMS = (
         "layer-norm-keeps-the-bound",
         "With a layer norm, as the networks for text have, networks of two to four layers keep the bound (largest "
         "coefficient beyond, over the largest of all).",
-        largest("spectrum", "beyond", where=f"{_WITH} and layers > 1") < _LATER,
+        largest("spectrum", "beyond", where=f"{_WITH} and layers > 1") < _NEGLIGIBLE,
         **cited(_APPENDIX, "layer norm, and a maximum degree", "clones:S1-clones", grade=True),
     ),
     ours(
@@ -126,23 +125,20 @@ CLAIMS = (
         smallest("spectrum", "top", where=_WITHOUT) > 1e-9,
         _ORDER,
     ),
-    ours(
+    _onsets(
         "last-layer-first",
         "Of three layers the last sets out before both others, in more than 4 of 5 trainings.",
         statistics.last_first() > 0.8,
-        _ONSETS,
     ),
-    ours(
+    _onsets(
         "last-of-two-layers-first",
         "Of two layers the last sets out first, in more than 4 of 5 trainings.",
         statistics.last_first(2) > 0.8,
-        _ONSETS,
     ),
-    ours(
+    _onsets(
         "middle-before-first-is-no-rule",
         "The middle of three layers sets out before the first in fewer than 4 of 5 trainings.",
         statistics.middle_before_first() < 0.8,
-        _ONSETS,
     ),
     ours(
         "first-and-middle-begin-alike",
@@ -153,18 +149,14 @@ CLAIMS = (
     ),
 )
 
+_LARGE = "at the document's size"
+
 NUMBERS = {
-    **{f"loss of {layers} layers": statistics.loss(layers) for layers in (1, 2, 3)},
-    **{f"bound of {form} bodies": statistics.bound(form) for form in ("two", "three", "four")},
-    **{f"excess of {layers} layers": statistics.excess(layers) for layers in (1, 2, 3)},
-    **{
-        f"loss of {layers} layers at the document's size": statistics.large_loss(layers)
-        for layers in (1, 2, 3)
-    },
-    **{
-        f"bound of {form} bodies at the document's size": statistics.large_bound(form)
-        for form in ("two", "three", "four")
-    },
+    **{f"loss of {layers} layers": statistics.loss(layers) for layers in FORMS},
+    **{f"bound of {form} bodies": statistics.bound(form) for form in FORMS.values()},
+    **{f"excess of {layers} layers": statistics.excess(layers) for layers in FORMS},
+    **{f"loss of {layers} layers {_LARGE}": statistics.large_loss(layers) for layers in FORMS},
+    **{f"bound of {form} bodies {_LARGE}": statistics.large_bound(form) for form in FORMS.values()},
     "share in order": statistics.in_order(),
     "share with the last first": statistics.last_first(),
     "share with the middle before the first": statistics.middle_before_first(),

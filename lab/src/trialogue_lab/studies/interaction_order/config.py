@@ -1,4 +1,4 @@
-"""Settings of the study: the laws, and how the networks are trained on them."""
+"""Settings of the study: the distributions, and the training of networks on them."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -15,10 +15,11 @@ DEPTHS = (1, 2, 3)
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Every seed is one law of four bodies with networks of one, two and three layers, and one law of two bodies.
+    """Settings of one run.
 
-    Small laws, of `sites` tokens of `vocab_size` values, are trained on whole, without samples. Of four bodies those
-    are taken whose bounds by two, three and four bodies are `gap` nats apart.
+    Every seed gives one four-body distribution, networks with one, two and three layers trained on it, and one two-body
+    distribution. These distributions have `sites` tokens of `vocab_size` values and are trained on in full, without
+    samples. The loss bounds of two, three and four bodies differ by at least `gap` nats.
     """
 
     seeds: Seeds = tuple(range(1, 25))
@@ -26,22 +27,22 @@ class Config(Settings):
     vocab_size: Annotated[int, Interval(ge=2, le=4)] = 3
     rank: Count = 20
     scale: Positive = 2.0
-    """The standard deviation of energies over uniform sequences."""
+    """Standard deviation of energies over uniform sequences."""
     gap: Positive = 0.05
     starts: tuple[Count, Count] = (5, 3)
-    """From how many starts the bounds of two and three bodies are sought."""
+    """Numbers of random starts from which the two-body and three-body bounds are minimized."""
     steps: tuple[Count, Count, Count] = (1500, 8000, 8000)
-    """Steps of training with one, two and three layers."""
+    """Training steps with one, two and three layers."""
     learning_rate: Positive = 0.05
     momentum: Annotated[float, Interval(ge=0, lt=1)] = 0.9
     clip: Positive = 0.1
-    """Of the norm of the gradient: squares diverge without it."""
+    """Maximum norm of the gradient. Without it, the squares diverge."""
     initial_scale: Positive = 0.15
     pair_steps: Count = 1000
-    """Steps with which one factored and one standard layer learn two bodies."""
+    """Training steps of one layer on a two-body distribution."""
     spectrum_sites: Annotated[int, Interval(ge=10, le=16)] = 12
     large_seeds: Annotated[tuple[Natural, ...], AfterValidator(different)] = (1,)
-    """Laws of the size that the document uses, sampled; none where there are none."""
+    """Seeds of the distributions of the document's size. Empty for none."""
     large_sites: Annotated[int, Ge(5)] = 20
     large_vocab_size: Annotated[int, Ge(2)] = 10
     large_rank: Count = 20
@@ -50,11 +51,11 @@ class Config(Settings):
     large_steps: Annotated[int, Ge(40)] = 10_000
     large_rate: Positive = 0.1
     large_scale: Positive = 0.3
-    """Initial weights there, as `initial_scale` on the small laws."""
+    """Initial scale of the weights on these distributions (see `initial_scale`)."""
     large_batch: Count = 256
 
     def training(self, layers: int, rows: int, seed: int) -> TrainingConfig:
-        """How a network of so many layers is trained on a whole law of `rows` masked sequences."""
+        """Return the training settings of a network on a full distribution of `rows` masked sequences."""
         return TrainingConfig(
             steps=self.steps[layers - 1],
             batch_size=rows,
@@ -70,7 +71,7 @@ class Config(Settings):
         )
 
     def large_training(self, layers: int, seed: int) -> TrainingConfig:
-        """How a network of so many layers is trained on samples of a large law; one layer takes a quarter of it."""
+        """Return the training settings on samples of a large distribution, with fewer steps for one layer."""
         return replace(
             self.training(layers, self.large_batch, seed),
             steps=self.large_steps // 4 if layers == 1 else self.large_steps,
@@ -97,7 +98,7 @@ PRESETS = {
     ),
     "pilot": Config(seeds=tuple(range(1000, 1006)), large_seeds=(1000,)),
     "default": Config(),
-    # On seeds that no other preset has, as many laws as the claim of two layers needs for a power of 0.8.
+    # New seeds, with enough distributions for the claim about two layers to have a power of 0.8.
     "night": Config(seeds=tuple(range(2001, 2321)), large_seeds=(2001, 2002), large_steps=60_000),
     "paper": Config(seeds=tuple(range(1, 101)), large_seeds=(1, 2, 3, 4), large_steps=60_000, large_rank=200),
 }

@@ -1,4 +1,4 @@
-"""Laws of the size that the document uses, by samples: the staircase with masked tokens in mini-batches."""
+"""Measurements of distributions of the document's size: masked tokens of samples in mini-batches."""
 
 import math
 from collections.abc import Iterator
@@ -27,39 +27,38 @@ from trialogue.training import (
 from trialogue_lab.models.product_form import ProductForm, ProductFormConfig
 from trialogue_lab.studies.interaction_order.config import DEPTHS, Config
 
-TESTS = 1024
-"""Sequences that losses are measured on, each with every site masked in its turn."""
-_POINTS = 40
+TEST_SEQUENCES = 1024
+"""Number of sequences on which losses are measured, with each site masked in turn."""
+_CURVE_POINTS = 40
 
 
 def measure_large(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    """The law of a seed, product forms of two and three bodies on its samples, and networks of one to three layers."""
+    """Yield all rows of a seed: its distribution, product forms and networks trained on its samples."""
     stream = seed_of(seed, "interaction-order", "large")
-    law = ManyBody.random(
-        config.large_sites, config.large_vocab_size, rank=config.large_rank, scale=config.scale, seed=stream
+    shape = config.large_sites, config.large_vocab_size
+    model = ManyBody.random(*shape, rank=config.large_rank, scale=config.scale, seed=stream)
+    samples = run_sweeps(
+        model, sweeps=config.large_sweeps, chains=config.large_sequences + TEST_SEQUENCES, seed=stream
     )
-    drawn = run_sweeps(law, sweeps=config.large_sweeps, chains=config.large_sequences + TESTS, seed=stream)
-    sequences, tests = drawn[TESTS:], drawn[:TESTS]
-    forms = {
-        name: _form_loss(config, order, sequences, tests, seed) for name, order in (("two", 2), ("three", 3))
-    }
+    data = samples[TEST_SEQUENCES:], samples[:TEST_SEQUENCES]
     yield {
         "kind": "large-law",
-        "four": unseen_loss(law, tests),
-        "uniform": math.log(law.vocab_size),
-        **forms,
-    } | {f"share_{order}": float(share) for order, share in enumerate(law.variance_by_order())}
+        "four": heldout_loss(model, data[1]),
+        "uniform": math.log(model.vocab_size),
+        "two": _form_loss(config, 2, *data, seed),
+        "three": _form_loss(config, 3, *data, seed),
+    } | {f"share_{order}": float(share) for order, share in enumerate(model.variance_by_order())}
     for layers in DEPTHS:
-        yield from _network_rows(config, layers, sequences, tests, seed)
+        yield from _network_rows(config, layers, *data, seed)
 
 
-def unseen_loss(oracle: Masked, tests: Tensor) -> float:
-    """Mean surprise of single masked tokens, in nats."""
-    return -float(oracle.site_log_probs(tests).gather(2, tests[:, :, None]).mean())
+def heldout_loss(oracle: Masked, test_sequences: Tensor) -> float:
+    """Return the mean negative log-probability of single masked tokens, in nats."""
+    return -float(oracle.site_log_probs(test_sequences).gather(2, test_sequences[:, :, None]).mean())
 
 
 def _network_rows(
-    config: Config, layers: int, sequences: Tensor, tests: Tensor, seed: int
+    config: Config, layers: int, sequences: Tensor, test_sequences: Tensor, seed: int
 ) -> Iterator[dict[str, Any]]:
     shape = FactoredAttentionConfig(
         vocab_size=config.large_vocab_size,
@@ -70,17 +69,21 @@ def _network_rows(
     net = FactoredAttention(shape, seed_of(seed, "interaction-order", "large", layers))
     net.dtype = torch.float32
     training = config.large_training(layers, seed)
-    steps = (0, *log_steps(training.steps, _POINTS))
-    watching, losses = Displacement(net, steps, FactoredAttention.matrices), dict[int, float]()
-    told = Scheduled(steps, lambda update: losses.update({update.step: unseen_loss(net, tests)}))
-    _train(net, sequences, training, [watching, told])
+    steps = (0, *log_steps(training.steps, _CURVE_POINTS))
+    displacement, losses = Displacement(net, steps, FactoredAttention.matrices), dict[int, float]()
+    evaluation = Scheduled(
+        steps, lambda update: losses.update({update.step: heldout_loss(net, test_sequences)})
+    )
+    _train(net, sequences, training, [displacement, evaluation])
     for step in steps:
-        moved = {f"moved_{layer + 1}": float(size) for layer, size in enumerate(watching.displacements[step])}
+        moved = {
+            f"moved_{layer + 1}": float(size) for layer, size in enumerate(displacement.displacements[step])
+        }
         yield {"kind": "large-curve", "layers": layers, "step": step, "loss": losses[step], **moved}
 
 
-def _form_loss(config: Config, order: int, sequences: Tensor, tests: Tensor, seed: int) -> float:
-    """The loss of a product form that is trained until it is as good as it gets, by AdamW."""
+def _form_loss(config: Config, order: int, sequences: Tensor, test_sequences: Tensor, seed: int) -> float:
+    """Return the test loss of a product form that is trained to convergence by AdamW."""
     shape = ProductFormConfig(
         vocab_size=config.large_vocab_size, sites=config.large_sites, order=order, initial_scale=0.1
     )
@@ -96,7 +99,7 @@ def _form_loss(config: Config, order: int, sequences: Tensor, tests: Tensor, see
         bf16=False,
     )
     _train(form, sequences, training, [])
-    return unseen_loss(form, tests)
+    return heldout_loss(form, test_sequences)
 
 
 def _train(net: OneHotNetwork, sequences: Tensor, training: TrainingConfig, observers: list[Any]) -> None:

@@ -1,7 +1,7 @@
-"""How many tokens a masked model's answer depends on at once: its logits by interaction order, over all contexts.
+"""Interaction orders of a masked model, from the expansion of its logits over all contexts.
 
-A function of tokens is a sum of terms, each of some of the tokens, that average to zero over every one of these. For
-two values their coefficients are those of Walsh and Hadamard.
+A function of tokens is a sum of terms. Each term depends on a subset of the tokens and averages to zero over each of
+them. For two token values, the coefficients are the Walsh-Hadamard coefficients.
 """
 
 import math
@@ -13,26 +13,36 @@ from trialogue.errors import InputError, whole_number
 from trialogue.oracles import Masked, whole_sequences
 
 CONTEXTS = 2**20
-"""More contexts are not listed."""
+"""Maximum number of contexts that are enumerated."""
 
 
 def logit_spectrum(model: Masked, sites: int, site: int = 0) -> Tensor:
-    """The largest coefficient (sites,) float64 of the logits at `site`, by how many of the other tokens a term is of.
+    """Return the largest coefficient of the logits at a site by number of other tokens in the term.
 
-    `sites` is the length of the sequences. Logits are log-probabilities less their mean over values, so that a gauge
-    does not matter. A model with interactions of k bodies at most has zeros from k on. Raises `InputError` where there
-    are too many contexts to list.
+    Logits are log-probabilities minus their mean over values, so that a constant added to all logits has no effect. A
+    model with interactions of at most k bodies has zeros from entry k on.
+
+    Args:
+        model: The masked model.
+        sites: Length of the sequences.
+        site: The masked site (default: 0).
+
+    Returns:
+        The largest absolute coefficients (sites,), float64. Entry k is the largest over terms with k other tokens.
+
+    Raises:
+        InputError: `sites` or `site` is out of range, or there are more than `CONTEXTS` contexts.
     """
     sites = whole_number("sites", sites, 1)
     site, vocab = whole_number("site", site, 0, sites - 1), model.vocab_size
     if (sites - 1) * math.log2(vocab) > math.log2(CONTEXTS) + 1e-9:
-        hint = f"{vocab}^{sites - 1} contexts are too many to list: use fewer sites"
+        hint = f"{vocab}^{sites - 1} contexts are too many to enumerate: use fewer sites"
         raise InputError("sites", sites, hint)
     others = whole_sequences(vocab, sites - 1) if sites > 1 else torch.empty(1, 0, dtype=torch.int64)
-    asked = torch.zeros(len(others), 1, dtype=torch.int64)
-    tokens = torch.cat((others[:, :site], asked, others[:, site:]), 1)
-    laws = model.site_log_weights(tokens, torch.full((len(tokens),), site)).double()
-    basis, terms = _basis(vocab), laws - laws.mean(1, keepdim=True)
+    masked = torch.zeros(len(others), 1, dtype=torch.int64)
+    tokens = torch.cat((others[:, :site], masked, others[:, site:]), 1)
+    log_probs = model.site_log_weights(tokens, torch.full((len(tokens),), site)).double()
+    basis, terms = _basis(vocab), log_probs - log_probs.mean(1, keepdim=True)
     coefficients = terms.view([vocab] * (sites - 1) + [vocab])
     for axis in range(sites - 1):
         coefficients = (coefficients.movedim(axis, -1) @ basis.T).movedim(-1, axis)
@@ -41,7 +51,7 @@ def logit_spectrum(model: Masked, sites: int, site: int = 0) -> Tensor:
 
 
 def _basis(values: int) -> Tensor:
-    """An orthonormal basis (V, V) of functions of one token, by rows: the constant first."""
+    """Return an orthonormal basis (V, V) of the functions of one token, whose first row is constant."""
     triangular = torch.eye(values, dtype=torch.float64)
     triangular[:, 0] = 1.0
     columns, _ = torch.linalg.qr(triangular)

@@ -1,4 +1,4 @@
-"""The parts of a run: one per small law, and one per large one."""
+"""Tasks of a run: one per small distribution, and one per large distribution."""
 
 from functools import partial
 
@@ -9,7 +9,7 @@ from trialogue_lab.studies.interaction_order.small import measure_small
 
 
 def parts(config: Config) -> list[Part]:
-    """Small laws, then large ones."""
+    """Return the tasks of small distributions, then of large ones."""
     measured = (("small", measure_small, config.seeds), ("large", measure_large, config.large_seeds))
     return [
         Part(f"{name}-{seed}", partial(measure, config, seed), columns={"seed": seed})

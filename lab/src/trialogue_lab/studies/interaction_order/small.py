@@ -1,4 +1,4 @@
-"""Small laws, trained on whole: the staircase, one layer on two bodies, and the orders that an architecture has."""
+"""Measurements of small distributions: the staircase, one layer on two bodies, and interaction orders."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,27 +14,32 @@ from trialogue.randomness import seed_of
 from trialogue.training import Displacement, TrainingConfig, log_steps, train
 from trialogue_lab.models.self_attention import SelfAttention, SelfAttentionConfig
 from trialogue_lab.studies.interaction_order.config import DEPTHS, Config
-from trialogue_lab.studies.interaction_order.laws import Staircase, pair_law, population_of, staircase
+from trialogue_lab.studies.interaction_order.distributions import (
+    Staircase,
+    pair_distribution,
+    population_of,
+    staircase,
+)
 from trialogue_lab.studies.interaction_order.logit_spectrum import logit_spectrum
 from trialogue_lab.training.population import population_loss
 
-EVERY = 10
-"""Displacements are measured after so many steps."""
-NEAR = 0.01
-"""Nats within which a loss counts as that of a plateau: the grade of the claims."""
-ONSET = 0.1
-"""The share of its final displacement from which on a layer has set out."""
-_CURVE = 70
-_SCALES = (0.05, 0.1, 0.2)
+DISPLACEMENT_INTERVAL = 10
+"""Number of steps between measurements of displacements."""
+PLATEAU_TOLERANCE = 0.01
+"""Maximum distance in nats between a loss and the plateau that it belongs to."""
+ONSET_SHARE = 0.1
+"""Share of its final displacement at which a layer has begun to learn."""
+_CURVE_POINTS = 70
+_INITIAL_SCALES = (0.05, 0.1, 0.2)
 
 Losses = NDArray[np.float64]
 
 
 def measure_small(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    """The law of a seed, its networks of one, two and three layers, and what is checked beside them."""
+    """Yield all rows of a seed: its distribution, its networks, and the controls."""
     stairs = staircase(config, seed)
     yield {"kind": "law", "draws": stairs.draws, **bounds(stairs)} | {
-        f"share_{order}": float(share) for order, share in enumerate(stairs.law.variance_by_order())
+        f"share_{order}": float(share) for order, share in enumerate(stairs.model.variance_by_order())
     }
     yield from staircase_rows(config, stairs, seed)
     yield from pair_rows(config, seed)
@@ -43,12 +48,12 @@ def measure_small(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]
 
 
 def bounds(stairs: Staircase) -> dict[str, float]:
-    """The least losses of two, three and four bodies, in nats."""
+    """Return the lowest losses of two, three and four bodies, in nats."""
     return {"two": stairs.two, "three": stairs.three, "four": stairs.four}
 
 
 def network(config: Config, layers: int, seed: int, scale: float | None = None) -> FactoredAttention:
-    """A network for the small laws with its initial weights."""
+    """Return a network for small distributions with its initial weights."""
     shape = FactoredAttentionConfig(
         vocab_size=config.vocab_size,
         sites=config.sites,
@@ -59,54 +64,70 @@ def network(config: Config, layers: int, seed: int, scale: float | None = None) 
 
 
 def staircase_rows(config: Config, stairs: Staircase, seed: int) -> Iterator[dict[str, Any]]:
-    """Networks of growing depth: final losses, when their layers set out, and where the loss stood still on its way."""
+    """Yield the final losses of networks with one to three layers, the onsets of their layers, and loss curves.
+
+    `onset_k` is the step at which layer k begins to learn. `stay_k` is the plateau ratio at the final loss of k layers
+    (see `plateau_ratios`).
+    """
     finals: dict[int, float] = {}
     for layers in DEPTHS:
-        losses, steps, moved = trained(config, stairs, layers, seed)
+        losses, steps, moved = train_network(config, stairs, layers, seed)
         finals[layers] = float(losses[-1])
         row = {"kind": "training", "layers": layers, "loss": finals[layers], **bounds(stairs)}
         onsets = {f"onset_{layer + 1}": steps[onset(moved[:, layer])] for layer in range(layers)}
-        standing = stays(losses, [finals[below] for below in range(1, layers)])
-        yield row | onsets | {f"stay_{below}": ratio for below, ratio in enumerate(standing, 1)}
-        for place in (0, *log_steps(len(steps) - 1, _CURVE)):
+        ratios = plateau_ratios(losses, [finals[below] for below in range(1, layers)])
+        yield row | onsets | {f"stay_{below}": ratio for below, ratio in enumerate(ratios, 1)}
+        for place in (0, *log_steps(len(steps) - 1, _CURVE_POINTS)):
             curve = {f"moved_{layer + 1}": float(moved[place, layer]) for layer in range(layers)}
             step = steps[place]
             yield {"kind": "curve", "layers": layers, "step": step, "loss": float(losses[step]), **curve}
 
 
-def trained(config: Config, stairs: Staircase, layers: int, seed: int) -> tuple[Losses, list[int], Losses]:
-    """Losses before each step and after the last, and displacements (times, layers) at the steps that are returned.
+def train_network(
+    config: Config, stairs: Staircase, layers: int, seed: int
+) -> tuple[Losses, list[int], Losses]:
+    """Train a network on a full distribution.
 
-    The loss is that of the whole law: it has no sampling error.
+    Returns:
+        The losses (steps + 1,) before each step and after the last one, without sampling error. The steps at which
+        displacements are measured, and the displacements (times, layers).
     """
     net, population = network(config, layers, seed), stairs.population
     training = config.training(layers, len(population), seed)
-    steps = list(range(0, training.steps + 1, EVERY))
-    watching = Displacement(net, steps, FactoredAttention.matrices)
-    result = train(net, population, training, loss=population_loss, observer=watching, progress=False)
+    steps = list(range(0, training.steps + 1, DISPLACEMENT_INTERVAL))
+    displacement = Displacement(net, steps, FactoredAttention.matrices)
+    result = train(net, population, training, loss=population_loss, observer=displacement, progress=False)
     with torch.no_grad():
         last = float(population_loss(net, *population(0)))
-    moved = torch.stack([watching.displacements[step] for step in steps]).numpy()
+    moved = torch.stack([displacement.displacements[step] for step in steps]).numpy()
     return np.append(result.losses.double().numpy(), last), steps, moved
 
 
 def onset(moved: Losses) -> int:
-    """The first place at which a displacement is more than a tenth of its last."""
-    return int(np.argmax(moved > ONSET * moved[-1]))
+    """Return the first index at which a displacement exceeds a tenth of its last value."""
+    return int(np.argmax(moved > ONSET_SHARE * moved[-1]))
 
 
-def stays(losses: Losses, levels: Sequence[float]) -> list[float]:
-    """How long a loss stays within 0.01 nats of each of falling `levels`, over the steps of the fall to it.
+def plateau_ratios(losses: Losses, levels: Sequence[float]) -> list[float]:
+    """Return the lengths of plateaus of a loss, relative to the descents to them.
 
-    The fall begins where the level before is left. Both are at least one step; what is not left by the end is counted
-    to the end, and what is never reached has one step over all.
+    A plateau consists of the steps within 0.01 nats of a level. A descent begins where the previous plateau ends. Each
+    has at least one step. A plateau that does not end is counted up to the last step. A level that is not reached has
+    a plateau of one step.
+
+    Args:
+        losses: The losses (steps + 1,).
+        levels: The levels, in descending order.
+
+    Returns:
+        For each level, the steps of the plateau divided by the steps of the descent.
     """
     found, before = [], 0
     for level in levels:
         later = np.arange(before, len(losses))
-        below = later[losses[before:] < level - NEAR]
+        below = later[losses[before:] < level - PLATEAU_TOLERANCE]
         left = int(below[0]) if len(below) else len(losses)
-        above = later[(losses[before:] > level + NEAR) & (later < left)]
+        above = later[(losses[before:] > level + PLATEAU_TOLERANCE) & (later < left)]
         reached = int(above[-1]) + 1 if len(above) else before
         found.append(
             max(1, left - reached) / max(1, reached - before) if before < len(losses) else 1 / before
@@ -116,14 +137,13 @@ def stays(losses: Losses, levels: Sequence[float]) -> list[float]:
 
 
 def pair_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
-    """One factored and one standard layer on a law of two bodies: losses, and whether J and U are recovered."""
-    law = pair_law(config, seed)
-    population = population_of(law)
+    """Yield the losses of one factored and one standard layer on two bodies, and the recovery of J and U."""
+    model = pair_distribution(config, seed)
+    population = population_of(model)
     stream = seed_of(seed, "interaction-order", "pairs", "weights")
-    vocab, sites = law.vocab_size, law.sites
-    shape = FactoredAttentionConfig(vocab_size=vocab, sites=sites, initial_scale=0.3)
-    factored = FactoredAttention(shape, stream)
-    standard = SelfAttention(SelfAttentionConfig(vocab_size=vocab, sites=sites), stream)
+    shape: dict[str, Any] = {"vocab_size": model.vocab_size, "sites": model.sites}
+    factored = FactoredAttention(FactoredAttentionConfig(**shape, initial_scale=0.3), stream)
+    standard = SelfAttention(SelfAttentionConfig(**shape), stream)
     training = TrainingConfig(
         steps=config.pair_steps,
         batch_size=len(population),
@@ -141,9 +161,9 @@ def pair_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
             row[name] = float(population_loss(net, *population(0)))
         row[f"{name}_parameters"] = sum(parameter.numel() for parameter in net.parameters())
     ((attention, values),) = factored.matrices(torch.float64)
-    apart = ~torch.eye(law.sites, dtype=torch.bool)
-    couplings, similarities = law.positions.T @ law.positions, law.vectors.T @ law.vectors
-    # A constant for all values of the masked token changes no law.
+    apart = ~torch.eye(model.sites, dtype=torch.bool)
+    couplings, similarities = model.positions.T @ model.positions, model.vectors.T @ model.vectors
+    # A constant that is added for all values of the masked token does not change the distribution.
     yield row | {
         "couplings": correlation(attention[apart], couplings[apart]),
         "similarities": correlation(values - values.mean(0), similarities - similarities.mean(0)),
@@ -151,13 +171,16 @@ def pair_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def correlation(found: Tensor, exact: Tensor) -> float:
-    """The absolute correlation of two tensors' entries: a common sign and scale go to the other factor."""
+    """Return the absolute correlation of the entries of two tensors, which ignores sign and scale."""
     both = torch.stack((found.detach().flatten(), exact.flatten()))
     return abs(float(torch.corrcoef(both)[0, 1]))
 
 
 def spectrum_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
-    """The interaction orders of random networks of one to four layers, over the largest, with and without a norm."""
+    """Yield the interaction orders of random networks with one to four layers, with and without a layer norm.
+
+    `top` and `beyond` are the coefficients at and above the order 2^(n-1) + 1, divided by the largest coefficient.
+    """
     for layers in (1, 2, 3, 4):
         for norm in (False, True):
             shape = FactoredAttentionConfig(
@@ -173,7 +196,7 @@ def spectrum_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
                 "norm": norm,
                 "top": float(shares[top]),
                 "beyond": float(shares[most:].max()),
-                # Bodies: the tokens that a term is of, and the masked one.
+                # The bodies are the tokens of a term and the masked token.
                 "bodies": int((shares > 1e-10).nonzero().max()) + 1,
                 "bound": most,
                 "printed": layers + 1,
@@ -181,23 +204,21 @@ def spectrum_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def exchange_rows(config: Config, stairs: Staircase, seed: int) -> Iterator[dict[str, Any]]:
-    """How much the logits of three layers change where the first two are exchanged, relative to what these add.
+    """Yield the relative change of the logits of three layers if the first two layers are exchanged.
 
-    Both add squares of linear functions of the tokens; that one of them sees what the other adds is of higher order.
+    Both layers add squares of linear functions of the tokens. The effect of one layer on the other is of higher order
+    in the initial scale of the weights.
     """
-    states = stairs.law.states()
-    for scale in _SCALES:
+    states = stairs.model.states()
+    for scale in _INITIAL_SCALES:
         net = network(config, 3, seed, scale)
-        before = net.site_logits(states)
         with torch.no_grad():
+            before = net.site_logits(states)
             for parameters in (net.attention, net.values):
-                first, second = parameters[0].clone(), parameters[1].clone()
-                parameters[0].copy_(second)
-                parameters[1].copy_(first)
+                parameters[0], parameters[1] = parameters[1], parameters[0]
             after = net.site_logits(states)
-            for parameters in (net.attention, net.values):
-                parameters[0].zero_()
-                parameters[1].zero_()
+            for parameter in (*net.attention[:2], *net.values[:2]):
+                parameter.zero_()
             linear = net.site_logits(states)
         change = (after - before).norm() / (before - linear).norm()
         yield {"kind": "exchange", "scale": scale, "change": float(change)}

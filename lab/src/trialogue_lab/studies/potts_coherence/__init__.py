@@ -1,20 +1,20 @@
-"""How long can a chain with a finite window hold one stored pattern, and why does the plane hold it for ever?
+"""How long does a chain with a finite window stay in one stored pattern, and does the plane stay in it forever?
 
-Theorem 1.1 of the document on Potts chains: above temperature zero walls between patterns are inevitable, from lengths
-on that equation 5 bounds. Everything about the chains is exact, by transfer matrices: walls, coherent runs, decay rates
-and the weight of all sequences with a single wall, against length, temperature, window, energy and number of patterns.
-Exact samples, and Gibbs sampling that begins in a stored pattern, show the walls. Controls: one pattern, where there is
-nothing to wall off, and forbidden windows, which the theorem excludes.
+Theorem 1.1 of the document on Potts chains states that domain walls between patterns are inevitable above temperature
+zero, from a length that equation 5 bounds. Walls, coherent runs, decay rates and the weight of all sequences with a
+single wall are computed exactly by transfer matrices, for several lengths, temperatures, windows, energies and numbers
+of patterns. Exact samples, and Gibbs sampling that starts from a stored pattern, also show the walls. There are two
+controls. A single pattern has no walls, and the theorem excludes forbidden windows.
 
-Theorem 1.2: random autoregressive models as chains and back, for both readings of the constant in equation 9, and
-temperature as in equation 10 beside that of every token. Corollary 1.2.1: how many patterns such models store, and how
-fast they leave them.
+Theorem 1.2 maps random autoregressive models to chains and back. The study tests both interpretations of the constant
+in equation 9, and compares the temperature of equation 10 with a temperature for each token. For Corollary 1.2.1, it
+counts the patterns that such models store, and computes how fast the models leave them.
 
-Theorem 2.1, the contrast: spins on a torus, from an ordered start, beside Onsager's magnetisation and Peierls' bound;
-as many spins on a ring lose their order at the same temperatures.
+Theorem 2.1 is the contrast. Spins on a torus start from an ordered state and are compared with Onsager's magnetisation
+and the bound by Peierls' argument. The same number of spins on a ring loses its order at the same temperatures.
 
-The document prints no numbers, and its proof counts a wall between any two patterns as a sequence of its own, which
-those of patterns with tokens in common are not: what it says of walls is held against both kinds of patterns.
+The document prints no numbers. Its proof counts a wall between any two patterns as a separate sequence, which fails for
+patterns that share tokens. Statements about walls are therefore tested on both kinds of patterns.
 """
 
 from trialogue_lab.ledger import Study

@@ -1,16 +1,15 @@
-"""Claims about chains: Theorem 1.1, equations 2 to 5, and the walls that are sampled."""
+"""Claims about chains: Theorem 1.1, equations 2 to 5, and sampled walls."""
 
 from functools import partial
 
-from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
+from trialogue_lab.ledger import RESOLVED, Claim, cited, largest, ours, smallest
 from trialogue_lab.ledger.claims.claims import Origin
-from trialogue_lab.ledger.claims.extremes import RESOLVED
 from trialogue_lab.studies.potts_coherence import statistics
 from trialogue_lab.studies.potts_coherence.chains import PERIODIC, PLANTED, SHARED, UNIFORM
 from trialogue_lab.studies.potts_coherence.statistics import SEVERAL
 
 EQUAL = 1e-10
-"""Numbers that are the same but for rounding."""
+"""Differences between equal numbers that are due to rounding."""
 
 WALLS = "Theorem 1.1"
 _CROSSING = "Equation 5 solved for L"
@@ -23,9 +22,7 @@ _PATTERNS: tuple[tuple[str, str, str, str, Origin], ...] = (
 _control = partial(ours, source=f"{WALLS} (control not in the document)")
 _crossing = partial(Claim, source=_CROSSING, statement_id="potts:S0-T1.1")
 _our_crossing = partial(ours, source=_CROSSING)
-_AS_LOGARITHMS = (
-    "numbers of walls are compared by their ratio: where it is cold, differences are as small as the numbers"
-)
+_AS_LOGARITHMS = "numbers of walls are compared by ratios, because they are tiny at low temperatures"
 
 CHAIN_CLAIMS = (
     Claim(
@@ -44,27 +41,27 @@ CHAIN_CLAIMS = (
     *(
         Claim(
             f"walls-counted{ending}",
-            f"There are (L - 1)(N - 1) sequences with a single wall, for patterns {of} (largest ratio to the exact "
+            f"There are (L - 1)(N - 1) sequences with a single wall, for patterns {kind} (largest ratio to the exact "
             "number).",
             largest("length", "splices_counted / splices", where=where) < 1 + EQUAL,
-            f"Equation 4{assuming}",
+            f"Equation 4{assumption}",
             "1",
             origin,
             statement_id="potts:S0-T1.1.proof" if origin == "published" else "",
         )
-        for ending, of, where, assuming, origin in _PATTERNS
+        for ending, kind, where, assumption, origin in _PATTERNS
     ),
     *(
         Claim(
             f"free-energy-bounded{ending}",
-            f"Equation 5 bounds the free energy of a single wall, for patterns {of} (largest excess).",
+            f"Equation 5 bounds the free energy of a single wall, for patterns {kind} (largest excess).",
             largest("length", "free_energy - free_energy_bound", where=where) < EQUAL,
-            f"Equation 5{assuming}",
+            f"Equation 5{assumption}",
             "at most 0",
             origin,
             statement_id="potts:S0-T1.1.proof" if origin == "published" else "",
         )
-        for ending, of, where, assuming, origin in _PATTERNS
+        for ending, kind, where, assumption, origin in _PATTERNS
     ),
     _crossing(
         "beyond-the-crossing-length",
@@ -106,7 +103,7 @@ CHAIN_CLAIMS = (
         "wider-windows-stay-longer",
         "At fixed E_max / T the first coherent run grows with the window W, wherever it is shorter than the chain "
         "(smallest ratio of one window to the next).",
-        statistics.run_ratio().corrected("E_max grew with the window at a fixed price of a wrong token") > 1,
+        statistics.run_ratio().corrected("E_max grew with the window at a fixed energy of a wrong token") > 1,
         **cited("Equation 5", "(W - 1) E_max", "potts:S0-T1.1.derived"),
     ),
     _control(
@@ -120,7 +117,6 @@ CHAIN_CLAIMS = (
         "Two patterns whose walls cost E_max = 2, 5, 10 or 20 T are left, as they are not where E_max is infinite "
         "(smallest rate, above what rounding leaves).",
         smallest("control", "ground_decay", where="not forbidden") > RESOLVED,
-        published="no convergence to one pattern",
     ),
     _control(
         "drawn-as-computed",
@@ -132,7 +128,6 @@ CHAIN_CLAIMS = (
         "Gibbs sampling that begins in a stored pattern ends with as many walls as equilibrium has: the share of "
         "chains with one is the computed one within 0.02 (mean difference).",
         statistics.share_error("gibbs").near(0, margin=0.02),
-        published="no convergence to one pattern",
     ),
     _crossing(
         "walls-increase-through-the-crossing-length",

@@ -1,4 +1,4 @@
-"""Exact rows about chains: walls, coherent runs and the bounds; and sampled walls."""
+"""Exact rows about chains (walls, coherent runs and bounds), and rows about sampled walls."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ UNIFORM, PLANTED, PERIODIC, SHARED = "uniform", "planted", "periodic", "shared t
 
 
 class Family(NamedTuple):
-    """One chain of the study, and how rows call it."""
+    """A chain of the study with its name and parameters."""
 
     name: str
     chain: PottsChain
@@ -30,13 +30,16 @@ class Family(NamedTuple):
 
 
 def uniform(patterns: int, window: int, penalty: float, vocab: int) -> Family:
-    """`patterns` of one token each, every wrong token of a window costs `penalty`; other tokens belong to none."""
+    """Return a chain of one-token patterns in which every wrong token of a window costs `penalty`.
+
+    Tokens from `patterns` to `vocab - 1` belong to no pattern.
+    """
     chain = PottsChain.from_patterns([[token] for token in range(patterns)], window, penalty, vocab)
     return Family(UNIFORM, chain, patterns, penalty)
 
 
 def planted(patterns: int, window: int, penalty: float) -> Family:
-    """The same patterns in a table of random energies between half of `penalty` and all of it."""
+    """Return a chain of one-token patterns with random energies between `penalty / 2` and `penalty`."""
     draws = generator(0, "potts-coherence", "planted", patterns, window)
     energies = penalty * (1 + torch.rand([patterns] * window, generator=draws, dtype=torch.float64)) / 2
     for token in range(patterns):
@@ -45,17 +48,17 @@ def planted(patterns: int, window: int, penalty: float) -> Family:
 
 
 def periodic(penalty: float) -> Family:
-    """Two patterns of three tokens, in three phases each, that share no two successive tokens."""
+    """Return a chain of two patterns with three tokens and three phases, which share no two successive tokens."""
     return Family(PERIODIC, PottsChain.from_patterns([[0, 1, 2], [2, 1, 0]], 3, penalty), 6, penalty)
 
 
 def shared_tokens(penalty: float) -> Family:
-    """0000.. and 0101.., which agree at every other site."""
+    """Return a chain of the patterns 0000... and 0101..., which agree at every second site."""
     return Family(SHARED, PottsChain.from_patterns([[0, 0], [0, 1]], 3, penalty), 3, penalty)
 
 
 def families(patterns: Sequence[int], windows: Sequence[int], penalties: Sequence[float]) -> Iterator[Family]:
-    """All chains whose curves are computed."""
+    """Yield all chains whose exact quantities are computed."""
     vocab = max(2, *patterns)
     for window in windows:
         for count in patterns:
@@ -66,10 +69,10 @@ def families(patterns: Sequence[int], windows: Sequence[int], penalties: Sequenc
 
 
 def chain_rows(family: Family, temperatures: Sequence[float], lengths: Sequence[int]) -> Iterator[Row]:
-    """Per temperature the decay rates and the crossing length; per length too, walls, runs and what one wall is worth.
+    """Yield decay rates and crossing length by temperature, and walls, runs and free energies by length.
 
-    `wall_decay` is the rate at which P(no wall) falls with the length, `ground_decay` that of P(no excitation);
-    `run` is the mean length of the first coherent run in windows, cut at the length.
+    `wall_decay` is the rate at which P(no wall) falls with the length, and `ground_decay` the rate of P(no excitation).
+    `run` is the mean length of the first coherent run in windows, which is cut off at the end of the chain.
     """
     chain, energies = family.chain, family.chain.energies
     common = {
@@ -117,7 +120,7 @@ def chain_rows(family: Family, temperatures: Sequence[float], lengths: Sequence[
 
 
 def closed_form_rows() -> Iterator[Row]:
-    """The nearest-neighbour chain by hand and by transfer matrix, as the largest difference of each number."""
+    """Yield the largest differences between closed forms of the nearest-neighbour chain and transfer matrices."""
     for vocab, coupling, temperature in product((2, 3, 5), (0.3, 1.3, 3.0), (0.3, 0.7, 3.0)):
         energies = coupling * (1 - torch.eye(vocab, dtype=torch.float64))
         chain, solved = PottsChain(energies), NearestNeighbourPotts(vocab, coupling, temperature)
@@ -143,7 +146,7 @@ def closed_form_rows() -> Iterator[Row]:
 
 
 def control_rows() -> Iterator[Row]:
-    """Two patterns that nothing connects (E_max infinite), and the same where a wall costs ever more."""
+    """Yield two patterns with increasing energies of a wall, and two patterns with forbidden walls."""
     for cost in (2.0, 5.0, 10.0, 20.0, math.inf):
         energies = torch.full((2, 2), cost, dtype=torch.float64).fill_diagonal_(0.0)
         solved = NearestNeighbourPotts(2, cost, 1.0)
@@ -157,7 +160,7 @@ def control_rows() -> Iterator[Row]:
 
 
 def curve_rows(settings: Sequence[Sampled], points: int) -> Iterator[Row]:
-    """P(at least one wall) against the length, exact, from a window to thirty times the crossing length."""
+    """Yield the exact P(at least one wall) by length, up to thirty crossing lengths."""
     for setting in settings:
         chain = setting.chain
         longest = 3 * setting.lengths[-1]
@@ -168,15 +171,15 @@ def curve_rows(settings: Sequence[Sampled], points: int) -> Iterator[Row]:
 
 
 def sampled_rows(settings: Sequence[Sampled], chains: int, sweeps: int, seed: int) -> Iterator[Row]:
-    """Share of sequences with a wall: exact samples, and Gibbs sampling that begins in a stored pattern."""
+    """Yield the share of sequences with a wall, for exact samples and for Gibbs sampling from a stored pattern."""
     for setting in settings:
         chain, temperature = setting.chain, setting.temperature
         for place, length in enumerate(setting.lengths):
             stream = seed_of(seed, "potts-coherence", *asdict(setting).values(), length)
-            drawn = chain.sample(chains, length, temperature, stream)
+            exact_samples = chain.sample(chains, length, temperature, stream)
             start = torch.zeros(chains, length, dtype=torch.int64)
             model = window_tables(chain.energies / temperature, length)
-            moved = run_sweeps(model, sweeps=sweeps, start=start, seed=stream)
+            gibbs_samples = run_sweeps(model, sweeps=sweeps, start=start, seed=stream)
             yield {
                 "kind": "sampled",
                 "seed": seed,
@@ -184,6 +187,6 @@ def sampled_rows(settings: Sequence[Sampled], chains: int, sweeps: int, seed: in
                 "length": length,
                 "place": place,
                 "wall": -math.expm1(chain.log_no_wall_probability(length, temperature)),
-                "drawn": float(chain.domain_walls(drawn).any(1).double().mean()),
-                "gibbs": float(chain.domain_walls(moved).any(1).double().mean()),
+                "drawn": float(chain.domain_walls(exact_samples).any(1).double().mean()),
+                "gibbs": float(chain.domain_walls(gibbs_samples).any(1).double().mean()),
             }

@@ -1,19 +1,22 @@
-"""Claims of the study: of chains, of maps (Theorem 1.2, Corollary 1.2.1) and of the plane (Theorem 2.1)."""
+"""Claims of the study about chains, maps (Theorem 1.2, Corollary 1.2.1) and the plane (Theorem 2.1)."""
 
-from trialogue_lab.ledger import Claim, cited, largest, ours, smallest
-from trialogue_lab.ledger.claims.extremes import RESOLVED
+from functools import partial
+
+from trialogue_lab.ledger import RESOLVED, Claim, cited, largest, ours, smallest
 from trialogue_lab.studies.potts_coherence import statistics
 from trialogue_lab.studies.potts_coherence.chain_claims import CHAIN_CLAIMS, EQUAL, WALLS
 from trialogue_lab.studies.potts_coherence.plane import PLANE, RING
 
-SAME_LAW = 1e-12
-"""Total variation of laws that are the same but for rounding."""
+EQUAL_DISTRIBUTIONS = 1e-12
+"""Total variation between equal distributions that is due to rounding."""
 
 _MAP, _PLANE = "Theorem 1.2", "Theorem 2.1"
 _TORUS = (
-    "A finite torus after a finite number of sweeps (32 x 32 spins and 500 sweeps at `default`) stands for the "
+    "A finite torus after a finite number of sweeps (32 x 32 spins and 500 sweeps at `default`) represents the "
     "infinite plane in equilibrium."
 )
+_map = partial(ours, source=f"{_MAP}, equations 7 and 10 (the document sets T = 1)")
+_plane = partial(ours, source=_PLANE, published="converges to one pattern")
 
 CLAIMS = (
     *CHAIN_CLAIMS,
@@ -21,33 +24,30 @@ CLAIMS = (
         "hamiltonian-of-a-model",
         "With one constant for all contexts the Boltzmann law of the Hamiltonian is the model's own (largest total "
         "variation).",
-        largest("map", "global") < SAME_LAW,
+        largest("map", "global") < EQUAL_DISTRIBUTIONS,
         **cited(f"{_MAP}, equations 9 and 10", "0", "potts:S0-T1.2"),
     ),
-    ours(
+    _map(
         "there-and-back",
         "The exact next-token oracle of that law is the model (largest total variation).",
-        largest("map", "round_trip") < SAME_LAW,
-        f"{_MAP} (not in the document)",
+        largest("map", "round_trip") < EQUAL_DISTRIBUTIONS,
     ),
     Claim(
         "constant-of-every-context",
         "The same with the constant set as the text says, so that the lowest state of every prediction has energy 0.",
-        largest("map", "per_context") < SAME_LAW,
+        largest("map", "per_context") < EQUAL_DISTRIBUTIONS,
         **cited(f"{_MAP}, text after equation 8", "0", "potts:S0-T1.2.constant"),
     ),
-    ours(
+    _map(
         "temperature-of-every-token",
         "Generating with every token at temperature T is sampling from equation 10 at T (largest total variation, T = "
         "0.5 and 2).",
-        largest("map", "per_step_0.5", "per_step_2") < SAME_LAW,
-        f"{_MAP}, equations 7 and 10 (the document sets T = 1)",
+        largest("map", "per_step_0.5", "per_step_2") < EQUAL_DISTRIBUTIONS,
     ),
-    ours(
+    _map(
         "temperature-of-the-chain",
         "The exact oracle of the chain at T is (largest total variation).",
-        largest("map", "exact_0.5", "exact_2") < SAME_LAW,
-        f"{_MAP}, equation 10 (not in the document)",
+        largest("map", "exact_0.5", "exact_2") < EQUAL_DISTRIBUTIONS,
     ),
     Claim(
         "models-store-several-patterns",
@@ -76,27 +76,21 @@ CLAIMS = (
         statistics.smallest_order(PLANE, most=1.8) > 0,
         **cited(_PLANE, "converges to one pattern", "potts:Theorem-2.1", setting=_TORUS),
     ),
-    ours(
+    _plane(
         "order-survives-in-the-plane",
         "From all spins up the plane keeps Onsager's magnetisation within 0.02 at T up to 2.0 J (largest difference).",
         statistics.off_infinite(PLANE, most=2.0) < 0.02,
-        _PLANE,
-        "converges to one pattern",
     ),
-    ours(
+    _plane(
         "order-does-not-shrink-with-size",
         "Below T = 1.8 J the magnetisation of the largest torus is that of the smallest within 0.01 (largest "
         "difference).",
         statistics.change_with_size(PLANE, most=1.8) < 0.01,
-        _PLANE,
-        "does not depend on the size",
     ),
-    ours(
+    _plane(
         "order-is-lost-above",
         "At T of 2.6 J and more the plane loses its order (largest magnetisation below 0.05).",
         statistics.off_infinite(PLANE, least=2.6) < 0.05,
-        f"{_PLANE}, beyond T_c",
-        "only below T_c",
     ),
     ours(
         "the-ring-loses-order-where-the-plane-keeps-it",

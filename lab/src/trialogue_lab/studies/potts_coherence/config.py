@@ -10,12 +10,12 @@ from trialogue.errors import InputError
 from trialogue_lab.ledger import Count, Different, Positive, Seeds, Settings
 from trialogue_lab.theory.potts.domain_walls import crossing_length
 
-_LONGEST = 100_000
+_MAX_LENGTH = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampled(Settings):
-    """A chain at a temperature whose walls are sampled: its tokens are `patterns` patterns of one token each."""
+    """A chain of `patterns` one-token patterns at a temperature, whose walls are sampled."""
 
     patterns: Annotated[int, Ge(2)]
     window: Annotated[int, Ge(2)]
@@ -23,22 +23,24 @@ class Sampled(Settings):
 
     @property
     def chain(self) -> PottsChain:
-        """The chain; every wrong token of a window costs 1."""
+        """The chain. Every wrong token of a window costs energy 1."""
         return PottsChain.from_patterns([[token] for token in range(self.patterns)], self.window)
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """A tenth of the crossing length (no shorter than twice a window), the crossing length, and ten times it."""
+        """A tenth of the crossing length, the crossing length, and ten times it (at least two windows each)."""
         crossing = crossing_length(self.window, self.chain.max_energy, self.temperature, self.patterns)
         return tuple(max(2 * self.window, round(share * crossing)) for share in (0.1, 1.0, 10.0))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Chains of `patterns` and `windows` at `temperatures` and `lengths`, random energies up to each of `penalties`.
+    """Settings of one run.
 
-    `sampled` are drawn `chains` times per seed, by Gibbs sampling with `sweeps`; `models` random autoregressive models
-    of each of `widths`; tori of `sides` at `plane_temperatures`, `plane_chains` of them for `plane_sweeps`.
+    The exact chains have all combinations of `patterns`, `windows`, `temperatures` and `lengths`. Random energies have
+    the maxima `penalties`. Each chain of `sampled` is sampled `chains` times per seed, by Gibbs sampling with `sweeps`
+    sweeps. There are `models` random autoregressive models of each of `widths`. Tori with `sides` are simulated
+    `plane_chains` times for `plane_sweeps` sweeps at each of `plane_temperatures`.
     """
 
     patterns: Different[Count] = (1, 2, 3, 4)
@@ -62,16 +64,18 @@ class Config(Settings):
     seeds: Seeds = tuple(range(10))
 
     def check(self) -> None:
-        """Raise `InputError` where fields do not go together."""
+        """Raise `InputError` if fields contradict each other."""
         if max(self.patterns) < 2:
-            raise InputError("patterns", self.patterns, "walls need two patterns: add a number of at least 2")
+            raise InputError("patterns", self.patterns, "include at least 2, because walls need two patterns")
         if min(self.lengths) <= max(self.windows):
             raise InputError(
-                "lengths", self.lengths, f"use more than the {max(self.windows)} sites of a window"
+                "lengths", self.lengths, f"use more than {max(self.windows)}, the longest window"
             )
         for setting in self.sampled:
-            if setting.lengths[-1] > _LONGEST:
-                raise InputError("sampled", setting, "ten crossing lengths are too long: make it hotter")
+            if setting.lengths[-1] > _MAX_LENGTH:
+                raise InputError(
+                    "sampled", setting, "use a higher temperature: ten crossing lengths are too long"
+                )
 
 
 PRESETS = {

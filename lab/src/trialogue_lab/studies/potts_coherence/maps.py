@@ -19,23 +19,22 @@ TEMPERATURES = (0.5, 2.0)
 
 
 def random_model(width: int, place: int) -> Table:
-    """Uniform random conditionals given the last `width` tokens, and given the shorter contexts of the beginning."""
+    """Return a model with uniform random conditionals given the last `width` tokens or a shorter prefix."""
     draws = generator(0, "potts-coherence", "model", width, place)
     weights = [
         -torch.rand([VOCAB] * (known + 1), generator=draws, dtype=torch.float64).log()
         for known in range(width + 1)
     ]
 
-    def law(prefix: tuple[int, ...]) -> list[float]:
+    def next_weights(prefix: tuple[int, ...]) -> Any:
         context = prefix[max(0, len(prefix) - width) :]
-        answer: list[float] = weights[len(context)][context].tolist()
-        return answer
+        return weights[len(context)][context].tolist()
 
-    return Table(law, VOCAB)
+    return Table(next_weights, VOCAB)
 
 
-def law_of(oracle: Autoregressive) -> Tensor:
-    """Probabilities (V^L,) of all sequences that an oracle generates."""
+def sequence_probabilities(oracle: Autoregressive) -> Tensor:
+    """Return the probabilities (V^L,) of all sequences that an oracle generates."""
     states = whole_sequences(VOCAB, LENGTH)
     total = torch.zeros(len(states), dtype=torch.float64)
     for place in range(LENGTH):
@@ -45,30 +44,30 @@ def law_of(oracle: Autoregressive) -> Tensor:
 
 
 def map_rows(widths: Sequence[int], models: int) -> Iterator[dict[str, Any]]:
-    """Total variation between a model and the Boltzmann laws that stand for it; its greedy patterns and their decay."""
+    """Yield the total variation between models and their Boltzmann distributions, and greedy patterns and decay."""
     states = whole_sequences(VOCAB, LENGTH)
     for width in widths:
         for place in range(models):
             oracle = random_model(width, place)
-            law = law_of(oracle)
+            own = sequence_probabilities(oracle)
             hamiltonian = hamiltonian_of(oracle, width)
             energy = hamiltonian.energy(states)
             relative = hamiltonian_of(oracle, width, "per-context").energy(states)
-            back = law_of(autoregressive_of(hamiltonian, LENGTH, 1.0))
+            back = sequence_probabilities(autoregressive_of(hamiltonian, LENGTH, 1.0))
             row = {
                 "kind": "map",
                 "width": width,
                 "place": place,
-                "global": _distance(law, (-energy).softmax(0)),
-                "per_context": _distance(law, (-relative).softmax(0)),
-                "round_trip": _distance(law, back),
+                "global": _distance(own, (-energy).softmax(0)),
+                "per_context": _distance(own, (-relative).softmax(0)),
+                "round_trip": _distance(own, back),
             }
             for temperature in TEMPERATURES:
                 exact = (-energy / temperature).softmax(0)
-                every = law_of(truncated(oracle, temperature=temperature))
-                row[f"per_step_{temperature:g}"] = _distance(every, exact)
-                again = law_of(autoregressive_of(hamiltonian, LENGTH, temperature))
-                row[f"exact_{temperature:g}"] = _distance(again, exact)
+                per_token = sequence_probabilities(truncated(oracle, temperature=temperature))
+                row[f"per_step_{temperature:g}"] = _distance(per_token, exact)
+                of_chain = sequence_probabilities(autoregressive_of(hamiltonian, LENGTH, temperature))
+                row[f"exact_{temperature:g}"] = _distance(of_chain, exact)
             patterns = greedy_patterns(context_log_probs(oracle, width))
             row["patterns"] = sum(len(pattern.tokens) for pattern in patterns)
             row["cycles"] = len(patterns)

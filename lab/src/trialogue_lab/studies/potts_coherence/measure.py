@@ -1,4 +1,4 @@
-"""The parts of a run: what is exact about chains, maps and the plane, and what is drawn with each seed."""
+"""Tasks of a run: exact numbers about chains, models and the plane, and samples by seed."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -13,7 +13,7 @@ from trialogue_lab.studies.potts_coherence.plane import exact_plane_rows, plane_
 
 
 def parts(config: Config) -> list[Part]:
-    """The exact numbers about chains, maps and the plane, and two parts per seed."""
+    """Return the exact tasks, and two tasks per seed."""
 
     def exact_chains(_: Path) -> Iterator[chains.Row]:
         for family in chains.families(config.patterns, config.windows, config.penalties):
@@ -31,8 +31,7 @@ def parts(config: Config) -> list[Part]:
         return chains.sampled_rows(config.sampled, config.chains, config.sweeps, seed)
 
     def plane(seed: int, _: Path) -> Iterator[chains.Row]:
-        temperatures, count = config.plane_temperatures, config.plane_chains
-        return plane_rows(config.sides, temperatures, count, config.plane_sweeps, seed)
+        return plane_rows(config, seed)
 
     return [
         Part("chains", exact_chains),

@@ -1,6 +1,6 @@
-"""Rows about order in the plane: heat bath from an ordered start, and exact answers."""
+"""Rows about order in the plane: heat bath from an ordered start, and exact magnetisations."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,13 +9,17 @@ import torch
 from trialogue.data.ising.grid import ising_grid
 from trialogue.randomness import seed_of
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
+from trialogue_lab.studies.potts_coherence.config import Config
 from trialogue_lab.theory.potts import peierls
 
 PLANE, RING = "plane", "ring"
 
 
 def exact_plane_rows() -> Iterator[dict[str, Any]]:
-    """The magnetisation of the infinite lattice and its bound by Peierls' argument, J = 1, a wall costs 2 per bond."""
+    """Yield the magnetisation of the infinite lattice and its bound by Peierls' argument (J = 1).
+
+    A wall costs 2 per bond.
+    """
     # The magnetisation falls as the eighth root of the distance from the critical temperature.
     near = peierls.critical_temperature() * (1 - np.logspace(-8, -1.5, 14))
     for temperature in np.sort(np.concatenate((np.linspace(0.2, 3.4, 129), near))).tolist():
@@ -33,26 +37,24 @@ def exact_plane_rows() -> Iterator[dict[str, Any]]:
     }
 
 
-def plane_rows(
-    sides: Sequence[int], temperatures: Sequence[float], chains: int, sweeps: int, seed: int
-) -> Iterator[dict[str, Any]]:
-    """Mean magnetisation per spin of `chains` after so many sweeps from all spins up, on tori and on rings.
+def plane_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
+    """Yield the mean magnetisation per spin after Gibbs sampling from all spins up, on tori and on rings.
 
-    A ring has as many spins as the torus of the same side, and as many sweeps.
+    A ring has the same number of spins and sweeps as the torus of this side.
     """
-    for side in sides:
-        start = torch.ones(chains, side * side, dtype=torch.int64)
-        for temperature in temperatures:
+    for side in config.sides:
+        start = torch.ones(config.plane_chains, side * side, dtype=torch.int64)
+        for temperature in config.plane_temperatures:
             for shape, grid in ((PLANE, (side, side)), (RING, (1, side * side))):
                 model = ising_grid(*grid, 1 / temperature)
                 stream = seed_of(seed, "potts-coherence", shape, side, temperature)
-                spins = 2.0 * run_sweeps(model, sweeps=sweeps, start=start, seed=stream).double() - 1
+                states = run_sweeps(model, sweeps=config.plane_sweeps, start=start, seed=stream)
                 yield {
                     "kind": "spins",
                     "seed": seed,
                     "shape": shape,
                     "side": side,
                     "temperature": temperature,
-                    "magnetisation": float(spins.mean()),
+                    "magnetisation": float((2.0 * states.double() - 1).mean()),
                     "onsager": peierls.onsager_magnetisation(temperature) if shape == PLANE else 0.0,
                 }

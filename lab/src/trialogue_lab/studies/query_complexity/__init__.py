@@ -1,14 +1,15 @@
-"""What does constrained generation cost in calls of the oracle, and what is a perfect verifier worth?
+"""How many oracle calls does constrained generation need, and how much does a perfect verifier help?
 
-Every statement of section 3.1 of the thesis, computed exactly: the hidden string of Theorem 3.1.1 by the dynamic
-program of its best searcher, and by that searcher as it runs; knapsacks as constrained generation (Theorem 3.1.2), with
-the easy cases that section 3.5.1 names; rejection and tokenwise rejection on one string (Proposition 3.1.1), on all
-strings but one (Proposition 3.1.2) and on Dyck strings; and the |Sigma| D calls of a perfect verifier that are said to
-suffice.
+The study computes every statement of section 3.1 of the thesis exactly. The optimal cost of finding the hidden string
+of Theorem 3.1.1 comes from a dynamic program, and the optimal searcher is also simulated. Knapsacks are solved by
+constrained generation (Theorem 3.1.2) and by the methods for easy cases in section 3.5.1. Rejection sampling and
+tokenwise rejection are compared on a single string (Proposition 3.1.1), on all strings but one (Proposition 3.1.2) and
+on Dyck strings. The study also tests whether |Sigma| D calls of a perfect verifier suffice.
 
-Corrected constants stand beside those in print. Deviations: calls are counted as Definition 3.1.6 does, of the oracle
-alone; tokenwise rejection gives up, with FAIL, after a number of rejections at one position, as without such a cap it
-never halts on the hidden string; lattices are reduced by the algorithm of Lenstra, Lenstra and Lovasz alone.
+Corrected constants are shown next to the printed ones. Deviations: Calls are counted as in Definition 3.1.6, which
+counts calls of the oracle only. Tokenwise rejection returns FAIL after a maximum number of rejections at one position,
+because it never halts on the hidden string otherwise. Lattices are reduced by the algorithm of Lenstra, Lenstra and
+Lovasz only.
 """
 
 from trialogue_lab.ledger import Study

@@ -1,4 +1,4 @@
-"""Settings of the study: lengths of strings, how often searchers and walks run, and the knapsacks."""
+"""Settings of the study: string lengths, numbers of simulations, and knapsack sizes."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -7,51 +7,51 @@ from annotated_types import Interval, MinLen, MultipleOf
 
 from trialogue_lab.ledger import Count, Increasing, Seeds, Settings
 
-Listed = Increasing[Annotated[int, Interval(ge=1, le=12)]]
+ShortLengths = Increasing[Annotated[int, Interval(ge=1, le=12)]]
 Lengths = Annotated[Increasing[Annotated[int, Interval(ge=2, le=60)]], MinLen(2)]
-Optimal = Annotated[Increasing[Annotated[int, Interval(ge=1, le=16)]], MinLen(2)]
-Even = Annotated[Increasing[Annotated[int, Interval(ge=2, le=40), MultipleOf(2)]], MinLen(2)]
+OptimumLengths = Annotated[Increasing[Annotated[int, Interval(ge=1, le=16)]], MinLen(2)]
+EvenLengths = Annotated[Increasing[Annotated[int, Interval(ge=2, le=40), MultipleOf(2)]], MinLen(2)]
 Digits = Annotated[Increasing[Annotated[int, Interval(ge=1, le=200)]], MinLen(2)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run; the defaults are those of the preset `default`."""
+    """Settings of one run."""
 
-    optimum_lengths: Optimal = tuple(range(1, 15))
-    """D of Theorem 3.1.1 for which its dynamic program is run."""
+    optimum_lengths: OptimumLengths = tuple(range(1, 15))
+    """String lengths D of Theorem 3.1.1 for which the dynamic program is run."""
     hidden_lengths: Lengths = tuple(range(2, 33, 2))
-    """D of Theorem 3.1.1 for which walks with a perfect verifier are computed."""
+    """String lengths D of Theorem 3.1.1 for which sampling with a perfect verifier is computed."""
     caps: Increasing[Count] = (1, 4, 16)
-    """Rejections at one position after which tokenwise rejection fails."""
+    """Maximum numbers of rejections at one position, after which tokenwise rejection fails."""
     search_lengths: Increasing[Annotated[int, Interval(ge=2, le=12)]] = (2, 3, 4, 5, 6, 7, 8)
-    """D for which the searcher runs."""
+    """String lengths D for which the searcher is simulated."""
     searches: Count = 100
-    """Hidden strings that are searched for, per length and seed."""
+    """Number of hidden strings per length and seed."""
     search_seeds: Seeds = tuple(range(20))
     zero_lengths: Increasing[Annotated[int, Interval(ge=1, le=40)]] = (1, 2, 4, 6, 8, 12, 16, 24, 32)
-    """D of Proposition 3.1.1."""
-    walked_lengths: Listed = (2, 4, 6)
-    """D of Proposition 3.1.1 for which the walks run."""
+    """String lengths D of Proposition 3.1.1."""
+    walked_lengths: ShortLengths = (2, 4, 6)
+    """String lengths D of Proposition 3.1.1 for which the samplers are simulated."""
     walks: Count = 200
-    """Runs of each walk, per length and seed."""
+    """Number of outputs per sampler, length and seed."""
     walk_seeds: Seeds = tuple(range(20))
-    law_lengths: Listed = tuple(range(1, 11))
-    """D of Proposition 3.1.2."""
-    dyck_lengths: Even = (2, 4, 8, 12, 16, 20, 24, 28, 32)
+    law_lengths: ShortLengths = tuple(range(1, 11))
+    """String lengths D of Proposition 3.1.2."""
+    dyck_lengths: EvenLengths = (2, 4, 8, 12, 16, 20, 24, 28, 32)
     """Lengths of Dyck strings with two types of brackets."""
     verified_lengths: Increasing[Annotated[int, Interval(ge=1, le=8)]] = (1, 2, 4, 6)
-    """D of Theorem 3.1.1 for which strings are made with a verifier alone, one for each hidden string."""
+    """String lengths D of Theorem 3.1.1 for which a string is generated with the verifier alone."""
     knapsacks: Count = 240
-    """Knapsacks of up to 10 weights that are solved by generating."""
+    """Number of random knapsacks, with up to 10 weights, that are solved by constrained generation."""
     superincreasing: Count = 3000
-    """Superincreasing ones that are solved by a greedy pass."""
+    """Number of superincreasing knapsacks that are solved greedily."""
     lattice_size: Annotated[int, Interval(ge=4, le=40)] = 20
-    """Weights of the knapsacks that are solved by lattices."""
+    """Number of weights of the knapsacks that are solved by lattice reduction."""
     lattice_digits: Digits = (10, 15, 20, 25, 30, 40, 60, 80)
-    """Binary digits of their weights."""
+    """Numbers of binary digits of the weights of these knapsacks."""
     lattices: Count = 10
-    """Knapsacks per number of digits and seed."""
+    """Number of these knapsacks per number of digits and seed."""
     lattice_seeds: Seeds = tuple(range(12))
 
 

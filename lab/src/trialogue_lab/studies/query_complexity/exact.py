@@ -1,20 +1,12 @@
-"""Exact measurements: optima, costs, laws as fractions, and calls of a verifier."""
+"""Exact measurements: optimal costs, output distributions as fractions, and numbers of verifier calls."""
 
 from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Any
 
-import torch
-
 from trialogue.data import Dyck, Table
-from trialogue.data.puzzles.hidden_string import (
-    ConstrainedTask,
-    HiddenString,
-    all_zeros_task,
-    fair_bits,
-    hidden_string_task,
-    some_zero_task,
-)
+from trialogue.data.puzzles import hidden_string
+from trialogue.data.puzzles.hidden_string import ConstrainedTask, HiddenString
 from trialogue.data.puzzles.weighted_prefixes import Prefix
 from trialogue.samplers import TokenwiseRejection, truncated
 from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation
@@ -24,11 +16,11 @@ Rows = Iterator[dict[str, Any]]
 
 DYCK, HIDDEN = "Dyck strings", "hidden string"
 BRACKETS = 4
-"""Tokens of Dyck strings with two types of brackets."""
+"""Number of tokens of Dyck strings with two types of brackets."""
 
 
 def optimum_rows(lengths: Iterable[int]) -> Rows:
-    """Expected queries of the best searcher by dynamic programming, by its closed form, and what is printed."""
+    """Yield the expected queries of the optimal searcher: dynamic program, closed form and printed bound."""
     for length in lengths:
         candidates = 2 ** (length - 1)
         yield {
@@ -42,15 +34,13 @@ def optimum_rows(lengths: Iterable[int]) -> Rows:
 
 
 def order_rows(lengths: Iterable[int]) -> Rows:
-    """Queries of the searcher that asks in one fixed order: the most and the mean over all hidden strings."""
+    """Yield the largest and mean number of queries, over hidden strings, of a search in a fixed order."""
     for length in lengths:
         order = list(product((0, 1), repeat=length - 1))
         for inferred in (True, False):
             queries = [
-                theory.search_hidden_string(
-                    HiddenString(hidden), length, order=order, infer_last=inferred
-                ).queries
-                for hidden in order
+                theory.search_hidden_string(oracle, length, order=order, infer_last=inferred).queries
+                for oracle in map(HiddenString, order)
             ]
             yield {
                 "kind": "order",
@@ -63,11 +53,14 @@ def order_rows(lengths: Iterable[int]) -> Rows:
 
 
 def hidden_rows(lengths: Iterable[int], caps: Iterable[int]) -> Rows:
-    """What walks with a perfect verifier cost on a hidden string: per output, where FAIL means to begin again."""
+    """Yield the costs of sampling with a perfect verifier on a hidden string.
+
+    The cost per output assumes that tokenwise rejection starts again after FAIL.
+    """
     caps = tuple(caps)
     for length in lengths:
-        # No walk knows the hidden string: on each of them they cost the same.
-        oracle, verifier, _ = hidden_string_task([place % 2 for place in range(length - 1)])
+        # The samplers do not use the hidden string, so that their costs are the same for every hidden string.
+        oracle, verifier, _ = hidden_string.hidden_string_task([place % 2 for place in range(length - 1)])
         yield {
             "kind": "hidden",
             "length": length,
@@ -89,9 +82,9 @@ def hidden_rows(lengths: Iterable[int], caps: Iterable[int]) -> Rows:
 
 
 def zero_rows(lengths: Iterable[int]) -> Rows:
-    """Proposition 3.1.1: costs of the string of zeros, and what is printed."""
+    """Yield the exact and the printed costs of the string of zeros (Proposition 3.1.1)."""
     for length in lengths:
-        oracle, verifier, _ = all_zeros_task(length)
+        oracle, verifier, _ = hidden_string.all_zeros_task(length)
         yield {
             "kind": "zeros",
             "length": length,
@@ -102,33 +95,34 @@ def zero_rows(lengths: Iterable[int]) -> Rows:
         }
 
 
-def law_rows(lengths: Iterable[int]) -> Rows:
-    """Proposition 3.1.2: the law of tokenwise rejection as fractions, and that of the walk.
+def distribution_rows(lengths: Iterable[int]) -> Rows:
+    """Yield the output distribution of tokenwise rejection (Proposition 3.1.2).
 
-    Masses are in units of 2^-D, of all strings but that of ones with a zero behind, which is called last.
+    The allowed strings are all strings except the string of ones. Masses are in units of 2^-D, and `last` is the mass
+    of 1...10. The total variation is computed in fractions, and also from the sampler itself (`walked`).
     """
     for length in lengths:
         last = (*(1,) * (length - 1), 0)
 
-        def rule(prefix: Prefix, length: int = length) -> bool:
+        def is_allowed(prefix: Prefix, length: int = length) -> bool:
             return len(prefix) < length or 0 in prefix
 
         def fair(_: Prefix) -> tuple[int, int]:
             return (1, 1)
 
-        law = theory.tokenwise_law(fair, rule, length)
-        variation = theory.rational_variation(law, theory.restricted_law(fair, rule, length))
+        distribution = theory.tokenwise_law(fair, is_allowed, length)
+        variation = theory.rational_variation(distribution, theory.restricted_law(fair, is_allowed, length))
         strings = product((0, 1), repeat=length)
-        others = [law.get(string, 0) * 2**length for string in strings if string != last]
-        task = some_zero_task(length)
-        walked = exact_distribution(TokenwiseRejection(), task.oracle, task.verifier).probabilities
+        others = [distribution.get(string, 0) * 2**length for string in strings if string != last]
+        task = hidden_string.some_zero_task(length)
+        sampled = exact_distribution(TokenwiseRejection(), task.oracle, task.verifier).probabilities
         yield {
             "kind": "law",
             "length": length,
             "variation": float(variation),
             "off": float(abs(variation * 2**length * (2**length - 1) - (2**length - 2))),
-            "walked": total_variation(walked, target_distribution(task.oracle, task.verifier)),
-            "last": float(law[last] * 2**length),
+            "walked": total_variation(sampled, target_distribution(task.oracle, task.verifier)),
+            "last": float(distribution[last] * 2**length),
             "least": float(min(others)),
             "least_of_a": float(min(mass for mass in others if mass)) if length > 1 else 1.0,
             "most": float(max(others)),
@@ -136,7 +130,7 @@ def law_rows(lengths: Iterable[int]) -> Rows:
 
 
 def dyck_rows(lengths: Iterable[int]) -> Rows:
-    """Costs of Dyck strings whose brackets a uniform oracle draws."""
+    """Yield the costs of Dyck strings under a uniform oracle."""
     for length in lengths:
         task = dyck_task(length)
         yield {
@@ -148,38 +142,34 @@ def dyck_rows(lengths: Iterable[int]) -> Rows:
 
 
 def dyck_task(length: int) -> ConstrainedTask:
-    """Dyck strings of `length`, brackets of two types drawn uniformly."""
+    """Return the task of generating Dyck strings of `length` with two types of uniform brackets."""
     oracle = Table(lambda _: (1 / BRACKETS,) * BRACKETS, BRACKETS, max_length=length, memory=0)
     return ConstrainedTask(oracle, Dyck(length, (0.5, 0.5)), length)
 
 
 def verifier_rows(dyck_lengths: Iterable[int], hidden_lengths: Iterable[int]) -> Rows:
-    """What is made by asking a perfect verifier about every token: its calls, and whether the oracle can give it.
+    """Yield the verifier calls of trying every token, and the share of oracles that can generate the output.
 
-    Of hidden strings all are tried, and the first token that the verifier accepts is taken.
+    For hidden strings, the first token that the verifier accepts is used, and all hidden strings are enumerated.
     """
 
     def row(task: str, length: int, calls: int, tokens: int, solved: float) -> dict[str, Any]:
-        place = {"kind": "verifier", "task": task, "length": length}
-        return {**place, "calls": calls, "bound": tokens * length, "solved": solved}
+        row = {"kind": "verifier", "task": task, "length": length}
+        return {**row, "calls": calls, "bound": tokens * length, "solved": solved}
 
     for length in dyck_lengths:
         run = theory.generated(dyck_task(length))
         yield row(DYCK, length, run.verifier_calls, BRACKETS, float(run.output is not None))
     for length in hidden_lengths:
-        # The oracle is not asked: of tokens that are equally probable the first that is accepted is likeliest.
-        greedy = truncated(fair_bits(length), temperature=0)
-        run = theory.generated(hidden_string_task((0,) * (length - 1))._replace(oracle=greedy))
+        # The greedy oracle makes the first accepted token the most likely one. The hidden string is not used.
+        greedy = truncated(hidden_string.fair_bits(length), temperature=0)
+        run = theory.generated(hidden_string.hidden_string_task((0,) * (length - 1))._replace(oracle=greedy))
         assert run.output is not None
         hidden = [HiddenString(string) for string in product((0, 1), repeat=length - 1)]
-        solved = sum(possible(oracle, run.output) for oracle in hidden) / len(hidden)
+        solved = sum(can_generate(oracle, run.output) for oracle in hidden) / len(hidden)
         yield row(HIDDEN, length, run.verifier_calls, 2, solved)
 
 
-def possible(oracle: HiddenString, string: Prefix) -> bool:
-    """Whether the oracle gives the `string` with positive probability."""
-    tokens = torch.tensor([string])
-    return all(
-        float(oracle.next_log_probs(tokens, torch.tensor([place]))[0, token]) > -torch.inf
-        for place, token in enumerate(string)
-    )
+def can_generate(oracle: HiddenString, string: Prefix) -> bool:
+    """Return whether the oracle generates `string` with positive probability."""
+    return all(oracle.weights(string[:position])[token] > 0 for position, token in enumerate(string))

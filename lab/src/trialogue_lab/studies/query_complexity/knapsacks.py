@@ -1,4 +1,4 @@
-"""Knapsacks: by generating, by brute force and by a table; superincreasing ones; and those of low density."""
+"""Measurements of knapsacks: random, superincreasing and low-density ones."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,20 +19,20 @@ Knapsack = tuple[tuple[int, ...], int]
 
 
 def random_rows(count: int) -> Rows:
-    """Random knapsacks, every other one with a total that some of its weights reach, and who is right about each.
+    """Yield random knapsacks and whether the solvers are right about each, compared with brute force.
 
-    The generator's oracle draws ones with a chance of its own. Wrong is what differs from brute force: FAIL where there
-    is a solution, and anything else where there is none.
+    Every second knapsack has a solution by construction. Each generator has an oracle that draws ones with its own
+    probability. A result is wrong if it is FAIL although a solution exists, or if it is not a solution.
     """
-    coins = numpy_generator(0, "query-complexity", "knapsacks")
-    for place in range(count):
-        weights = tuple(coins.integers(0, 40, int(coins.integers(1, 11))).tolist())
-        total = int(coins.integers(0, sum(weights) + 2))
-        if place % 2:
-            total = sum(weight for weight in weights if coins.random() < 0.5)
-        chance = float(coins.uniform(0.1, 0.9))
+    rng = numpy_generator(0, "query-complexity", "knapsacks")
+    for index in range(count):
+        weights = tuple(rng.integers(0, 40, int(rng.integers(1, 11))).tolist())
+        total = int(rng.integers(0, sum(weights) + 2))
+        if index % 2:
+            total = sum(weight for weight in weights if rng.random() < 0.5)
+        chance = float(rng.uniform(0.1, 0.9))
         feasible = any(solves(bits, weights, total) for bits in product((0, 1), repeat=len(weights)))
-        run = theory.generated(subset_sum_task(weights, total, chance), seed=place)
+        run = theory.generated(subset_sum_task(weights, total, chance), seed=index)
         yield {
             "kind": "knapsack",
             "weights": len(weights),
@@ -45,13 +45,16 @@ def random_rows(count: int) -> Rows:
 
 
 def greedy_rows(count: int) -> Rows:
-    """Superincreasing knapsacks, a quarter of their weights the very sum of those before, and every total of each."""
-    coins = numpy_generator(0, "query-complexity", "superincreasing")
-    tried: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
+    """Yield counts of superincreasing knapsacks, their totals, and the totals that the greedy pass gets wrong.
+
+    One weight in four is equal to the sum of the previous weights. All totals of each knapsack are tried.
+    """
+    rng = numpy_generator(0, "query-complexity", "superincreasing")
+    counts_by_uniqueness: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
     for _ in range(count):
         weights: list[int] = []
-        for _ in range(int(coins.integers(1, 7))):
-            weights.append(sum(weights) + int(coins.integers(0, 4)))
+        for _ in range(int(rng.integers(1, 7))):
+            weights.append(sum(weights) + int(rng.integers(0, 4)))
         sums = [
             sum(weight for bit, weight in zip(bits, weights, strict=True) if bit)
             for bits in product((0, 1), repeat=len(weights))
@@ -61,36 +64,38 @@ def greedy_rows(count: int) -> Rows:
             _wrong(theory.superincreasing_knapsack(weights, total), weights, total, total in reached)
             for total in totals
         )
-        tried[len(reached) == len(sums)].update(knapsacks=1, totals=len(totals), wrong=wrong)
-    for unique, counts in tried.items():
+        counts_by_uniqueness[len(reached) == len(sums)].update(knapsacks=1, totals=len(totals), wrong=wrong)
+    for unique, counts in counts_by_uniqueness.items():
         yield {"kind": "greedy", "unique": unique, **counts}
 
 
 def lattice_rows(config: Config) -> Rows:
-    """Shares of knapsacks with a solution that lattices solve, by the binary digits of their weights."""
+    """Yield the share of solvable knapsacks that lattice reduction solves, by number of binary digits."""
     for seed in config.lattice_seeds:
         for digits in config.lattice_digits:
-            drawn = [
-                _with_solution(config.lattice_size, digits, numpy_generator(seed, "lattice", digits, place))
-                for place in range(config.lattices)
+            knapsacks = [
+                _with_solution(config.lattice_size, digits, numpy_generator(seed, "lattice", digits, index))
+                for index in range(config.lattices)
             ]
-            solved = [not _wrong(theory.knapsack_by_lattice(*each), *each, feasible=True) for each in drawn]
+            solved = [
+                not _wrong(theory.knapsack_by_lattice(*each), *each, feasible=True) for each in knapsacks
+            ]
             yield {
                 "kind": "lattice",
                 "seed": seed,
                 "digits": digits,
                 "size": config.lattice_size,
-                "density": float(np.mean([density(weights) for weights, _ in drawn])),
+                "density": float(np.mean([density(weights) for weights, _ in knapsacks])),
                 "solved": sum(solved),
                 "trials": len(solved),
             }
 
 
-def _with_solution(size: int, digits: int, coins: np.random.Generator) -> Knapsack:
-    """Weights of so many binary digits, and the sum of about half of them."""
-    bits = coins.integers(0, 2, (size, digits)).tolist()
+def _with_solution(size: int, digits: int, rng: np.random.Generator) -> Knapsack:
+    """Return random weights with this number of binary digits, and the sum of about half of them."""
+    bits = rng.integers(0, 2, (size, digits)).tolist()
     weights = tuple(int("".join(map(str, row)), 2) for row in bits)
-    return weights, sum(weight for weight in weights if coins.random() < 0.5)
+    return weights, sum(weight for weight in weights if rng.random() < 0.5)
 
 
 def _wrong(bits: Prefix | None, weights: Sequence[int], total: int, feasible: bool) -> bool:

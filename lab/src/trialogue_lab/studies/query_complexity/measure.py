@@ -1,4 +1,4 @@
-"""The parts of a run: what is exact, searchers and walks as they run, and knapsacks."""
+"""Tasks of a run: exact numbers, simulated searches and samplers, and knapsacks."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -23,7 +23,7 @@ SAMPLERS: dict[str, Sampler[Any]] = {REJECTION: Rejection(), TOKENWISE: Tokenwis
 
 
 def parts(config: Config) -> list[Part]:
-    """The exact numbers, those of Dyck strings, and one part each for what is drawn."""
+    """Return the tasks of a run."""
     return [
         Part(
             "exact",
@@ -32,7 +32,7 @@ def parts(config: Config) -> list[Part]:
                 exact.order_rows(config.search_lengths),
                 exact.hidden_rows(config.hidden_lengths, config.caps),
                 exact.zero_rows(config.zero_lengths),
-                exact.law_rows(config.law_lengths),
+                exact.distribution_rows(config.law_lengths),
             ),
         ),
         Part("dyck", lambda _: exact.dyck_rows(config.dyck_lengths)),
@@ -47,20 +47,18 @@ def parts(config: Config) -> list[Part]:
 
 
 def search_rows(lengths: Iterable[int], searches: int, seeds: Iterable[int]) -> Rows:
-    """Mean queries of the searcher in random order for random hidden strings, with and without the last inference."""
+    """Yield the mean queries of the searcher in random order, with and without inferring the last candidate."""
     for seed in seeds:
         for length in lengths:
-            coins = numpy_generator(seed, "query-complexity", "hidden strings", length)
-            strings = [HiddenString(coins.integers(0, 2, length - 1).tolist()) for _ in range(searches)]
+            rng = numpy_generator(seed, "query-complexity", "hidden strings", length)
+            strings = [HiddenString(rng.integers(0, 2, length - 1).tolist()) for _ in range(searches)]
+            streams = [
+                seed_of(seed, "query-complexity", "search", length, index) for index in range(searches)
+            ]
             for inferred in (True, False):
                 found = [
-                    theory.search_hidden_string(
-                        oracle,
-                        length,
-                        infer_last=inferred,
-                        seed=seed_of(seed, "query-complexity", "search", length, place),
-                    )
-                    for place, oracle in enumerate(strings)
+                    theory.search_hidden_string(oracle, length, infer_last=inferred, seed=stream)
+                    for oracle, stream in zip(strings, streams, strict=True)
                 ]
                 right = [run.output == oracle.answer for run, oracle in zip(found, strings, strict=True)]
                 yield {
@@ -74,17 +72,17 @@ def search_rows(lengths: Iterable[int], searches: int, seeds: Iterable[int]) -> 
 
 
 def walk_rows(lengths: Iterable[int], walks: int, seeds: Iterable[int]) -> Rows:
-    """Mean queries of the walks that generate the string of zeros, and what Proposition 3.1.1 prints."""
+    """Yield the mean queries of samplers that generate the string of zeros, and the printed costs."""
     for seed in seeds:
         for length in lengths:
             task = all_zeros_task(length)
-            for name, walk in SAMPLERS.items():
+            for name, sampler in SAMPLERS.items():
                 run = generate(
                     task.oracle,
-                    sampler=walk,
+                    sampler=sampler,
                     verifier=task.verifier,
                     num_samples=walks,
-                    # Far beyond what is likely: a run that is cut off would be cheaper than it is.
+                    # The limit is far above any likely cost, because a truncated run would look too cheap.
                     max_steps=1000 * length * 2**length,
                     seed=seed_of(seed, "query-complexity", "walks", name, length),
                 )

@@ -1,21 +1,13 @@
-"""Claims of the study, and the quantities that texts quote.
+"""Claims of the study, and numbers that the documentation quotes.
 
-The boxed claims of the post are lost in the extraction; those named Claim 1 to 3 here are read from its text.
+The boxed claims of the post are lost in its extraction. Claims 1 to 3 are reconstructed from its text.
 """
 
 from functools import partial
 
 from trialogue_lab.ledger import Claim, Precondition, Statistic, cited, ours
-from trialogue_lab.studies.type_signature import statistics
-from trialogue_lab.studies.type_signature.config import (
-    FACTORS_FIRST,
-    HIDDEN,
-    PRODUCT_FIRST,
-    RHO,
-    STREAMS,
-    TESTS,
-    TRIAL_DIVISION,
-)
+from trialogue_lab.studies.type_signature import config, statistics
+from trialogue_lab.studies.type_signature.config import FACTORS_FIRST, HIDDEN, PRODUCT_FIRST
 from trialogue_lab.studies.type_signature.statistics import growth, growth_factor, largest, learned
 
 _TASKS = 'Section "Randomized Tasks"'
@@ -25,9 +17,11 @@ _WHERE = 'Section "Where this comes up"'
 _PRIMES = 'Appendix, "Generating primes deterministically"'
 _APPENDIX = "Appendix, Claim 3"
 _network = partial(ours, source=f"{_FACTORING}, {_WAYS} (networks not in the post)")
+_hard = partial(ours, source=_FACTORING, published="hard, for any algorithm (assumed)")
+_appendix = partial(ours, source=_APPENDIX)
 _ROUNDING = 1e-12
-_SMALL = "Sizes n of one and two digits, whose tuples can all be listed; the source speaks of any n."
-_GROWTH = "Sizes n of at most seven digits; the source speaks of n that grows without bound."
+_SMALL = "Sizes n of one and two digits, whose tuples can be enumerated. The source is about any n."
+_GROWTH = "Sizes n of at most seven digits. The source is about n that grows without bound."
 
 
 def _gain(column: str, first: str, second: str, digits: int) -> Statistic:
@@ -95,17 +89,15 @@ CLAIMS = (
         statistics.largest_excess("chances", "overlap") < _ROUNDING,
         **cited(_APPENDIX, "not above 0", "type-signature:A-TVD"),
     ),
-    ours(
+    _appendix(
         "root-is-attained",
         "Chances k/N on k semiprimes attain the root (largest gap).",
         statistics.largest_gap("tight", "overlap", "bound") < _ROUNDING,
-        _APPENDIX,
     ),
-    ours(
+    _appendix(
         "cheating-is-possible",
         "A generator that cheats best has the law with the overlap that was computed (largest error of 1 - TV).",
         statistics.largest_gap("generator", "reached", "overlap") < _ROUNDING,
-        _APPENDIX,
     ),
     Claim(
         "polynomial-budgets-lose-from-two-digits",
@@ -145,24 +137,20 @@ CLAIMS = (
         largest("gpt-4", "first_p") < 1e-3,
         **cited("Footnote 2", "really bad at it", "type-signature:A-GPT4", grade=True),
     ),
-    ours(
+    _hard(
         "trial-division-is-exponential",
         "Product first, a digit of a factor costs more than 10^0.9 times as many trial divisions per digit of n.",
-        growth(TRIAL_DIVISION) > 0.9,
-        _FACTORING,
-        "hard, for any algorithm (assumed)",
+        growth(config.TRIAL_DIVISION) > 0.9,
     ),
-    ours(
+    _hard(
         "rho-is-exponential",
         "By Pollard's rho it costs more than 10^0.4 times as many iterations per digit of n.",
-        growth(RHO) > 0.4,
-        _FACTORING,
-        "hard, for any algorithm (assumed)",
+        growth(config.RHO) > 0.4,
     ),
     Claim(
         "factors-first-is-cheap",
         "Factors first, a digit of a prime costs less than 10^0.25 times as many primality tests per digit of n.",
-        growth(TESTS) < 0.25,
+        growth(config.TESTS) < 0.25,
         **cited(_FACTORING, "poly(n)", "type-signature:A-PQ", grade=True, setting=_GROWTH),
     ),
     _network(
@@ -208,8 +196,8 @@ CLAIMS = (
 
 NUMBERS = {
     "products of three digits factored": statistics.factored(3),
-    "growth of trial division": growth_factor(TRIAL_DIVISION),
-    "growth of rho": growth_factor(RHO),
-    "growth of primality tests": growth_factor(TESTS),
-    **{f"valid tuples of two digits, {stream}": learned("valid", stream, 2) for stream in STREAMS},
+    "growth of trial division": growth_factor(config.TRIAL_DIVISION),
+    "growth of rho": growth_factor(config.RHO),
+    "growth of primality tests": growth_factor(config.TESTS),
+    **{f"valid tuples of two digits, {stream}": learned("valid", stream, 2) for stream in config.STREAMS},
 }

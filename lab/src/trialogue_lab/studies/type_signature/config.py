@@ -1,4 +1,4 @@
-"""Settings of the study: sizes of the primes, how often costs are counted, and the networks."""
+"""Settings of the study: sizes of the primes, numbers of samples for costs, and the networks."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -16,30 +16,30 @@ TRIAL_DIVISION = "trial division"
 RHO = "Pollard's rho"
 TESTS = "primality tests"
 ROUTINES = (TRIAL_DIVISION, RHO, TESTS)
-"""What is counted per digit of the second number of the tuple: product first by two routines, and factors first."""
+"""Routines whose operations are counted for the first digit of the second number of the tuple."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run; the defaults are those of the preset `default`."""
+    """Settings of one run."""
 
     vectors: Count = 1500
-    """Vectors of chances on which the overlap bound is tried."""
+    """Number of random vectors of factoring probabilities on which the overlap bound is tested."""
     cost_digits: Annotated[Different[Annotated[int, Interval(ge=1, le=9)]], MinLen(2)] = (2, 3, 4, 5, 6, 7)
-    """Sizes of primes for which costs are counted."""
+    """Numbers of digits of the primes for which costs are counted."""
     cost_samples: Count = 20
-    """Tuples over which a cost is averaged."""
+    """Number of tuples over which a cost is averaged."""
     cost_seeds: Seeds = tuple(range(10))
     training_digits: Different[Annotated[int, Interval(ge=1, le=3)]] = (1, 2, 3)
-    """Sizes of primes on which networks are trained; all tuples are listed."""
+    """Numbers of digits of the primes on which networks are trained. All tuples are enumerated."""
     training_seeds: Seeds = tuple(range(7))
     training_steps: Count = 1000
     batch_size: Count = 64
-    """Tuples of one step."""
+    """Number of tuples per training step."""
     width: Annotated[Count, MultipleOf(4)] = 64
-    """Of the networks, which have four heads."""
+    """Width of the networks, which have four heads."""
     emitted: Count = 1000
-    """Tuples that a trained network emits."""
+    """Number of tuples that are sampled from a trained network."""
 
 
 PRESETS = {

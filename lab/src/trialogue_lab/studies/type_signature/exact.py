@@ -1,6 +1,7 @@
-"""Exact measurements: laws by enumeration, the reduction, bounds, work-arounds."""
+"""Exact measurements: output distributions by enumeration, the reduction, bounds, and work-arounds."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -16,13 +17,7 @@ from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.hidden_streams import HiddenStream, hidden_factors, random_seed
 from trialogue_lab.data.puzzles.random_primes import RandomPrimes
 from trialogue_lab.studies.type_signature.config import FACTORS_FIRST, HIDDEN, STREAMS
-from trialogue_lab.theory.factoring.overlap import (
-    cheating_generator,
-    optimal_cheating,
-    overlap_bound,
-    semiprime_masses,
-    tightest_success,
-)
+from trialogue_lab.theory.factoring import overlap
 from trialogue_lab.theory.factoring.prime_density import density_variation, uniform_variation
 from trialogue_lab.theory.factoring.randomized_algorithms import derandomized, law_over_coins, randomness_test
 from trialogue_lab.theory.factoring.reduction import factor_by_generating, share_factored
@@ -37,126 +32,136 @@ GPT4: tuple[int, ...] = (
 
 
 def exact_rows(vectors: int) -> Rows:
-    """Everything that is computed and not drawn; the overlap bound is tried on so many vectors of chances."""
-    for rows in (law_rows, seed_rows, reduction_rows, trial_rows, density_rows):
-        yield from rows()
-    yield from overlap_rows(vectors)
-    for rows in (support_rows, coin_rows, game_rows):
-        yield from rows()
-    # Footnote 2: how random the answers of GPT-4 are.
+    """Yield all rows that are computed without sampling. The overlap bound is tested on `vectors` random vectors."""
+    rows = (
+        distribution_rows,
+        seed_rows,
+        reduction_rows,
+        trial_rows,
+        density_rows,
+        partial(overlap_rows, vectors),
+    )
+    for measure in (*rows, support_rows, coin_rows, game_rows):
+        yield from measure()
     yield {"kind": "gpt-4", **randomness_test(GPT4)._asdict()}
 
 
-def law_rows() -> Rows:
-    """TV of each oracle's law from the law of the tuples, what it cost to compute it, and the number of queries."""
+def distribution_rows() -> Rows:
+    """Yield the total variation of each oracle from the uniform distribution over tuples, and the factorings."""
     for digits, stream in product((1, 2), STREAMS):
         tuples = SemiprimeTuples(digits, "factors-first" if stream == FACTORS_FIRST else "product-first")
-        law = _law(hidden_factors(tuples) if stream == HIDDEN else tuples)
+        oracle = hidden_factors(tuples) if stream == HIDDEN else tuples
         yield {
             "kind": "law",
             "digits": digits,
             "stream": stream,
             "tuples": tuples.size,
-            "variation": total_variation(law, _uniform(tuples)),
+            "variation": total_variation(_visible_distribution(oracle), _uniform(tuples)),
             "factorings": tuples.arithmetic.cost.factorings,
         }
 
 
 def seed_rows() -> Rows:
-    """TV of the public law of a random seed of b bits, and the bound N / 2^b."""
+    """Yield the total variation of a random seed of b bits from the tuples, and the bound N / 2^b."""
     for digits, bits in product((1, 2), (4, 6, 8, 10)):
         tuples = SemiprimeTuples(digits)
         yield {
             "kind": "seed",
             "digits": digits,
             "bits": bits,
-            "variation": total_variation(_law(random_seed(tuples, bits)), _uniform(tuples)),
+            "variation": total_variation(_visible_distribution(random_seed(tuples, bits)), _uniform(tuples)),
             "bound": min(1.0, tuples.size / 2**bits),
             "factorings": tuples.arithmetic.cost.factorings,
         }
 
 
 def reduction_rows() -> Rows:
-    """How many of all semiprimes an exact generator of [pq, p, q] factors when prompted with them."""
+    """Yield the number of semiprimes that an exact generator of [pq, p, q] factors."""
     for digits in (1, 2, 3):
         tuples = SemiprimeTuples(digits)
-        products = list(semiprime_masses(tuples))
+        products = list(overlap.semiprime_masses(tuples))
         factored = sum(factors is not None for factors in factor_by_generating(tuples, products))
         yield {"kind": "reduction", "digits": digits, "semiprimes": len(products), "factored": factored}
 
 
 def trial_rows() -> Rows:
-    """Expected number of random completions until one is prime, at each digit of a random prime."""
+    """Yield the expected random completions until one is prime, at each digit of a random prime."""
     for digits in range(1, 7):
-        law = RandomPrimes(digits)
-        for position, trials in enumerate(law.expected_trials().tolist()):
-            place = {"digits": digits, "position": position}
-            yield {"kind": "trials", **place, "primes": law.size, "trials": trials}
+        primes = RandomPrimes(digits)
+        for position, trials in enumerate(primes.expected_trials().tolist()):
+            row = {"kind": "trials", "digits": digits, "position": position}
+            yield {**row, "primes": primes.size, "trials": trials}
 
 
 def density_rows() -> Rows:
-    """TV of the law of the first k digits of a prime by density, with none or four of the last digits counted."""
+    """Yield the total variation of the first digits of primes by density.
+
+    The last `counted` digits, none or four, are counted exactly.
+    """
     for digits, counted in product((4, 5, 6), (0, 4)):
         both = torch.stack((density_variation(digits, counted), uniform_variation(digits)), 1).tolist()
         for length, (variation, uniform) in enumerate(both, 1):
-            place = {"digits": digits, "counted": counted, "length": length}
-            yield {"kind": "density", **place, "variation": variation, "uniform": uniform}
+            row = {"kind": "density", "digits": digits, "counted": counted, "length": length}
+            yield {**row, "variation": variation, "uniform": uniform}
 
 
 def overlap_rows(vectors: int) -> Rows:
-    """The best overlap against sqrt(epsilon): where it is tight, over random chances, and of generators as oracles."""
+    """Yield overlaps and their bound sqrt(epsilon): tight cases, random probabilities, and generators as oracles."""
     for factored in (1, 5, 10, 25, 50, 100):
-        yield {"kind": "tight", "factored": factored, **_overlap(tightest_success(100, factored))}
+        yield {"kind": "tight", "factored": factored, **_overlap(overlap.tightest_success(100, factored))}
     for vector in range(vectors):
         stream = generator(0, "type-signature", "chances", vector)
         success = torch.rand(2 + vector % 99, dtype=torch.float64, generator=stream) ** (0.2 + vector % 11)
         yield {"kind": "chances", "epsilon": float(success.mean()), **_overlap(success)}
     for digits in (1, 2):
         tuples = SemiprimeTuples(digits)
-        masses = semiprime_masses(tuples)
+        masses = overlap.semiprime_masses(tuples)
         target = torch.tensor(list(masses.values()), dtype=torch.float64)
         stream = generator(0, "type-signature", "generators", digits)
         success = torch.rand(len(masses), dtype=torch.float64, generator=stream) ** 4
-        oracle = cheating_generator(tuples, dict(zip(masses, success.tolist(), strict=True)))
+        oracle = overlap.cheating_generator(tuples, dict(zip(masses, success.tolist(), strict=True)))
         yield {
             "kind": "generator",
             "digits": digits,
-            "reached": 1 - total_variation(_law(oracle), _uniform(tuples)),
+            "reached": 1 - total_variation(_visible_distribution(oracle), _uniform(tuples)),
             **_overlap(success, target),
         }
 
 
 def support_rows() -> Rows:
-    """Share of the tuples that trial division with n^k divisions factors: the overlap it reaches."""
+    """Yield the share of tuples that trial division factors with at most n^k divisions."""
     for exponent, digits in product((4, 5, 6), range(1, 8)):
         share = share_factored(digits, digits**exponent)
         yield {"kind": "support", "exponent": exponent, "digits": digits, "share": share}
 
 
 def coin_rows() -> Rows:
-    """Footnote 1: a randomized algorithm, without its coins, and with coins that it keeps."""
+    """Yield distances between a randomized algorithm and its average over coins (footnote 1).
+
+    The coins are fresh for every call, or fixed.
+    """
     states = [tuple(row) for row in SemiprimeTuples(1).states().tolist()]
 
     def digit(prefix: Prefix, coins: int) -> int:
         return states[coins][len(prefix)]
 
-    law = exact_distribution(Ancestral(), derandomized(digit, len(states), 10, 4)).probabilities
+    averaged = exact_distribution(Ancestral(), derandomized(digit, len(states), 10, 4)).probabilities
     uniform = dict.fromkeys(states, 1 / len(states))
     for fresh in (True, False):
         own = law_over_coins(digit, len(states), 4, fresh=fresh)
         yield {
             "kind": "coins",
             "fresh": fresh,
-            "from_averaged": total_variation(law, own),
+            "from_averaged": total_variation(averaged, own),
             "from_tuples": total_variation(own, uniform),
         }
 
 
 def game_rows() -> Rows:
-    """Twenty questions and polynomials: laws with and without a solution that was fixed first, and what it costs."""
+    """Yield distances and costs of twenty questions and polynomials, with and without a fixed solution."""
     for objects in (16, 64, 256, 1024):
         player = TwentyQuestions.of_hashes(objects, 8)
-        variation = total_variation(_law(player), listed_law(player.law()))
+        variation = total_variation(_visible_distribution(player), listed_law(player.law()))
         before = player.looked_up
         transcript = player.transcript(0)
         for length in range(len(transcript)):
@@ -165,21 +170,21 @@ def game_rows() -> Rows:
         yield {"kind": "questions", "objects": objects, "variation": variation, "looked_up": looked_up}
     for degree in (2, 3):
         polynomials = RootedPolynomials(degree, 3)
-        drawn = RootedPolynomials(degree, 3, "roots-first")
-        swapped = {(*x[degree:], *x[:degree]): p for x, p in _law(drawn).items()}
-        variation = total_variation(_law(polynomials), swapped)
+        roots_first = RootedPolynomials(degree, 3, "roots-first")
+        swapped = {(*x[degree:], *x[:degree]): p for x, p in _visible_distribution(roots_first).items()}
+        variation = total_variation(_visible_distribution(polynomials), swapped)
         yield {"kind": "polynomials", "degree": degree, "variation": variation}
 
 
 def _overlap(success: torch.Tensor, target: torch.Tensor | None = None) -> dict[str, float]:
-    overlap = optimal_cheating(success, target).overlap
-    return {"overlap": overlap, "bound": overlap_bound(success, target)}
+    found = overlap.optimal_cheating(success, target).overlap
+    return {"overlap": found, "bound": overlap.overlap_bound(success, target)}
 
 
-def _law(oracle: WeightedPrefixes) -> dict[Prefix, float]:
-    """What the user sees when tokens are drawn one by one."""
-    law = exact_distribution(Ancestral(), oracle).probabilities
-    return oracle.visible_law(law) if isinstance(oracle, HiddenStream) else law
+def _visible_distribution(oracle: WeightedPrefixes) -> dict[Prefix, float]:
+    """Return the distribution of the visible tokens under token-by-token sampling."""
+    probabilities = exact_distribution(Ancestral(), oracle).probabilities
+    return oracle.visible_law(probabilities) if isinstance(oracle, HiddenStream) else probabilities
 
 
 def listed_law(listed: Listed) -> dict[Prefix, float]:

@@ -1,4 +1,4 @@
-"""The parts of a run: exact numbers, costs that are counted, and one part per network."""
+"""Tasks of a run: exact numbers, counted costs, and one task per network."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -17,7 +17,7 @@ Rows = Iterator[dict[str, Any]]
 
 
 def parts(config: Config) -> list[Part]:
-    """The exact numbers, the costs, and the networks, those of one seed in one lane."""
+    """Return the exact task, the cost task, and the network tasks. Networks with one seed form a chain of tasks."""
     return [
         Part("exact", lambda _: exact_rows(config.vectors)),
         Part("costs", lambda _: cost_rows(config)),
@@ -33,7 +33,7 @@ def parts(config: Config) -> list[Part]:
 
 
 def cost_rows(config: Config) -> Rows:
-    """Mean cost of the first digit of the tuple's second number, given the first, by seed, size and routine."""
+    """Yield the mean cost of the first digit of the second number, given the first, by seed, size and routine."""
     for seed, size in product(config.cost_seeds, config.cost_digits):
         easy = partial(second_number_cost, size, "factors-first", config.cost_samples, seed)
         hard = partial(second_number_cost, size, "product-first", config.cost_samples, seed)

@@ -1,4 +1,4 @@
-"""Networks: a small transformer per order of the tuple, and one with a hidden stream."""
+"""Networks: a small transformer for each order of the tuple, and one with a hidden stream."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,14 +15,19 @@ from trialogue.training import TrainingConfig, train
 from trialogue_lab.data.puzzles.arithmetic import Order, SemiprimeTuples
 from trialogue_lab.studies.type_signature.config import FACTORS_FIRST, HIDDEN
 
-_ROWS_AT_ONCE = 4096
+_BATCH_ROWS = 4096
 
 
 @dataclass(frozen=True)
 class Training:
-    """A network is trained on `steps` batches of `batch_size` tuples of primes of `digits` digits.
+    """A network that is trained on `steps` batches of `batch_size` tuples.
 
-    `stream` says what it reads and writes: one of the orders, or product first after a hidden stream with p and q.
+    Args:
+        digits: Number of digits of the primes.
+        stream: One of the orders, or product first after a hidden stream with p and q.
+        steps: Training steps.
+        batch_size: Tuples per step.
+        width: Width of the network.
     """
 
     digits: int
@@ -33,7 +38,7 @@ class Training:
 
     @property
     def tuples(self) -> SemiprimeTuples:
-        """The law of what the user sees."""
+        """The distribution of the visible tokens."""
         order: Order = "factors-first" if self.stream == FACTORS_FIRST else "product-first"
         return SemiprimeTuples(self.digits, order)
 
@@ -42,23 +47,23 @@ class Training:
         """Number of hidden tokens."""
         return 2 * self.digits if self.stream == HIDDEN else 0
 
-    def written(self, public: Tensor) -> Tensor:
-        """Whole sequences (n, hidden + 4 digits) of what the user sees (n, 4 digits): p and q go before it."""
+    def add_hidden_tokens(self, public: Tensor) -> Tensor:
+        """Return full sequences (n, hidden + 4 digits) for visible tokens (n, 4 digits), with p and q in front."""
         return torch.cat((public[:, 2 * self.digits :], public), 1) if self.hidden else public
 
 
-def trained(training: Training, seed: int) -> Transformer:
-    """The network of `training`, from `seed`."""
+def train_network(training: Training, seed: int) -> Transformer:
+    """Return the network of `training`, trained with this seed."""
     length = training.hidden + training.tuples.max_length
     width = training.width
     shape = TransformerConfig(
         vocab_size=10, layers=2, heads=4, width=width, mlp_width=4 * width, max_length=length
     )
     network = Transformer(shape, seed)
-    drawn = training.tuples.sample(
+    tuples = training.tuples.sample(
         training.steps * training.batch_size, seed_of(seed, "type-signature", "tuples", training.digits)
     )
-    batches = training.written(drawn).split(training.batch_size)
+    batches = training.add_hidden_tokens(tuples).split(training.batch_size)
     recipe = TrainingConfig(
         steps=training.steps,
         batch_size=training.batch_size,
@@ -72,39 +77,40 @@ def trained(training: Training, seed: int) -> Transformer:
 
 
 def network_rows(training: Training, samples: int, seed: int) -> Iterator[dict[str, Any]]:
-    """What one network emits, and how far its law is from that of its data.
+    """Yield measures of the agreement between one network and its data.
 
-    `valid` is the share of `samples` whose public tokens are a tuple of the law. From the probabilities of all tuples:
-    `overlap` with the uniform law (with a hidden stream that tells the truth: at most what the user sees) and
-    `excess`, the KL divergence in nats from the law to the network's, also by position of the sequence.
+    `valid` is the share of `samples` whose visible tokens are a valid tuple. `overlap` is the overlap with the uniform
+    distribution over tuples. With a hidden stream, it counts true hidden streams only, and is a lower bound of the
+    overlap of the visible tokens. `excess` is the KL divergence in nats from the data to the network, in total and by
+    position.
     """
-    network, tuples = trained(training, seed), training.tuples
-    own = {"seed": seed, "digits": training.digits, "stream": training.stream}
+    network, tuples = train_network(training, seed), training.tuples
+    common = {"seed": seed, "digits": training.digits, "stream": training.stream}
     run = generate(network, num_samples=samples, seed=seed_of(seed, "type-signature", "emitted"))
     length = training.hidden + tuples.max_length
-    # A sequence that ends too early, or not after the last digit, is no tuple.
+    # A sequence that does not end directly after the last digit is not a valid tuple.
     finished = run.tokens[(run.lengths == length + 1) & (run.tokens[:, -1] == network.eos)][:, :length]
     valid = int(tuples.valid(finished[:, training.hidden :]).sum()) if len(finished) else 0
-    sequences = training.written(tuples.states())
+    sequences = training.add_hidden_tokens(tuples.states())
     log_probs = _log_probs(network, sequences)
-    whole = log_probs.sum(1)
+    totals = log_probs.sum(1)
     yield {
         "kind": "network",
-        **own,
+        **common,
         "valid": valid / samples,
-        "overlap": float(whole.exp().clamp(max=1 / tuples.size).sum()),
-        "excess": float(-whole.mean() - torch.tensor(tuples.size, dtype=torch.float64).log()),
+        "overlap": float(totals.exp().clamp(max=1 / tuples.size).sum()),
+        "excess": float(-totals.mean() - torch.tensor(tuples.size, dtype=torch.float64).log()),
     }
     excess = -log_probs.mean(0) - _entropies(sequences)
     for position, value in enumerate(excess.tolist()):
-        yield {"kind": "position", **own, "position": position - training.hidden, "excess": value}
+        yield {"kind": "position", **common, "position": position - training.hidden, "excess": value}
 
 
 @torch.no_grad()
 def _log_probs(network: Transformer, sequences: Tensor) -> Tensor:
-    """Log-probability (n, L + 1) of every token of `sequences` (n, L) and of the end after them."""
+    """Return the log-probability (n, L + 1) of every token of `sequences` (n, L) and of the end token."""
     log_probs = []
-    for rows in sequences.split(_ROWS_AT_ONCE):
+    for rows in sequences.split(_BATCH_ROWS):
         inputs = torch.cat((rows.new_full((len(rows), 1), network.bos), rows), 1)
         targets = torch.cat((rows, rows.new_full((len(rows), 1), network.eos)), 1)
         log_probs.append(network(inputs).double().log_softmax(-1).gather(2, targets[..., None])[..., 0])
@@ -112,9 +118,12 @@ def _log_probs(network: Transformer, sequences: Tensor) -> Tensor:
 
 
 def _entropies(sequences: Tensor) -> Tensor:
-    """Conditional entropies (L + 1,) in nats of each token given those before, of the uniform law on `sequences`."""
+    """Return the conditional entropies (L + 1,), in nats, of each token given the previous ones.
+
+    The distribution is uniform over `sequences`.
+    """
     lengths = range(1, sequences.shape[1] + 1)
     counts = [sequences[:, :length].unique(dim=0, return_counts=True)[1] for length in lengths]
     joint = [float(entropy(each)) for each in counts]
-    # Before the first token nothing is known, and the end is certain.
+    # The entropy of no tokens is zero, and the end token adds none.
     return torch.tensor([0.0, *joint, joint[-1]], dtype=torch.float64).diff()

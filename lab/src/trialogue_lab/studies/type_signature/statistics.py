@@ -1,4 +1,4 @@
-"""Quantities of the study: exact numbers, costs by seed, and what was learned by training."""
+"""Statistics of the study: exact numbers, costs by seed, and results of trainings."""
 
 import math
 
@@ -14,59 +14,58 @@ trainings = Replication("training", "training_seeds")
 
 @exact
 def trials_over_bound(rows: Rows) -> float:
-    """Expected trials for a digit of a random prime over n ln 10, the largest."""
+    """Return the largest expected number of trials for a digit of a random prime, divided by n ln 10."""
     return float((rows["trials"].trials / rows["trials"].digits / math.log(10)).max())
 
 
 @exact
 def factored(rows: Rows, digits: int) -> float:
-    """Semiprimes with factors of so many digits that the reduction factors."""
+    """Return the number of semiprimes with factors of this many digits that the reduction factors."""
     return float(rows["reduction"].set_index("digits").factored[digits])
 
 
 @exact
 def unfactored(rows: Rows) -> float:
-    """Semiprimes that the reduction does not factor, of all sizes."""
+    """Return the number of semiprimes of all sizes that the reduction does not factor."""
     return float((rows["reduction"].semiprimes - rows["reduction"].factored).sum())
 
 
 @exact
 def hidden_factorings(rows: Rows) -> float:
-    """Factorings of the oracles with a hidden stream or a random seed."""
+    """Return the number of factorings by oracles with a hidden stream or a random seed."""
     return float(rows.where("law", stream=HIDDEN).factorings.sum() + rows["seed"].factorings.sum())
 
 
 @exact
 def largest(rows: Rows, /, kind: str, column: str = "variation", **values: object) -> float:
-    """Largest number of a column over the rows of a kind whose columns have the given values."""
+    """Return the largest value of a column over the rows of a kind with the given values."""
     return float(rows.where(kind, **values)[column].max())
 
 
 @exact
 def largest_excess(rows: Rows, kind: str, column: str) -> float:
-    """Largest difference of a column and the bound beside it."""
+    """Return the largest difference between a column and its bound."""
     return float((rows[kind][column] - rows[kind].bound).max())
 
 
 @exact
 def largest_gap(rows: Rows, kind: str, first: str, second: str) -> float:
-    """Largest distance between two columns."""
+    """Return the largest distance between two columns."""
     return float((rows[kind][first] - rows[kind][second]).abs().max())
 
 
 @exact
 def density_error(rows: Rows, counted: int) -> float:
-    """Total variation of whole primes by density from random ones, of the largest n; `counted` digits are counted."""
+    """Return the total variation of complete primes by density from random primes, for the largest n."""
     of_largest = rows.where("density", digits=rows["density"].digits.max(), counted=counted)
     return float(of_largest.sort_values("length").variation.iloc[-1])
 
 
 @exact
 def largest_fall(rows: Rows, least: int) -> float:
-    """Share of the tuples that a budget factors at n + 1 digits over that at n, the largest over budgets and n.
+    """Return the largest ratio of the shares factored at n + 1 and n digits, over budgets and n >= `least`.
 
-    Only n from `least` on count, and sizes n + 1 of which a budget factors some tuples and not all: beyond, the share
-    is zero by counting.
+    Only budgets that factor some tuples of n + 1 digits, but not all, are compared.
     """
     shares = rows["support"].query(f"digits >= {least}").pivot_table("share", "digits", "exponent")
     return float((shares / shares.shift())[(shares > 0) & (shares < 1)].max().max())
@@ -74,13 +73,13 @@ def largest_fall(rows: Rows, least: int) -> float:
 
 @costs
 def cost(rows: Rows, routine: str, digits: int) -> "Series[float]":
-    """Mean operations for the first digit of the tuple's second number."""
+    """Return the mean operations for the first digit of the second number."""
     return rows.where("cost", routine=routine, digits=digits).set_index("seed").cost
 
 
 @costs
 def growth(rows: Rows, routine: str) -> "Series[float]":
-    """Decimal logarithm of the cost per further digit of the primes, by least squares."""
+    """Return the growth of log10 of the cost per digit of the primes, by least squares."""
     table = rows.where("cost", routine=routine).pivot_table("cost", "seed", "digits")
     slopes = [float(np.polyfit(table.columns, np.log10(row), 1)[0]) for row in table.to_numpy()]
     return Series(slopes, table.index)
@@ -88,24 +87,17 @@ def growth(rows: Rows, routine: str) -> "Series[float]":
 
 @costs
 def growth_factor(rows: Rows, routine: str) -> "Series[float]":
-    """By what factor the cost grows per further digit of the primes."""
+    """Return the factor by which the cost grows per digit of the primes."""
     return 10 ** growth(routine)(rows)
 
 
 @trainings
 def learned(rows: Rows, column: str, stream: str, digits: int) -> "Series[float]":
-    """A number of the networks of one stream and size."""
+    """Return a column of the networks with this stream and size."""
     return rows.where("network", stream=stream, digits=digits).set_index("seed")[column]
 
 
 @trainings
 def least_valid(rows: Rows, digits: int) -> "Series[float]":
-    """Share of valid tuples, the least over streams."""
+    """Return the share of valid tuples, the smallest over streams."""
     return rows.where("network", digits=digits).groupby("seed").valid.min()
-
-
-@trainings
-def missed(rows: Rows, stream: str, digits: int, position: int) -> "Series[float]":
-    """Excess over the law at one position of the sequence, in nats."""
-    table = rows.where("position", stream=stream, digits=digits, position=position)
-    return table.set_index("seed").excess

@@ -1,18 +1,20 @@
-"""When values err, what does going back buy, and what does it cost?
+"""How much does backtracking help if values have errors, and what does it cost?
 
-Action-level sampling draws each token by the model's law times the value of what comes of it; errors of the values
-multiply along the sequence. The value-guided walk (VGB) goes back as well. On random trees of up to 2,047 prefixes all
-is exact: what either samples, the walk's stationary law, the mass of its leaves, its spectrum and mixing, and the
-steps to its first leaf, from conductances and from every branch of the walk's own step. At longer horizons, with an
-outcome that is a product over tokens, the walks are run, and their outputs held against what is computed. Then small
-transformers trained on Dyck strings complete prompts of another law under exact, noisy and trained values, beside
-backtracking, sequential Monte Carlo and rejection: accuracy, distance to the restricted law, queries.
+Action-level sampling draws each token in proportion to its probability under the model, times the value of the extended
+prefix. Errors of the values multiply along the sequence. The value-guided walk (VGB, Algorithm 2) also moves back. On
+random trees of up to 2,047 prefixes, everything is exact: the output distributions of both samplers, the stationary
+distribution of the walk, the mass of its leaves, its spectrum and mixing time, and the steps to its first leaf. These
+are computed from conductances, and from all transitions of the walk. At longer horizons, the outcome is a product over
+tokens. There the samplers are run, and their outputs are compared with computed distributions. Finally, small
+transformers trained on Dyck strings complete prompts of another distribution under exact, noisy and trained values.
+They are compared with backtracking, sequential Monte Carlo and rejection, by accuracy, by distance to the restricted
+distribution, and by model calls.
 
-Deviations: Figure 3.5 of the thesis is a drawing of one step of the walk, and the section prints no numbers; the
-trees, errors and horizons are ours. Models are small and complete the last three to five tokens, so that every
-completion can be listed; values are trained on one completion of each of some thousand prompts, and outcomes at
-complete sequences are exact in all rules. The sentence on the trade-off of quality and efficiency has two claims on
-Dyck strings, one for each half. Python code with values, which the thesis names too, is not measured.
+Deviations: Figure 3.5 of the thesis shows one step of the walk, and the section prints no numbers. This project chose
+the trees, errors and horizons. Models are small and complete the last three to five tokens, so that every completion
+can be enumerated. Values are trained on one completion for each of a few thousand prompts, and outcomes of
+complete sequences are exact for all methods. The sentence on the trade-off between quality and efficiency has two
+claims on Dyck strings, one for each half. Python code with values, which the thesis also names, is not measured.
 """
 
 from trialogue_lab.ledger import Study

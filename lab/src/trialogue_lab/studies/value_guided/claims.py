@@ -1,4 +1,4 @@
-"""Claims of the study: the three properties of section 3.3.1, error amplification, and what values are worth."""
+"""Claims of the study: the three properties of section 3.3.1, error amplification, and the benefit of values."""
 
 from functools import partial
 from typing import Any
@@ -7,14 +7,14 @@ from trialogue_lab.ledger import Claim, cited, largest, ours
 from trialogue_lab.studies.value_guided import statistics
 from trialogue_lab.studies.value_guided.config import EXACT, SIGNS
 from trialogue_lab.studies.value_guided.dyck import NOISY, TRAINED
-from trialogue_lab.studies.value_guided.statistics import cost_exponent, dyck, growth, long, tree
+from trialogue_lab.studies.value_guided.statistics import COLUMNS, cost_exponent, dyck, growth, long, tree
 
 _SECTION = "Thesis section 3.3.1"
 _AMPLIFICATION = "Thesis chapter 3, introduction, and section 3.7"
 _MITIGATED = "VGB mitigates the amplification of errors as the length grows"
 _COMPLETIONS = (
-    "Small networks complete the last three to five tokens of Dyck strings, so that an attempt of rejection costs "
-    "about four queries; the source names Dyck strings and Python code and leaves the numbers to another paper."
+    "Small networks complete the last three to five tokens of Dyck strings, so that a rejection attempt costs about "
+    "four queries. The source names Dyck strings and Python code, and cites another paper for the numbers."
 )
 _ROUNDING = 1e-12
 
@@ -28,9 +28,8 @@ def _property(number: int, published: str, statement_id: str) -> dict[str, Any]:
     return cited(f"{_SECTION}, property ({number})", published, statement_id, grade=True)
 
 
-_RESIDUAL = largest(
-    "chain", "irreversibility", "stationary_residual", "first_leaf_residual", "steps_residual"
-)
+_RESIDUALS = ("irreversibility", "stationary_residual", "first_leaf_residual", "steps_residual")
+_RESIDUAL = largest("chain", *_RESIDUALS)
 
 PUBLISHED = (
     Claim(
@@ -88,8 +87,8 @@ PUBLISHED = (
         "rejection, whose outputs have the restricted distribution (ratio, no node remembered).",
         dyck("first leaf", TRAINED, "queries") / dyck("rejection", column="queries") < 1,
         **_trade_off(
-            "a favorable quality-efficiency trade-off (with what it is compared is not said)",
-            setting=f"{_COMPLETIONS} The comparison with rejection is ours.",
+            "a favorable quality-efficiency trade-off (the source names no baseline)",
+            setting=f"{_COMPLETIONS} The comparison with rejection is chosen by this project.",
         ),
     ),
 )
@@ -131,12 +130,12 @@ OURS = (
     ),
     *(
         _amplification(
-            f"{walk.replace(' ', '-')}-as-computed",
-            f"As run on horizons beyond what can be listed, {said} has the distance that is computed, within 0.02 "
+            f"{name.replace(' ', '-')}-as-computed",
+            f"As run on horizons beyond what can be listed, {sampler} has the distance that is computed, within 0.02 "
             "(mean over horizons).",
-            statistics.beyond_computed(walk).near(0, margin=0.02),
+            statistics.beyond_computed(name).near(0, margin=0.02),
         )
-        for walk, said in (("action level", "action-level sampling"), ("first leaf", "the first leaf"))
+        for name, sampler in (("action level", "action-level sampling"), ("first leaf", "the first leaf"))
     ),
     _ours(
         "exact-values-are-exact-on-dyck",
@@ -191,10 +190,6 @@ NUMBERS = {
             ("backtracking", ""),
             ("rejection", ""),
         )
-        for name, column in (
-            ("total variation", "variation"),
-            ("accuracy", "accuracy"),
-            ("queries", "queries"),
-        )
+        for column, name in COLUMNS.items()
     },
 }

@@ -15,62 +15,62 @@ EXACT: Final = "exact"
 LAST_TOKEN: Final = "last token"
 SIGNS: Final = "uniform"
 KINDS: tuple[Literal["exact", "last token", "uniform"], ...] = (EXACT, LAST_TOKEN, SIGNS)
-"""Errors of values inside the tree: none; a factor 1 + e up after one token and down after the other; or at random."""
+"""Kinds of errors: none, a factor 1 + e up after one token and down after the other, or a random direction."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run; the defaults are those of the preset `default`."""
+    """Settings of one run."""
 
     seeds: Seeds = tuple(range(1, 13))
-    """Trees: laws, outcomes and signs of errors are drawn by seed."""
+    """Seeds of the random trees, which determine probabilities, outcomes and signs of errors."""
     chain_seeds: Seeds = (1, 2)
-    """Those of the trees that are also computed from every branch of the walk's own step."""
+    """Seeds of the trees for which the walk is also computed from its transitions."""
     horizons: Increasing[Annotated[int, Ge(2)]] = (2, 4, 6, 8, 10)
     errors: Different[Positive] = (0.3, 1.0)
-    """The values inside are within a factor of 1 + e of the exact ones."""
+    """Maximum errors e. Values at inner nodes are within a factor 1 + e of the exact values."""
     long_horizons: Increasing[Annotated[int, Gt(2)]] = (8, 12, 16, 24, 32)
     draw_seeds: Seeds = tuple(range(1, 9))
-    """Independent sets of outputs of the walks at long horizons."""
+    """Seeds of independent sets of outputs at long horizons."""
     draws: Count = 200
-    """Outputs of each."""
+    """Number of outputs in each set."""
     tilt: Probability = 0.3
-    """At long horizons the outcome multiplies 1 + tilt for each token 0 and 1 - tilt for each token 1."""
+    """Parameter of the outcome at long horizons, with a factor 1 + tilt per token 0 and 1 - tilt per token 1."""
     training_seeds: Seeds = tuple(range(1, 9))
     length: Annotated[int, Ge(8)] = 16
     steps: Count = 400
     rollouts: Annotated[int, Ge(100)] = 3000
-    """Prompts whose completions the values are trained on, each cut to one prefix."""
+    """Number of prompts whose completions the values are trained on, with one prefix for each."""
     prompts: Count = 12
     remaining: tuple[Annotated[int, Interval(ge=2, le=5)], Annotated[int, Interval(ge=2, le=5)]] = (3, 5)
-    """Tokens that prompts leave."""
+    """Smallest and largest number of tokens that a prompt leaves to complete."""
     outputs: Count = 300
-    """Outputs of each walk that is run on the models, per prompt."""
+    """Number of outputs per prompt of each sampler that is run on the models."""
 
     def check(self) -> None:
-        """Raise `InputError` where fields do not go together."""
+        """Raise `InputError` if fields contradict each other."""
         if not set(self.chain_seeds) <= set(self.seeds):
-            raise InputError("chain_seeds", self.chain_seeds, "name seeds among those of the trees")
+            raise InputError("chain_seeds", self.chain_seeds, "use a subset of seeds")
         if self.remaining[0] > self.remaining[1]:
-            raise InputError("remaining", self.remaining, "give the least first")
-        self.law()
+            raise InputError("remaining", self.remaining, "put the smaller number first")
+        self.training_distribution()
 
-    def law(self) -> Dyck:
-        """What the models are trained on."""
+    def training_distribution(self) -> Dyck:
+        """Return the distribution of Dyck strings that the models are trained on."""
         return Dyck(self.length, (0.2, 0.8), 0.5)
 
-    def other_law(self) -> Dyck:
-        """What prompts are drawn from."""
+    def prompt_distribution(self) -> Dyck:
+        """Return the distribution that prompts are sampled from."""
         return Dyck(self.length, (0.8, 0.2), 0.5)
 
     def model(self) -> TransformerConfig:
-        """Shape of the models."""
+        """Return the architecture of the models."""
         return TransformerConfig(
             vocab_size=4, layers=2, heads=4, width=32, mlp_width=128, max_length=self.length
         )
 
     def training(self, seed: int) -> TrainingConfig:
-        """How the model of `seed` is trained."""
+        """Return the training settings of the model with this seed."""
         return TrainingConfig(
             steps=self.steps,
             batch_size=32,

@@ -1,14 +1,14 @@
-"""Models of Dyck strings, completed under exact, noisy and trained values."""
+"""Models of Dyck strings that complete prompts under exact, noisy and trained values."""
 
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import numpy as np
+from pandas import DataFrame
 from torch import Tensor
 
 from trialogue.models.transformer import Transformer
@@ -28,56 +28,54 @@ Prefix = tuple[int, ...]
 ExactDistribution = Mapping[Prefix, float]
 NOISY, TRAINED = "noisy", "trained"
 NOISE = 1.0
-"""Noisy values are a factor of 2 above or below the exact ones."""
+"""Noisy values are a factor of 2 above or below the exact values."""
 PARTICLES = 8
 
 
 def trained_model(config: Config, seed: int, artifacts: Path) -> Transformer:
-    """The trained model, from `artifacts` if it is there."""
+    """Return the trained model, loaded from `artifacts` if it exists."""
     recipe = Recipe(Transformer, config.model(), partial(_strings, config, seed), config.training(seed))
     return trained(recipe, artifacts).network
 
 
 def _strings(config: Config, seed: int, step: int) -> Tensor:
-    return config.law().sample(32, seed_of(seed, "batch", step))
+    return config.training_distribution().sample(32, seed_of(seed, "batch", step))
 
 
 def prompts_of(config: Config, number: int, seed: int, role: str) -> tuple[Tensor, Tensor]:
-    """Prompts of another law than the model was trained on: tokens, lengths."""
+    """Return the tokens and lengths of prompts from another distribution than the training distribution."""
     lengths = (config.length - config.remaining[1], config.length - config.remaining[0])
-    return config.other_law().sample_prompts(number, lengths, seed_of(seed, "prompts", role))
+    return config.prompt_distribution().sample_prompts(number, lengths, seed_of(seed, "prompts", role))
 
 
 def measure_dyck(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Laws of value-guided rules, exactly, and those of other walks as they run, means over prompts."""
+    """Yield distances, accuracies and costs of all methods, averaged over prompts."""
     model = trained_model(config, seed, artifacts)
-    taught = train_values(
+    value_training = train_values(
         model,
-        config.law(),
+        config.training_distribution(),
         prompts_of(config, config.rollouts, seed, "rollouts"),
         num_samples=1,
         config=ProbeConfig(seed=seed_of(seed, "values")),
         seed=seed_of(seed, "rollouts"),
     )
-    probe = taught.verifier
+    probe = value_training.verifier
     tokens, lengths = prompts_of(config, config.prompts, seed, "measured")
     rows: list[dict[str, Any]] = []
     for place, (row, length) in enumerate(zip(tokens.tolist(), lengths.tolist(), strict=True)):
         rows += measure_prompt(config, model, probe, tuple(row[:length]), seed_of(seed, "prompt", place))
-    for rule, name in dict.fromkeys((row["rule"], row["values"]) for row in rows):
-        of_rule = [row for row in rows if (row["rule"], row["values"]) == (rule, name)]
-        columns = [column for column in of_rule[0] if column not in ("rule", "values")]
-        means = {column: fmean(row[column] for row in of_rule) for column in columns}
-        yield {"kind": "dyck", "rule": rule, "values": name, **means}
+    means = DataFrame(rows).groupby(["rule", "values"], sort=False).mean()
+    for _, row in means.reset_index().iterrows():
+        yield {"kind": "dyck"} | {str(column): value for column, value in row.dropna().items()}
 
 
 def measure_prompt(
     config: Config, model: Transformer, probe: Verifier, prompt: Prefix, seed: int
 ) -> Iterator[dict[str, Any]]:
-    """One row per rule and values."""
-    law, horizon = config.law(), config.length - len(prompt)
+    """Yield one row per method and values for one prompt."""
+    constraint, horizon = config.training_distribution(), config.length - len(prompt)
     tree = prefix_tree(model, prompt=prompt, max_new_tokens=horizon)
-    exact = exact_values(model, law, prompt=prompt, max_new_tokens=horizon)
+    exact = exact_values(model, constraint, prompt=prompt, max_new_tokens=horizon)
     leaves = [tree.prefixes[leaf] for leaf in np.flatnonzero(tree.leaf).tolist()]
     log_probs = dict(zip(tree.prefixes, tree.log_probs.tolist(), strict=True))
     weights = {x: math.exp(log_probs[x]) for x in leaves if exact(x) > 0}
@@ -95,12 +93,12 @@ def measure_prompt(
         yield _row("action level", name, down, target, horizon, horizon)
     samplers: dict[tuple[str, str], tuple[Sampler[Any], Verifier | None]] = {
         ("no rule", ""): (Ancestral(), None),
-        ("backtracking", ""): (Backtracking(4, 4), law),
+        ("backtracking", ""): (Backtracking(4, 4), constraint),
     }
     for name, guide in values.items():
         samplers["sequential Monte Carlo", name] = SequentialMonteCarlo(PARTICLES, proposal="mask"), guide
     for (rule, name), (sampler, verifier) in samplers.items():
-        drawn = generate(
+        samples = generate(
             model,
             [prompt],
             sampler=sampler,
@@ -109,10 +107,10 @@ def measure_prompt(
             num_samples=config.outputs,
             seed=seed_of(seed, rule, name),
         )
-        counts = Counter(drawn.sequences())
+        counts = Counter(samples.sequences())
         shares = {output: count / config.outputs for output, count in counts.items()}
-        yield _row(rule, name, shares, target, float(drawn.queries.double().mean()))
-    # An attempt takes the expected length of a completion that nothing rules.
+        yield _row(rule, name, shares, target, float(samples.queries.double().mean()))
+    # Each attempt costs the expected length of an unconstrained completion.
     rejected = math.fsum(np.exp(tree.log_probs[~tree.leaf])) / accepted
     draw = numpy_generator(seed, "counts").multinomial(config.outputs, list(target.values())) / config.outputs
     yield _row("rejection", "", target, target, rejected)
@@ -123,7 +121,7 @@ def measure_prompt(
 def _row(
     rule: str,
     values: str,
-    law: ExactDistribution,
+    probabilities: ExactDistribution,
     target: ExactDistribution,
     queries: float,
     nodes: float | None = None,
@@ -131,8 +129,8 @@ def _row(
     row = {
         "rule": rule,
         "values": values,
-        "variation": total_variation(law, target),
-        "accuracy": math.fsum(p for x, p in law.items() if x in target),
+        "variation": total_variation(probabilities, target),
+        "accuracy": math.fsum(p for x, p in probabilities.items() if x in target),
         "queries": queries,
     }
     return row if nodes is None else {**row, "nodes": nodes}

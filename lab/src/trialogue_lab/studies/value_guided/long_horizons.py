@@ -1,10 +1,12 @@
-"""Horizons beyond what can be listed: fair coins, and an outcome that is a product over tokens.
+"""Horizons beyond enumeration: fair coins, with an outcome that is a product over tokens.
 
-V*(y) is then the product over the tokens of y, and values that err by the last token leave every sampler's law a
-product over positions: of first leaves by series and parallel conductances of one node per depth and token. The walks
-themselves are run. How far their outputs are from the restricted law is measured on the event A where the computed law
-exceeds it, as the share of outputs in A less the probability of A: its mean is the total variation, if they sample what
-is computed.
+The exact value V*(y) is then a product over the tokens of y. With values whose error depends on the last token, the
+output distribution of each sampler is a product over positions. For first leaves it follows from series and parallel
+conductances with one node per depth and token.
+
+The samplers are also run. A is the event that the computed distribution exceeds the restricted distribution. The share
+of outputs in A, minus the probability of A under the restricted distribution, has the total variation as its mean if
+the outputs have the computed distribution.
 """
 
 from collections.abc import Iterator
@@ -26,8 +28,8 @@ from trialogue_lab.studies.value_guided.config import LAST_TOKEN, Config
 
 Array = NDArray[np.float64]
 ERROR = 0.3
-"""The values err by a factor of 1.3, up after token 0 and down after token 1."""
-_COMPUTED = 200_000
+"""Values are wrong by a factor of 1.3, too large after token 0 and too small after token 1."""
+_SAMPLES = 200_000
 
 
 class ProductValues(Verifier):
@@ -37,68 +39,63 @@ class ProductValues(Verifier):
         self._factors = torch.tensor([1 + tilt, 1 - tilt], dtype=torch.float64)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Values (n,) float64 of the sequences in `rows` (n,)."""
+        """Return the values (n,), float64, of the sequences in `rows` (n,)."""
         tokens, lengths = decoding.tokens[rows], decoding.lengths[rows]
         within = torch.arange(tokens.shape[1]) < lengths[:, None]
         return torch.where(within, self._factors[tokens], 1.0).prod(1)
 
 
 def action_level_shares(horizon: int, tilt: float, error: float) -> Array:
-    """The probability (horizon,) of token 0 at each position, going down only."""
-    due = (1 + tilt) / 2
-    odds = np.full(horizon, due / (1 - due) * (1 + error) ** 2)
-    odds[-1] = due / (1 - due)
+    """Return the probability (horizon,) of token 0 at each position under action-level sampling."""
+    target = (1 + tilt) / 2
+    odds = np.full(horizon, target / (1 - target) * (1 + error) ** 2)
+    odds[-1] = target / (1 - target)
     return np.asarray(odds / (1 + odds))
 
 
 def first_leaf_shares(horizon: int, tilt: float, error: float) -> Array:
-    """The same of the first leaf of the value-guided walk."""
-    due = np.array([1 + tilt, 1 - tilt]) / 2
+    """Return the probability (horizon,) of token 0 at each position of the first leaf of the walk."""
+    target = np.array([1 + tilt, 1 - tilt]) / 2
     errors = np.array([1 + error, 1 / (1 + error)])
-    # Per unit of p V*, from a child's parent to the leaves below the child: at a leaf, 1.
+    # Conductance from the parent of a node to the leaves below the node, per unit of p V*. It is 1 for a leaf.
     through = np.ones(2)
     shares = np.empty(horizon)
     for position in range(horizon - 1, -1, -1):
-        weights = due * through
+        weights = target * through
         shares[position] = weights[0] / weights.sum()
         through = errors * weights.sum() / (errors + weights.sum())
     return shares
 
 
 def log_ratios(tokens: NDArray[np.int64], shares: Array, tilt: float) -> Array:
-    """log of the law with `shares` over the restricted law, of sequences (n, horizon)."""
-    due = (1 + tilt) / 2
-    ratios = np.where(tokens == 0, np.log(shares / due), np.log((1 - shares) / (1 - due)))
+    """Return the log ratio (n,) of the product distribution with `shares` to the restricted distribution."""
+    target = (1 + tilt) / 2
+    ratios = np.where(tokens == 0, np.log(shares / target), np.log((1 - shares) / (1 - target)))
     return np.asarray(ratios.sum(1))
 
 
-def restricted_draws(horizon: int, tilt: float, number: int, seed: int) -> NDArray[np.int64]:
-    """Sequences (number, horizon) of the restricted law."""
-    draw = numpy_generator(seed, "restricted", horizon)
-    return np.asarray(draw.random((number, horizon)) >= (1 + tilt) / 2).astype(np.int64)
-
-
 def variation(shares: Array, tilt: float, seed: int) -> tuple[float, float]:
-    """Total variation of the law with `shares` from the restricted one, and the probability of A under the latter."""
-    ratios = log_ratios(restricted_draws(len(shares), tilt, _COMPUTED, seed), shares, tilt)
+    """Return the total variation from the restricted distribution, and its probability of the event A."""
+    draws = numpy_generator(seed, "restricted", len(shares)).random((_SAMPLES, len(shares)))
+    ratios = log_ratios((draws >= (1 + tilt) / 2).astype(np.int64), shares, tilt)
     return float(np.maximum(0, 1 - np.exp(ratios)).mean()), float((ratios > 0).mean())
 
 
 def measure_long_horizons(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    """Walks as they run, and what is computed of them."""
+    """Yield distances of the outputs of the samplers, and the computed distances."""
     values = NoisyValues(ProductValues(config.tilt), ERROR, LAST_TOKEN)
-    walks: dict[str, tuple[Sampler[Any], Any]] = {
+    samplers: dict[str, tuple[Sampler[Any], Any]] = {
         "action level": (ActionLevel(), action_level_shares),
         "first leaf": (ValueGuided(lazy=False), first_leaf_shares),
     }
     for horizon in config.long_horizons:
         coins = Table(lambda _: (0.5, 0.5), 2, max_length=horizon, memory=0)
-        for name, (walk, shares_of) in walks.items():
-            shares = shares_of(horizon, config.tilt, ERROR)
+        for name, (sampler, compute_shares) in samplers.items():
+            shares = compute_shares(horizon, config.tilt, ERROR)
             computed, chance = variation(shares, config.tilt, 0)
             samples = generate(
                 coins,
-                sampler=walk,
+                sampler=sampler,
                 verifier=values,
                 num_samples=config.draws,
                 seed=seed_of(seed, name, horizon),

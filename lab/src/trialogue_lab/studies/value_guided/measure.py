@@ -1,4 +1,4 @@
-"""The parts of a run: one per tree, one per set of draws, one per trained model."""
+"""Tasks of a run: one per tree, one per set of outputs, one per trained model."""
 
 from functools import partial
 
@@ -10,7 +10,7 @@ from trialogue_lab.studies.value_guided.trees import measure_trees
 
 
 def parts(config: Config) -> list[Part]:
-    """Trees, long horizons, models."""
+    """Return the tasks of trees, long horizons and models."""
     measured = (
         ("trees", measure_trees, config.seeds),
         ("long", measure_long_horizons, config.draw_seeds),

@@ -1,7 +1,8 @@
-"""Random trees with values that err in a controlled way: what walks sample on them, and what it costs, exactly."""
+"""Exact measurements on random trees with controlled errors of the values: output distributions and costs."""
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,32 +16,28 @@ from trialogue_lab.theory import value_guided as theory
 Prefix = tuple[int, ...]
 Rows = Iterator[dict[str, Any]]
 MIXED, LEAVES_MIXED = 0.25, 0.05
-"""Total variation at which the law of the node, and that of a leaf given that it is one, count as mixed."""
+"""Total variation at which the distributions of the node, and of the leaf given that it is one, count as mixed."""
 
 
 def random_oracle(seed: int, horizon: int) -> Table:
-    """Two tokens; the first has a probability from 0.3 to 0.7, drawn for every prefix."""
+    """Return a two-token oracle whose first token has a random probability from 0.3 to 0.7 after each prefix."""
 
-    def law(prefix: Prefix) -> tuple[float, float]:
+    def next_probs(prefix: Prefix) -> tuple[float, float]:
         share = float(numpy_generator(seed, "law", prefix).uniform(0.3, 0.7))
         return share, 1 - share
 
-    return Table(law, 2, max_length=horizon)
+    return Table(next_probs, 2, max_length=horizon)
 
 
 def outcome_of(seed: int, sequence: Prefix) -> float:
-    """The outcome of a complete sequence: uniform between 0 and 1."""
+    """Return the outcome of a complete sequence, uniform between 0 and 1."""
     return float(numpy_generator(seed, "outcome", sequence).random())
 
 
 def measure_trees(config: Config, seed: int, _: Path) -> Rows:
-    """One row per horizon, kind and size of error; those of the chain where the seed is one of its own."""
+    """Yield one row per horizon, kind and size of error, and a row of the chain for `chain_seeds`."""
     for horizon in config.horizons:
-        oracle = random_oracle(seed, horizon)
-
-        def outcome(sequence: Prefix) -> float:
-            return outcome_of(seed, sequence)
-
+        oracle, outcome = random_oracle(seed, horizon), partial(outcome_of, seed)
         target, exact = target_distribution(oracle, outcome), exact_values(oracle, outcome)
         errors = [(kind, error) for kind in KINDS for error in (config.errors if kind != EXACT else (0.0,))]
         for kind, error in errors:
@@ -48,10 +45,10 @@ def measure_trees(config: Config, seed: int, _: Path) -> Rows:
             found, stationary = theory.first_leaf(oracle, values), theory.stationary_law(oracle, values)
             leaves = {x: p for x, p in stationary.items() if len(x) == horizon}
             mass = math.fsum(leaves.values())
-            place = {"horizon": horizon, "values": kind, "error": error}
+            setting = {"horizon": horizon, "values": kind, "error": error}
             yield {
                 "kind": "tree",
-                **place,
+                **setting,
                 "action_level": total_variation(theory.action_level_law(oracle, values), target),
                 "first_leaf": total_variation(found.law, target),
                 "stationary": total_variation({x: p / mass for x, p in leaves.items()}, target),
@@ -61,12 +58,14 @@ def measure_trees(config: Config, seed: int, _: Path) -> Rows:
             }
             if seed in config.chain_seeds:
                 chain = theory.value_guided_chain(oracle, values)
-                own = dict(zip(chain.states, chain.stationary.tolist(), strict=True))
+                stationary_of_chain = dict(zip(chain.states, chain.stationary.tolist(), strict=True))
                 yield {
                     "kind": "chain",
-                    **place,
+                    **setting,
                     "irreversibility": chain.reversibility_residual,
-                    "stationary_residual": max(abs(own[x] - p) for x, p in stationary.items()),
+                    "stationary_residual": max(
+                        abs(stationary_of_chain[x] - p) for x, p in stationary.items()
+                    ),
                     "first_leaf_residual": total_variation(chain.first_leaf_law(), found.law),
                     "steps": chain.steps_to_leaf,
                     "steps_residual": abs(chain.steps_to_leaf / (2 * found.moves) - 1),

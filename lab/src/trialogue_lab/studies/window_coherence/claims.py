@@ -1,11 +1,10 @@
-"""Claims of the study: Corollary 1.2.1, its rate, what lengthens coherence, and the controls."""
+"""Claims of the study: Corollary 1.2.1, decay rates, effects on coherence, and controls."""
 
 import math
 from functools import partial
 from typing import Any
 
-from trialogue_lab.ledger import Claim, largest, ours, smallest
-from trialogue_lab.ledger.claims.extremes import RESOLVED
+from trialogue_lab.ledger import RESOLVED, Claim, largest, ours, smallest
 from trialogue_lab.studies.window_coherence import statistics
 from trialogue_lab.studies.window_coherence.config import UNLIMITED
 
@@ -20,12 +19,15 @@ _GROWING: dict[str, Any] = {
 _COLDER: dict[str, Any] = {"source": _CROSSING, "published": "exp(-(W - 1) E_max / T)"}
 _STAY = "the product of the probabilities to stay"
 _SETTING = (
-    "Small networks with windows of 3 to 11 tokens, trained on two noisy patterns of seven tokens, stand for any "
+    "Small networks with windows of 3 to 11 tokens, trained on two noisy patterns of seven tokens, represent any "
     "autoregressive model with a fixed window."
 )
 _BEST_OVER_CORPUS = smallest("best", "rate", where="temperature == 1") / statistics.corpus("rate")
 
 _claim = partial(Claim, setting=_SETTING)
+_best = partial(ours, source=_OURS)
+_unlimited = partial(ours, source=_TOPOLOGIES)
+_growing = partial(ours, **_GROWING)
 
 CLAIMS = (
     _claim(
@@ -46,12 +48,11 @@ CLAIMS = (
         "L* = 1 + exp((W - 1) E_max / T) / (N - 1)",
         statement_id="potts:S0-T1.1",
     ),
-    ours(
+    _best(
         "no-window-has-the-law-of-the-corpus",
         "The best model with any of the windows leaves its pattern more than ten times as fast as the corpus seems to, "
         "by the noise of the measure (smallest ratio).",
         _BEST_OVER_CORPUS > 10,
-        _OURS,
     ),
     _claim(
         "measured-rate-is-the-eigenvalue",
@@ -78,12 +79,11 @@ CLAIMS = (
         _COROLLARY,
         _STAY,
     ),
-    ours(
+    _growing(
         "best-models-with-longer-windows-stay-longer",
         "Of the best models with a window, one with a token more always leaves its pattern more slowly (least log "
         "ratio of rates, from the shortest trained window on).",
         statistics.best_step() > 0,
-        **_GROWING,
     ),
     _claim(
         "each-longer-window-stays-longer",
@@ -92,19 +92,17 @@ CLAIMS = (
         **_GROWING,
         statement_id="potts:S0-T1.1.derived",
     ),
-    ours(
+    _growing(
         "longer-windows-stay-longer",
         "Up to the longest window but one (one period), networks with a longer window leave their pattern more slowly "
         "(least log ratio of rates).",
         statistics.longer(last=-1) > 0,
-        **_GROWING,
     ),
-    ours(
+    _growing(
         "beyond-a-period-stays-longer",
         "The longest window (more than one period) leaves its pattern more slowly than the one before (log ratio of "
         "rates).",
         statistics.longer(first=-1) > 0,
-        **_GROWING,
     ),
     _claim(
         "colder-leaves-more-slowly",
@@ -128,32 +126,28 @@ CLAIMS = (
         statistics.colder(tells=False).near(0, margin=0.1),
         "Potts chains, Theorem 1.1 (not in the document)",
     ),
-    ours(
+    _best(
         "networks-leave-faster-than-the-best",
         "A trained network leaves its pattern faster than the best model with its window (log ratio of rates, mean "
         "over windows that tell the patterns apart).",
         statistics.above_best(sliding=False) > 0,
-        _OURS,
     ),
-    ours(
+    _best(
         "sliding-attention-is-a-window",
         "Attention within a window leaves faster than the best model whose window is its receptive field (log ratio of "
         "rates).",
         statistics.above_best(sliding=True) > 0,
-        _OURS,
     ),
-    ours(
+    _unlimited(
         "unlimited-attention-stays-longer",
         "With attention to all of the text, more of it is still in its pattern at the horizon than with the longest "
         "window, by more than 0.2.",
         statistics.unlimited_gain() > 0.2,
-        _TOPOLOGIES,
     ),
-    ours(
+    _unlimited(
         "unlimited-attention-is-as-coherent-as-the-corpus",
         "With attention to all of the text, survival to the horizon is that of the corpus (within 0.02).",
         (statistics.text(UNLIMITED, "survival") - statistics.corpus("survival")).near(0, margin=0.02),
-        _TOPOLOGIES,
     ),
     ours(
         "greedy-decoding-stays",

@@ -1,4 +1,4 @@
-"""Settings of the study: the corpus, the networks and their windows, and how their text is measured."""
+"""Settings of the study: the corpus, the networks and their windows, and the measurements of their text."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -11,22 +11,23 @@ from trialogue_lab.studies.window_coherence.pattern_corpus import PatternCorpus,
 
 SLIDING = "sliding attention"
 UNLIMITED = "unlimited attention"
-_MOST_TOKENS = 24
+_MAX_WINDOW = 24
 
 
 def cropped(window: int) -> str:
-    """The name of a network that is asked about its last `window` tokens."""
+    """Return the name of a network that sees its last `window` tokens."""
     return f"last {window} tokens"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """One training per seed of `seeds` and network: one for each of `windows`, sliding and unlimited attention.
+    """Settings of one run.
 
-    Text is generated at `temperatures`, `samples` continuations of `horizon` tokens for each pattern; exact rates are
-    computed at `exact_temperatures` too, and of the best model with each window up to `best_windows`. Patterns have
-    period 2^`pattern_bits` - 1, tokens are wrong with probability `noise`, and a window that measures has `periods`
-    periods. A step of training predicts about `batch_tokens` tokens.
+    For each seed, one network is trained per window of `windows`, one with sliding attention, and one with unlimited
+    attention. Each network generates `samples` continuations of `horizon` tokens per pattern at each of `temperatures`.
+    Exact rates are computed at `exact_temperatures`, and for the best models with windows up to `best_windows`.
+    Patterns have period 2^`pattern_bits` - 1, and tokens are wrong with probability `noise`. Text is measured by
+    windows of `periods` periods. Each training step has about `batch_tokens` tokens.
     """
 
     windows: Increasing[Count] = (3, 5, 7, 11)
@@ -48,50 +49,52 @@ class Config(Settings):
     learning_rate: Positive = 3e-3
 
     def check(self) -> None:
-        """Raise `InputError` where fields do not go together."""
-        longest = self.periods * (2 ** min(self.pattern_bits, _MOST_TOKENS) - 1)
-        if longest > _MOST_TOKENS:
-            hint = f"windows of {longest} tokens measure, and at most {_MOST_TOKENS} can be solved: use fewer periods "
-            raise InputError("periods", self.periods, hint + "or pattern_bits")
+        """Raise `InputError` if fields contradict each other."""
+        longest = self.periods * (2 ** min(self.pattern_bits, _MAX_WINDOW) - 1)
+        if longest > _MAX_WINDOW:
+            hint = f"use fewer periods or pattern_bits: windows have {longest} tokens, the maximum is {_MAX_WINDOW}"
+            raise InputError("periods", self.periods, hint)
         if len(self.windows) < 2 or self.windows[-1] > longest:
-            raise InputError("windows", self.windows, f"give two or more, from 1 to {longest} tokens")
+            raise InputError("windows", self.windows, f"use two or more windows of 1 to {longest} tokens")
         if self.best_windows > longest:
             raise InputError("best_windows", self.best_windows, f"use at most {longest}")
         if self.receptive_field > longest:
-            hint = f"{self.layers} layers of it see {self.receptive_field} tokens of {longest}: use a shorter one"
+            hint = (
+                f"reduce it: {self.layers} layers see {self.receptive_field} tokens, the maximum is {longest}"
+            )
             raise InputError("attention_window", self.attention_window, hint)
         for field in ("temperatures", "exact_temperatures"):
             values = getattr(self, field)
             if values[0] >= 1 or 1.0 not in values:
-                raise InputError(field, values, "give 1 and a lower one among them")
+                raise InputError(field, values, "include 1 and a lower temperature")
         if not set(self.temperatures) <= set(self.exact_temperatures):
-            raise InputError("temperatures", self.temperatures, "all of them must be in exact_temperatures")
+            raise InputError("temperatures", self.temperatures, "use a subset of exact_temperatures")
         if self.horizon <= longest:
-            raise InputError("horizon", self.horizon, f"use more than the {longest} tokens of the prompt")
+            raise InputError("horizon", self.horizon, f"use more than {longest}, the tokens of the prompt")
 
     @property
     def receptive_field(self) -> int:
-        """How many tokens an answer depends on with sliding attention."""
+        """Number of tokens that a prediction with sliding attention depends on."""
         return 1 + self.layers * (self.attention_window - 1)
 
     @property
     def networks(self) -> dict[str, int | None]:
-        """The tokens that each network sees, by its name; None for all of them."""
+        """Number of tokens that each network sees by its name, and None for all tokens."""
         seen: dict[str, int | None] = {cropped(window): window for window in self.windows}
         return seen | {SLIDING: self.receptive_field, UNLIMITED: None}
 
     @property
     def measured_window(self) -> int:
-        """Tokens of the windows by which text is measured, and of the prompts."""
+        """Number of tokens of prompts and of the windows by which text is measured."""
         return self.periods * (2**self.pattern_bits - 1)
 
     @property
     def length(self) -> int:
-        """Tokens of prompt and continuation."""
+        """Number of tokens of prompt and continuation."""
         return self.measured_window + self.horizon
 
     def corpus(self) -> PatternCorpus:
-        """The corpus."""
+        """Return the corpus."""
         return PatternCorpus(maximal_length_patterns(self.pattern_bits), self.noise)
 
 
@@ -111,8 +114,8 @@ PRESETS = {
     ),
     "pilot": Config(seeds=tuple(range(100, 104))),
     "default": Config(),
-    # The networks of `default` on seeds that no other preset has, as many as the claim of each longer window needs for
-    # a power of 0.8.
+    # The networks of `default` on new seeds, with enough seeds for the claim about each longer window to have a power
+    # of 0.8.
     "night": Config(seeds=tuple(range(200, 260))),
     "paper": Config(seeds=tuple(range(20)), samples=2000, training_steps=4000, batch_tokens=8192),
 }

@@ -1,4 +1,4 @@
-"""The parts of a run: networks that are trained on stored patterns, made to write, and solved exactly."""
+"""Tasks of a run: networks that are trained on stored patterns, generate text, and are solved exactly."""
 
 import copy
 from collections.abc import Iterator, Sequence
@@ -23,11 +23,11 @@ from trialogue_lab.theory.potts.map import AutoregressiveHamiltonian, hamiltonia
 from trialogue_lab.theory.potts.pattern_survival import PatternSurvival
 
 Array = NDArray[np.float64]
-_SAME_RATE = 1e-7
+_RATE_TOLERANCE = 1e-7
 
 
 def parts(config: Config) -> list[Part]:
-    """What is exact without training, and one part per network."""
+    """Return the exact task, and one task per network."""
     networks = [
         Part(f"{seed}-{name.replace(' ', '-')}", partial(network_rows, config, name, seed), lane=str(seed))
         for seed in config.seeds
@@ -38,7 +38,7 @@ def parts(config: Config) -> list[Part]:
 
 @cache
 def chains(config: Config) -> list[PatternSurvival]:
-    """The chain that dies at the first wall, from each pattern in phase 0."""
+    """Return the chain that is killed at the first wall, for each pattern in phase 0."""
     corpus = config.corpus()
     return [
         PatternSurvival(corpus.patterns, config.measured_window, pattern * corpus.period, corpus.vocab_size)
@@ -47,36 +47,36 @@ def chains(config: Config) -> list[PatternSurvival]:
 
 
 def tempered(log_probs: Tensor, temperature: float) -> Tensor:
-    """The next-token laws that `temperature` makes of `log_probs` (..., V)."""
+    """Return the next-token log-probabilities `log_probs` (..., V) at `temperature`."""
     return (log_probs / temperature).log_softmax(-1)
 
 
 def rates_of(config: Config, log_probs: Tensor) -> Array:
-    """Exact long-run decay rates (patterns,), in nats per token, of a model with a finite window."""
-    return np.array([chain.decay_rate(log_probs, tolerance=_SAME_RATE).rate for chain in chains(config)])
+    """Return the exact long-run decay rates (patterns,), in nats per token, of a model with a finite window."""
+    return np.array([chain.decay_rate(log_probs, tolerance=_RATE_TOLERANCE).rate for chain in chains(config)])
 
 
 def curves_of(config: Config, log_probs: Sequence[Tensor]) -> Array:
-    """Exact survival (patterns, horizon + 1), by the next-token laws for each pattern."""
-    curves = [chain.curve(law, config.horizon) for chain, law in zip(chains(config), log_probs, strict=True)]
-    return np.stack(curves)
+    """Return the exact survival (patterns, horizon + 1) for next-token distributions by pattern."""
+    pairs = zip(chains(config), log_probs, strict=True)
+    return np.stack([chain.curve(each, config.horizon) for chain, each in pairs])
 
 
 def late_error(config: Config, curves: Array, rates: Array) -> float:
-    """Largest log ratio between how fast survival falls over the last measured window and the long-run rate."""
+    """Return the largest log ratio of the decay over the last measured window to the long-run rate."""
     span = config.measured_window
     late = np.log(curves[:, -1 - span] / curves[:, -1]) / span
     return float(np.abs(np.log(late / rates)).max())
 
 
 def reference_rows(config: Config, _: Path) -> Iterator[dict[str, Any]]:
-    """The corpus itself, and the best model with each window up to `config.best_windows`, exactly."""
+    """Yield exact rows of the corpus, and of the best model with each window up to `config.best_windows`."""
     corpus = config.corpus()
-    itself = [
+    log_probs_of_corpus = [
         corpus.label_log_probs(pattern * corpus.period, config.measured_window, config.horizon)[:, None]
         for pattern in range(len(corpus.patterns))
     ]
-    survival = curves_of(config, itself).mean(0)
+    survival = curves_of(config, log_probs_of_corpus).mean(0)
     late = config.measured_window
     yield {
         "kind": "corpus",
@@ -90,11 +90,14 @@ def reference_rows(config: Config, _: Path) -> Iterator[dict[str, Any]]:
             yield {"kind": "best", "window": window, "temperature": temperature, "rate": rate}
 
 
-def trained(config: Config, name: str, seed: int) -> tuple[Transformer, float]:
-    """A network trained on the corpus, and its mean loss (nats per token) over the last tenth of the steps.
+def train_network(config: Config, name: str, seed: int) -> tuple[Transformer, float]:
+    """Train a network on the corpus, and return it with its mean loss over the last tenth of the steps.
 
-    A cropped one reads sequences of its window and the token after it; the others read whole ones. Sliding attention
-    knows no positions, so that its answers depend on the tokens it sees alone.
+    A cropped network reads sequences of one window and the next token. The other networks read full sequences. Sliding
+    attention has no positions, so that its predictions depend on the visible tokens only.
+
+    Returns:
+        The network, and the loss in nats per token.
     """
     corpus, window = config.corpus(), config.networks[name]
     length = config.length if window is None or name == SLIDING else window + 1
@@ -128,15 +131,15 @@ def trained(config: Config, name: str, seed: int) -> tuple[Transformer, float]:
 
 
 def token_loss(model: Transformer, tokens: Tensor) -> Tensor:
-    """Mean cross-entropy (nats) of every token of `tokens` (n, L), which are cut from texts that go on."""
+    """Return the mean cross-entropy (nats) of every token of `tokens` (n, L), without an end token."""
     inputs = F.pad(tokens[:, :-1], (1, 0), value=model.bos)
     return F.cross_entropy(model(inputs).flatten(0, 1), tokens.flatten())
 
 
 def network_rows(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    """Train one network and measure it: its text at each temperature and greedily, and its exact rates."""
+    """Train one network and yield its exact rates, and measurements of its text at each temperature."""
     window = config.networks[name]
-    model, loss = trained(config, name, seed)
+    model, loss = train_network(config, name, seed)
     oracle: Autoregressive = Endless(model)
     if window is not None and name != SLIDING:
         oracle = Cropped(oracle, window)
@@ -145,16 +148,16 @@ def network_rows(config: Config, name: str, seed: int, _: Path) -> Iterator[dict
     if window is not None:
         hamiltonian = hamiltonian_of_network(model, name, window)
         energies = hamiltonian.chain.energies
-        most = float(energies.max())
-        bound = crossing_length(window + 1, most, 1.0, config.corpus().labels)
-        yield {"kind": "bound", **network, "max_energy": most, "log_crossing": float(np.log(bound))}
+        max_energy = float(energies.max())
+        bound = crossing_length(window + 1, max_energy, 1.0, config.corpus().labels)
+        yield {"kind": "bound", **network, "max_energy": max_energy, "log_crossing": float(np.log(bound))}
         log_probs = -(energies + hamiltonian.offset).flatten(0, -2)
         for temperature in config.exact_temperatures:
-            law = tempered(log_probs, temperature)
-            rates = rates_of(config, law)
+            tempered_log_probs = tempered(log_probs, temperature)
+            rates = rates_of(config, tempered_log_probs)
             row = {"kind": "rate", **network, "temperature": temperature, "rate": float(rates.mean())}
             if temperature in config.temperatures:
-                curves[temperature] = curves_of(config, [law] * len(rates))
+                curves[temperature] = curves_of(config, [tempered_log_probs] * len(rates))
                 row["late_error"] = late_error(config, curves[temperature], rates)
             yield row
     for temperature in (*config.temperatures, 0.0):
@@ -163,8 +166,8 @@ def network_rows(config: Config, name: str, seed: int, _: Path) -> Iterator[dict
 
 
 def hamiltonian_of_network(model: Transformer, name: str, window: int) -> AutoregressiveHamiltonian:
-    """The Potts chain that a network with a window of so many tokens is, by Theorem 1.2."""
-    # Single precision moves an answer with the batch, and the map asks that it does not move.
+    """Return the Potts chain of a network with a window, by Theorem 1.2."""
+    # The map needs predictions that do not depend on the batch, which single precision does not give.
     oracle = Endless(copy.deepcopy(model).double())
     return hamiltonian_of(oracle if name == SLIDING else Cropped(oracle, window), window)
 
@@ -172,7 +175,7 @@ def hamiltonian_of_network(model: Transformer, name: str, window: int) -> Autore
 def text_rows(
     config: Config, oracle: Autoregressive, network: dict[str, Any], temperature: float, exact: Array | None
 ) -> Iterator[dict[str, Any]]:
-    """Let a network continue each pattern, and measure: runs, and at temperature 1 the curve of survival."""
+    """Yield measurements of text that continues each pattern, with survival curves at temperature 1."""
     measured = coherence_of(
         oracle,
         config.corpus().patterns,
@@ -184,7 +187,7 @@ def text_rows(
         seed=seed_of(network["seed"], "window-coherence", "text"),
     )
     runs = measured.first_runs()
-    # Behind one measured window the text no longer shows that it began with a prompt without noise.
+    # After one measured window, the noise-free prompt no longer affects the text.
     late = (runs.lengths - config.measured_window).clip(min=0)
     survival = runs.survival(np.arange(config.horizon + 1))
     row = {

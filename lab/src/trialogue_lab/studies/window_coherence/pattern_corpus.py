@@ -1,11 +1,11 @@
-"""A corpus of stored patterns: sequences each of which follows one of them for ever, but for noise."""
+"""A corpus of stored patterns: each sequence follows one of them without end, with noise."""
 
 import math
 from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import torch
-from annotated_types import Ge
+from annotated_types import Interval
 from scipy.signal import max_len_seq
 from torch import Tensor
 
@@ -16,35 +16,53 @@ from trialogue.randomness import generator
 from trialogue.validation import Natural, Probability, validated
 
 MAX_CONTEXTS = 2**20
-"""A law is not listed for more contexts."""
+"""Maximum number of contexts for which next-token distributions are enumerated."""
 MAX_BITS = 24
-"""Patterns of more than 2^24 tokens are refused."""
-_ROWS_AT_ONCE = 2**14
+"""Maximum number of bits of a pattern, which has 2^bits - 1 tokens."""
+_BATCH_CONTEXTS = 2**14
 
 
 @validated
-def maximal_length_patterns(bits: Annotated[int, Ge(2)]) -> list[Tensor]:
-    """A binary sequence of maximal length and its complement: two patterns of period 2^bits - 1, from 2 bits on.
+def maximal_length_patterns(bits: Annotated[int, Interval(ge=2, le=MAX_BITS)]) -> list[Tensor]:
+    """Return a binary sequence of maximal length and its complement, two patterns of period 2^bits - 1.
 
-    Every window of `bits` tokens but one occurs once in a period of each, and within a period each label differs from
-    every other in (period - 1) / 2 tokens or more: short windows do not tell the patterns apart, and long ones do in
-    spite of noise. Raises `InputError` for more than `MAX_BITS`.
+    Each window of `bits` tokens occurs once per period of each pattern, with one exception. Any two labels differ in at
+    least (period - 1) / 2 tokens per period. Short windows therefore do not identify the pattern, and long windows do
+    in spite of noise.
+
+    Args:
+        bits: Number of bits, from 2 to `MAX_BITS`.
+
+    Returns:
+        Two tensors (period,), int64.
+
+    Raises:
+        InputError: `bits` is below 2 or above `MAX_BITS`.
+
+    Example:
+        >>> sequence, complement = maximal_length_patterns(3)
+        >>> len(sequence)
+        7
     """
-    if bits > MAX_BITS:
-        raise InputError("bits", bits, f"a period has 2^{bits} - 1 tokens: use at most {MAX_BITS}")
     sequence = torch.from_numpy(max_len_seq(bits)[0]).long()
     return [sequence, 1 - sequence]
 
 
 class PatternCorpus(PrefixOracle):
-    """Sequences that follow one label for ever: what it predicts, or with probability `noise` another token.
+    """Sequences that follow one label without end, where each token is wrong with probability `noise`.
 
-    Patterns (tokens of one period each) and labels are those of `trialogue.data.potts.patterns.StoredPatterns`. The
-    label is uniform, and so is a wrong token among the others. A sequence is coherent at any length, so that no model
-    with a finite window has this law. As an oracle it answers exactly, by the posterior law of the label given the
-    whole prefix.
+    A label is a pattern in one of its phases, as in `trialogue.data.potts.patterns.StoredPatterns`. Labels are uniform,
+    and wrong tokens are uniform among the other tokens. Sequences are coherent at any length, so that no model with a
+    finite window has this distribution. The corpus is also an exact oracle: its next-token distribution uses the
+    posterior of the label given the complete prefix.
 
-    Raises `InputError` as `StoredPatterns` does, and for a noise that is not above 0 and below 1.
+    Args:
+        patterns: Tokens of one period of each pattern.
+        noise: Probability of a wrong token, between 0 and 1 (exclusive).
+        vocab_size: Number of token values (default: the number that the patterns use).
+
+    Raises:
+        InputError: `StoredPatterns` rejects the patterns, or `noise` is out of range.
     """
 
     @validated
@@ -57,12 +75,12 @@ class PatternCorpus(PrefixOracle):
 
     @validated
     def predictions(self, length: Natural) -> Tensor:
-        """Tokens (labels, length) int64 that each label predicts."""
+        """Return the tokens (labels, length), int64, that each label predicts."""
         return torch.stack([self._stored.predicted(label, 0, length) for label in range(self.labels)])
 
     @validated
     def sample(self, n: Natural, length: Natural, seed: Natural = 0) -> Tensor:
-        """Draw `n` sequences (n, length) int64."""
+        """Return `n` random sequences (n, length), int64."""
         shape = n, length
         draws = generator(seed, "pattern corpus", "sample")
         label = torch.randint(self.labels, shape[:1], generator=draws)
@@ -72,7 +90,7 @@ class PatternCorpus(PrefixOracle):
         return torch.where(wrong, (tokens + shift) % self.vocab_size, tokens)
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Log-probabilities (n, vocab) float64 after the first `lengths` (n,) of `tokens` (n, capacity)."""
+        """Return log-probabilities (n, vocab), float64, after the first `lengths` (n,) of `tokens` (n, capacity)."""
         longest = int(lengths.max()) if len(lengths) else 0
         predicted = self.predictions(longest + 1)
         real = torch.arange(longest) < lengths[:, None]
@@ -80,41 +98,56 @@ class PatternCorpus(PrefixOracle):
             [((tokens[:, :longest] != one) & real).sum(1) for one in predicted[:, :longest]], 1
         )
         one_wrong = math.log(self.noise) - math.log(self.vocab_size - 1) - math.log1p(-self.noise)
-        return self._law(wrong.double() * one_wrong, predicted.T[lengths])
+        return self._mixture_log_probs(wrong.double() * one_wrong, predicted.T[lengths])
 
     @validated
     def context_log_probs(self, window: Natural) -> Tensor:
-        """Log-probabilities (V^window, V) float64 of the next token given the last `window` alone.
+        """Return the log-probabilities of the next token given the last `window` tokens only.
 
-        They are what the best model with that window answers, wherever in a sequence the window lies; contexts in the
-        order of `whole_sequences`. Raises `InputError` for windows of more than `MAX_CONTEXTS`.
+        They are the predictions of the best model with this window, at any position of a sequence.
+
+        Args:
+            window: Number of tokens of a context.
+
+        Returns:
+            Log-probabilities (V^window, V), float64, of contexts in the order of `whole_sequences`.
+
+        Raises:
+            InputError: There are more than `MAX_CONTEXTS` contexts.
         """
         if window * math.log(self.vocab_size) > math.log(MAX_CONTEXTS) + 1e-9:
-            hint = (
-                f"there are {self.vocab_size}^{window} contexts (at most {MAX_CONTEXTS}): use a shorter one"
-            )
+            hint = f"use a shorter window: {self.vocab_size}^{window} contexts are more than {MAX_CONTEXTS}"
             raise InputError("window", window, hint)
-        parts = whole_sequences(self.vocab_size, window).split(_ROWS_AT_ONCE)
+        parts = whole_sequences(self.vocab_size, window).split(_BATCH_CONTEXTS)
         return torch.cat([self.next_log_probs(part, torch.full((len(part),), window)) for part in parts])
 
     @validated
     def label_log_probs(self, label: Natural, begin: Natural, length: Natural) -> Tensor:
-        """Log-probabilities (length, V) float64 of the tokens of a sequence that follows `label`, from `begin` on.
+        """Return the log-probabilities of the tokens of a sequence that follows `label`.
 
-        Raises `InputError` for a label that does not exist.
+        Args:
+            label: Index of the label.
+            begin: Position of the first token.
+            length: Number of tokens.
+
+        Returns:
+            Log-probabilities (length, V), float64.
+
+        Raises:
+            InputError: The label does not exist.
         """
         if label >= self.labels:
-            raise InputError("label", label, f"the patterns have {self.labels} labels: use a lower one")
+            raise InputError("label", label, f"use a label below {self.labels}")
         predicted = self._stored.predicted(label, begin, length)[:, None]
-        return self._law(torch.zeros(length, 1, dtype=torch.float64), predicted)
+        return self._mixture_log_probs(torch.zeros(length, 1, dtype=torch.float64), predicted)
 
-    def _law(self, log_weights: Tensor, predicted: Tensor) -> Tensor:
-        """Log-law (n, V) of the next token by the log-weights of labels and what they predict (both (n, labels))."""
+    def _mixture_log_probs(self, log_weights: Tensor, predicted: Tensor) -> Tensor:
+        """Return log-probabilities (n, V) from log-weights and predicted tokens of labels (both (n, labels))."""
         posterior = log_weights.log_softmax(1)
         one_of_others = math.log(self.noise) - math.log(self.vocab_size - 1)
-        laws = []
+        log_probs = []
         for token in range(self.vocab_size):
             right = posterior.masked_fill(predicted != token, -math.inf).logsumexp(1)
             wrong = posterior.masked_fill(predicted == token, -math.inf).logsumexp(1)
-            laws.append(torch.logaddexp(right + math.log1p(-self.noise), wrong + one_of_others))
-        return torch.stack(laws, 1)
+            log_probs.append(torch.logaddexp(right + math.log1p(-self.noise), wrong + one_of_others))
+        return torch.stack(log_probs, 1)

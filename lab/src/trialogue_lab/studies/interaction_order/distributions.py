@@ -1,0 +1,75 @@
+"""The distributions that networks are trained on, and the loss bounds of conditionals with fewer bodies."""
+
+from dataclasses import dataclass
+from itertools import count
+
+from trialogue.data import ManyBody
+from trialogue.errors import InputError
+from trialogue.randomness import seed_of
+from trialogue_lab.studies.interaction_order.config import Config
+from trialogue_lab.theory.product_forms import product_form_bound
+from trialogue_lab.training.population import MaskedPopulation
+
+_MAX_DRAWS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Staircase:
+    """A four-body distribution and the lowest losses of conditionals with fewer bodies.
+
+    Args:
+        model: The four-body distribution.
+        population: All its masked sequences.
+        two: Lowest loss of two-body conditionals in product form, in nats.
+        three: Lowest loss of three-body conditionals in product form, in nats.
+        draws: Number of distributions that were drawn until the bounds were far enough apart.
+    """
+
+    model: ManyBody
+    population: MaskedPopulation
+    two: float
+    three: float
+    draws: int
+
+    @property
+    def four(self) -> float:
+        """The conditional entropy of a token, which is the lowest four-body loss."""
+        return self.population.entropy
+
+
+def population_of(model: ManyBody) -> MaskedPopulation:
+    """Return all masked sequences of a small distribution."""
+    return MaskedPopulation(model.probabilities().view([model.vocab_size] * model.sites))
+
+
+def staircase(config: Config, seed: int) -> Staircase:
+    """Return the first random distribution whose two, three and four-body bounds are `config.gap` apart.
+
+    The choice uses the bounds only, and no trained network.
+
+    Raises:
+        InputError: None of the first `_MAX_DRAWS` distributions qualifies.
+    """
+    for draw in count():
+        if draw == _MAX_DRAWS:
+            raise InputError(
+                "gap", config.gap, f"the bounds of {_MAX_DRAWS} distributions are closer: reduce it"
+            )
+        stream = seed_of(seed, "interaction-order", "law", draw)
+        shape = config.sites, config.vocab_size
+        model = ManyBody.random(*shape, rank=config.rank, scale=config.scale, seed=stream)
+        population = population_of(model)
+        two = product_form_bound(population, 2, config.starts[0], seed)
+        if two - population.entropy < 2 * config.gap:
+            continue
+        three = product_form_bound(population, 3, config.starts[1], seed)
+        if min(two - three, three - population.entropy) > config.gap:
+            return Staircase(model, population, two, three, draw + 1)
+    raise AssertionError
+
+
+def pair_distribution(config: Config, seed: int) -> ManyBody:
+    """Return a random two-body distribution, which one layer can represent."""
+    stream = seed_of(seed, "interaction-order", "pairs")
+    shape = config.sites, config.vocab_size
+    return ManyBody.random(*shape, order=2, rank=config.rank, scale=config.scale, seed=stream)
