@@ -102,7 +102,7 @@ def test_any_number_is_an_answer():
 
 
 def test_nonsense_is_named():
-    message = r"^verifier rule=\(0,\): it returned .*: return one finite non-negative number or truth value$"
+    message = r"^verifier rule=\(0,\): it returned .*; return a finite non-negative number or a bool$"
     numbers = (None, math.nan, math.inf, -0.5, 10**400, 1j)
     for answer in (*numbers, "1", b"1", [1, 2], torch.ones(1), np.ones((1, 1)), {}):
 
@@ -177,7 +177,7 @@ def returns_at_last(prefix):
 
 @pytest.mark.parametrize("function", [loops, backtracks, swallows, fails_when_interrupted, returns_at_last])
 def test_a_function_that_hangs_is_named(function):
-    message = r"it did not return within 0\.05 s: fix it, or raise the timeout$"
+    message = r"it did not return within 0\.05 s: fix the function or increase the timeout$"
     with pytest.raises(InputError, match=rf"^verifier {function.__name__}=\(0,\): {message}"):
         ask(FunctionVerifier(function, timeout=0.05))
 
@@ -437,5 +437,5 @@ def test_a_function_that_is_annotated_to_decide_has_a_greatest_value():
     assert FunctionVerifier(len, most=0.5, whole=True).most == 1.0
     with pytest.raises(InputError, match="most=0: use a number above 0"):
         FunctionVerifier(len, most=0)
-    with pytest.raises(InputError, match=r"verifier len=.*: it returned 3: at most 2 was promised"):
+    with pytest.raises(InputError, match=r"verifier len=.*: it returned 3, which is above most=2"):
         ask(FunctionVerifier(len, most=2), [(A, B, C)])

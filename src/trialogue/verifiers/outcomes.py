@@ -59,9 +59,9 @@ class OutcomeReward(Verifier):
         positive = (~complete & (values > 0)).nonzero()[:, 0]
         if self._viability and len(positive):
             is_dead_end = (self._outcome.values(decoding, rows[positive]) <= 0).nonzero()[:, 0]
-            for index in positive[is_dead_end].tolist():
-                row = int(rows[index])
+            for position in positive[is_dead_end].tolist():
+                row = int(rows[position])
                 prefix = tuple(decoding.tokens[row, : int(decoding.lengths[row])].tolist())
                 hint = f"every completion of {prefix} has the outcome 0; return 0 for this prefix"
-                raise InputError("values", float(values[index]), hint)
+                raise InputError("values", float(values[position]), hint)
         return values
