@@ -124,7 +124,7 @@ MISTAKES = [
     ),
     ({"anyOf": [{"$ref": "#/$defs/a"}]}, "Pointer '/$defs/a' does not exist"),
     ({"$ref": "#/enum/0", "enum": [3]}, "schema must be an object or boolean"),
-    ({"$ref": "#"}, "it admits nothing that the tokenizer can write"),
+    ({"$ref": "#"}, "the tokenizer can produce no text that is accepted"),
     ({"type": "string", "not": {"pattern": "("}}, "'(' is no regular expression"),
     ({"type": "string", "pattern": "^a{1,2}++$"}, "'^a{1,2}++$' is no regular expression: multiple repeat"),
     ({"enum": []}, "Unsatisfiable schema"),
@@ -138,7 +138,7 @@ MISTAKES = [
         {"patternProperties": {"a": {}}, "unevaluatedProperties": False},
         "unevaluatedProperties cannot be enforced next to patternProperties",
     ),
-    (False, "it admits nothing"),
+    (False, "it accepts nothing"),
     *(
         (schema, "it constrains nothing: say what")
         for schema in ({}, True, {"title": "any", "$defs": {"a": {}}})

@@ -22,12 +22,6 @@ class GrammarVerifier(LanguageVerifier):
 
     Only one spelling of numbers and strings is accepted. For example, `1.0` is not an integer, and bounded numbers have
     no exponents and in some cases no trailing zeros. In strings, only characters that must be escaped are escaped.
-
-    Example:
-        >>> from trialogue.models.tokenization import Tokenization
-        >>> from trialogue.verifiers import GrammarVerifier
-        >>> def date_verifier(tokenization: Tokenization) -> GrammarVerifier:
-        ...     return GrammarVerifier.regex(r"\d{4}-\d{2}-\d{2}", tokenization)
     """
 
     @classmethod

@@ -27,7 +27,7 @@ class RandomVerifier(Verifier):
 
 
 def prefix_uniforms(seed: int, decoding: Decoding, rows: Tensor) -> Tensor:
-    """Return uniform random numbers (n,) float64 in [0, 1) that depend only on `seed` and the prefixes in `rows` (n,)."""
+    """Return uniform numbers (n,) float64 in [0, 1) that depend only on `seed` and the prefixes in `rows` (n,)."""
     keys = prefix_keys(seed, decoding, rows)
     return Streams(seed, keys).uniform(torch.arange(len(rows)))
 

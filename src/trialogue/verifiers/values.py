@@ -44,7 +44,8 @@ class TableValues(Verifier):
         try:
             return self.table[tuple(prefix)]
         except KeyError:
-            hint = f"the table of {len(self.table)} values has no entry for this prefix; add every prefix that can occur"
+            size = len(self.table)
+            hint = f"the table of {size} values has no entry for this prefix; add every prefix that can occur"
             raise InputError("prefix", tuple(prefix), hint) from None
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
