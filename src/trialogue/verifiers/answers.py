@@ -66,4 +66,8 @@ def call_error(function: Callable[..., Any], argument: object, hint: str) -> Inp
 
 def timeout_error(function: Callable[..., Any], argument: object, timeout: float) -> InputError:
     """Return the error for a call of `function` with `argument` that exceeded the timeout in seconds."""
-    return call_error(function, argument, f"it did not return within {timeout:g} s; fix the function or increase the timeout")
+    return call_error(
+        function,
+        argument,
+        f"it did not return within {timeout:g} s; fix the function or increase the timeout",
+    )

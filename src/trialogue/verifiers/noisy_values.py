@@ -56,7 +56,9 @@ class NoisyValues(Verifier):
             factor = spread
             most = (factor + 1 / factor) / 2 - 1
             if error > most:
-                raise InputError("error", error, f"use at most {most:.6g}, the largest error of spread={factor:g}")
+                raise InputError(
+                    "error", error, f"use at most {most:.6g}, the largest error of spread={factor:g}"
+                )
             self._share = error / most if error else 0.0
         self._log_factor = math.log(factor)
         self.layers = self._of.layers

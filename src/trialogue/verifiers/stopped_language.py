@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 
 from trialogue.models.tokenization import Tokenization
 from trialogue.verifiers.stop_strings import StopStrings
-from trialogue.verifiers.vocabularies import END_OF_BYTES, byte_tokenizer, has_exceeded_limits, matcher_of, token_bytes
+from trialogue.verifiers.vocabularies import (
+    END_OF_BYTES,
+    byte_tokenizer,
+    has_exceeded_limits,
+    matcher_of,
+    token_bytes,
+)
 
 _MATCHERS = 1024
 _STEP = 64  # A cached prefix is used if it is at most this many bytes shorter.
