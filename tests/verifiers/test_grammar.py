@@ -277,7 +277,10 @@ UNUSABLE = [
     (lambda t: GrammarVerifier.regex("zzz", t), "regex='zzz': the tokenizer can produce no text"),
     (lambda t: GrammarVerifier.regex("ab\\", t), "regex=.*: the trailing backslash escapes nothing"),
     (lambda t: GrammarVerifier.regex("a\\\\\\", t), "regex=.*: the trailing backslash escapes nothing"),
-    (lambda t: GrammarVerifier.json_schema('{"type": ', t), "json-schema='.*': it is not valid JSON: Expecting"),
+    (
+        lambda t: GrammarVerifier.json_schema('{"type": ', t),
+        "json-schema='.*': it is not valid JSON: Expecting",
+    ),
     (lambda t: GrammarVerifier.json_schema({"a": {1}}, t), "json-schema=.*: it is not valid JSON: .*set"),
     (lambda t: GrammarVerifier.lark("start: foo", t), 'lark=.*: line 1, column 8: unknown name: "foo"$'),
     (lambda t: GrammarVerifier.lark("\nstart: a (", t), r"lark='.*': line 2, column 11: Expected token '\)'"),

@@ -158,5 +158,7 @@ def test_what_has_no_schema_is_named_in_one_line():
 
 def test_notes_say_what_the_model_alone_decides():
     verifier = GrammarVerifier.pydantic(Priced, TOKENS)
-    assert verifier.notes == ("the grammar does not enforce uniqueItems, which is checked when a text is complete",)
+    assert verifier.notes == (
+        "the grammar does not enforce uniqueItems, which is checked when a text is complete",
+    )
     assert verifier.parser('{"price":1,"tags":["a"]}') == Priced(price=1, tags={"a"})

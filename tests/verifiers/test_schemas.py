@@ -101,7 +101,10 @@ NOTES = [
     ({"properties": {"x": {"pattern": "^(?!a)"}, "y": {"pattern": "b"}}}, LATE.format("pattern")),
     ({"type": "string", "format": "regex"}, LATE.format("format")),
     ({"type": "string", "format": "phone"}, "the format is not checked: phone"),
-    ({"type": "string", "minLenght": 3, "x-a": 1}, "draft 2020-12 does not define minLenght, which is ignored"),
+    (
+        {"type": "string", "minLenght": 3, "x-a": 1},
+        "draft 2020-12 does not define minLenght, which is ignored",
+    ),
 ]
 
 
@@ -126,7 +129,10 @@ MISTAKES = [
     ({"$ref": "#/enum/0", "enum": [3]}, "schema must be an object or boolean"),
     ({"$ref": "#"}, "the tokenizer can produce no text that is accepted"),
     ({"type": "string", "not": {"pattern": "("}}, "'(' is not a regular expression"),
-    ({"type": "string", "pattern": "^a{1,2}++$"}, "'^a{1,2}++$' is not a regular expression: multiple repeat"),
+    (
+        {"type": "string", "pattern": "^a{1,2}++$"},
+        "'^a{1,2}++$' is not a regular expression: multiple repeat",
+    ),
     ({"enum": []}, "Unsatisfiable schema"),
     (
         {"properties": {"a": False}, "required": ["a"], "type": "object"},

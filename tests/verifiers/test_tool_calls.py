@@ -123,12 +123,18 @@ def test_formats_of_others_are_refused():
 
 def test_what_a_user_is_told():
     for form, note in (
-        ("in a list", "the prompt must end with '<pad>', because the chat template begins a tool call with it"),
+        (
+            "in a list",
+            "the prompt must end with '<pad>', because the chat template begins a tool call with it",
+        ),
         (
             "not stated",
-            "the chat template states no format for calls of tools that a text can have: they are",
+            "the chat template defines no usable format for tool calls; calls are",
         ),
-        ("in tags", "weather_now: the grammar does not enforce uniqueItems, which is checked when a text is complete"),
+        (
+            "in tags",
+            "weather_now: the grammar does not enforce uniqueItems, which is checked when a text is complete",
+        ),
     ):
         notes = GrammarVerifier.tools(TOOLS, tokenization(FORMATS[form][0])).notes
         assert notes[0].startswith(note)

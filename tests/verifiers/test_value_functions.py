@@ -48,7 +48,9 @@ def test_a_wrong_table_is_one_line():
 
 def test_a_missing_prefix_is_named():
     written = TableValues({(): 1.0, (0,): 1.0})
-    with pytest.raises(InputError, match=r"prefix=\(1,\): the table of 2 values has no entry for this prefix"):
+    with pytest.raises(
+        InputError, match=r"prefix=\(1,\): the table of 2 values has no entry for this prefix"
+    ):
         generate(TREE.table(), sampler=ValueGuided(), verifier=written)
     with pytest.raises(InputError, match=r"prefix=\(0, 1\)"):
         written((0, 1))

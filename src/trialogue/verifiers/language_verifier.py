@@ -42,7 +42,7 @@ class Invalid(ValueError):
     """A text is not in a language. The message is one line that states the reason."""
 
 
-class NotValid(Invalid, NotValidError):
+class InvalidText(Invalid, NotValidError):
     """A complete text of the grammar is not in the language. The message is one line that states the reason."""
 
 

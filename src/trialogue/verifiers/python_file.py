@@ -9,7 +9,7 @@ from trialogue.verifiers.function import FunctionVerifier, Scope, TextVerifier
 from trialogue.verifiers.grammar import GrammarVerifier
 from trialogue.verifiers.schemas.languages import Whitespace
 from trialogue.verifiers.schemas.models import model_language
-from trialogue.verifiers.user_files import importable, load_module, defined_names
+from trialogue.verifiers.user_files import defined_names, importable, load_module
 
 
 def python_verifier(

@@ -112,7 +112,7 @@ class StoppedLanguage:
         return b"".join(self._token_bytes[token] for token in tokens.tolist())
 
     def _bytes(self, tokens: Tokens) -> bytes | None:
-        """Return the bytes of `tokens`, or None if a token has no bytes. No text of the language contains such a token."""
+        """Return the bytes of `tokens`, or None if a token has no bytes. The language contains no such text."""
         parts = [self._token_bytes[token] for token in tokens.tolist()]
         return b"".join(parts) if all(parts) else None
 

@@ -10,7 +10,7 @@ from pydantic.errors import PydanticUserError
 from trialogue.errors import InputError, reason
 from trialogue.validation import Positive, validated
 from trialogue.verifiers.function import call_function
-from trialogue.verifiers.language_verifier import Language, NotValid
+from trialogue.verifiers.language_verifier import InvalidText, Language
 from trialogue.verifiers.schemas.dialects import SchemaError
 from trialogue.verifiers.schemas.languages import Whitespace, compile_schema, spacing
 from trialogue.verifiers.schemas.validation import exact_value
@@ -62,14 +62,14 @@ def model_language(
                 return adapter.validate_json(text)
         except ValidationError as error:
             # It is returned, not raised, because `call_function` reports exceptions as errors of the user's code.
-            return NotValid(_first_message(error))
+            return InvalidText(_first_message(error))
 
     validated.__name__ = shown
 
     def parse(text: str) -> Any:
         exact_value(text)
         value = call_function(validated, text, timeout)
-        if isinstance(value, NotValid):
+        if isinstance(value, InvalidText):
             raise value
         return value
 

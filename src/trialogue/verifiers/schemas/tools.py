@@ -10,7 +10,7 @@ from trialogue.verifiers.language_verifier import Invalid, Language, shortened
 from trialogue.verifiers.schemas.call_formats import json_format, template_format
 from trialogue.verifiers.schemas.definitions import Tool, tool
 from trialogue.verifiers.schemas.dialects import SchemaError
-from trialogue.verifiers.schemas.languages import JsonSchema, Whitespace, json_value, compile_schema, spacing
+from trialogue.verifiers.schemas.languages import JsonSchema, Whitespace, compile_schema, json_value, spacing
 
 
 def tools_language(

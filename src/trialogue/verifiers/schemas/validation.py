@@ -17,7 +17,7 @@ from jsonschema.validators import extend
 from referencing.jsonschema import EMPTY_REGISTRY
 
 from trialogue.errors import reason
-from trialogue.verifiers.language_verifier import Invalid, NotValid
+from trialogue.verifiers.language_verifier import Invalid, InvalidText
 from trialogue.verifiers.schemas.dialects import SchemaError, subschemas
 
 _DIGITS = Context(prec=1000)
@@ -72,7 +72,7 @@ def validation(schema: dict[str, Any], dialect: type[Validator]) -> Callable[[st
         finally:
             _deadline.reset(token)
         if error is not None:
-            raise NotValid(f"{error.json_path}: {error.message}")
+            raise InvalidText(f"{error.json_path}: {error.message}")
         return json.loads(text)
 
     return value
@@ -151,7 +151,7 @@ def _exact_validator(dialect: type[Validator]) -> type[Validator]:
 
 
 def _in_time(keyword: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap the validator of a keyword so that it raises `NotValid` after the time limit."""
+    """Wrap the validator of a keyword so that it raises `InvalidText` after the time limit."""
 
     def checked(*arguments: Any) -> Any:
         _remaining_seconds()
@@ -163,7 +163,7 @@ def _in_time(keyword: Callable[..., Any]) -> Callable[..., Any]:
 def _remaining_seconds() -> float:
     left = _deadline.get() - time.thread_time()
     if left <= 0:
-        raise NotValid(f"it takes longer than {SECONDS:g} s to validate")
+        raise InvalidText(f"it takes longer than {SECONDS:g} s to validate")
     return left
 
 
@@ -179,12 +179,12 @@ def _multiple_of(validator: Validator, factor: Any, value: Any, _: object) -> It
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Return whether `pattern` is found in `text`. Raise `NotValid` if the search takes too long."""
+    """Return whether `pattern` is found in `text`. Raise `InvalidText` if the search takes too long."""
     timeout = min(PATTERN_SECONDS, _remaining_seconds())
     try:
         return regex.search(pattern, text, timeout=timeout) is not None
     except TimeoutError:
-        raise NotValid(f"{pattern!r} takes longer than {PATTERN_SECONDS} s to search {text!r}") from None
+        raise InvalidText(f"{pattern!r} takes longer than {PATTERN_SECONDS} s to search {text!r}") from None
 
 
 def _pattern(validator: Validator, pattern: str, value: Any, _: object) -> Iterator[ValidationError]:
