@@ -154,7 +154,7 @@ def test_unknown_attributes_of_samplers_are_reported():
 
 @pytest.mark.parametrize("mutant", mutants.WRONG_DISTRIBUTIONS, ids=repr)
 def test_the_check_rejects_faulty_samplers_by_their_distribution(mutant):
-    message = r" in place of | is not properly weighted|changes its distribution|cannot run"
+    message = r" instead of | is not properly weighted|changes its distribution|cannot run"
     with pytest.raises(AssertionError, match=message):
         check_sampler(mutant, right(mutant))
 
