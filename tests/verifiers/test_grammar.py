@@ -207,7 +207,7 @@ def shortlist_mistakes(language: Language) -> int:
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=str)
 def test_the_shortlist_of_closing_tokens_misses_none(monkeypatch, language):
-    monkeypatch.setattr(language_verifier, "_LEAST_MATCHERS", 0)
+    monkeypatch.setattr(language_verifier, "_MIN_MATCHERS", 0)
     assert shortlist_mistakes(language) == 0
     assert mistakes(language, limit=4) == (0, 0)
 
@@ -215,7 +215,7 @@ def test_the_shortlist_of_closing_tokens_misses_none(monkeypatch, language):
 @pytest.mark.parametrize("memory", [1, 1000])
 @pytest.mark.parametrize("language", [LANGUAGES[1], LANGUAGES[3], LANGUAGES[7]], ids=str)
 def test_it_keeps_the_contract_with_any_memory(monkeypatch, language, memory):
-    monkeypatch.setattr(language_verifier, "_LEAST_MATCHERS", 3)
+    monkeypatch.setattr(language_verifier, "_MIN_MATCHERS", 3)
     verifier = language.build(language.tokenization)
     verifier._memory = memory
     check_verifier(verifier, coins(language), [(), (0,)], max_new_tokens=LIMIT)

@@ -29,7 +29,7 @@ _SMALL = 16
 
 
 def ruled(tree: RandomTree) -> Rule:
-    """Return a value function that is 0 where the tree's exact verifier rejects, and a random positive value elsewhere."""
+    """Return a value function that is 0 if the tree's exact verifier rejects, and otherwise random and positive."""
     return lambda prefix: tree.value(prefix) * tree.allows(prefix)
 
 
@@ -109,7 +109,8 @@ def _check_attribute_names(sampler: Sampler[Any]) -> None:
                 continue
             close = get_close_matches(name, facts, n=1)
             hint = f"did you mean {close[0]}?" if close else f"the attributes are {', '.join(sorted(facts))}"
-            message = f"Sampler has no attribute {name}: {hint} (begin the names of your own attributes with an underscore)"
+            hint += " (begin the names of your own attributes with an underscore)"
+            message = f"Sampler has no attribute {name}: {hint}"
             require(False, sampler, message)
 
 
@@ -158,7 +159,7 @@ def check_its_law_sums_to_one(sampler: Sampler[Any], tree: RandomTree) -> None:
             f"{where} weights and probabilities have different sequences",
         )
         endless = distribution.expected_calls == math.inf and distribution.never_halts == 0
-        require(not endless, sampler, f"{where} it always terminates, but the expected number of model calls is infinite")
+        require(not endless, sampler, f"{where} it always halts, but the expected number of model calls is infinite")
 
 
 def check_its_weights(sampler: Sampler[Any]) -> None:

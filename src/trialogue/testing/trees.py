@@ -95,7 +95,7 @@ class RandomTree:
 
 
 def viable(tree: RandomTree) -> RandomTree:
-    """Return `tree`, or the first of its successors by seed, whose verifier accepts some sequences and rejects others."""
+    """Return `tree` or a copy with another seed, whose verifier accepts some sequences and rejects others."""
     while not 0 < sum(map(tree.allows, tree.distribution())) < len(tree.distribution()):
         tree = replace(tree, seed=tree.seed + 1000)
     return tree
