@@ -78,9 +78,9 @@ def test_the_contracts_reject_faulty_models(mutant, check, message):
 
 
 def test_the_checked_methods_must_exist():
-    with pytest.raises(InputError, match="model='Energies': it is not a `Masked`"):
+    with pytest.raises(InputError, match="model='Energies': it is not an instance of `Masked`"):
         check_masked(MODELS["energy"])
-    with pytest.raises(InputError, match="model='Conditionals': it is not a `Energy`"):
+    with pytest.raises(InputError, match="model='Conditionals': it is not an instance of `Energy`"):
         check_energy(MODELS["masked"])
 
 

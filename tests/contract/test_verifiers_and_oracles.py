@@ -189,12 +189,12 @@ class Wrong(Verifier):
         ("shape", r"have the shape \(120, 1\)"),
         ("negative", "is not finite and at least 0"),
         ("most", "is above most=1.0"),
-        ("batch", "when it is asked about alone"),
-        ("order", "when it is asked about alone"),
-        ("prompt", "behind another prompt"),
-        ("width", r"not \(\d+, 4\)"),
-        ("children", "among all children at once"),
-        ("writing", "it changes the sequences"),
+        ("batch", "if it is evaluated alone"),
+        ("order", "if it is evaluated alone"),
+        ("prompt", "after another prompt"),
+        ("width", r"instead of \(\d+, 4\)"),
+        ("children", "in `children`"),
+        ("writing", "it modifies the sequences"),
     ],
 )
 def test_each_mistake_of_a_verifier_is_rejected(mistake, message):
@@ -203,5 +203,5 @@ def test_each_mistake_of_a_verifier_is_rejected(mistake, message):
 
 
 def test_a_verifier_with_changing_values_is_rejected():
-    with pytest.raises(AssertionError, match="when it is asked again"):
+    with pytest.raises(AssertionError, match="in a second evaluation"):
         check_verifier(ForgetfulRandomVerifier(), LANGUAGE, PROMPTS)

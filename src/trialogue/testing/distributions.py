@@ -83,7 +83,9 @@ def check_what_it_declares(sampler: Sampler[Any]) -> None:
     state = sampler.init(batch)
     require(isinstance(state, tuple) and hasattr(state, "_fields"), sampler, "its state is not a NamedTuple")
     for name, field in state._asdict().items():
-        require(len(field) == rows, sampler, f"field {name} of its state has {len(field)} entries for {rows} rows")
+        require(
+            len(field) == rows, sampler, f"field {name} of its state has {len(field)} entries for {rows} rows"
+        )
     weighs = "log_weight" in state._fields
     require(
         weighs == sampler.weighted,
@@ -140,7 +142,9 @@ def check_judged_sequences(sampler: Sampler[Any]) -> None:
         accepted = any(
             distribution.probabilities.get(x, 0.0) > 0 for x in tree.distribution() if tree.allows(x)
         )
-        require(accepted, sampler, "judges='outputs', but it returns no output whose prefixes have the value 0")
+        require(
+            accepted, sampler, "judges='outputs', but it returns no output whose prefixes have the value 0"
+        )
 
 
 def check_its_law_sums_to_one(sampler: Sampler[Any], tree: RandomTree) -> None:
@@ -152,14 +156,20 @@ def check_its_law_sums_to_one(sampler: Sampler[Any], tree: RandomTree) -> None:
         )
         require(abs(total - 1) <= _EXACT, sampler, f"{where} its distribution sums to {total}")
         strange = set(distribution.probabilities) - set(tree.distribution())
-        require(not strange, sampler, f"{where} it returns {strange}, which have probability 0 under the oracle")
+        require(
+            not strange, sampler, f"{where} it returns {strange}, which have probability 0 under the oracle"
+        )
         require(
             set(distribution.weights) == set(distribution.probabilities),
             sampler,
             f"{where} weights and probabilities have different sequences",
         )
         endless = distribution.expected_calls == math.inf and distribution.never_halts == 0
-        require(not endless, sampler, f"{where} it always halts, but the expected number of model calls is infinite")
+        require(
+            not endless,
+            sampler,
+            f"{where} it always halts, but the expected number of model calls is infinite",
+        )
 
 
 def check_its_weights(sampler: Sampler[Any]) -> None:
@@ -183,7 +193,9 @@ def check_its_weights_under_truncation(sampler: Sampler[Any]) -> None:
             due = {x: p for x, p in target.items() if tree.allows(x)}
             if sampler.masks_first:
                 due = {x: due.get(x, 0.0) for x in weights}
-            require_equal_distributions(sampler, weights, due, f"on {tree} with {top} it is not properly weighted")
+            require_equal_distributions(
+                sampler, weights, due, f"on {tree} with {top} it is not properly weighted"
+            )
 
 
 def check_complete_prompts(sampler: Sampler[Any]) -> None:

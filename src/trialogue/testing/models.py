@@ -53,16 +53,26 @@ def check_masked(
     require(worst <= tolerance, model, f"returns probabilities whose sum differs from 1 by {worst:.3g}")
     others = torch.where(masked, (tokens + 1) % checked.vocab_size, tokens)
     moved = _distance(checked.log_probs(others, masked)[masked], there)
-    require(moved <= tolerance, model, f"depends on masked tokens: other tokens change probabilities by {moved:.3g}")
+    require(
+        moved <= tolerance,
+        model,
+        f"depends on masked tokens: other tokens change probabilities by {moved:.3g}",
+    )
     rows = torch.arange(len(tokens), device=tokens.device).flip(0)[: max(1, len(tokens) // 3)]
     moved = _distance(
         checked.log_probs(tokens[rows], masked[rows])[masked[rows]], distributions[rows][masked[rows]]
     )
-    require(moved <= tolerance, model, f"depends on the batch: other rows change probabilities by {moved:.3g}")
+    require(
+        moved <= tolerance, model, f"depends on the batch: other rows change probabilities by {moved:.3g}"
+    )
     _check_sites(checked, tokens, tolerance)
     if distribution is not None:
-        moved = _distance(there, conditional_log_probs(distribution, checked.vocab_size, tokens, masked)[masked])
-        require(moved <= tolerance, model, f"differs by {moved:.3g} from the conditionals of the distribution")
+        moved = _distance(
+            there, conditional_log_probs(distribution, checked.vocab_size, tokens, masked)[masked]
+        )
+        require(
+            moved <= tolerance, model, f"differs by {moved:.3g} from the conditionals of the distribution"
+        )
 
 
 def _check_sites(model: Masked, tokens: Tensor, tolerance: float) -> None:
@@ -231,7 +241,11 @@ def _role(model: SequenceModel, role: Any) -> Any:
     """Convert `model` to an instance of the base class `role`."""
     checked = as_model(model)
     if not isinstance(checked, role):
-        raise InputError("model", type(model).__name__, f"it is not a `{role.__name__}`; define the methods of this class")
+        raise InputError(
+            "model",
+            type(model).__name__,
+            f"it is not an instance of `{role.__name__}`; define the methods of this class",
+        )
     return checked
 
 

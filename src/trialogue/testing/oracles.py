@@ -132,7 +132,9 @@ def _check_schedule(
         apart = apart.masked_fill(log_probs.isinf() & fresh.isinf(), 0).amax(1)
         worst = int(apart.argmax())
         held = decoding.tokens[rows[worst], : int(decoding.lengths[rows[worst]])].tolist()
-        message = f"after {held} {what}, log_probs differ from a fresh evaluation by {float(apart[worst]):.2g}"
+        message = (
+            f"after {held} {what}, log_probs differ from a fresh evaluation by {float(apart[worst]):.2g}"
+        )
         require(float(apart[worst]) <= tolerance, oracle, message)
 
     batch = Batch(asked, _ROWS, capacity, memory=memory)

@@ -109,7 +109,9 @@ def check_completeness(sampler: Sampler[Any]) -> None:
         early = any(LONG.complete(x[:length]) for length in range(len(x)))
         require(not early, sampler, f"{x} continues after the end of the sequence")
         due = math.log(distributions[prompt][x])
-        require(abs(log_prob - due) <= 1e-12, sampler, f"log_prob of {x} is {log_prob:.6g} instead of {due:.6g}")
+        require(
+            abs(log_prob - due) <= 1e-12, sampler, f"log_prob of {x} is {log_prob:.6g} instead of {due:.6g}"
+        )
     require(set(run.stopped) == {""}, sampler, f"samples were stopped: {set(run.stopped)}")
     require(bool(run.accepted.all()), sampler, "complete samples of positive value were not accepted")
 
@@ -159,7 +161,11 @@ def check_budgets(sampler: Sampler[Any]) -> None:
         run = generate(LONG.table(), sampler=sampler, verifier=never, **settings)
         calls_used = int(run.queries.max())
         require(calls_used <= most, sampler, f"a sample used {calls_used} model calls with {budget}=7")
-        require(set(run.stopped) <= _EVENTS, sampler, f"stopped has the unknown values {set(run.stopped) - _EVENTS}")
+        require(
+            set(run.stopped) <= _EVENTS,
+            sampler,
+            f"stopped has the unknown values {set(run.stopped) - _EVENTS}",
+        )
         require(not bool(run.accepted.any()), sampler, "a sample that the verifier rejects was accepted")
         for stopped, x in zip(run.stopped, run.sequences(), strict=True):
             require(bool(stopped) or LONG.complete(x), sampler, f"{x} was not stopped, but is not complete")
@@ -180,4 +186,6 @@ def check_prefixes_are_judged_once(sampler: Sampler[Any]) -> None:
     again = len(judged) - len(set(judged))
     require(not again, sampler, f"the verifier evaluated {again} prefixes more than once")
     calls = int(run.verifier_calls.sum())
-    require(calls == len(judged), sampler, f"{calls} verifier calls were counted, but {len(judged)} were made")
+    require(
+        calls == len(judged), sampler, f"{calls} verifier calls were counted, but {len(judged)} were made"
+    )
