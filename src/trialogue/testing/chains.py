@@ -36,7 +36,7 @@ def check_chain(
 
     The checks are:
 
-    - The transition probabilities from every state sum to 1, and the target distribution is invariant.
+    - The transition probabilities from every state sum to 1. The target is invariant.
     - A copy of the chain depends only on its seed, start and id. Samples, traces and stopping times agree with its path.
     - The frequencies of states agree with the exact transition probabilities.
 
@@ -147,7 +147,7 @@ def check_invariance(
 def check_repeatability(
     chain: Chain[Any], model: SequenceModel, *, sites: int | None = None, seed: int = 0
 ) -> None:
-    """Check that equal seeds give equal tokens, different seeds different tokens, and that the start is not modified."""
+    """Check that tokens are equal for equal seeds and differ otherwise, and that the start is not modified."""
     start = random_starts(model, 50, sites, seed)
     given = start.clone()
     first, again = (_run(chain, model, start, seed).tokens for _ in range(2))
@@ -280,7 +280,7 @@ def random_starts(model: SequenceModel, copies: int, sites: int | None = None, s
     """Return uniformly random tokens (copies, N) on the device of `model`."""
     asked = as_model(model)
     shape = (copies, number_of_sites(model, sites))
-    drawn = torch.randint(asked.vocab_size, shape, generator=generator(seed, "random_starts"))
+    drawn = torch.randint(asked.vocab_size, shape, generator=generator(seed, "starts"))
     return drawn.to(asked.device or "cpu")
 
 

@@ -37,7 +37,7 @@ def check_masked(
         sites: Number of sites N (default: the model's own number).
         distribution: Probabilities (V^N,) of all sequences in the order of `itertools.product`. If given, the
             conditionals of the model are compared with those of this distribution.
-        tolerance: Largest difference of probabilities (default: 1e-9). For a network in single precision, use about 1e-5.
+        tolerance: Largest difference of probabilities (default: 1e-9). For a float32 network, use about 1e-5.
         seed: Random seed (default: 0).
 
     Raises:
