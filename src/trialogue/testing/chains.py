@@ -37,7 +37,7 @@ def check_chain(
     The checks are:
 
     - The transition probabilities from every state sum to 1. The target is invariant.
-    - A copy of the chain depends only on its seed, start and id. Samples, traces and stopping times agree with its path.
+    - A copy of the chain depends only on its seed, start and id. Samples, traces and stopping times match its path.
     - The frequencies of states agree with the exact transition probabilities.
 
     Args:
