@@ -36,7 +36,7 @@ def test_a_table_is_a_function_and_a_verifier_of_prefixes():
 
 def test_a_wrong_table_is_one_line():
     for written, told in (
-        ({}, r"table={}: give a dict"),
+        ({}, r"table={}: pass a dict"),
         ({(0,): -1.0}, r"the value of \(0,\)=-1.0: use at least 0"),
         ({(0,): math.nan}, r"the value of \(0,\)=nan: use a finite number"),
         ({(0.5,): 1.0}, r"table=0.5: use tuples of token ids as keys"),
