@@ -199,7 +199,7 @@ TABLES: list[tuple[dict[str, Any], str]] = [
 VALUES: list[tuple[dict[str, float], str]] = [
     ({"": 1, "0": -1}, "['0']=-1: should be greater than or equal to 0"),
     ({"": 1, "0": float("nan")}, "['0']=nan: should be a finite number"),
-    ({"": 1, "0": 1}, "none of the 2 values is of this prefix"),
+    ({"": 1, "0": 1}, "the table of 2 values has no entry for this prefix"),
     ({"": 1, "0": 0, "1": 0, "0 0": 1, "0 1": 1, "1 0": 1, "1 1": 1}, "the sampler stops before an output"),
 ]
 COMMANDS: list[tuple[str, str]] = [

@@ -54,21 +54,21 @@ def test_a_network_keeps_its_contract():
 @pytest.mark.parametrize(
     ("mutant", "check", "message"),
     [
-        (mutants.Unnormalised, check_masked, "sum to one but for"),
-        (mutants.Peeking, check_masked, "looks at masked tokens"),
-        (mutants.Batched, check_masked, "answers by the batch"),
-        (mutants.Flat, check_masked, r"answers log_probs in the shape \(4, 2\), not \(16, 4, 2\)"),
-        (mutants.StaleSites, check_masked, "says by site_log_probs another distribution of site 0"),
-        (mutants.OtherLogits, check_masked, "has site_logits of other distributions"),
-        (mutants.ShiftedTokens, check_masked, "has token_logits that are 1 from"),
-        (mutants.StaleWeights, check_masked, "says by site_log_weights another distribution of site 0"),
-        (mutants.StaleWeights, check_energy, "says another distribution of site 0 than its energies"),
-        (mutants.NoNumber, check_energy, "no number"),
+        (mutants.Unnormalised, check_masked, "whose sum differs from 1"),
+        (mutants.Peeking, check_masked, "depends on masked tokens"),
+        (mutants.Batched, check_masked, "depends on the batch"),
+        (mutants.Flat, check_masked, r"log_probs has the shape \(4, 2\) instead of \(16, 4, 2\)"),
+        (mutants.StaleSites, check_masked, "site_log_probs and log_probs of site 0 differ"),
+        (mutants.OtherLogits, check_masked, "site_logits and site_log_probs differ"),
+        (mutants.ShiftedTokens, check_masked, "token_logits and site_logits differ by 1"),
+        (mutants.StaleWeights, check_masked, "site_log_weights and log_probs of site 0 differ"),
+        (mutants.StaleWeights, check_energy, "site_log_weights of site 0 and the energies differ"),
+        (mutants.NoNumber, check_energy, "NaN"),
         (mutants.Bottomless, check_energy, "-inf"),
-        (mutants.Impossible, check_energy, "gives no sequence a finite energy"),
-        (mutants.Centred, check_energy, "another energy where other rows"),
-        (mutants.Nodewise, check_joint, "draws the block .* from another distribution than it states"),
-        (mutants.Spilling, check_joint, "changes sites outside of a block"),
+        (mutants.Impossible, check_energy, "has no sequence of finite energy"),
+        (mutants.Centred, check_energy, "energies that depend on the other rows"),
+        (mutants.Nodewise, check_joint, "samples of the block .* differ by"),
+        (mutants.Spilling, check_joint, "changes sites outside of the block"),
     ],
 )
 def test_the_contracts_reject_faulty_models(mutant, check, message):
@@ -78,9 +78,9 @@ def test_the_contracts_reject_faulty_models(mutant, check, message):
 
 
 def test_the_checked_methods_must_exist():
-    with pytest.raises(InputError, match="model='Energies': it is no `Masked`"):
+    with pytest.raises(InputError, match="model='Energies': it is not an instance of `Masked`"):
         check_masked(MODELS["energy"])
-    with pytest.raises(InputError, match="model='Conditionals': it is no `Energy`"):
+    with pytest.raises(InputError, match="model='Conditionals': it is not an instance of `Energy`"):
         check_energy(MODELS["masked"])
 
 

@@ -75,7 +75,7 @@ class WithoutParity(HiddenString):
 
 @pytest.mark.parametrize("faulty", [Forgetful(Table(looking_back, 2)), WithoutParity((0, 1, 1, 0))])
 def test_insufficient_statistics_are_rejected(faulty):
-    with pytest.raises(AssertionError, match="it answers otherwise after"):
+    with pytest.raises(AssertionError, match="its distributions after"):
         check_oracle(faulty)
 
 
@@ -95,7 +95,7 @@ class BatchDependentTable(Table):
     ("faulty", "message"),
     [
         (Unnormalised, "oracle=1.10517: the probabilities of a row must sum to 1"),
-        (BatchDependentTable, "apart from a fresh"),
+        (BatchDependentTable, "differ from a fresh"),
     ],
 )
 def test_wrong_log_probabilities_are_rejected(faulty, message):
@@ -189,12 +189,12 @@ class Wrong(Verifier):
         ("shape", r"have the shape \(120, 1\)"),
         ("negative", "is not finite and at least 0"),
         ("most", "is above most=1.0"),
-        ("batch", "when it is asked about alone"),
-        ("order", "when it is asked about alone"),
-        ("prompt", "behind another prompt"),
-        ("width", r"not \(\d+, 4\)"),
-        ("children", "among all children at once"),
-        ("writing", "it changes the sequences"),
+        ("batch", "if it is evaluated alone"),
+        ("order", "if it is evaluated alone"),
+        ("prompt", "after another prompt"),
+        ("width", r"instead of \(\d+, 4\)"),
+        ("children", "in `children`"),
+        ("writing", "it modifies the sequences"),
     ],
 )
 def test_each_mistake_of_a_verifier_is_rejected(mistake, message):
@@ -203,5 +203,5 @@ def test_each_mistake_of_a_verifier_is_rejected(mistake, message):
 
 
 def test_a_verifier_with_changing_values_is_rejected():
-    with pytest.raises(AssertionError, match="when it is asked again"):
+    with pytest.raises(AssertionError, match="in a second evaluation"):
         check_verifier(ForgetfulRandomVerifier(), LANGUAGE, PROMPTS)

@@ -128,7 +128,7 @@ def hangs(text):
     ("name", "words"),
     [
         ("f", r"it raised AttributeError: 'str' object has no attribute 'no_such' \(bad.py:4\)"),
-        ("hangs", r"it did not return within 0.3 s: fix it, or raise the timeout"),
+        ("hangs", r"it did not return within 0.3 s; fix the function or increase the timeout"),
     ],
 )
 def test_texts_for_which_the_verifier_raises_are_rejected_with_a_reason(run, name, words):

@@ -102,7 +102,7 @@ def test_any_number_is_an_answer():
 
 
 def test_nonsense_is_named():
-    message = r"^verifier rule=\(0,\): it returned .*: return one finite non-negative number or truth value$"
+    message = r"^verifier rule=\(0,\): it returned .*; return a finite non-negative number or a bool$"
     numbers = (None, math.nan, math.inf, -0.5, 10**400, 1j)
     for answer in (*numbers, "1", b"1", [1, 2], torch.ones(1), np.ones((1, 1)), {}):
 
@@ -177,7 +177,7 @@ def returns_at_last(prefix):
 
 @pytest.mark.parametrize("function", [loops, backtracks, swallows, fails_when_interrupted, returns_at_last])
 def test_a_function_that_hangs_is_named(function):
-    message = r"it did not return within 0\.05 s: fix it, or raise the timeout$"
+    message = r"it did not return within 0\.05 s; fix the function or increase the timeout$"
     with pytest.raises(InputError, match=rf"^verifier {function.__name__}=\(0,\): {message}"):
         ask(FunctionVerifier(function, timeout=0.05))
 
@@ -360,7 +360,7 @@ def test_threads_that_share_a_function_of_a_file_get_all_their_answers(tmp_path)
 
     def asks(first: int) -> None:
         texts = [str(first + number) for number in range(20)]
-        told[first] = [[*function.answers(texts, LONG)] for _ in range(50)]
+        told[first] = [[*function.call_all(texts, LONG)] for _ in range(50)]
 
     threads = [threading.Thread(target=asks, args=(first,), daemon=True) for first in (0, 100)]
     for thread in threads:
@@ -385,11 +385,11 @@ def test_who_is_interrupted_may_ask_again(tmp_path, alarms):
 
     signal.signal(signal.SIGALRM, interrupt)
     with pytest.raises(KeyboardInterrupt):
-        list(function.answers(["now"] + ["then"] * 20_000, None))
+        list(function.call_all(["now"] + ["then"] * 20_000, None))
     # Both sides would wait for room to write if answers were left that nobody reads.
     told = []
     asking = threading.Thread(
-        target=lambda: told.extend(function.answers(["a" * 2_000_000], None)), daemon=True
+        target=lambda: told.extend(function.call_all(["a" * 2_000_000], None)), daemon=True
     )
     asking.start()
     asking.join(20)
@@ -437,5 +437,5 @@ def test_a_function_that_is_annotated_to_decide_has_a_greatest_value():
     assert FunctionVerifier(len, most=0.5, whole=True).most == 1.0
     with pytest.raises(InputError, match="most=0: use a number above 0"):
         FunctionVerifier(len, most=0)
-    with pytest.raises(InputError, match=r"verifier len=.*: it returned 3: at most 2 was promised"):
+    with pytest.raises(InputError, match=r"verifier len=.*: it returned 3, which is above most=2"):
         ask(FunctionVerifier(len, most=2), [(A, B, C)])

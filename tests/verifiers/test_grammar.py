@@ -207,7 +207,7 @@ def shortlist_mistakes(language: Language) -> int:
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=str)
 def test_the_shortlist_of_closing_tokens_misses_none(monkeypatch, language):
-    monkeypatch.setattr(language_verifier, "_LEAST_MATCHERS", 0)
+    monkeypatch.setattr(language_verifier, "_MIN_MATCHERS", 0)
     assert shortlist_mistakes(language) == 0
     assert mistakes(language, limit=4) == (0, 0)
 
@@ -215,7 +215,7 @@ def test_the_shortlist_of_closing_tokens_misses_none(monkeypatch, language):
 @pytest.mark.parametrize("memory", [1, 1000])
 @pytest.mark.parametrize("language", [LANGUAGES[1], LANGUAGES[3], LANGUAGES[7]], ids=str)
 def test_it_keeps_the_contract_with_any_memory(monkeypatch, language, memory):
-    monkeypatch.setattr(language_verifier, "_LEAST_MATCHERS", 3)
+    monkeypatch.setattr(language_verifier, "_MIN_MATCHERS", 3)
     verifier = language.build(language.tokenization)
     verifier._memory = memory
     check_verifier(verifier, coins(language), [(), (0,)], max_new_tokens=LIMIT)
@@ -273,12 +273,15 @@ def test_one_verifier_serves_several_threads():
 UNUSABLE = [
     (lambda t: GrammarVerifier.regex("a(b", t), r"regex='a\(b': unclosed group"),
     (lambda t: GrammarVerifier.regex("(?=a)b", t), "regex='.*': look-around"),
-    (lambda t: GrammarVerifier.regex("a[^\\s\\S]", t), "regex='.*': it admits nothing"),
-    (lambda t: GrammarVerifier.regex("zzz", t), "regex='zzz': it admits nothing that the tokenizer can"),
-    (lambda t: GrammarVerifier.regex("ab\\", t), "regex=.*: the backslash at its end escapes nothing"),
-    (lambda t: GrammarVerifier.regex("a\\\\\\", t), "regex=.*: the backslash at its end escapes nothing"),
-    (lambda t: GrammarVerifier.json_schema('{"type": ', t), "json-schema='.*': it is no JSON: Expecting"),
-    (lambda t: GrammarVerifier.json_schema({"a": {1}}, t), "json-schema=.*: it is no JSON: .*set"),
+    (lambda t: GrammarVerifier.regex("a[^\\s\\S]", t), "regex='.*': the tokenizer can produce no text"),
+    (lambda t: GrammarVerifier.regex("zzz", t), "regex='zzz': the tokenizer can produce no text"),
+    (lambda t: GrammarVerifier.regex("ab\\", t), "regex=.*: the trailing backslash escapes nothing"),
+    (lambda t: GrammarVerifier.regex("a\\\\\\", t), "regex=.*: the trailing backslash escapes nothing"),
+    (
+        lambda t: GrammarVerifier.json_schema('{"type": ', t),
+        "json-schema='.*': it is not valid JSON: Expecting",
+    ),
+    (lambda t: GrammarVerifier.json_schema({"a": {1}}, t), "json-schema=.*: it is not valid JSON: .*set"),
     (lambda t: GrammarVerifier.lark("start: foo", t), 'lark=.*: line 1, column 8: unknown name: "foo"$'),
     (lambda t: GrammarVerifier.lark("\nstart: a (", t), r"lark='.*': line 2, column 11: Expected token '\)'"),
     (lambda t: GrammarVerifier.lark("", t), "lark='': no start rule found$"),

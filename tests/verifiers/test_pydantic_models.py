@@ -148,8 +148,8 @@ def test_what_a_validator_raises_is_its_own_fault():
 def test_what_has_no_schema_is_named_in_one_line():
     for model, message in (
         (Any, "pydantic='.*Any': it constrains nothing"),
-        (Callable[[], int], "pydantic='.*': it has no JSON schema: Cannot generate a JsonSchema for"),
-        (object(), "pydantic='.*': it has no JSON schema: Unable to generate pydantic-core schema"),
+        (Callable[[], int], "pydantic='.*': it has no JSON Schema: Cannot generate a JsonSchema for"),
+        (object(), "pydantic='.*': it has no JSON Schema: Unable to generate pydantic-core schema"),
     ):
         with pytest.raises(InputError, match=f"^{message}") as caught:
             GrammarVerifier.pydantic(model, TOKENS)
@@ -158,5 +158,7 @@ def test_what_has_no_schema_is_named_in_one_line():
 
 def test_notes_say_what_the_model_alone_decides():
     verifier = GrammarVerifier.pydantic(Priced, TOKENS)
-    assert verifier.notes == ("no grammar enforces uniqueItems: checked when a text is complete",)
+    assert verifier.notes == (
+        "the grammar does not enforce uniqueItems, which is checked when a text is complete",
+    )
     assert verifier.parser('{"price":1,"tags":["a"]}') == Priced(price=1, tags={"a"})

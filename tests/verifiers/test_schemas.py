@@ -94,14 +94,17 @@ def test_the_rest_of_a_schema_stays_in_the_grammar():
     assert not value(verifier, '{"a":3}')
 
 
-LATE = "no grammar enforces {}: checked when a text is complete"
+LATE = "the grammar does not enforce {}, which is checked when a text is complete"
 NOTES = [
     ({**ITEMS, "uniqueItems": True, "items": {"not": {"const": 1}}}, LATE.format("not, uniqueItems")),
     ({"anyOf": [SCHEMAS["oneOf"], {"type": "null"}]}, LATE.format("oneOf")),
     ({"properties": {"x": {"pattern": "^(?!a)"}, "y": {"pattern": "b"}}}, LATE.format("pattern")),
     ({"type": "string", "format": "regex"}, LATE.format("format")),
-    ({"type": "string", "format": "phone"}, "nothing checks the format phone"),
-    ({"type": "string", "minLenght": 3, "x-a": 1}, "draft 2020-12 has no minLenght: without effect"),
+    ({"type": "string", "format": "phone"}, "the format is not checked: phone"),
+    (
+        {"type": "string", "minLenght": 3, "x-a": 1},
+        "draft 2020-12 does not define minLenght, which is ignored",
+    ),
 ]
 
 
@@ -124,23 +127,26 @@ MISTAKES = [
     ),
     ({"anyOf": [{"$ref": "#/$defs/a"}]}, "Pointer '/$defs/a' does not exist"),
     ({"$ref": "#/enum/0", "enum": [3]}, "schema must be an object or boolean"),
-    ({"$ref": "#"}, "it admits nothing that the tokenizer can write"),
-    ({"type": "string", "not": {"pattern": "("}}, "'(' is no regular expression"),
-    ({"type": "string", "pattern": "^a{1,2}++$"}, "'^a{1,2}++$' is no regular expression: multiple repeat"),
+    ({"$ref": "#"}, "the tokenizer can produce no text that is accepted"),
+    ({"type": "string", "not": {"pattern": "("}}, "'(' is not a regular expression"),
+    (
+        {"type": "string", "pattern": "^a{1,2}++$"},
+        "'^a{1,2}++$' is not a regular expression: multiple repeat",
+    ),
     ({"enum": []}, "Unsatisfiable schema"),
     (
         {"properties": {"a": False}, "required": ["a"], "type": "object"},
         "Unsatisfiable schema: required property",
     ),
     ({"type": "integer", "x-guidance": {"spaces": 1}}, "unknown field `spaces`"),
-    ({"type": "integer", "x-guidance": 3}, "x-guidance: give an object of llguidance's options"),
+    ({"type": "integer", "x-guidance": 3}, "x-guidance: use an object with options of llguidance"),
     (
         {"patternProperties": {"a": {}}, "unevaluatedProperties": False},
         "unevaluatedProperties cannot be enforced next to patternProperties",
     ),
-    (False, "it admits nothing"),
+    (False, "it accepts nothing"),
     *(
-        (schema, "it constrains nothing: say what")
+        (schema, "it constrains nothing; specify the")
         for schema in ({}, True, {"title": "any", "$defs": {"a": {}}})
     ),
 ]
@@ -166,7 +172,7 @@ def test_texts_are_not_valid_under_a_schema_that_cannot_be_applied():
 
 def test_a_schema_that_is_nested_too_deeply_is_named_in_one_line():
     text = '{"not":' * 600 + '{"type":"null"}' + "}" * 600
-    with pytest.raises(InputError, match=r"nested too deeply|no JSON: maximum recursion"):
+    with pytest.raises(InputError, match=r"nested too deeply|not valid JSON: maximum recursion"):
         GrammarVerifier.json_schema(text, TOKENS)
 
 
@@ -341,9 +347,9 @@ def test_parser_gives_values_and_reasons():
     assert parser('{"a":2,"b":"x"}') == {"a": 2, "b": "x"}
     for text, reason in (
         ('{"a":3}', r"\$\.a: 3 should not be valid under"),
-        ('{"a":1,"a":2}', "one of the keys a is there twice"),
-        ("NaN", "NaN is no number of JSON"),
-        ("{", "it is no JSON"),
+        ('{"a":1,"a":2}', "one of the keys a is duplicated"),
+        ("NaN", "NaN is not a JSON number"),
+        ("{", "it is not valid JSON"),
         ("[" * 100_000, "it is nested too deeply"),
     ):
         with pytest.raises(ValueError, match=reason):

@@ -214,7 +214,7 @@ def test_stops_that_are_neither_strings_nor_functions_are_refused() -> None:
     oracle = Table(lambda prefix: [1.0, 1.0], 2, max_length=3)
     oracle.tokenization = tokenization(LETTERS)
     for stop in ("", [], ["a", ""], [3]):
-        with pytest.raises(InputError, match="give strings that are not empty"):
+        with pytest.raises(InputError, match="pass one or more non-empty strings"):
             CASES["anything"][0].build(oracle.tokenization).up_to(stop)
     for stops in ([3], [None, "a"]):
         with pytest.raises(InputError, match="give strings, or functions"):

@@ -123,12 +123,18 @@ def test_formats_of_others_are_refused():
 
 def test_what_a_user_is_told():
     for form, note in (
-        ("in a list", "the prompt has to end in '<pad>', with which the chat template begins a call"),
+        (
+            "in a list",
+            "the prompt must end with '<pad>', because the chat template begins a tool call with it",
+        ),
         (
             "not stated",
-            "the chat template states no format for calls of tools that a text can have: they are",
+            "the chat template defines no usable format for tool calls; calls are",
         ),
-        ("in tags", "weather_now: no grammar enforces uniqueItems: checked when a text is complete"),
+        (
+            "in tags",
+            "weather_now: the grammar does not enforce uniqueItems, which is checked when a text is complete",
+        ),
     ):
         notes = GrammarVerifier.tools(TOOLS, tokenization(FORMATS[form][0])).notes
         assert notes[0].startswith(note)
@@ -143,11 +149,11 @@ def test_white_space_of_arguments_may_be_any():
 
 
 UNUSABLE = [
-    ([], "tools=[]: give a list of definitions"),
-    ("[", "tools='[': it is no JSON"),
-    ([{"type": "object", "properties": {}}], 'write each as {"type": "function"'),
-    ([{"type": "function", "name": 'a"'}], "tools='a\"': use letters, digits"),
-    ([TOOLS[1], TOOLS[1]], "tools='stop': give each tool a name of its own"),
+    ([], "tools=[]: pass a non-empty list of tool definitions"),
+    ("[", "tools='[': it is not valid JSON"),
+    ([{"type": "object", "properties": {}}], 'write each definition as {"type": "function"'),
+    ([{"type": "function", "name": 'a"'}], "tools='a\"': use only letters, digits"),
+    ([TOOLS[1], TOOLS[1]], "tools='stop': use a unique name for each tool"),
     (
         [{"name": "f", "parameters": {"properties": {"a": {"type": "nul"}}}}],
         "tools='f': $.properties.a.type: 'nul' is not valid",

@@ -36,11 +36,11 @@ def test_a_table_is_a_function_and_a_verifier_of_prefixes():
 
 def test_a_wrong_table_is_one_line():
     for written, told in (
-        ({}, r"table={}: give a dict"),
+        ({}, r"table={}: pass a dict"),
         ({(0,): -1.0}, r"the value of \(0,\)=-1.0: use at least 0"),
         ({(0,): math.nan}, r"the value of \(0,\)=nan: use a finite number"),
-        ({(0.5,): 1.0}, r"table=0.5: name a prefix by a tuple of token ids"),
-        ({"0": 1.0}, r"table='0': name a prefix by a tuple of token ids"),
+        ({(0.5,): 1.0}, r"table=0.5: use tuples of token ids as keys"),
+        ({"0": 1.0}, r"table='0': use tuples of token ids as keys"),
     ):
         with pytest.raises(InputError, match=told):
             TableValues(written)
@@ -48,7 +48,9 @@ def test_a_wrong_table_is_one_line():
 
 def test_a_missing_prefix_is_named():
     written = TableValues({(): 1.0, (0,): 1.0})
-    with pytest.raises(InputError, match=r"prefix=\(1,\): none of the 2 values is of this prefix"):
+    with pytest.raises(
+        InputError, match=r"prefix=\(1,\): the table of 2 values has no entry for this prefix"
+    ):
         generate(TREE.table(), sampler=ValueGuided(), verifier=written)
     with pytest.raises(InputError, match=r"prefix=\(0, 1\)"):
         written((0, 1))
@@ -132,7 +134,7 @@ def test_the_outcome_takes_the_place_of_values_at_leaves():
 
 
 def test_values_where_the_outcome_is_certain_to_be_zero_are_named():
-    told = r"values=0\.\d+: it is certain that every completion of \(.*\) has the outcome 0: give 0 there"
+    told = r"values=0\.\d+: every completion of \(.*\) has the outcome 0; return 0 for this prefix"
     with pytest.raises(InputError, match=told):
         exact_distribution(
             ValueGuided(), TREE.table(), OutcomeReward(TREE.value, TREE.allows, viability=True)

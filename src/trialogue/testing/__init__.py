@@ -1,11 +1,13 @@
-"""The contracts of the package as checks: hold what is your own to them, each by one call in pytest.
+"""Checks that your own samplers, chains, oracles, verifiers and models satisfy the requirements of the package.
+
+Each check is a function that can be called in a test, for example with pytest:
 
     from trialogue.testing import check_sampler
 
-    def test_my_walk():
-        check_sampler(MyWalk())
+    def test_my_sampler():
+        check_sampler(MySampler())
 
-What breaks a distribution raises `AssertionError` that says which, and where. Nothing here needs pytest.
+A violation raises `AssertionError` with a message that states the violated requirement. pytest is not required.
 """
 
 from trialogue.testing.chains import check_chain

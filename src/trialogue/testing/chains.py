@@ -1,6 +1,6 @@
-"""What every Markov chain must satisfy: its exact transitions, and how copies of it run.
+"""Checks of Markov chains: their exact transition probabilities, and how parallel copies run.
 
-`check_chain` is all of it; the parts are functions of their own, for a chain or a model that needs only some.
+`check_chain` runs all checks. Each check is also available as a function.
 """
 
 import math
@@ -18,9 +18,9 @@ from trialogue.samplers.exact.chains import chain_transitions
 from trialogue.testing.requirements import require
 
 ALPHA = 1e-9
-"""How often a check by frequencies rejects a chain that is right."""
+"""Probability that a frequency check rejects a correct chain."""
 STEPS = 23
-"""Steps of the runs whose paths are compared."""
+"""Number of steps of the runs whose paths are compared."""
 
 
 def check_chain(
@@ -32,15 +32,26 @@ def check_chain(
     invariant: bool = True,
     seed: int = 0,
 ) -> None:
-    """Hold `chain` on `model` to the distributions of chains; raises `AssertionError` that names the one it breaks.
+    """Check that `chain` satisfies the requirements for Markov chains on a small model.
 
-    One step is a distribution for every state, and leaves `target` (V^N,) as it is unless `invariant` is False: p(x) of
-    the states in the order of `itertools.product`, by default the distribution of the model, where that is an `Energy`.
-    A copy depends on its seed, its start and its number alone; samples, traces and stopping times are those of its
-    path; and what runs is what the exact transitions say. `model` is small enough to list its states, by default an
-    Ising model of four spins, and `sites` is N where it has no number of its own.
+    The checks are:
 
-    Raises `InputError` where the chain cannot run on the model, and for a masked oracle without a `target`.
+    - The transition probabilities from every state sum to 1. The target is invariant.
+    - A copy of the chain depends only on its seed, start and id. Samples, traces and stopping times match its path.
+    - The frequencies of states agree with the exact transition probabilities.
+
+    Args:
+        chain: Chain to check.
+        model: Model whose states can be enumerated (default: an Ising model of four spins).
+        sites: Number of sites N (default: the model's own number).
+        target: Target distribution (V^N,), the probabilities of all states in the order of `itertools.product`
+            (default: the distribution of the model, which must then be an `Energy`).
+        invariant: Whether to check that the target distribution is invariant (default: True).
+        seed: Random seed (default: 0).
+
+    Raises:
+        AssertionError: If a requirement is violated.
+        InputError: If the chain cannot run on the model, or the target of a masked oracle is missing.
     """
     model = small_ising() if model is None else model
     check_transitions(chain, model, sites=sites)
@@ -55,49 +66,68 @@ def check_chain(
 
 
 def small_ising(sites: int = 4, seed: int = 1) -> Ising:
-    """An Ising model of random couplings and fields of order one: every state has a probability of its own."""
+    """Return an Ising model with random couplings and fields of order 1, so that all states differ in probability."""
     coupling = torch.randn(sites, sites, generator=generator(seed, "coupling"), dtype=torch.float64).triu(1)
     field = torch.randn(sites, generator=generator(seed, "field"), dtype=torch.float64)
     return Ising(coupling + coupling.T, field)
 
 
-def law_of(model: SequenceModel, sites: int | None = None) -> Tensor:
-    """p(x) (V^N,) float64 of all sequences, from their energies; raises `InputError` for a model without energies."""
+def model_distribution(model: SequenceModel, sites: int | None = None) -> Tensor:
+    """Return the probabilities (V^N,) float64 of all sequences, computed from their energies.
+
+    Raises:
+        InputError: If the model has no energies.
+    """
     asked = as_model(model)
     if not isinstance(asked, Energy):
-        raise InputError("target", None, f"{type(asked).__name__} has no energies: give p(x) of every state")
-    states = whole_sequences(asked.vocab_size, sites_in(model, sites), asked.device or "cpu")
+        raise InputError(
+            "target", None, f"{type(asked).__name__} has no energies; pass the probability of every state"
+        )
+    states = whole_sequences(asked.vocab_size, number_of_sites(model, sites), asked.device or "cpu")
     return (-asked.energy(states).double()).softmax(0).cpu()
 
 
-def sites_in(model: SequenceModel, sites: int | None) -> int:
-    """N: that of the model, or `sites`; raises `InputError` where neither says."""
+def number_of_sites(model: SequenceModel, sites: int | None) -> int:
+    """Return the number of sites N, which is `sites` or else the model's own number.
+
+    Raises:
+        InputError: If the model has no number of sites and `sites` is None.
+    """
     number = sites if sites is not None else as_model(model).sites
     if number is None:
-        raise InputError("sites", None, f"{type(model).__name__} has any number of sites: say how many")
+        raise InputError(
+            "sites", None, f"{type(model).__name__} has no fixed number of sites; pass the number"
+        )
     return number
 
 
 def check_transitions(chain: Chain[Any], model: SequenceModel, *, sites: int | None = None) -> None:
-    """Every state has a distribution of what comes next."""
+    """Check that the transition probabilities from every state are a distribution."""
     as_chain(chain)
     matrix = chain_transitions(chain, model, sites=sites)
-    states = int(as_model(model).vocab_size) ** sites_in(model, sites)
+    states = int(as_model(model).vocab_size) ** number_of_sites(model, sites)
     require(
         matrix.shape == (states, states),
         chain,
-        f"has transitions of shape {tuple(matrix.shape)}, not {states}^2",
+        f"transition matrix has the shape {tuple(matrix.shape)} instead of {states}^2",
     )
-    require(float(matrix.min()) >= 0, chain, f"has a transition of probability {float(matrix.min()):.3g}")
+    require(float(matrix.min()) >= 0, chain, f"has a transition with probability {float(matrix.min()):.3g}")
     worst = float((matrix.sum(1) - 1).abs().max())
-    require(worst <= 1e-12, chain, f"has transitions from a state that sum to one but for {worst:.3g}")
+    require(worst <= 1e-12, chain, f"has transition probabilities whose sum differs from 1 by {worst:.3g}")
 
 
 def stationarity_error(
     chain: Chain[Any], model: SequenceModel, *, sites: int | None = None, target: Tensor | None = None
 ) -> float:
-    """How far one step moves the `target` (V^N,), in total variation; by default the distribution of the model."""
-    distribution = law_of(model, sites) if target is None else target.double()
+    """Return the total variation distance between the target distribution before and after one step.
+
+    Args:
+        chain: Chain to check.
+        model: Model whose states can be enumerated.
+        sites: Number of sites N (default: the model's own number).
+        target: Target distribution (V^N,) (default: the distribution of the model).
+    """
+    distribution = model_distribution(model, sites) if target is None else target.double()
     return float((distribution @ chain_transitions(chain, model, sites=sites) - distribution).abs().sum() / 2)
 
 
@@ -109,99 +139,107 @@ def check_invariance(
     target: Tensor | None = None,
     tolerance: float = 1e-12,
 ) -> None:
-    """One step leaves the target as it is, to `tolerance` in total variation."""
+    """Check that one step changes the target by at most `tolerance` in total variation."""
     error = stationarity_error(chain, model, sites=sites, target=target)
-    require(error <= tolerance, chain, f"moves its target by {error:.3g} in total variation in one step")
+    require(error <= tolerance, chain, f"changes its target by {error:.3g} in total variation in one step")
 
 
 def check_repeatability(
     chain: Chain[Any], model: SequenceModel, *, sites: int | None = None, seed: int = 0
 ) -> None:
-    """The same seed gives the same tokens, another one others; the start is left as it is."""
-    start = starts(model, 50, sites, seed)
+    """Check that tokens are equal for equal seeds and differ otherwise, and that the start is not modified."""
+    start = random_starts(model, 50, sites, seed)
     given = start.clone()
     first, again = (_run(chain, model, start, seed).tokens for _ in range(2))
-    require(torch.equal(start, given), chain, "writes into the tokens that it starts from")
-    require(torch.equal(first, again), chain, "gives other tokens when it runs again with the same seed")
+    require(torch.equal(start, given), chain, "modifies the tensor of its start")
+    require(torch.equal(first, again), chain, "returns different tokens for the same seed")
     other = _run(chain, model, start, seed + 1).tokens
-    require(not torch.equal(first, other), chain, "gives the same tokens with another seed")
+    require(not torch.equal(first, other), chain, "returns the same tokens for different seeds")
 
 
 def check_independence(
     chain: Chain[Any], model: SequenceModel, *, sites: int | None = None, seed: int = 0
 ) -> None:
-    """A copy does not depend on the others: alone, among some of them, or in another order it is the same."""
-    start = starts(model, 10, sites, seed)
-    whole = _run(chain, model, start, seed).tokens
-    require(len(whole.unique(dim=0)) > 1, chain, "leaves ten copies in one state")
+    """Check that a copy depends neither on the number of other copies nor on their order."""
+    start = random_starts(model, 10, sites, seed)
+    together = _run(chain, model, start, seed).tokens
+    require(len(together.unique(dim=0)) > 1, chain, "leaves ten copies in the same state")
     number = torch.arange(len(start))
     parts = [part for size in (1, 3) for part in number.split(size)]
     for rows in (*parts, torch.randperm(len(start), generator=generator(seed, "order"))):
         alone = _run(chain, model, start[rows], seed, chain_ids=rows).tokens
-        told = f"takes copies {rows.tolist()} elsewhere when they run by themselves or in this order"
-        require(torch.equal(alone, whole[rows]), chain, told)
+        message = f"moves copies {rows.tolist()} differently if they run separately or in this order"
+        require(torch.equal(alone, together[rows]), chain, message)
 
 
 def check_stopping(
     chain: Chain[Any], model: SequenceModel, *, sites: int | None = None, seed: int = 0
 ) -> None:
-    """A copy that stops does so in the first state of its path that fulfils the predicate; the others go on alike."""
-    start = starts(model, 10, sites, seed)
+    """Check that a copy stops in the first state that satisfies the predicate, without an effect on the others."""
+    start = random_starts(model, 10, sites, seed)
     last = int(as_model(model).vocab_size) - 1
     half = -(-start.shape[1] // 2)
 
-    def there(tokens: Tensor) -> Tensor:
+    def satisfies_predicate(tokens: Tensor) -> Tensor:
         return (tokens[..., :half] == last).all(-1)
 
     paths = torch.cat((start[None], _run(chain, model, start, seed, thin=1).samples))
-    stopped = _run(chain, model, start, seed, until=there)
+    stopped = _run(chain, model, start, seed, until=satisfies_predicate)
     for copy, steps in enumerate(stopped.steps.tolist()):
-        times = there(paths[:, copy]).nonzero()[:, 0].tolist()
+        times = satisfies_predicate(paths[:, copy]).nonzero()[:, 0].tolist()
         expected = times[0] if times else STEPS
-        require(steps == expected, chain, f"stops copy {copy} after {steps} steps, not {expected}")
+        require(steps == expected, chain, f"stops copy {copy} after {steps} steps instead of {expected}")
         require(
-            bool(stopped.reached[copy]) == bool(times), chain, f"tells wrongly whether copy {copy} arrived"
+            bool(stopped.reached[copy]) == bool(times),
+            chain,
+            f"reports wrongly whether copy {copy} satisfied the predicate",
         )
         same = torch.equal(stopped.tokens[copy], paths[steps, copy])
-        require(same, chain, f"leaves copy {copy} elsewhere when others stop before it")
+        require(same, chain, f"moves copy {copy} differently if other copies stop")
 
 
 def check_samples(
     chain: Chain[Any], model: SequenceModel, *, sites: int | None = None, seed: int = 0
 ) -> None:
-    """Samples are states of the path: every `thin` steps, after the burn-in."""
-    start = starts(model, 5, sites, seed)
+    """Check that samples are the states of the path every `thin` steps after the burn-in."""
+    start = random_starts(model, 5, sites, seed)
     path = _run(chain, model, start, seed, thin=1)
     require(
-        path.samples.shape == (STEPS, *start.shape), chain, f"keeps {len(path.samples)} of {STEPS} states"
+        path.samples.shape == (STEPS, *start.shape), chain, f"returns {len(path.samples)} of {STEPS} states"
     )
-    require(torch.equal(path.samples[-1], path.tokens), chain, "ends elsewhere than its last sample")
+    require(
+        torch.equal(path.samples[-1], path.tokens), chain, "has final tokens that differ from the last sample"
+    )
     thinned = _run(chain, model, start, seed, thin=4, burn_in=3, steps=18)
-    require(torch.equal(thinned.samples, path.samples[6:20:4]), chain, "takes samples from another path")
-    require(torch.equal(thinned.tokens, path.samples[20]), chain, "ends elsewhere with a burn-in")
+    require(
+        torch.equal(thinned.samples, path.samples[6:20:4]),
+        chain,
+        "takes samples from another path if thinned",
+    )
+    require(torch.equal(thinned.tokens, path.samples[20]), chain, "has different final tokens with a burn-in")
 
 
 def check_trace(chain: Chain[Any], model: SequenceModel, *, sites: int | None = None, seed: int = 0) -> None:
-    """The trace replays to the states."""
-    start = starts(model, 5, sites, seed)
+    """Check that the trace reproduces the states."""
+    start = random_starts(model, 5, sites, seed)
     run = _run(chain, model, start, seed, thin=1, trace=True)
     assert run.trace is not None
     ordered = torch.equal(run.trace.step, run.trace.step.sort(stable=True).values)
-    require(ordered, chain, "has a trace out of order")
+    require(ordered, chain, "has a trace that is not sorted by step")
     tokens = start.clone()
     for step, states in enumerate(run.samples, 1):
         now = run.trace.step == step
         tokens[run.trace.chain[now], run.trace.site[now]] = run.trace.token[now]
-        require(torch.equal(tokens, states), chain, f"has a trace that lacks what changed in step {step}")
+        require(torch.equal(tokens, states), chain, f"has a trace that lacks a change of step {step}")
 
 
 def check_frequencies(
     chain: Chain[Any], model: SequenceModel, *, sites: int | None = None, copies: int = 20_000, seed: int = 0
 ) -> None:
-    """Where copies stand after three steps is what the exact transitions say."""
+    """Check that the frequencies of states after three steps agree with the exact transition probabilities."""
     excess = frequency_excess(chain, chain, model, sites=sites, copies=copies, seed=seed)
-    told = f"is {excess:.3g} further in L1 from its exact transitions than chance allows"
-    require(excess < 0, chain, told)
+    message = f"exceeds the allowed L1 distance from its exact transitions by {excess:.3g}"
+    require(excess < 0, chain, message)
 
 
 def frequency_excess(
@@ -213,12 +251,21 @@ def frequency_excess(
     copies: int = 20_000,
     seed: int = 0,
 ) -> float:
-    """By how much three steps of `chain` from one state are further in L1 from those of `reference` than chance.
+    """Return the L1 distance between three steps of two chains from one state, minus its upper bound.
 
-    By chance the distance exceeds the radius of Weissman et al. (2003) with probability at most `ALPHA`; a distribution
-    that is further than twice the radius is told apart as surely.
+    The frequencies of `chain` are compared with the exact transition probabilities of `reference`. If both chains are
+    equal, the result is positive with probability at most `ALPHA` (Weissman et al. 2003). If their distributions differ
+    by more than twice the bound, it is negative with probability at most `ALPHA`.
+
+    Args:
+        chain: Chain to run.
+        reference: Chain with the expected transition probabilities.
+        model: Model whose states can be enumerated.
+        sites: Number of sites N (default: the model's own number).
+        copies: Number of independent copies (default: 20,000).
+        seed: Random seed (default: 0).
     """
-    start = starts(model, 1, sites, seed).expand(copies, -1)
+    start = random_starts(model, 1, sites, seed).expand(copies, -1)
     run = run_chain(chain, model, start=start, steps=3, seed=seed, require_ergodic=False)
     vocab, number = int(as_model(model).vocab_size), start.shape[1]
     places = vocab ** torch.arange(number - 1, -1, -1)
@@ -229,10 +276,10 @@ def frequency_excess(
     return float((counts / copies - expected).abs().sum()) - radius
 
 
-def starts(model: SequenceModel, copies: int, sites: int | None = None, seed: int = 0) -> Tensor:
-    """Uniformly random tokens (copies, N) for `model`, where it lies."""
+def random_starts(model: SequenceModel, copies: int, sites: int | None = None, seed: int = 0) -> Tensor:
+    """Return uniformly random tokens (copies, N) on the device of `model`."""
     asked = as_model(model)
-    shape = (copies, sites_in(model, sites))
+    shape = (copies, number_of_sites(model, sites))
     drawn = torch.randint(asked.vocab_size, shape, generator=generator(seed, "starts"))
     return drawn.to(asked.device or "cpu")
 

@@ -1,4 +1,4 @@
-"""How far frequencies of independent samples may lie from their distribution."""
+"""Distance between the frequencies of independent samples and their distribution."""
 
 import math
 from collections import Counter
@@ -10,15 +10,25 @@ ALPHA = 1e-9
 
 
 def weissman_radius(cells: int, samples: int, alpha: float = ALPHA) -> float:
-    """L1 distance that frequencies exceed with probability at most `alpha` (Weissman et al. 2003).
+    """Return the L1 distance that frequencies exceed with probability at most `alpha` (Weissman et al. 2003).
 
-    A distribution at an L1 distance of more than twice this is rejected with probability at least 1 - `alpha`.
+    A wrong distribution whose L1 distance is more than twice this radius is rejected with probability at least
+    1 - `alpha`.
+
+    Args:
+        cells: Number of outcomes.
+        samples: Number of independent samples.
+        alpha: Probability of exceeding the radius (default: 1e-9).
     """
     return math.sqrt(2 * (cells * math.log(2) + math.log(1 / alpha)) / samples)
 
 
 def l1_distance(sequences: Iterable[Prefix], distribution: ExactDistribution) -> float:
-    """L1 distance of the frequencies of `sequences` from `distribution`; what it lacks of one is one further cell."""
+    """Return the L1 distance between the frequencies of `sequences` and `distribution`.
+
+    If the probabilities of `distribution` do not sum to 1, the missing probability counts as one additional outcome,
+    which contains all sequences that are not in `distribution`.
+    """
     counts = Counter(sequences)
     total = counts.total()
     inside = sum(abs(counts[x] / total - p) for x, p in distribution.items())

@@ -1,4 +1,4 @@
-"""What every model of whole sequences must satisfy: answers of the right shape, that fit each other."""
+"""Checks of models of complete sequences: shapes, and consistency of the methods with each other."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ from trialogue.errors import InputError
 from trialogue.oracles import Energy, Joint, Masked, SequenceModel, as_model, whole_sequences
 from trialogue.randomness import generator
 from trialogue.samplers.chains.conditionals import listed_law
-from trialogue.testing.chains import sites_in
+from trialogue.testing.chains import number_of_sites
 from trialogue.testing.requirements import require
 
 STATES = 256
-"""Where there are more, so many of them at random are asked about."""
+"""If a model has more states, this many random ones are checked."""
 _BLOCK_STATES = 64
-"""Blocks of more states are not listed."""
+"""Blocks with more states are not checked."""
 
 
 def check_masked(
@@ -27,33 +27,52 @@ def check_masked(
     tolerance: float = 1e-9,
     seed: int = 0,
 ) -> None:
-    """Hold a masked oracle to its contract; raises `AssertionError` that says what it breaks.
+    """Check that a masked oracle satisfies the requirements for masked oracles.
 
-    At masked sites it answers with distributions, which depend neither on the tokens there nor on the other rows; about
-    single sites all its methods say the same; and where `distribution` (V^N,) is given, p(x) of all sequences in the
-    order of `itertools.product`, its conditionals are those of that distribution. `sites` is N where the model has no
-    number of its own. `tolerance` is the largest difference of probabilities, for a network in single precision some
-    1e-5.
+    The distributions at masked sites must be normalised. They must not depend on the masked tokens or the other rows.
+    All methods must agree on the distribution of a single site.
+
+    Args:
+        model: Model to check.
+        sites: Number of sites N (default: the model's own number).
+        distribution: Probabilities (V^N,) of all sequences in the order of `itertools.product`. If given, the
+            conditionals of the model are compared with those of this distribution.
+        tolerance: Largest difference of probabilities (default: 1e-9). For a float32 network, use about 1e-5.
+        seed: Random seed (default: 0).
+
+    Raises:
+        AssertionError: If a requirement is violated.
+        InputError: If the model is not a masked oracle.
     """
-    asked: Masked = _role(model, Masked)
-    tokens, masked = _questions(asked, sites, seed)
-    distributions = asked.log_probs(tokens, masked)
-    _require_shape(distributions, (*tokens.shape, asked.vocab_size), model, "log_probs")
+    checked: Masked = _role(model, Masked)
+    tokens, masked = _states_and_masks(checked, sites, seed)
+    distributions = checked.log_probs(tokens, masked)
+    _require_shape(distributions, (*tokens.shape, checked.vocab_size), model, "log_probs")
     there = distributions[masked].double()
     worst = float((there.logsumexp(-1).exp() - 1).abs().max())
-    require(worst <= tolerance, model, f"answers with weights that sum to one but for {worst:.3g}")
-    others = torch.where(masked, (tokens + 1) % asked.vocab_size, tokens)
-    moved = _distance(asked.log_probs(others, masked)[masked], there)
-    require(moved <= tolerance, model, f"looks at masked tokens: other ones move its answers by {moved:.3g}")
+    require(worst <= tolerance, model, f"returns probabilities whose sum differs from 1 by {worst:.3g}")
+    others = torch.where(masked, (tokens + 1) % checked.vocab_size, tokens)
+    moved = _distance(checked.log_probs(others, masked)[masked], there)
+    require(
+        moved <= tolerance,
+        model,
+        f"depends on masked tokens: other tokens change probabilities by {moved:.3g}",
+    )
     rows = torch.arange(len(tokens), device=tokens.device).flip(0)[: max(1, len(tokens) // 3)]
     moved = _distance(
-        asked.log_probs(tokens[rows], masked[rows])[masked[rows]], distributions[rows][masked[rows]]
+        checked.log_probs(tokens[rows], masked[rows])[masked[rows]], distributions[rows][masked[rows]]
     )
-    require(moved <= tolerance, model, f"answers by the batch: other rows move its answers by {moved:.3g}")
-    _check_sites(asked, tokens, tolerance)
+    require(
+        moved <= tolerance, model, f"depends on the batch: other rows change probabilities by {moved:.3g}"
+    )
+    _check_sites(checked, tokens, tolerance)
     if distribution is not None:
-        moved = _distance(there, conditionals_of(distribution, asked.vocab_size, tokens, masked)[masked])
-        require(moved <= tolerance, model, f"is {moved:.3g} from the conditionals of the distribution")
+        moved = _distance(
+            there, conditional_log_probs(distribution, checked.vocab_size, tokens, masked)[masked]
+        )
+        require(
+            moved <= tolerance, model, f"differs by {moved:.3g} from the conditionals of the distribution"
+        )
 
 
 def _check_sites(model: Masked, tokens: Tensor, tolerance: float) -> None:
@@ -67,94 +86,112 @@ def _check_sites(model: Masked, tokens: Tensor, tolerance: float) -> None:
         _require_shape(weights, (len(tokens), model.vocab_size), model, "site_log_weights")
         for method, answer in (("site_log_probs", every_site[:, site]), ("site_log_weights", weights)):
             moved = _distance(answer.double().log_softmax(-1), distribution)
-            told = (
-                f"says by {method} another distribution of site {site} than by log_probs, {moved:.3g} apart"
-            )
-            require(moved <= tolerance, model, told)
+            message = f"{method} and log_probs of site {site} differ by {moved:.3g} in probability"
+            require(moved <= tolerance, model, message)
     logits, own = model.site_logits(tokens), model.token_logits(tokens)
     _require_shape(own, tuple(tokens.shape), model, "token_logits")
     moved = _distance(logits.double().log_softmax(-1), every_site)
     require(
         moved <= tolerance,
         model,
-        f"has site_logits of other distributions than site_log_probs, {moved:.3g} apart",
+        f"site_logits and site_log_probs differ by {moved:.3g} in probability",
     )
     apart = (own - logits.gather(2, tokens[:, :, None])[:, :, 0]).abs()
     moved = float(apart.nan_to_num(0.0).max())
-    require(moved <= tolerance, model, f"has token_logits that are {moved:.3g} from its site_logits")
+    require(moved <= tolerance, model, f"token_logits and site_logits differ by {moved:.3g}")
 
 
 def check_energy(model: Energy, *, sites: int | None = None, tolerance: float = 1e-9, seed: int = 0) -> None:
-    """Hold an energy to its contract; raises `AssertionError` that says what it breaks.
+    """Check that an energy-based model satisfies the requirements for energies.
 
-    One number or +inf for every sequence, whatever the other rows; and what the model says of single sites has the
-    ratios that the energies have. `sites` is N where the model has no number of its own.
+    The energy of a sequence must be a number or +inf and must not depend on the other rows. The conditional
+    distributions of single sites must agree with the energies.
+
+    Args:
+        model: Model to check.
+        sites: Number of sites N (default: the model's own number).
+        tolerance: Largest difference of probabilities (default: 1e-9).
+        seed: Random seed (default: 0).
+
+    Raises:
+        AssertionError: If a requirement is violated.
+        InputError: If the model has no energies.
     """
-    asked: Energy = _role(model, Energy)
-    tokens, _ = _questions(asked, sites, seed)
-    energies = asked.energy(tokens)
+    checked: Energy = _role(model, Energy)
+    tokens, _ = _states_and_masks(checked, sites, seed)
+    energies = checked.energy(tokens)
     _require_shape(energies, (len(tokens),), model, "energy")
-    require(not bool(energies.isnan().any()), model, "has an energy that is no number")
+    require(not bool(energies.isnan().any()), model, "has an energy that is NaN")
     require(
         bool((energies > -torch.inf).all()),
         model,
-        "has an energy of -inf, which no distribution is proportional to",
+        "has an energy of -inf, for which no distribution exists",
     )
     possible = tokens[energies < torch.inf]
-    require(len(possible) > 0, model, "gives no sequence a finite energy")
-    one_by_one = torch.cat([asked.energy(row[None]) for row in tokens[:8]])
+    require(len(possible) > 0, model, "has no sequence of finite energy")
+    one_by_one = torch.cat([checked.energy(row[None]) for row in tokens[:8]])
     same = torch.allclose(one_by_one.double(), energies[:8].double(), rtol=1e-9, atol=tolerance)
-    require(same, model, "gives a row another energy where other rows are asked about")
+    require(same, model, "has energies that depend on the other rows")
     for site in range(tokens.shape[1]):
         there = torch.full_like(possible[:, 0], site)
-        distribution = listed_law(asked, possible, there[:, None]).double().log_softmax(-1)
-        moved = _distance(asked.site_log_weights(possible, there).double().log_softmax(-1), distribution)
-        told = f"says another distribution of site {site} than its energies, {moved:.3g} apart"
-        require(moved <= tolerance, model, told)
+        distribution = listed_law(checked, possible, there[:, None]).double().log_softmax(-1)
+        moved = _distance(checked.site_log_weights(possible, there).double().log_softmax(-1), distribution)
+        message = f"site_log_weights of site {site} and the energies differ by {moved:.3g} in probability"
+        require(moved <= tolerance, model, message)
 
 
 def check_joint(model: Joint, *, sites: int | None = None, tolerance: float = 1e-9, seed: int = 0) -> None:
-    """Hold draws of blocks to their contract; raises `AssertionError` that says what they break.
+    """Check that a model samples blocks of sites correctly.
 
-    Every branch of them is visited, for a few states and blocks. Sites outside of a block stay as they are, and what is
-    drawn has the distribution that the model states, where it states one: by energies, by `block_log_weights`, or, of
-    blocks of one site, as a masked oracle. `sites` is N where the model has no number of its own.
+    The exact distribution of `draw_block` is computed for a few states and blocks. Sites outside of the block must not
+    change. If the model defines the distribution of the block, the samples must have this distribution. It can be
+    defined by energies, by `block_log_weights`, or, for blocks of one site, by a masked oracle.
+
+    Args:
+        model: Model to check.
+        sites: Number of sites N (default: the model's own number).
+        tolerance: Largest difference of probabilities (default: 1e-9).
+        seed: Random seed (default: 0).
+
+    Raises:
+        AssertionError: If a requirement is violated.
+        InputError: If the model has no method `draw_block`.
     """
-    asked: Joint = _role(model, Joint)
-    every_state, _ = _questions(asked, sites, seed)
+    checked: Joint = _role(model, Joint)
+    every_state, _ = _states_and_masks(checked, sites, seed)
     tokens = every_state[torch.randperm(len(every_state), generator=generator(seed, "rows"))[:4]]
     number = tokens.shape[1]
     for size in range(1, number + 1):
-        if asked.vocab_size**size > _BLOCK_STATES:
+        if checked.vocab_size**size > _BLOCK_STATES:
             break
         order = torch.rand(tokens.shape, generator=generator(seed, "blocks", size)).argsort(1)
         block_sites = order[:, :size].sort(1).values.to(tokens.device)
         block = torch.zeros_like(tokens, dtype=torch.bool).scatter_(1, block_sites, True)
-        drawn = _drawn(asked, tokens, block)
+        drawn = _block_distributions(checked, tokens, block)
         for row, distribution in enumerate(drawn):
             kept = (~block[row]).nonzero()[:, 0].tolist()
             before = tokens[row].tolist()
             changed = [x for x in distribution if any(x[site] != before[site] for site in kept)]
-            require(not changed, model, f"changes sites outside of a block: {changed[:1]}")
-        if not _states_law(asked, tokens, block):
+            require(not changed, model, f"changes sites outside of the block: {changed[:1]}")
+        if not _defines_distribution(checked, tokens, block):
             continue
-        expected = listed_law(asked, tokens, block_sites).double().softmax(1).cpu()
+        expected = listed_law(checked, tokens, block_sites).double().softmax(1).cpu()
         for row, distribution in enumerate(drawn):
-            values = whole_sequences(asked.vocab_size, size)
+            values = whole_sequences(checked.vocab_size, size)
             probabilities = [
                 distribution.get(_with(tokens[row], block_sites[row], value), 0.0) for value in values
             ]
             branches = torch.tensor(probabilities, dtype=torch.float64)
             moved = float((branches - expected[row]).abs().max())
-            told = (
-                f"draws the block {block_sites[row].tolist()} from another distribution than it states, "
-                f"{moved:.3g} apart"
+            message = (
+                f"samples of the block {block_sites[row].tolist()} differ by {moved:.3g} in probability from the "
+                "distribution that the model defines"
             )
-            require(moved <= tolerance, model, told)
+            require(moved <= tolerance, model, message)
 
 
-def conditionals_of(distribution: Tensor, vocab: int, tokens: Tensor, masked: Tensor) -> Tensor:
-    """log p(x_i | x outside the mask) (rows, N, V) of the joint `distribution` (V^N,), state by state."""
+def conditional_log_probs(distribution: Tensor, vocab: int, tokens: Tensor, masked: Tensor) -> Tensor:
+    """Return log p(x_i | x outside the mask) (rows, N, V) of the joint `distribution` (V^N,) by enumeration."""
     states = whole_sequences(vocab, tokens.shape[1])
     agree = ((tokens.cpu()[:, None] == states) | masked.cpu()[:, None]).all(2)
     here = torch.nn.functional.one_hot(states, vocab).double()
@@ -162,8 +199,8 @@ def conditionals_of(distribution: Tensor, vocab: int, tokens: Tensor, masked: Te
     return (marginals / marginals.sum(2, keepdim=True)).log()
 
 
-def _drawn(model: Joint, tokens: Tensor, block: Tensor) -> list[dict[tuple[int, ...], float]]:
-    """The distribution of a draw of each row's block, by all its branches."""
+def _block_distributions(model: Joint, tokens: Tensor, block: Tensor) -> list[dict[tuple[int, ...], float]]:
+    """Return the exact distribution of `draw_block` for each row, by enumeration of all random choices."""
     distributions: list[dict[tuple[int, ...], float]] = [{} for _ in tokens]
     enumeration = Enumeration(len(tokens), 1)
     for weights, drawn in enumeration.branches(lambda: model.draw_block(tokens, block, enumeration.choose)):
@@ -173,8 +210,8 @@ def _drawn(model: Joint, tokens: Tensor, block: Tensor) -> list[dict[tuple[int, 
     return distributions
 
 
-def _states_law(model: SequenceModel, tokens: Tensor, block: Tensor) -> bool:
-    """Whether the model says the distribution of what it draws."""
+def _defines_distribution(model: SequenceModel, tokens: Tensor, block: Tensor) -> bool:
+    """Return whether the model defines the distribution of the block."""
     if isinstance(model, Energy) or (isinstance(model, Masked) and int(block[0].sum()) == 1):
         return True
     return model.block_log_weights(tokens, block) is not None
@@ -184,9 +221,12 @@ def _with(tokens: Tensor, sites: Tensor, values: Tensor) -> tuple[int, ...]:
     return tuple(tokens.cpu().scatter(0, sites.cpu(), values).tolist())
 
 
-def _questions(model: SequenceModel, sites: int | None, seed: int) -> tuple[Tensor, Tensor]:
-    """Sequences (rows, N), all while they are few, and a random mask (rows, N) of each with one site at least."""
-    vocab, number = int(model.vocab_size), sites_in(model, sites)
+def _states_and_masks(model: SequenceModel, sites: int | None, seed: int) -> tuple[Tensor, Tensor]:
+    """Return sequences (rows, N) and random masks (rows, N) with at least one masked site each.
+
+    All sequences are returned if there are at most `STATES`, else random ones.
+    """
+    vocab, number = int(model.vocab_size), number_of_sites(model, sites)
     if vocab**number <= STATES:
         tokens = whole_sequences(vocab, number)
     else:
@@ -198,17 +238,21 @@ def _questions(model: SequenceModel, sites: int | None, seed: int) -> tuple[Tens
 
 
 def _role(model: SequenceModel, role: Any) -> Any:
-    """`model` as an instance of the base class `role`, whose methods it has."""
-    asked = as_model(model)
-    if not isinstance(asked, role):
-        raise InputError("model", type(model).__name__, f"it is no `{role.__name__}`: it lacks the method")
-    return asked
+    """Convert `model` to an instance of the base class `role`."""
+    checked = as_model(model)
+    if not isinstance(checked, role):
+        raise InputError(
+            "model",
+            type(model).__name__,
+            f"it is not an instance of `{role.__name__}`; define the methods of this class",
+        )
+    return checked
 
 
 def _distance(answers: Tensor, expected: Tensor) -> float:
-    """The largest difference of probabilities, given as logarithms."""
+    """Return the largest difference of probabilities, given as logarithms."""
     return float((answers.double().exp().cpu() - expected.double().exp().cpu()).abs().max())
 
 
 def _require_shape(answer: Tensor, shape: tuple[int, ...], model: SequenceModel, method: str) -> None:
-    require(answer.shape == shape, model, f"answers {method} in the shape {tuple(answer.shape)}, not {shape}")
+    require(answer.shape == shape, model, f"{method} has the shape {tuple(answer.shape)} instead of {shape}")

@@ -1,4 +1,4 @@
-"""One call that holds an autoregressive oracle to its contract: it answers for a prefix, however that came about."""
+"""Check of all requirements for autoregressive oracles."""
 
 from collections.abc import Sequence
 
@@ -25,14 +25,24 @@ def check_oracle(
     steps: int = 40,
     seeds: Sequence[int] = (0, 1, 2),
 ) -> None:
-    """Hold `oracle` to the contract of oracles, on sequences of random tokens of up to `capacity` of them.
+    """Check that `oracle` satisfies the requirements for autoregressive oracles, on random sequences.
 
-    Its answers are log-probabilities that sum to one, of `vocab_size` tokens; and they are those for the prefix, to
-    `tolerance`, after any appends, rewinds and copies between rows, of children on scratch rows, and beside any others.
-    What it says is sufficient of a prefix is so. `capacity` is by default the longest sequence, or 12 where there is
-    none that short.
+    The checks are:
 
-    Raises `AssertionError` that says what is wrong.
+    - The next-token probabilities of `vocab_size` tokens sum to 1.
+    - The results depend only on the prefix. They are compared with a fresh evaluation after random appends, rewinds and
+      copies between rows, and for children on temporary rows.
+    - If the oracle defines sufficient statistics, equal statistics imply equal distributions for all continuations.
+
+    Args:
+        oracle: Oracle to check.
+        capacity: Maximum length of the sequences (default: `oracle.max_length`, but at most 12).
+        tolerance: Largest difference of log-probabilities (default: 1e-4).
+        steps: Number of random operations per run (default: 40).
+        seeds: Random seeds, one run each (default: 0, 1, 2).
+
+    Raises:
+        AssertionError: If a requirement is violated.
     """
     asked = as_oracle(oracle)
     longest = 12 if capacity is None else capacity
@@ -40,7 +50,7 @@ def check_oracle(
     first = as_context(asked.open(1, longest)).first
     require(asked.vocab_size >= 1, oracle, f"vocab_size is {asked.vocab_size}")
     ends = asked.eos is None or 0 <= asked.eos < asked.vocab_size
-    require(ends, oracle, f"eos is {asked.eos}, which is no token below {asked.vocab_size}")
+    require(ends, oracle, f"eos is {asked.eos}, which is not a token id below {asked.vocab_size}")
     for seed in seeds:
         for memory in (1, 4096):
             _check_schedule(oracle, asked, longest, first, steps, seed, memory, tolerance)
@@ -50,7 +60,7 @@ def check_oracle(
 def _check_sufficient(
     oracle: object, asked: Autoregressive, capacity: int, first: int, seed: int, tolerance: float
 ) -> None:
-    """After prefixes of which the sufficient statistic is equal, the same tokens lead to the same distributions."""
+    """Check that prefixes with equal sufficient statistics have equal distributions after the same continuations."""
     draw = generator(seed, "prefixes that are alike")
     tokens = torch.randint(asked.vocab_size, (_ALIKE, capacity), generator=draw)
     for length in range(first, capacity):
@@ -58,20 +68,23 @@ def _check_sufficient(
         if statistic is None:
             return
         exchanged = tokens.clone()
-        exchanged[:, :length] = tokens[first_alike(statistic), :length]
+        exchanged[:, :length] = tokens[first_equal_rows(statistic), :length]
         for stop in range(length, capacity):
             lengths = torch.full((_ALIKE,), stop)
             both = (next_log_probs(asked, held, lengths).exp() for held in (tokens, exchanged))
             far = (next(both) - next(both)).abs().amax(1) > tolerance
             for row in far.nonzero()[:1, 0].tolist():
-                alike = [held[row, :stop].tolist() for held in (tokens, exchanged)]
-                told = f"it answers otherwise after {alike[0]} than after {alike[1]}, which"
-                require(False, oracle, f"{told} it says are alike from token {length} on")
+                first_prefix, other_prefix = (held[row, :stop].tolist() for held in (tokens, exchanged))
+                message = (
+                    f"its distributions after {first_prefix} and {other_prefix} differ, although the sufficient "
+                    f"statistics of the first {length} tokens are equal"
+                )
+                require(False, oracle, message)
 
 
-def first_alike(statistic: Tensor) -> Tensor:
-    """For each row of `statistic` (n, k) the first equal one (n,)."""
-    # There may be no column at all.
+def first_equal_rows(statistic: Tensor) -> Tensor:
+    """Return the index (n,) of the first equal row for each row of `statistic` (n, k)."""
+    # A column of zeros is added, because `unique` needs at least one column.
     _, group = torch.nn.functional.pad(statistic, (0, 1)).unique(dim=0, return_inverse=True)
     first = torch.full((len(group),), len(group)).scatter_reduce(0, group, torch.arange(len(group)), "amin")
     return first[group]
@@ -87,7 +100,7 @@ def _check_schedule(
     memory: int,
     tolerance: float,
 ) -> None:
-    """Compare the answers along a random schedule of moves with those for whole prefixes."""
+    """Compare the results during a random sequence of operations with fresh evaluations of the prefixes."""
     draw = generator(seed, "schedule of an oracle's check")
     tokens = [token for token in range(asked.vocab_size) if token != asked.eos] or [0]
 
@@ -102,25 +115,27 @@ def _check_schedule(
         if not len(rows):
             return
         try:
-            answers, shape = decoding.log_probs(rows), (len(rows), asked.vocab_size)
+            log_probs, shape = decoding.log_probs(rows), (len(rows), asked.vocab_size)
         except InputError as error:
             require(error.field != "oracle", oracle, str(error))
             raise
         require(
-            tuple(answers.shape) == shape,
+            tuple(log_probs.shape) == shape,
             oracle,
-            f"answers have the shape {tuple(answers.shape)}, not {shape}",
+            f"log_probs have the shape {tuple(log_probs.shape)} instead of {shape}",
         )
-        total = answers.double().logsumexp(1).exp()
-        told = f"probabilities sum to {float(total[0])}"
-        require(bool(((total - 1).abs() <= max(1e-4, tolerance)).all()), oracle, told)
+        total = log_probs.double().logsumexp(1).exp()
+        message = f"probabilities sum to {float(total[0])}"
+        require(bool(((total - 1).abs() <= max(1e-4, tolerance)).all()), oracle, message)
         fresh = next_log_probs(asked, decoding.tokens[rows], decoding.lengths[rows])
-        apart = (answers.double() - fresh.to(answers.device).double()).nan_to_num(0).abs()
-        apart = apart.masked_fill(answers.isinf() & fresh.isinf(), 0).amax(1)
+        apart = (log_probs.double() - fresh.to(log_probs.device).double()).nan_to_num(0).abs()
+        apart = apart.masked_fill(log_probs.isinf() & fresh.isinf(), 0).amax(1)
         worst = int(apart.argmax())
         held = decoding.tokens[rows[worst], : int(decoding.lengths[rows[worst]])].tolist()
-        told = f"after {held} {what} it answers {float(apart[worst]):.2g} apart from a fresh evaluation"
-        require(float(apart[worst]) <= tolerance, oracle, told)
+        message = (
+            f"after {held} {what}, log_probs differ from a fresh evaluation by {float(apart[worst]):.2g}"
+        )
+        require(float(apart[worst]) <= tolerance, oracle, message)
 
     batch = Batch(asked, _ROWS, capacity, memory=memory)
     for _ in range(steps):
@@ -136,10 +151,10 @@ def _check_schedule(
         length = (held - back).clamp_min(first).minimum(held)
         token = torch.where((integers(6, rows) > 0) & (length < capacity), drawn(rows), -1)
         batch.apply(Moves(source, length, token, torch.zeros(rows, dtype=torch.bool)))
-        compare(batch, (integers(3, rows) > 0).nonzero()[:, 0], "among rows that grow, shrink and are copied")
+        compare(batch, (integers(3, rows) > 0).nonzero()[:, 0], "in a batch with appends, rewinds and copies")
         inner = (batch.lengths < capacity - 1).nonzero()[:, 0]
         if len(inner) and int(integers(3, 1)) == 0:
             children = batch.peek(drawn(len(inner)), inner)
-            compare(children, torch.arange(len(inner)), "on scratch rows")
+            compare(children, torch.arange(len(inner)), "on temporary rows")
         if int(integers(8, 1)) == 0:
             batch.select((integers(2, rows) > 0).nonzero()[:, 0])

@@ -1,4 +1,4 @@
-"""The contract of samplers as the engine runs them: what every run of every sampler must satisfy."""
+"""Requirements for samplers that are checked by running them in the engine."""
 
 import math
 from collections.abc import Sequence
@@ -15,14 +15,18 @@ from trialogue.samplers.prefix.samples import Samples
 from trialogue.testing.distributions import ruled
 from trialogue.testing.frequencies import l1_distance, weissman_radius
 from trialogue.testing.requirements import require
-from trialogue.testing.traces import replayed
+from trialogue.testing.traces import replay
 from trialogue.testing.trees import TREES, VIABLE, Prefix, RandomTree
 
 LONG = RandomTree(61, horizon=6, eos=1)
 RAGGED: Sequence[Prefix] = [(), (0,), (0, 0), (0, 0, 0), (), (0, 0), (0, 0, 0, 0)]
 SAMPLES = 20_000
 RADIUS = weissman_radius(cells=9, samples=SAMPLES)
-"""A distribution further than twice this in L1, 0.052 in total variation, is rejected but for one seed in 10^9."""
+"""Radius of the frequency check.
+
+A wrong distribution with an L1 distance of more than twice the radius (total variation 0.052) is accepted with
+probability at most 1e-9.
+"""
 _EVENTS = {"max_queries", "max_steps", "failed", ""}
 _COMPARED = ("lengths", "prompt_lengths", "accepted", "log_weight", "queries")
 _COUNTED = ("queries", "distinct_queries", "verifier_calls")
@@ -31,7 +35,7 @@ _COUNTED = ("queries", "distinct_queries", "verifier_calls")
 def _require_same(
     sampler: Sampler[Any], first: Samples, second: Samples, order: Tensor | None, what: str
 ) -> None:
-    """Samples of two runs are equal bit by bit; `order` says where the second has those of the first."""
+    """Require that two runs have identical samples. Sample i of the first is sample `order[i]` of the second."""
     order = torch.arange(len(first.lengths)) if order is None else order
     for name in _COMPARED:
         require(torch.equal(vars(first)[name], vars(second)[name][order]), sampler, f"{what} changes {name}")
@@ -42,20 +46,20 @@ def _require_same(
 
 
 def check_the_batch_does_not_matter(sampler: Sampler[Any]) -> None:
-    """Samples and counts are the same however many rows move at once."""
+    """Check that samples and counts do not depend on the batch size."""
     settings: dict[str, Any] = {"verifier": ruled(LONG), "num_samples": 10, "seed": 3, "max_steps": 300}
     whole = generate(LONG.table(), RAGGED, sampler=sampler, **settings)
     for batch_size in (1, 3, 64):
         part = generate(LONG.table(), RAGGED, sampler=sampler, batch_size=batch_size, **settings)
         _require_same(sampler, whole, part, None, f"a batch of {batch_size}")
-        # Which row asks first about a prefix that rows share depends on the batch; how many there are does not.
+        # The batch determines which row evaluates a shared prefix first, but not the total number of evaluations.
         for name in ("distinct_queries", "verifier_calls"):
             same = int(vars(whole)[name].sum()) == int(vars(part)[name].sum())
             require(same, sampler, f"a batch of {batch_size} changes {name}")
 
 
-def check_samples_follow_their_ids(sampler: Sampler[Any]) -> None:
-    """A sample depends on its id, and not on its place among the others."""
+def check_sample_ids(sampler: Sampler[Any]) -> None:
+    """Check that a sample depends on its id, but not on its position in the batch."""
     prompts = [prompt for prompt in RAGGED for _ in range(5)]
     order = torch.randperm(len(prompts), generator=generator(4, "order of the samples"))
     settings: dict[str, Any] = {"verifier": ruled(LONG), "batch_size": 8, "seed": 4, "max_steps": 300}
@@ -65,17 +69,20 @@ def check_samples_follow_their_ids(sampler: Sampler[Any]) -> None:
     _require_same(sampler, straight, permuted, torch.argsort(order), "another order")
 
 
-def check_samples_alone(sampler: Sampler[Any]) -> None:
-    """A sample drawn alone is the same one; if it shares nothing with others, it costs what it cost beside them."""
+def check_sample_independence(sampler: Sampler[Any]) -> None:
+    """Check that a sample and its cost do not depend on the other samples.
+
+    The counts are compared for prompts that share no prefixes, because samples share the evaluations of a prefix.
+    """
     settings: dict[str, Any] = {"verifier": ruled(LONG), "seed": 5, "max_steps": 300}
     whole = generate(LONG.table(), RAGGED, sampler=sampler, **settings)
     for place, prompt in enumerate(RAGGED):
         alone = generate(LONG.table(), [prompt], sampler=sampler, sample_ids=[place], **settings)
         same = alone.sequences() == [whole.sequences()[place]]
-        require(same, sampler, f"sample {place} is another one when it is drawn alone")
+        require(same, sampler, f"sample {place} changes if it is drawn alone")
         for name in ("queries", "log_weight"):
             same = float(vars(alone)[name][0]) == float(vars(whole)[name][place])
-            require(same, sampler, f"{name} of sample {place} differs when it is drawn alone")
+            require(same, sampler, f"{name} of sample {place} changes if it is drawn alone")
     prompts = [(), (0,), (0, 0), (0, 0, 0)]
     whole = generate(LONG.table(), prompts, sampler=sampler, verifier=LONG.value, seed=6)
     for place, prompt in enumerate(prompts):
@@ -84,11 +91,11 @@ def check_samples_alone(sampler: Sampler[Any]) -> None:
         )
         for name in _COUNTED:
             same = int(vars(alone)[name][0]) == int(vars(whole)[name][place])
-            require(same, sampler, f"{name} of the sample of prompt {prompt} differs when it is drawn alone")
+            require(same, sampler, f"{name} of the sample for prompt {prompt} changes if it is drawn alone")
 
 
-def check_samples_are_complete(sampler: Sampler[Any]) -> None:
-    """Samples begin with their prompts, end where the oracle says so and no earlier, and are told their probability."""
+def check_completeness(sampler: Sampler[Any]) -> None:
+    """Check that samples begin with their prompts, end at the first possible position, and have the right log_prob."""
     run = generate(LONG.table(), RAGGED, sampler=sampler, verifier=LONG.value, num_samples=5)
     prompts = [prompt for prompt in RAGGED for _ in range(5)]
     distributions = {prompt: LONG.distribution(prompt) for prompt in prompts}
@@ -100,32 +107,37 @@ def check_samples_are_complete(sampler: Sampler[Any]) -> None:
         require(begins, sampler, f"{x} does not begin with its prompt {prompt}")
         require(LONG.complete(x), sampler, f"{x} is not complete")
         early = any(LONG.complete(x[:length]) for length in range(len(x)))
-        require(not early, sampler, f"{x} goes on behind the end of the sequence")
+        require(not early, sampler, f"{x} continues after the end of the sequence")
         due = math.log(distributions[prompt][x])
-        require(abs(log_prob - due) <= 1e-12, sampler, f"log_prob of {x} is {log_prob:.6g}, not {due:.6g}")
+        require(
+            abs(log_prob - due) <= 1e-12, sampler, f"log_prob of {x} is {log_prob:.6g} instead of {due:.6g}"
+        )
     require(set(run.stopped) == {""}, sampler, f"samples were stopped: {set(run.stopped)}")
     require(bool(run.accepted.all()), sampler, "complete samples of positive value were not accepted")
 
 
 def check_frequencies(sampler: Sampler[Any], reference: Sampler[Any] | None = None) -> None:
-    """Frequencies of samples agree with the exact distribution of the sampler, or of `reference`."""
+    """Check that the frequencies of samples agree with the exact distribution of the sampler or of `reference`."""
     tree = VIABLE[0]
     distribution = exact_distribution(
         sampler if reference is None else reference, tree.table(), ruled(tree)
     ).probabilities
     run = generate(tree.table(), sampler=sampler, verifier=ruled(tree), num_samples=SAMPLES, batch_size=4096)
     distance = l1_distance((x if tree.complete(x) else () for x in run.sequences()), distribution)
-    told = f"frequencies of {SAMPLES} samples are {distance:.4f} from the exact distribution, more than {RADIUS:.4f}"
-    require(distance < RADIUS, sampler, told)
+    message = (
+        f"frequencies of {SAMPLES} samples have an L1 distance of {distance:.4f} from the exact distribution; "
+        f"at most {RADIUS:.4f} is allowed"
+    )
+    require(distance < RADIUS, sampler, message)
 
 
 def check_its_trace(sampler: Sampler[Any]) -> None:
-    """The moves that were recorded lead to the samples, and take no token back unless the sampler says that it may."""
+    """Check that the trace reproduces the samples, and removes tokens only if the sampler declares `goes_back`."""
     settings: dict[str, Any] = {"num_samples": 4, "batch_size": 6, "max_steps": 300, "trace": True}
     run = generate(LONG.table(), RAGGED, sampler=sampler, verifier=ruled(LONG), **settings)
     prompts = [prompt for prompt in RAGGED for _ in range(4)]
     assert run.trace is not None
-    same = replayed(run.trace, prompts, sampler.rows_per_sample) == run.sequences()
+    same = replay(run.trace, prompts, sampler.rows_per_sample) == run.sequences()
     require(same, sampler, "its trace does not lead to its samples")
     if not sampler.goes_back:
         kept = bool((run.trace.kept == run.trace.length).all() & (run.trace.source == run.trace.member).all())
@@ -137,7 +149,7 @@ def check_its_trace(sampler: Sampler[Any]) -> None:
 
 
 def check_budgets(sampler: Sampler[Any]) -> None:
-    """No run outlives its budget, that by default included, and what was stopped says so."""
+    """Check that runs respect their budgets, including the default one, and that stopped samples are marked."""
 
     def never(prefix: Prefix) -> bool:
         del prefix
@@ -147,19 +159,23 @@ def check_budgets(sampler: Sampler[Any]) -> None:
     for budget, most in (("max_queries", 6 + rows), ("max_steps", 7 * rows)):
         settings: dict[str, Any] = {"num_samples": 8, "batch_size": 4, budget: 7}
         run = generate(LONG.table(), sampler=sampler, verifier=never, **settings)
-        asked = int(run.queries.max())
-        require(asked <= most, sampler, f"a sample took {asked} queries under {budget}=7")
-        require(set(run.stopped) <= _EVENTS, sampler, f"stopped says {set(run.stopped) - _EVENTS}")
+        calls_used = int(run.queries.max())
+        require(calls_used <= most, sampler, f"a sample used {calls_used} model calls with {budget}=7")
+        require(
+            set(run.stopped) <= _EVENTS,
+            sampler,
+            f"stopped has the unknown values {set(run.stopped) - _EVENTS}",
+        )
         require(not bool(run.accepted.any()), sampler, "a sample that the verifier rejects was accepted")
         for stopped, x in zip(run.stopped, run.sequences(), strict=True):
-            require(bool(stopped) or LONG.complete(x), sampler, f"{x} was not stopped, and is not complete")
+            require(bool(stopped) or LONG.complete(x), sampler, f"{x} was not stopped, but is not complete")
     run = generate(TREES[0].table(), sampler=sampler, verifier=never, max_new_tokens=1)
     require(not bool(run.accepted.any()), sampler, "a sample that the verifier rejects was accepted")
-    require(int(run.queries[0]) <= 1000 * rows, sampler, "it outlives the default budget of steps")
+    require(int(run.queries[0]) <= 1000 * rows, sampler, "it exceeds the default budget of steps")
 
 
 def check_prefixes_are_judged_once(sampler: Sampler[Any]) -> None:
-    """The verifier is asked once about each prefix, and every question is counted."""
+    """Check that the verifier evaluates each prefix once, and that every evaluation is counted."""
     judged = []
 
     def verifier(prefix: Prefix) -> float:
@@ -168,6 +184,8 @@ def check_prefixes_are_judged_once(sampler: Sampler[Any]) -> None:
 
     run = generate(LONG.table(), sampler=sampler, verifier=verifier, num_samples=20, batch_size=8)
     again = len(judged) - len(set(judged))
-    require(not again, sampler, f"the verifier was asked again about {again} prefixes")
+    require(not again, sampler, f"the verifier evaluated {again} prefixes more than once")
     calls = int(run.verifier_calls.sum())
-    require(calls == len(judged), sampler, f"{calls} verifier calls were counted, {len(judged)} were made")
+    require(
+        calls == len(judged), sampler, f"{calls} verifier calls were counted, but {len(judged)} were made"
+    )

@@ -1,4 +1,4 @@
-"""One call that holds a sampler to the contract of samplers."""
+"""Check of all requirements for samplers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,40 +9,50 @@ from trialogue.testing.distributions import Rule
 from trialogue.testing.trees import RandomTree
 
 SAMPLER_CHECKS: dict[str, Callable[[Sampler[Any]], None]] = {
-    "what it declares": distributions.check_what_it_declares,
-    "what it uses": distributions.check_what_it_uses,
-    "what it judges": distributions.check_what_it_judges,
-    "its weights": distributions.check_its_weights,
-    "its weights under truncation": distributions.check_its_weights_under_truncation,
+    "declarations": distributions.check_what_it_declares,
+    "use of the verifier": distributions.check_verifier_use,
+    "judged sequences": distributions.check_judged_sequences,
+    "weights": distributions.check_its_weights,
+    "weights under truncation": distributions.check_its_weights_under_truncation,
     "complete prompts": distributions.check_complete_prompts,
-    "samples are complete": runs.check_samples_are_complete,
-    "samples alone": runs.check_samples_alone,
-    "samples follow their ids": runs.check_samples_follow_their_ids,
-    "the batch does not matter": runs.check_the_batch_does_not_matter,
-    "prefixes are judged once": runs.check_prefixes_are_judged_once,
-    "its trace": runs.check_its_trace,
+    "completeness": runs.check_completeness,
+    "sample independence": runs.check_sample_independence,
+    "sample ids": runs.check_sample_ids,
+    "batch independence": runs.check_the_batch_does_not_matter,
+    "single evaluation": runs.check_prefixes_are_judged_once,
+    "traces": runs.check_its_trace,
     "budgets": runs.check_budgets,
     "frequencies": runs.check_frequencies,
 }
-"""What is checked of every sampler, by name."""
+"""Checks that every sampler must pass, by name."""
 
 
 def check_sampler(
     sampler: Sampler[Any], distribution: Sampler[Any] | Callable[[RandomTree, Rule], Any] | None = None
 ) -> None:
-    """Hold `sampler` to the contract of samplers, on small random oracles and verifiers of every kind.
+    """Check that `sampler` satisfies the requirements for samplers, on small random oracles and verifiers.
 
-    It says of itself what is true; its exact distribution sums to one, and is properly weighted where it has weights;
-    samples are complete, depend on their ids alone, agree in frequency with the exact distribution and with their
-    trace, and stay within their budgets. Beyond that, `distribution` says what its distribution is: another sampler
-    that has the same, or a function of a tree and a verifier, both in plain Python, that returns the probabilities of
-    outputs. A sampler of groups is best checked with groups of two: exact distributions grow with the rows.
+    The checks include:
 
-    Raises `AssertionError` that says what is wrong.
+    - The attributes of the sampler are correct.
+    - Its exact distribution sums to 1. If it has weights, it is properly weighted.
+    - Samples are complete, depend only on their ids, agree with their trace, and respect their budgets.
+    - The frequencies of samples agree with the exact distribution.
+
+    For a sampler that uses several rows per sample, use two rows. The cost of exact distributions grows with the number
+    of rows.
+
+    Args:
+        sampler: Sampler to check.
+        distribution: Expected distribution: another sampler that has it, or a function of a `RandomTree` and a verifier
+            that returns the probabilities of the outputs (default: not checked).
+
+    Raises:
+        AssertionError: If a requirement is violated.
     """
     distributions.check_what_it_declares(sampler)
     if distribution is not None:
-        distributions.check_same_law(sampler, distribution)
+        distributions.check_same_distribution(sampler, distribution)
     for tree in distributions.small_trees(sampler):
         distributions.check_its_law_sums_to_one(sampler, tree)
     for check in SAMPLER_CHECKS.values():

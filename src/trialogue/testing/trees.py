@@ -1,6 +1,4 @@
-"""Random asymmetric distributions on small trees of prefixes, in plain Python, and the same distributions as
-oracles.
-"""
+"""Random distributions on small prefix trees, in plain Python and as oracles."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,11 +13,17 @@ ExactDistribution = dict[Prefix, float]
 
 @dataclass(frozen=True)
 class RandomTree:
-    """Sequences over `vocab` tokens that end at `eos` (if given) or after `horizon` tokens.
+    """Random distribution of short sequences, with random values and verdicts, in plain Python.
 
-    Every prefix has its own next-token distribution, drawn under `seed`; with `sparse` some tokens have probability
-    zero, with `tied` all have the same. A tree states its distributions, values and rules in plain Python, to hold
-    samplers against.
+    Every prefix has its own random next-token distribution. A sequence ends with `eos` or after `horizon` tokens.
+
+    Args:
+        seed: Random seed.
+        vocab: Number of tokens (default: 2).
+        horizon: Maximum length (default: 3).
+        eos: End-of-sequence token (default: none).
+        sparse: Whether some tokens have probability 0 (default: False).
+        tied: Whether all tokens have the same probability (default: False).
     """
 
     seed: int
@@ -33,9 +37,9 @@ class RandomTree:
         kind = "-sparse" * self.sparse + "-tied" * self.tied
         return f"tree{self.seed}-{self.vocab}^{self.horizon}-eos={self.eos}{kind}"
 
-    @cache  # noqa: B019 (trees are few and small)
+    @cache  # noqa: B019 (there are only a few small trees)
     def conditional(self, prefix: Prefix) -> tuple[float, ...]:
-        """Probabilities of the next token after `prefix`."""
+        """Return the probabilities of the next token after `prefix`."""
         if self.tied:
             return (1 / self.vocab,) * self.vocab
         generator = numpy_generator(self.seed, "conditional", prefix)
@@ -45,24 +49,24 @@ class RandomTree:
         return tuple((weights / weights.sum()).tolist())
 
     def complete(self, prefix: Prefix) -> bool:
-        """Whether `prefix` is a whole sequence."""
+        """Return whether `prefix` is a complete sequence."""
         return len(prefix) >= self.horizon or (self.eos is not None and prefix[-1:] == (self.eos,))
 
     def children(self, prefix: Prefix) -> Iterator[tuple[Prefix, float]]:
-        """Children of positive probability, and their probabilities."""
+        """Yield the children of positive probability, with their probabilities."""
         for token, probability in enumerate(self.conditional(prefix)):
             if probability > 0:
                 yield (*prefix, token), probability
 
     def nodes(self, prefix: Prefix = ()) -> Iterator[Prefix]:
-        """Every prefix below `prefix` that can occur, itself included."""
+        """Yield `prefix` and all of its continuations that have positive probability."""
         yield prefix
         if not self.complete(prefix):
             for child, _ in self.children(prefix):
                 yield from self.nodes(child)
 
     def distribution(self, prefix: Prefix = (), mass: float = 1.0) -> ExactDistribution:
-        """Product of conditionals of every complete sequence below `prefix`."""
+        """Return the probability of every complete sequence that begins with `prefix`, multiplied by `mass`."""
         if self.complete(prefix):
             return {prefix: mass}
         distribution: ExactDistribution = {}
@@ -71,27 +75,27 @@ class RandomTree:
         return distribution
 
     def table(self) -> Table:
-        """The tree as an oracle."""
+        """Return the distribution as an oracle."""
         return Table(self.conditional, self.vocab, eos=self.eos, max_length=self.horizon)
 
     def value(self, prefix: Prefix) -> float:
-        """A random positive value of every prefix and sequence."""
+        """Return a random positive value of a prefix or complete sequence."""
         return float(numpy_generator(self.seed, "value", prefix).uniform(0.1, 1.0))
 
     @cache  # noqa: B019
     def allows(self, prefix: Prefix) -> bool:
-        """A random rule: true of about half of the sequences, and of prefixes that one of these continues."""
+        """Return the verdict of an exact verifier: True for about half of the complete sequences and their prefixes."""
         if self.complete(prefix):
             return bool(numpy_generator(self.seed, "rule", prefix).random() < 0.5)
         return any(self.allows(child) for child, _ in self.children(prefix))
 
     def judges(self, prefix: Prefix) -> bool:
-        """A random verdict on every prefix by itself, as an imperfect verifier gives."""
+        """Return the verdict of an imperfect verifier, which is random and independent for every prefix."""
         return bool(numpy_generator(self.seed, "verdict", prefix).random() < 0.6)
 
 
 def viable(tree: RandomTree) -> RandomTree:
-    """`tree`, or the next one by seed whose rule allows something and forbids something."""
+    """Return `tree` or a copy with another seed, whose verifier accepts some sequences and rejects others."""
     while not 0 < sum(map(tree.allows, tree.distribution())) < len(tree.distribution()):
         tree = replace(tree, seed=tree.seed + 1000)
     return tree
@@ -106,7 +110,7 @@ TREES = [
     RandomTree(6, vocab=3, horizon=4, eos=2, sparse=True),
     RandomTree(7, vocab=3, sparse=True),
 ]
-"""With and without an end of sequence, and where some tokens cannot occur."""
+"""Trees with and without an end-of-sequence token and tokens of probability 0."""
 
 VIABLE = [viable(tree) for tree in TREES]
-"""The same, each with a rule that allows something and forbids something."""
+"""The same trees, with seeds for which the verifier accepts some sequences and rejects others."""

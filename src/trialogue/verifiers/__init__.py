@@ -1,6 +1,6 @@
-"""Verifiers: grammars, functions of tokens or text, trained probes, a random control, and their combinations.
+"""Verifiers: grammars, functions of tokens or text, trained probes, a random baseline, and combinations of them.
 
-Structured distributions are exact verifiers of their own: `trialogue.data.Dyck`.
+Some data distributions are also exact verifiers, for example `trialogue.data.Dyck`.
 """
 
 from trialogue.lazy_exports import lazy_exports

@@ -1,4 +1,4 @@
-"""What functions of a user's own answer as verifiers, and the one line on what is wrong with it."""
+"""Validation of the values that user functions return, and the error messages about them."""
 
 import inspect
 import math
@@ -10,7 +10,7 @@ from trialogue.errors import InputError
 
 
 class _Shown(str):
-    """What a function was given, as an error line shows it: already a representation."""
+    """Argument of a function, already formatted for an error message."""
 
     __slots__ = ()
 
@@ -18,45 +18,56 @@ class _Shown(str):
         return str(self)
 
 
-def stated_most(function: Callable[..., Any]) -> float:
-    """The greatest value of a function, as far as its annotation tells: 1 of one that returns bool, else inf."""
+def annotated_bound(function: Callable[..., Any]) -> float:
+    """Return an upper bound of a function's values: 1 if it is annotated to return bool, else infinity."""
     try:
         returns = inspect.signature(function).return_annotation
-    except (TypeError, ValueError):  # of some that are built in
+    except (TypeError, ValueError):  # Some built-in functions have no signature.
         return math.inf
     return 1.0 if returns in (bool, "bool") else math.inf
 
 
-def number(answer: Any) -> float:
-    """`answer` as a float; NaN where it is no single number."""
-    if isinstance(answer, str | bytes) or getattr(answer, "shape", ()) != ():
+def to_number(result: Any) -> float:
+    """Convert `result` to a float. Return NaN if it is not a single number."""
+    if isinstance(result, str | bytes) or getattr(result, "shape", ()) != ():
         return math.nan
     try:
-        return float(answer)
+        return float(result)
     except (TypeError, ValueError, OverflowError):
         return math.nan
 
 
-def value(function: Callable[..., Any], argument: object, answer: Any, most: float) -> float:
-    """`answer` of a `function` about an `argument` as a value.
+def checked_value(function: Callable[..., Any], argument: object, result: Any, most: float) -> float:
+    """Convert the result of a user function to a value.
 
-    Raises `InputError` where it is not one finite non-negative number, or greater than `most`.
+    Args:
+        function: Function that was called.
+        argument: Argument of the call.
+        result: Result of the call.
+        most: Upper bound of the function's values.
+
+    Raises:
+        InputError: If `result` is not a finite number from 0 to `most`.
     """
-    found = number(answer)
-    if not 0 <= found < math.inf:
-        hint = f"it returned {reprlib.repr(answer)}: return one finite non-negative number or truth value"
-        raise fault(function, argument, hint)
-    if found > most:
-        raise fault(function, argument, f"it returned {found:g}: at most {most:g} was promised")
-    return found
+    value = to_number(result)
+    if not 0 <= value < math.inf:
+        hint = f"it returned {reprlib.repr(result)}; return a finite non-negative number or a bool"
+        raise call_error(function, argument, hint)
+    if value > most:
+        raise call_error(function, argument, f"it returned {value:g}, which is above most={most:g}")
+    return value
 
 
-def fault(function: Callable[..., Any], argument: object, hint: str) -> InputError:
-    """The error of a `function` that was given `argument`."""
+def call_error(function: Callable[..., Any], argument: object, hint: str) -> InputError:
+    """Return the error for a failed call of `function` with `argument`."""
     name = getattr(function, "__name__", type(function).__name__)
     return InputError(f"verifier {name}", _Shown(reprlib.repr(argument)), hint)
 
 
-def overdue(function: Callable[..., Any], argument: object, timeout: float) -> InputError:
-    """The error of a `function` that took longer than `timeout` seconds about `argument`."""
-    return fault(function, argument, f"it did not return within {timeout:g} s: fix it, or raise the timeout")
+def timeout_error(function: Callable[..., Any], argument: object, timeout: float) -> InputError:
+    """Return the error for a call of `function` with `argument` that exceeded the timeout in seconds."""
+    return call_error(
+        function,
+        argument,
+        f"it did not return within {timeout:g} s; fix the function or increase the timeout",
+    )

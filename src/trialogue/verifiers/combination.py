@@ -1,4 +1,4 @@
-"""Verifiers combined: the product of their values, and whether all of them are positive."""
+"""Combinations of verifiers: the product of their values, and the conjunction of their verdicts."""
 
 import math
 from collections.abc import Sequence
@@ -15,19 +15,30 @@ from trialogue.verifiers.wrapping import WrappingVerifier
 
 
 class Product(Verifier):
-    """The product of the values of `verifiers`, each a verifier or a function of a prefix.
+    """Verifier whose value is the product of the values of several verifiers.
 
-    A part is asked only about what the parts before it give a positive value, so put the cheap ones first. Samplers
-    that need the values of all children look at `parts`: those that answer for all children at once narrow down what
-    the others are asked about. The first part that knows what texts stand for is what `parser` is of.
+    Factors are evaluated in order, and each one only on the sequences for which all earlier factors are nonzero. Put
+    cheap verifiers first. Samplers that need the values of all children evaluate the factors in `parts` that define
+    `children` first and call the other factors only on the remaining children. `parser` is the parser of the first
+    factor that has one.
+
+    Args:
+        *verifiers: Verifiers or functions of a prefix (tuple of token ids). At least one is required.
+
+    Raises:
+        InputError: If no verifier is given.
+
+    Example:
+        >>> from trialogue.verifiers import Product
+        >>> positive = Product(lambda prefix: 0 not in prefix, lambda prefix: 0.5 ** len(prefix))
     """
 
     def __init__(self, *verifiers: VerifierLike) -> None:
         if not verifiers:
-            raise InputError("verifiers", (), "give at least one")
+            raise InputError("verifiers", (), "pass at least one verifier")
         self.parts = tuple(as_verifier(verifier) for verifier in verifiers)
-        whole = any(part.scope == "sequence" for part in self.parts)
-        self.scope = "sequence" if whole else "completion"
+        needs_prompt = any(part.scope == "sequence" for part in self.parts)
+        self.scope = "sequence" if needs_prompt else "completion"
         self.has_mask = any(part.has_mask for part in self.parts)
         self.most = math.prod(part.most for part in self.parts)
         self.layers = tuple(dict.fromkeys(layer for part in self.parts for layer in part.layers))
@@ -35,23 +46,23 @@ class Product(Verifier):
         self.parser = next((part.parser for part in self.parts if part.parser is not None), None)
 
     def up_to(self, stop: str | Sequence[str]) -> Self:
-        """The same of parts that judge, where they judge text, what comes before the first of the strings `stop`."""
+        """Return a copy whose factors ignore the text from the first of the strings `stop` onwards."""
         stopped = copy(self)
         stopped.parts = tuple(part.up_to(stop) for part in self.parts)
         return stopped
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Products (n,) float64 for the sequences in `rows` (n,)."""
+        """Return the products (n,) float64 for the sequences in `rows` (n,)."""
         values = torch.ones(len(rows), dtype=torch.float64)
         for part in self.parts:
-            # What is no number is not zero: it stays, to be reported.
-            open_ = values.nonzero()[:, 0]
-            if len(open_):
-                values[open_] *= part.values(decoding, rows[open_]).double()
+            # NaN counts as nonzero, so it stays in the product and the caller reports it.
+            remaining = values.nonzero()[:, 0]
+            if len(remaining):
+                values[remaining] *= part.values(decoding, rows[remaining]).double()
         return values
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
-        """Products (n, vocab) for all one-token continuations, or None where a part answers `values` only."""
+        """Return the products (n, vocab) for all one-token continuations, or None if a factor has no `children`."""
         product: Tensor | None = None
         for part in self.parts:
             values = part.children(decoding, rows)
@@ -63,7 +74,11 @@ class Product(Verifier):
 
 
 class All(Product):
-    """1 where every one of `verifiers` gives a positive value, else 0."""
+    """Verifier that returns 1 if the values of all `verifiers` are positive, else 0.
+
+    Args:
+        *verifiers: Verifiers or functions of a prefix (tuple of token ids). At least one is required.
+    """
 
     def __init__(self, *verifiers: VerifierLike) -> None:
         super().__init__(*verifiers)
@@ -72,35 +87,35 @@ class All(Product):
 
 
 class Anything(Verifier):
-    """1 for everything: the product of no verifiers."""
+    """Verifier that returns 1 for every sequence (the empty product)."""
 
     scope: Scope = "completion"
     most = 1.0
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Ones (n,) float64 for the sequences in `rows` (n,)."""
+        """Return ones (n,) float64 for the sequences in `rows` (n,)."""
         del decoding
         return torch.ones(len(rows), dtype=torch.float64)
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """True (n, vocab) for all one-token continuations."""
+        """Return True (n, vocab) for all one-token continuations."""
         return torch.ones(len(rows), decoding.vocab_size, dtype=torch.bool)
 
 
 class _Positive(WrappingVerifier):
-    """1 where `verifier` gives a positive value, else 0."""
+    """Verifier that returns 1 if the value of `verifier` is positive, else 0."""
 
     def __init__(self, verifier: Verifier) -> None:
         super().__init__(verifier)
         self.most = 1.0
 
     def _converted(self, values: Tensor) -> Tensor:
-        # A negative value or a NaN is no verdict: pass it on, to be reported.
+        # Negative values and NaN are returned unchanged, because the caller reports them as errors.
         return torch.where(values > 0, torch.ones_like(values), values)
 
 
 def factors(verifier: Verifier) -> list[Verifier]:
-    """The verifiers that are no products themselves whose product `verifier` is: itself, unless it has parts."""
+    """Return the factors of a verifier, with nested products flattened (the verifier itself if it has no factors)."""
     if not verifier.parts:
         return [verifier]
     return [factor for part in verifier.parts for factor in factors(part)]

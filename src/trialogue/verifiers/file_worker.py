@@ -1,7 +1,8 @@
-"""The process in which a function of a user's file is called: what `FileFunction` begins and asks.
+"""Main loop of the process that `FileFunction` starts to call a function of a user's file.
 
-Both sides send JSON. It says once what it has loaded; asked about a list of arguments, it answers each, up to the
-first that the function raises about or answers by what is no number.
+Messages are JSON. The process first sends the result of loading the file. For each list of arguments that it receives,
+it sends one reply per argument. It stops at the first argument for which the function raises an exception or returns a
+result that is not a number.
 """
 
 import inspect
@@ -16,57 +17,64 @@ from pathlib import Path
 from typing import Any
 
 from trialogue.errors import InputError, reason
-from trialogue.verifiers.answers import number, stated_most
-from trialogue.verifiers.user_files import function_of
+from trialogue.verifiers.answers import annotated_bound, to_number
+from trialogue.verifiers.user_files import load_function
 from trialogue.verifiers.users_code import CRASHES, output_to_stderr, raised_at
 
-_GRACE = 1.0  # seconds
+_GRACE = 1.0  # Seconds after the timeout at which the process ends itself.
 
 
 def serve(connection: Connection, path: str, shown: str, name: str) -> None:
-    """Load the function `name` of the file at `path`, and answer until nobody asks any more."""
-    # Ctrl-C is for the program that asks, and ends this one too.
+    """Load a function and reply to requests until the connection is closed.
+
+    Args:
+        connection: Connection to the parent process.
+        path: Path of the Python file.
+        shown: Path of the file for error messages.
+        name: Name of the function.
+    """
+    # The parent process handles Ctrl-C and ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "SIGALRM"):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
-    def say(**told: Any) -> None:
-        connection.send_bytes(json.dumps(told).encode())
+    def send(**reply: Any) -> None:
+        connection.send_bytes(json.dumps(reply).encode())
 
-    # The function may import modules of the file's folder when it is called.
+    # The function may import modules from the folder of the file when it is called.
     sys.path.insert(0, str(Path(path).parent))
     try:
-        function = function_of(Path(path), shown, name)
+        function = load_function(Path(path), shown, name)
     except InputError as error:
-        say(field=error.field, value=str(error.value), hint=error.hint)
+        send(field=error.field, value=str(error.value), hint=error.hint)
         return
-    most = stated_most(inspect.unwrap(function))
-    say(most=most if math.isfinite(most) else None)
+    most = annotated_bound(inspect.unwrap(function))
+    send(most=most if math.isfinite(most) else None)
     while True:
         try:
-            asked = json.loads(connection.recv_bytes())
+            request = json.loads(connection.recv_bytes())
         except EOFError:
             return
-        for given in asked["given"]:
-            _end_in(asked["timeout"] and asked["timeout"] + _GRACE)
-            told = _answer(function, given if isinstance(given, str) else tuple(given), path)
-            say(**told)
-            if "value" not in told:
+        for argument in request["given"]:
+            _set_exit_timer(request["timeout"] and request["timeout"] + _GRACE)
+            reply = _call(function, argument if isinstance(argument, str) else tuple(argument), path)
+            send(**reply)
+            if "value" not in reply:
                 break
-        _end_in(None)
+        _set_exit_timer(None)
 
 
-def _end_in(seconds: float | None) -> None:
-    """Have this process ended in so many seconds, whatever it is doing: whoever asks does so, unless it has died."""
+def _set_exit_timer(seconds: float | None) -> None:
+    """End this process after `seconds`, in case the parent process has died and cannot do it. None stops the timer."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds or 0)
 
 
-def _answer(function: Callable[[Any], Any], given: Any, path: str) -> dict[str, Any]:
+def _call(function: Callable[[Any], Any], argument: Any, path: str) -> dict[str, Any]:
     try:
         with output_to_stderr():
-            answer = function(given)
-            value, shown = number(answer), reprlib.repr(answer)
+            result = function(argument)
+            value, shown = to_number(result), reprlib.repr(result)
     except CRASHES as error:
         return {"raised": f"{reason(error)}{raised_at(error, path)}"}
     return {"odd": shown} if math.isnan(value) else {"value": value}

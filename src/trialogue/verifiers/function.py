@@ -1,4 +1,4 @@
-"""Plain Python functions as verifiers, and the threshold that turns a value into a verdict."""
+"""Verifiers from plain Python functions, and a threshold that converts values to verdicts."""
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +12,7 @@ from trialogue.errors import InputError, reason
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
 from trialogue.validation import NonNegative, Positive, validated
-from trialogue.verifiers.answers import fault, overdue, stated_most, value
+from trialogue.verifiers.answers import annotated_bound, call_error, checked_value, timeout_error
 from trialogue.verifiers.file_function import FileFunction
 from trialogue.verifiers.stop_strings import StopStrings
 from trialogue.verifiers.timeout import Overdue, call_within
@@ -23,25 +23,30 @@ Argument = TypeVar("Argument")
 Scope = Literal["sequence", "completion"]
 
 VerifierLike = Verifier | Callable[[tuple[int, ...]], float | bool]
-"""A verifier, or a function of a prefix: prompt and completion."""
+"""A verifier, or a function of a prefix (the token ids of prompt and completion)."""
 
 
 @validated
 class FunctionVerifier(Verifier):
-    """Call a function row by row with the prefix as a tuple of ints: prompt and completion, without BOS.
+    """Verifier that calls a Python function with the token ids of each prefix.
 
-    What the function prints in the main thread goes to standard error.
+    The argument is a tuple of ints: prompt and completion, without BOS. In the main thread, output printed by the
+    function is redirected to standard error.
 
     Args:
-        function: Function that returns a truth value, a probability, or any finite non-negative number.
-        scope: "sequence" passes prompt and completion, "completion" the completion alone.
-        whole: Whether only complete sequences are judged. A prefix then counts 1.
-        timeout: Longest call in seconds (default: no limit).
-        most: Greatest value of the function (default: 1 if it is annotated to return bool, else infinity).
+        function: Function that returns a bool, a probability, or any finite non-negative number.
+        scope: "sequence" passes prompt and completion (default), "completion" only the completion.
+        whole: Whether to call the function for complete sequences only. Prefixes then have the value 1.
+        timeout: Maximum duration of a call in seconds (default: no limit).
+        most: Upper bound of the function's values (default: 1 if it is annotated to return bool, else infinity).
 
     Raises:
-        InputError: While sampling, if the function raises, takes too long, or returns something else. The error names
-            the function and its argument.
+        InputError: During sampling, if the function raises an exception, exceeds the timeout, or returns an invalid
+            value. The error names the function and its argument.
+
+    Example:
+        >>> from trialogue.verifiers import FunctionVerifier
+        >>> verifier = FunctionVerifier(lambda tokens: sum(tokens) % 2 == 0, whole=True)
     """
 
     def __init__(
@@ -54,39 +59,49 @@ class FunctionVerifier(Verifier):
         most: Positive | None = None,
     ) -> None:
         self._function, self.scope, self._whole, self._timeout = function, scope, whole, timeout
-        self.most = stated_most(function) if most is None else most
+        self.most = annotated_bound(function) if most is None else most
         if whole:
             self.most = max(self.most, 1.0)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return values (n,) float64 of the sequences in `rows` (n,)."""
+        """Return the values (n,) float64 of the sequences in `rows` (n,)."""
         complete, starts = decoding.complete[rows].tolist(), decoding.start[rows].tolist()
         sequences = zip(decoding.tokens[rows].tolist(), decoding.lengths[rows].tolist(), strict=True)
-        places, arguments = list[int](), list[Any]()
-        for place, (tokens, length) in enumerate(sequences):
-            if complete[place] or not self._whole:
-                places.append(place)
+        indices, arguments = list[int](), list[Any]()
+        for index, (tokens, length) in enumerate(sequences):
+            if complete[index] or not self._whole:
+                indices.append(index)
                 arguments.append(
-                    self._argument(tokens[:length], starts[place], complete[place], decoding.eos)
+                    self._argument(tokens[:length], starts[index], complete[index], decoding.eos)
                 )
         values = torch.ones(len(rows), dtype=torch.float64)
-        answers = _values(self._function, arguments, self._timeout, self.most)
-        values[places] = torch.tensor(answers, dtype=torch.float64)
+        results = _values(self._function, arguments, self._timeout, self.most)
+        values[indices] = torch.tensor(results, dtype=torch.float64)
         return values
 
     def _argument(self, tokens: list[int], start: int, complete: bool, eos: int | None) -> Any:
-        """Return what the function is called with for a sequence whose completion begins at `start`."""
+        """Return the argument of the function for a sequence whose completion begins at index `start`."""
         del complete, eos
         return tuple(tokens[start:] if self.scope == "completion" else tokens)
 
 
 @validated
 class TextVerifier(FunctionVerifier):
-    """Call a function row by row with the text of the completion, or of prompt and completion.
+    """Verifier that calls a Python function with the text of each prefix.
 
-    The bytes of a prefix's last character are held back while it is not complete, so that the text of a prefix is a
-    prefix of the text. Special tokens and the end of sequence are no part of the text, and neither is a stop string for
-    the verifier that `up_to` returns. The other arguments are those of `FunctionVerifier`.
+    An incomplete character at the end of a prefix is omitted, so the text of a prefix is always a prefix of the text of
+    its continuations. The text does not contain special tokens or the end-of-sequence token.
+
+    Args:
+        function: Function that returns a bool, a probability, or any finite non-negative number.
+        tokenization: Tokenization that converts token ids to text.
+        scope: "completion" passes the text of the completion (default), "sequence" the text of prompt and completion.
+        whole: Whether to call the function for complete sequences only. Prefixes then have the value 1.
+        timeout: Maximum duration of a call in seconds (default: no limit).
+        most: Upper bound of the function's values (default: 1 if it is annotated to return bool, else infinity).
+
+    Raises:
+        InputError: During sampling, under the same conditions as for `FunctionVerifier`.
     """
 
     def __init__(
@@ -104,9 +119,9 @@ class TextVerifier(FunctionVerifier):
         self._stops: StopStrings | None = None
 
     def up_to(self, stop: str | Sequence[str]) -> Self:
-        """Return the verifier of texts up to the first of the strings `stop`.
+        """Return a copy that ignores the text from the first of the strings `stop` onwards.
 
-        The end of a prefix is held back if it may be the beginning of one.
+        The end of a prefix is omitted as long as it may be the beginning of a stop string.
         """
         stopped = copy(self)
         stopped._stops = StopStrings(stop)
@@ -121,74 +136,95 @@ class TextVerifier(FunctionVerifier):
         if self._stops is None:
             return text
         completion = self._tokenization.text(tokens[start:], complete)
-        behind = len(completion) - len(self._stops.before(completion, complete))
-        return text[: len(text) - behind]
+        removed = len(completion) - len(self._stops.before(completion, complete))
+        return text[: len(text) - removed]
 
 
-def answer_of(function: Callable[[Argument], Any], argument: Argument, timeout: float | None) -> Any:
-    """What a user's `function` answers, within `timeout` seconds; raises `InputError` that names it where it fails."""
+def call_function(function: Callable[[Argument], Any], argument: Argument, timeout: float | None) -> Any:
+    """Call a user function and return its result.
+
+    Args:
+        function: Function to call.
+        argument: Its argument.
+        timeout: Maximum duration in seconds, or None for no limit.
+
+    Raises:
+        InputError: If the function raises an exception or exceeds the timeout. The error names the function.
+    """
     try:
         with output_to_stderr():
             return function(argument) if timeout is None else call_within(timeout, function, argument)
     except Overdue:
-        raise overdue(function, argument, timeout or 0.0) from None
+        raise timeout_error(function, argument, timeout or 0.0) from None
     except CRASHES as error:
-        # Through decorators, which keep what they are put around.
+        # The location is searched for in the file of the function inside of its decorators.
         code = getattr(inspect.unwrap(function), "__code__", None)
         where = raised_at(error, None if code is None else code.co_filename)
-        raise fault(function, argument, f"it raised {reason(error)}{where}") from error
+        raise call_error(function, argument, f"it raised {reason(error)}{where}") from error
 
 
 def _values(
     function: Callable[[Argument], Any], arguments: Sequence[Argument], timeout: float | None, most: float
 ) -> list[float]:
-    """The values that `function` answers about each of `arguments`."""
-    answers: Iterable[Any]
+    """Return the value of `function` for each of `arguments`."""
+    results: Iterable[Any]
     if isinstance(function, FileFunction):
-        answers = function.answers(arguments, timeout)
+        results = function.call_all(arguments, timeout)
     else:
-        answers = (answer_of(function, argument, timeout) for argument in arguments)
-    told = zip(arguments, answers, strict=True)
-    return [value(function, argument, answer, most) for argument, answer in told]
+        results = (call_function(function, argument, timeout) for argument in arguments)
+    return [
+        checked_value(function, argument, result, most)
+        for argument, result in zip(arguments, results, strict=True)
+    ]
 
 
 @validated
 class Threshold(WrappingVerifier):
-    """1 where the value of `verifier` is at least `threshold`, else 0."""
+    """Verifier that returns 1 if the value of another verifier is at least a threshold, else 0.
+
+    Args:
+        verifier: Verifier or function of a prefix.
+        threshold: Smallest accepted value, at least 0.
+    """
 
     def __init__(self, verifier: Any, threshold: NonNegative) -> None:
         super().__init__(as_verifier(verifier))
         self.most, self._threshold = 1.0, threshold
 
     def _converted(self, values: Tensor) -> Tensor:
-        # A NaN is neither above nor below: pass it on, to be reported.
+        # NaN is returned unchanged, because the caller reports it as an error.
         return torch.where(values.isnan(), values, (values >= self._threshold).to(values.dtype))
 
 
 def is_verifier(thing: Any) -> bool:
-    """Whether `thing` is a verifier, by name or by having a method `values`."""
+    """Return whether `thing` is an object with a method `values`, as a verifier is."""
     return hasattr(thing, "values") and not isinstance(thing, type)
 
 
 def as_verifier(verifier: Any) -> Verifier:
-    """A verifier as it is; a function of a prefix (a tuple of ints), or an object with a method `values`, as one.
+    """Convert a function or an object to a `Verifier`.
 
-    What such an object does not say of itself has the default that `Verifier` states. Raises `InputError` for anything
-    else.
+    Args:
+        verifier: A `Verifier`, which is returned unchanged; a function of a prefix (tuple of ints), which becomes a
+            `FunctionVerifier`; or another object with a method `values`. Attributes that such an object does not define
+            have the defaults of `Verifier`.
+
+    Raises:
+        InputError: If `verifier` is none of these, or is a class instead of an instance.
     """
     if isinstance(verifier, type):
         raise InputError("verifier", verifier.__name__, f"give an instance: {verifier.__name__}()")
     if isinstance(verifier, Verifier):
         return verifier
     if is_verifier(verifier):
-        return _Judging(verifier)
+        return _VerifierAdapter(verifier)
     if callable(verifier):
         return FunctionVerifier(verifier)
-    raise InputError("verifier", verifier, "give a Verifier or a function of a prefix (tuple of ints)")
+    raise InputError("verifier", verifier, "pass a Verifier or a function of a prefix (tuple of ints)")
 
 
-class _Judging(Verifier):
-    """An object with a method `values`, as a verifier."""
+class _VerifierAdapter(Verifier):
+    """Adapter that makes an object with a method `values` a `Verifier`."""
 
     def __init__(self, thing: Any) -> None:
         self._thing = thing

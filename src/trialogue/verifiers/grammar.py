@@ -1,4 +1,4 @@
-"""What makes a language: a regular expression, a Lark grammar, JSON of a schema or model, or calls of tools."""
+"""Grammar verifiers: regular expressions, Lark grammars, JSON Schemas, pydantic models and tool calls."""
 
 import re
 from collections.abc import Sequence
@@ -15,39 +15,53 @@ from trialogue.verifiers.schemas.tools import tools_language
 
 
 class GrammarVerifier(LanguageVerifier):
-    """The verifier of a language that is made by `regex`, `lark`, `json_schema`, `pydantic` or `tools`.
+    """Verifier that accepts the texts of a formal language.
 
-    A text of JSON is in the language where it is valid: what no grammar enforces is validated when a text is complete,
-    and `notes` say what that is. Numbers and strings are in the spelling that the grammar writes: `1.0` is not in the
-    language of integers, numbers with bounds have no exponents, and some no zeros at their end; in strings only what
-    has to be escaped is.
+    Create one with `regex`, `choice`, `lark`, `json_schema`, `pydantic` or `tools`. Keywords of a JSON Schema that a
+    grammar cannot enforce are checked when a text is complete. They are listed in `notes`.
+
+    Only one spelling of numbers and strings is accepted. For example, `1.0` is not an integer, and bounded numbers have
+    no exponents and in some cases no trailing zeros. In strings, only characters that must be escaped are escaped.
     """
 
     @classmethod
     def regex(cls, pattern: str, tokenization: Tokenization, *, memory: int = 4096) -> Self:
-        """The texts that `pattern` matches as a whole, in the syntax of Rust's regex crate.
+        """Create a verifier that accepts the texts matched in full by a regular expression.
 
-        Classes such as `\\d` and `.` mean what they mean in Python's `re`; there are no look-arounds and no
-        back-references. Raises `InputError` where the pattern does not compile or matches nothing.
+        The syntax is that of Rust's regex crate, without look-around and back-references. Classes like `\\d` and `.`
+        have the same meaning as in Python's `re`.
+
+        Args:
+            pattern: Regular expression.
+            tokenization: Tokenization of the language model.
+            memory: Number of completions whose token masks are cached (default: 4096).
+
+        Raises:
+            InputError: If the pattern does not compile or matches nothing.
         """
         require_text("regex", pattern)
-        # llguidance drops a backslash with nothing behind it.
+        # llguidance silently drops a trailing backslash.
         if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
-            hint = "the backslash at its end escapes nothing: leave it out, or double it to mean a backslash"
+            hint = "the trailing backslash escapes nothing; remove it, or double it to match a backslash"
             raise InputError("regex", shortened(pattern), hint)
         grammar = f"start: /{regex_to_lark(pattern, '')}/"
         return cls(Language(grammar, shortened(pattern)), tokenization, memory, "regex")
 
     @classmethod
     def choice(cls, texts: Sequence[str], tokenization: Tokenization, *, memory: int = 4096) -> Self:
-        """Return the verifier of a few texts, given as a list or as its JSON text.
+        """Create a verifier that accepts the given texts.
+
+        Args:
+            texts: List of texts, or a JSON array of strings as text.
+            tokenization: Tokenization of the language model.
+            memory: Number of completions whose token masks are cached (default: 4096).
 
         Raises:
-            InputError: If `texts` is no list of texts, or empty.
+            InputError: If `texts` is empty or not a list of texts.
         """
         value = json_value("choice", texts)
         if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
-            raise InputError("choice", texts, "give a list of texts")
+            raise InputError("choice", texts, "pass a non-empty list of texts")
         pattern = "|".join(re.escape(text) for text in value)
         source = shortened(", ".join(value))
         return cls(Language(f"start: /{regex_to_lark(pattern, '')}/", source), tokenization, memory, "choice")
@@ -61,15 +75,23 @@ class GrammarVerifier(LanguageVerifier):
         whitespace: Whitespace = "compact",
         memory: int = 4096,
     ) -> Self:
-        """JSON texts that are valid under `schema`, a mapping or JSON text; `parser` gives their values.
+        """Create a verifier that accepts the JSON texts that are valid under a JSON Schema.
 
-        The definition of a tool or of a response's format stands for the schema in it. Properties come in the schema's
-        order, and no key twice. White space is only in strings, or, if `flexible`, wherever JSON allows it, unless the
-        schema has an `x-guidance` of llguidance. The draft is that of `$schema`, else the latest that fits. Other keys
-        than keywords have no effect.
+        Properties must appear in the order of the schema, and no key may be repeated. The draft is given by `$schema`.
+        Without `$schema`, the latest draft that supports all keywords is used. Unknown keys have no effect. `parser`
+        returns the value of a text.
 
-        Raises `InputError` with the path of what is wrong where the schema is no JSON or no schema, misspells a
-        keyword, refers to what it does not hold, or admits nothing or everything.
+        Args:
+            schema: Schema as a mapping or JSON text. For the definition of a tool or a response format, the schema that
+                it contains is used.
+            tokenization: Tokenization of the language model.
+            whitespace: "compact" allows whitespace only in strings (default). "flexible" allows it wherever JSON does.
+                The `x-guidance` options of llguidance in the schema take precedence.
+            memory: Number of completions whose token masks are cached (default: 4096).
+
+        Raises:
+            InputError: If the schema is not valid JSON or not a valid schema, contains an unresolvable reference, or
+                accepts nothing or everything. The error contains the path of the problem.
         """
         return cls(json_language(schema, whitespace), tokenization, memory, "json-schema")
 
@@ -83,12 +105,21 @@ class GrammarVerifier(LanguageVerifier):
         timeout: float | None = None,
         memory: int = 4096,
     ) -> Self:
-        """JSON texts that a pydantic `model`, or another type that its `TypeAdapter` takes, validates.
+        """Create a verifier that accepts the JSON texts that a pydantic model validates.
 
-        `parser` gives its instances. The grammar is that of the model's JSON schema; the model decides on complete
-        texts, with the validators it has, and may take `timeout` seconds. White space is as in `json_schema`. Raises
-        `InputError` where the model has no JSON schema that constrains anything, and, when asked for values, where a
-        validator raises something else than pydantic expects of it.
+        The grammar is generated from the JSON Schema of the model. Complete texts are validated by the model itself,
+        including its custom validators. `parser` returns instances of the model.
+
+        Args:
+            model: Pydantic model, or another type that `pydantic.TypeAdapter` accepts.
+            tokenization: Tokenization of the language model.
+            whitespace: "compact" (default) or "flexible", as in `json_schema`.
+            timeout: Maximum duration of the validation of one text in seconds (default: no limit).
+            memory: Number of completions whose token masks are cached (default: 4096).
+
+        Raises:
+            InputError: If the model has no JSON Schema, or one without constraints. During sampling, if a validator
+                raises an exception that pydantic does not convert to a validation error.
         """
         return cls(model_language(model, whitespace, timeout), tokenization, memory, "pydantic")
 
@@ -101,19 +132,34 @@ class GrammarVerifier(LanguageVerifier):
         whitespace: Whitespace = "compact",
         memory: int = 4096,
     ) -> Self:
-        """One call of one of `tools`, definitions as OpenAI, Anthropic or MCP have them, or their JSON text.
+        """Create a verifier that accepts a single call of one of the given tools.
 
-        A call is written as the tokenizer's chat template writes it, arguments with the white space that it has there
-        unless that is `flexible`; where it writes none, as `{"name":...,"arguments":...}`. `parser` gives a dictionary
-        of `name` and `arguments`. Raises `InputError` that names the tool whose definition or schema is wrong.
+        The format of the call is taken from the chat template of the tokenizer. If the template defines none, a call is
+        written as `{"name":...,"arguments":...}`. `parser` returns a dictionary with the keys `name` and `arguments`.
+
+        Args:
+            tools: Definitions of tools in the format of OpenAI, Anthropic or MCP, or their JSON text.
+            tokenization: Tokenization of the language model.
+            whitespace: "compact" uses the whitespace of the chat template in the arguments (default). "flexible" allows
+                whitespace wherever JSON does.
+            memory: Number of completions whose token masks are cached (default: 4096).
+
+        Raises:
+            InputError: If a definition or a schema is invalid. The error names the tool.
         """
         return cls(tools_language(tools, tokenization, whitespace), tokenization, memory, "tools")
 
     @classmethod
     def lark(cls, grammar: str, tokenization: Tokenization, *, memory: int = 4096) -> Self:
-        """The language of `start` in `grammar`, in llguidance's dialect of Lark.
+        """Create a verifier that accepts the texts of a Lark grammar.
 
-        Raises `InputError` where the grammar does not compile or admits nothing.
+        Args:
+            grammar: Grammar with the start rule `start`, in llguidance's dialect of Lark.
+            tokenization: Tokenization of the language model.
+            memory: Number of completions whose token masks are cached (default: 4096).
+
+        Raises:
+            InputError: If the grammar does not compile or accepts nothing.
         """
         require_text("lark", grammar)
         return cls(Language(grammar, shortened(grammar)), tokenization, memory, "lark")

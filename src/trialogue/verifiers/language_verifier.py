@@ -1,9 +1,8 @@
-"""Texts of a language as an exact verifier: a grammar of tokens, and what decides on complete texts of it.
+"""Exact verifiers of formal languages: a grammar for prefixes, and an optional parser for complete texts.
 
-llguidance parses bytes, so a prefix is judged by the bytes its tokens stand for, also inside a character. Where the
-next bytes are forced, llguidance by default lets only their canonical tokens through. A verifier must not narrow the
-distribution beyond the language, so every grammar here is compiled with `no_forcing`: a token is allowed whenever its
-bytes are.
+llguidance parses bytes, so a prefix may end inside a character. By default, if the next bytes are determined by the
+grammar, llguidance allows only their canonical tokens. This would restrict the distribution more than the language
+does. All grammars are therefore compiled with `no_forcing`, which allows a token whenever its bytes are allowed.
 """
 
 import re
@@ -28,39 +27,41 @@ from trialogue.validation import Count, validated
 from trialogue.verifiers.closing_tokens import ClosingTokens
 from trialogue.verifiers.stop_strings import StopStrings
 from trialogue.verifiers.stopped_language import StoppedLanguage
-from trialogue.verifiers.vocabularies import has_given_up, matcher_of, written
+from trialogue.verifiers.vocabularies import has_exceeded_limits, matcher_of, token_bytes
 
 _NO_FORCING = '\n%llguidance {"no_forcing": true}\n'
-_LEAST_MATCHERS = 64
-_LONGEST_QUOTE = 60
-_ANSWERS = 1024
+_MIN_MATCHERS = 64
+_MAX_QUOTED_CHARACTERS = 60
+_MAX_PARSED_TEXTS = 1024
 
 Bits = NDArray[np.uint8]
 Tokens = NDArray[np.int64]
 
 
 class Invalid(ValueError):
-    """Why a text of a grammar is not in a language, in a line."""
+    """A text is not in a language. The message is one line that states the reason."""
 
 
-class NotValid(Invalid, NotValidError):
-    """Why a whole text of a grammar is not in a language."""
+class InvalidText(Invalid, NotValidError):
+    """A complete text of the grammar is not in the language. The message is one line that states the reason."""
 
 
 class Language(NamedTuple):
-    """Texts that a grammar describes, of those `parse` raises `Invalid` for some."""
+    """Formal language: the texts of a grammar that a parser accepts."""
 
     grammar: str
-    """In llguidance's dialect of Lark"""
+    """Grammar in llguidance's dialect of Lark."""
     source: str
-    """What it was made from, as errors quote it"""
+    """Text that identifies the language in error messages."""
     parse: Callable[[str], Any] | None = None
+    """Function that converts a text to a value and raises `Invalid` for texts that are not in the language."""
     notes: tuple[str, ...] = ()
+    """Warnings for the user."""
 
     def acceptance(self) -> Callable[[bytes], bool]:
-        """Whether a text of the grammar is one that `parse`, if there is one, accepts; latest answers are kept."""
+        """Return a cached function that tests whether `parse` accepts a text of the grammar."""
 
-        @lru_cache(maxsize=_ANSWERS)
+        @lru_cache(maxsize=_MAX_PARSED_TEXTS)
         def accepts(text: bytes) -> bool:
             if self.parse is None:
                 return True
@@ -75,26 +76,36 @@ class Language(NamedTuple):
 
 @dataclass(slots=True)
 class _Prefix:
-    """What is known of a viable completion; masks are little-endian bits over the tokenizer's vocabulary."""
+    """Cached results for a viable completion. Masks are little-endian bits over the vocabulary of the tokenizer."""
 
     accepted: bool
+    """Whether the completion is in the language."""
     viable: Bits | None = None
+    """Tokens after which the completion is still viable."""
     members: Bits | None = None
+    """Tokens after which the completion is in the language."""
 
 
 @validated
 class LanguageVerifier(Verifier):
-    """1 where a text is in `language` (complete) or can still be continued to one that is (prefix), else 0.
+    """Verifier that accepts complete texts of a language, and prefixes that can be continued to such a text.
 
-    The text is the completion; the prompt is not judged. An end of sequence is no part of it: what comes before has to
-    be in the language; so has what comes before a stop string, for the verifier that `up_to` returns. What the
-    language's `parse` refuses is refused when the text is complete: a prefix counts as long as the grammar goes on.
-    Two limits of viability come with llguidance: lexemes of a Lark grammar are read greedily, without going back (as
-    Lark itself does), and a rule that recurs without end counts as one that can be completed.
+    Only the completion is evaluated, not the prompt. The end-of-sequence token does not belong to the text. The parser
+    of the language is applied only to complete texts, so the value of a prefix depends only on the grammar.
 
-    `memory` completions keep their masks, of one bit per token, so that returning to one computes nothing. One
-    verifier may serve several threads. Raises `InputError` with `field` where the grammar does not compile or admits
-    nothing.
+    llguidance limits the exactness of viability in two cases. It reads the lexemes of a Lark grammar greedily and
+    without backtracking, as Lark does. It also treats a rule with infinite recursion as one that can be completed.
+
+    The verifier is thread-safe.
+
+    Args:
+        language: Language to accept.
+        tokenization: Tokenization of the language model.
+        memory: Number of completions whose token masks are cached, at one bit per token.
+        field: Name of the option in error messages.
+
+    Raises:
+        InputError: If the grammar does not compile or accepts nothing.
     """
 
     scope = "completion"
@@ -109,11 +120,11 @@ class LanguageVerifier(Verifier):
         tokenizer = tokenization.matcher_tokenizer
         self._size, self._eos = tokenizer.vocab_size, tokenizer.eos_token
         self._ends = frozenset(tokenizer.eos_tokens)
-        self._letters = [token for token, own in enumerate(written(tokenization)) if len(own) == 1]
+        self._letters = [token for token, data in enumerate(token_bytes(tokenization)) if len(data) == 1]
         self._start = matcher_of(tokenizer, self._grammar + _NO_FORCING)
         if self._start.is_error():
             raise self._error(self._start)
-        self._matchers: OrderedDict[bytes, LLMatcher] = OrderedDict()  # by the tokens each has consumed
+        self._matchers: OrderedDict[bytes, LLMatcher] = OrderedDict()  # The keys are the consumed tokens.
         self._prefixes: OrderedDict[bytes, _Prefix] = OrderedDict()
         self._rows, self._lock = 1, Lock()
         self._stopped: StoppedLanguage | None = None
@@ -121,12 +132,13 @@ class LanguageVerifier(Verifier):
         self._shortlist = ClosingTokens(self._grammar, _NO_FORCING, tokenization)
         start = self._prefix(b"")
         if start is None or not (start.accepted or self._viable(b"", start).any()):
-            raise InputError(field, self._source, "it admits nothing that the tokenizer can write")
+            raise InputError(field, self._source, "the tokenizer can produce no text that is accepted")
 
     def up_to(self, stop: str | Sequence[str]) -> Self:
-        """The verifier of texts up to the first of the strings `stop`, at which `generate` is to stop.
+        """Return a copy that evaluates the text before the first of the strings `stop`.
 
-        A child that completes one is in if the text before it is; a prefix may end in the beginning of one.
+        A token that completes a stop string is accepted if the text before the stop string is in the language. A prefix
+        may end with the beginning of a stop string.
         """
         stopped = copy(self)
         stopped._stopped = StoppedLanguage(
@@ -135,7 +147,7 @@ class LanguageVerifier(Verifier):
         return stopped
 
     def prepared(self) -> Self:
-        """The verifier itself, after what the first question would have waited for."""
+        """Run the preparations of the first evaluation now, and return this verifier."""
         with self._lock:
             self._shortlist.prepare()
             if self._stopped is not None:
@@ -143,7 +155,7 @@ class LanguageVerifier(Verifier):
         return self
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Verdicts (n,) bool on the sequences in `rows` (n,)."""
+        """Return the verdicts (n,) bool on the sequences in `rows` (n,)."""
         complete = decoding.complete[rows].tolist()
         with self._lock:
             self._rows = max(self._rows, len(complete))
@@ -158,10 +170,10 @@ class LanguageVerifier(Verifier):
         return torch.tensor(verdicts, dtype=torch.bool)
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Verdicts (n, vocab) bool on all one-token continuations of `rows` (n,).
+        """Return the verdicts (n, vocab) bool on all one-token continuations of `rows` (n,).
 
-        The end of sequence is allowed where the text so far is in the language. A continuation that reaches the limit
-        is complete, and has to be in the language itself.
+        The end-of-sequence token is allowed if the text so far is in the language. A continuation that reaches the
+        length limit is complete, so it must be in the language itself.
         """
         last = (decoding.lengths + 1 >= decoding.limit)[rows].tolist()
         verdicts = np.zeros((len(last), decoding.vocab_size), dtype=np.bool_)
@@ -180,7 +192,7 @@ class LanguageVerifier(Verifier):
         return torch.from_numpy(verdicts)
 
     def _prefix(self, key: bytes) -> _Prefix | None:
-        """What is known of the completion whose tokens are the bytes of `key`; None where it is not viable."""
+        """Return the cached results for a completion, or None if it is not viable. `key` holds its int64 tokens."""
         prefix = self._prefixes.get(key)
         if prefix is None:
             matcher = self._matcher(key)
@@ -198,12 +210,12 @@ class LanguageVerifier(Verifier):
         return self._tokenization.bytes(np.frombuffer(key, dtype=np.int64).tolist())
 
     def _matcher(self, key: bytes) -> LLMatcher | None:
-        """A matcher that has consumed the tokens of `key`; None where they are not viable."""
+        """Return a matcher that has consumed the tokens of `key`, or None if they are not viable."""
         if key in self._matchers:
             self._matchers.move_to_end(key)
             return self._matchers[key]
         tokens = np.frombuffer(key, dtype=np.int64).tolist()
-        # A matcher consumes an end of sequence where the text before it is in the language.
+        # A matcher would consume an end-of-sequence token after a text of the language.
         if tokens and (not self._ends.isdisjoint(tokens) or max(tokens) >= self._size):
             return None
         parent = key[:-8]
@@ -219,31 +231,31 @@ class LanguageVerifier(Verifier):
             return matcher
         if matcher.is_error():
             raise self._error(matcher)
-        # A lexer that has given up refuses every token, and is in error only when it is asked for a mask.
+        # A lexer that has exceeded its limits rejects every token, and reports the error only when a mask is computed.
         if consumed == len(tokens) - 1:
             self._keep(parent, matcher)
             before = self._prefix(parent)
-            # A mask takes ten times as long as to see that some byte is let through.
+            # Computing a mask takes ten times as long as finding one byte that is allowed.
             if before is not None and not any(matcher.validate_tokens([token]) for token in self._letters):
                 self._viable(parent, before)
-        elif has_given_up(matcher):
+        elif has_exceeded_limits(matcher):
             raise self._error(matcher)
         return None
 
     def _keep(self, key: bytes, matcher: LLMatcher) -> None:
         self._matchers[key] = matcher
-        if len(self._matchers) > max(_LEAST_MATCHERS, 2 * self._rows):
+        if len(self._matchers) > max(_MIN_MATCHERS, 2 * self._rows):
             self._matchers.popitem(last=False)
 
     def _viable(self, key: bytes, prefix: _Prefix) -> Bits:
-        """Which tokens continue a completion to a viable one; the end of sequence is not among them."""
+        """Return a mask of the tokens after which the completion is viable, without the end-of-sequence tokens."""
         if prefix.viable is None:
             matcher = self._matcher(key)
             assert matcher is not None
             mask = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8).copy()
             if matcher.is_error():
                 del self._matchers[key]
-                if has_given_up(matcher):
+                if has_exceeded_limits(matcher):
                     raise self._error(matcher)
             for token in self._ends:
                 mask[token >> 3] &= 0xFF ^ (1 << (token & 7))
@@ -251,7 +263,7 @@ class LanguageVerifier(Verifier):
         return prefix.viable
 
     def _members(self, key: bytes, prefix: _Prefix) -> Bits:
-        """Which tokens continue a completion to a text of the language."""
+        """Return a mask of the tokens after which the completion is in the language."""
         if prefix.members is None:
             viable = self._viable(key, prefix)
             prefix.members = np.zeros_like(viable)
@@ -269,15 +281,15 @@ class LanguageVerifier(Verifier):
         return prefix.members
 
     def _closing(self, key: bytes, viable: Bits) -> Tokens:
-        """Tokens (m,) among which are all that lead to a text of the language."""
+        """Return a superset (m,) of the tokens after which the completion is in the language."""
         tokens = np.flatnonzero(np.unpackbits(viable, bitorder="little"))
-        if len(tokens) <= _LEAST_MATCHERS:
+        if len(tokens) <= _MIN_MATCHERS:
             return tokens
         return self._shortlist.among(tokens, np.frombuffer(key, dtype=np.int64))
 
     def _error(self, matcher: LLMatcher) -> InputError:
         first, *others = matcher.get_error().splitlines() or ["it does not compile"]
-        # A regular expression has an error of its own.
+        # For a regular expression, a later line contains the specific error.
         cause = next((line.removeprefix("error: ") for line in others if line.startswith("error: ")), None)
         if self._field == "lark":
             first = re.sub(r"^(?:at )?(\d+)\((\d+)\): ", r"line \1, column \2: ", first)
@@ -289,7 +301,7 @@ class LanguageVerifier(Verifier):
 
 
 def _completions(decoding: Decoding, rows: Tensor) -> Iterator[Tokens]:
-    """The tokens of each completion, int64."""
+    """Yield the int64 tokens of each completion."""
     sequences = decoding.tokens[rows].numpy()
     starts, lengths = decoding.start[rows].tolist(), decoding.lengths[rows].tolist()
     for tokens, start, length in zip(sequences, starts, lengths, strict=True):
@@ -297,5 +309,5 @@ def _completions(decoding: Decoding, rows: Tensor) -> Iterator[Tokens]:
 
 
 def shortened(text: str) -> str:
-    """`text` as an error quotes it."""
-    return text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
+    """Return `text`, truncated for an error message."""
+    return text if len(text) <= _MAX_QUOTED_CHARACTERS else text[: _MAX_QUOTED_CHARACTERS - 1] + "…"

@@ -1,4 +1,4 @@
-"""Value functions with errors of a size that is known: what samplers make of them can be held against it."""
+"""Value functions with errors of known size, for experiments on how samplers react to value errors."""
 
 import math
 from typing import Literal
@@ -11,21 +11,33 @@ from trialogue.oracles import Decoding, Verifier
 from trialogue.randomness import seed_of
 from trialogue.validation import NonNegative, Positive, validated
 from trialogue.verifiers.function import VerifierLike, as_verifier
-from trialogue.verifiers.random import uniform_of_prefixes
+from trialogue.verifiers.random import prefix_uniforms
 
 
 @validated
 class NoisyValues(Verifier):
-    """`values`, of prefixes multiplied by a factor f; complete sequences keep theirs, the outcome.
+    """Value function that multiplies the values V* of another one by random factors f, so that V = f V*.
 
-    "uniform": f is 1 + `error` or its inverse, each for half of the prefixes, so that V/V* is between 1/(1 + error) and
-    1 + error everywhere. "average": f is `spread` or its inverse for a few prefixes, and 1 for the others, so many that
-    at every length the means of V/V* and of V*/V are 1 + error, by any distribution of prefixes that has not seen them:
-    errors that are small on average and great here and there. "last token": 1 + error after token 0 and its inverse
-    after any other, errors that agree along a sequence, and favour the same sequences at every length.
+    Only prefixes are changed. Complete sequences keep their value, which is the outcome. The factor of a prefix depends
+    only on `seed` and the prefix. There are three kinds of errors:
 
-    Which prefixes have which factor depends on `seed` and the prefix alone. Raises `InputError` for an `error` that is
-    negative, or greater than a `spread` can make it: (spread + 1/spread)/2 - 1.
+    - "uniform": f is 1 + `error` or its inverse, each for half of the prefixes. Then V/V* is between 1/(1 + error) and
+      1 + error for every prefix.
+    - "average": f is `spread` or its inverse for a small share of the prefixes, and 1 for all others. The share is
+      chosen such that the means of V/V* and of V*/V are 1 + error at every length, for any distribution of prefixes
+      that is independent of the factors. These errors are small on average, but large for some prefixes.
+    - "last token": f is 1 + `error` if the last token is 0, and its inverse for any other token. These errors are
+      correlated along a sequence and favour the same sequences at every length.
+
+    Args:
+        values: Verifier or function of a prefix that returns V*.
+        error: Size of the errors, at least 0.
+        kind: Kind of errors: "uniform" (default), "average" or "last token".
+        spread: Factor of the affected prefixes, only used by "average" (default: 10).
+        seed: Random seed (default: 0).
+
+    Raises:
+        InputError: If `error` is negative, or greater than (spread + 1/spread)/2 - 1 for "average".
     """
 
     def __init__(
@@ -44,14 +56,16 @@ class NoisyValues(Verifier):
             factor = spread
             most = (factor + 1 / factor) / 2 - 1
             if error > most:
-                raise InputError("error", error, f"a factor of {factor:g} makes it at most {most:.6g}")
+                raise InputError(
+                    "error", error, f"use at most {most:.6g}, the largest error of spread={factor:g}"
+                )
             self._share = error / most if error else 0.0
         self._log_factor = math.log(factor)
         self.layers = self._of.layers
         self.most = self._of.most * max(factor, 1 / factor)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Values (n,) float64 of the sequences in `rows` (n,)."""
+        """Return the values (n,) float64 of the sequences in `rows` (n,)."""
         values = self._of.values(decoding, rows).double()
         inner = (~decoding.complete[rows]).nonzero()[:, 0]
         if len(inner):
@@ -59,10 +73,10 @@ class NoisyValues(Verifier):
         return values
 
     def _signs(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Whether the values of prefixes in `rows` (n,) are multiplied (1), divided (-1) or left as they are (0)."""
+        """Return the exponent (n,) of the factor for the prefixes in `rows` (n,): 1, -1 or 0."""
         if self._kind == "last token":
             last = decoding.tokens[rows].gather(1, (decoding.lengths[rows] - 1).clamp_min(0)[:, None])[:, 0]
             return torch.where(last == 0, 1.0, -1.0).double() * (decoding.lengths[rows] > 0)
-        uniform = uniform_of_prefixes(self._seed, decoding, rows)
+        uniform = prefix_uniforms(self._seed, decoding, rows)
         greater, less = uniform < self._share / 2, uniform >= 1 - self._share / 2
         return greater.double() - less.double()

@@ -1,4 +1,4 @@
-"""Value functions inside, an outcome at the end: what value-guided samplers are told where an outcome can be seen."""
+"""A verifier that uses a value function for prefixes and an outcome for complete sequences."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -15,14 +15,21 @@ from trialogue.verifiers.function import VerifierLike, as_verifier
 
 @validated
 class OutcomeReward(Verifier):
-    """The value of a prefix by `values`, of a complete sequence by `outcome`: V(x, y_1:H) := tau(x, y_1:H).
+    """Verifier that combines a value function for prefixes with an outcome for complete sequences.
 
-    Each is a verifier or a function of a prefix. With positive values inside, the stationary distribution of a
-    value-guided sampler has on its leaves exactly the distribution of `outcome`, however wrong the values are.
+    The value of a complete sequence is set to its outcome, V(x, y_1:H) := tau(x, y_1:H). If the values of prefixes are
+    positive, the stationary distribution of a value-guided sampler on its leaves equals the distribution defined by the
+    outcome, even if the values are inaccurate.
 
-    With `viability` the outcome judges prefixes as well: one that it gives 0 has no completion with an outcome above 0.
-    A positive value there would send samplers where nothing is to be found: it raises `InputError` that names the
-    prefix.
+    Args:
+        values: Verifier or function of a prefix that evaluates prefixes.
+        outcome: Verifier or function of a prefix that evaluates complete sequences.
+        viability: Whether `outcome` also evaluates prefixes (default: False). It must then return 0 only for prefixes
+            of which every completion has outcome 0.
+
+    Raises:
+        InputError: During sampling with `viability`, if `values` is positive for a prefix to which `outcome` assigns 0.
+            The error names the prefix.
     """
 
     def __init__(self, values: VerifierLike, outcome: VerifierLike, *, viability: bool = False) -> None:
@@ -36,25 +43,25 @@ class OutcomeReward(Verifier):
         self.parser = self._outcome.parser
 
     def up_to(self, stop: str | Sequence[str]) -> Self:
-        """The same of parts that judge, where they judge text, what comes before the first of the strings `stop`."""
+        """Return a copy whose verifiers ignore the text from the first of the strings `stop` onwards."""
         stopped = copy(self)
         stopped._values, stopped._outcome = self._values.up_to(stop), self._outcome.up_to(stop)
         return stopped
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Outcomes (n,) float64 of the complete sequences in `rows` (n,), values of the prefixes."""
-        answers = torch.empty(len(rows), dtype=torch.float64)
+        """Return the values (n,) float64 of `rows` (n,): outcomes of complete sequences, values of prefixes."""
+        values = torch.empty(len(rows), dtype=torch.float64)
         complete = decoding.complete[rows]
-        for part, asked in ((self._outcome, complete), (self._values, ~complete)):
-            places = asked.nonzero()[:, 0]
-            if len(places):
-                answers[places] = part.values(decoding, rows[places]).double()
-        hopeful = (~complete & (answers > 0)).nonzero()[:, 0]
-        if self._viability and len(hopeful):
-            lost = (self._outcome.values(decoding, rows[hopeful]) <= 0).nonzero()[:, 0]
-            for place in hopeful[lost].tolist():
-                row = int(rows[place])
+        for part, is_evaluated in ((self._outcome, complete), (self._values, ~complete)):
+            index = is_evaluated.nonzero()[:, 0]
+            if len(index):
+                values[index] = part.values(decoding, rows[index]).double()
+        positive = (~complete & (values > 0)).nonzero()[:, 0]
+        if self._viability and len(positive):
+            is_dead_end = (self._outcome.values(decoding, rows[positive]) <= 0).nonzero()[:, 0]
+            for position in positive[is_dead_end].tolist():
+                row = int(rows[position])
                 prefix = tuple(decoding.tokens[row, : int(decoding.lengths[row])].tolist())
-                hint = f"it is certain that every completion of {prefix} has the outcome 0: give 0 there"
-                raise InputError("values", float(answers[place]), hint)
-        return answers
+                hint = f"every completion of {prefix} has the outcome 0; return 0 for this prefix"
+                raise InputError("values", float(values[position]), hint)
+        return values

@@ -1,4 +1,4 @@
-"""A trained probe as a verifier: its probability that a prefix is correct, read off the oracle's own pass."""
+"""A verifier that applies a trained probe to the hidden states of the oracle."""
 
 from typing import Annotated
 
@@ -12,10 +12,15 @@ from trialogue.validation import validated
 
 @validated
 class ProbeVerifier(Verifier):
-    """P(correct) by `probe` on the hidden state after `layer` blocks; -1 is what the output head reads.
+    """Verifier whose value is the probability, estimated by a probe, that a prefix is correct.
 
-    The hidden state comes from the evaluation that also answers for the next token, so judging a prefix costs no
-    further pass. Put a `Threshold` around it for samplers that reject.
+    The probe reads a hidden state of the forward pass that also computes the next-token distribution, so no additional
+    forward pass is needed. For samplers that reject, wrap the verifier in a `Threshold`.
+
+    Args:
+        probe: Trained probe.
+        layer: Number of blocks after which the hidden state is read. The default, -1, reads the input of the output
+            head.
     """
 
     most = 1.0
@@ -25,6 +30,6 @@ class ProbeVerifier(Verifier):
         self.layers = () if layer == -1 else (layer,)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """P(correct) (n,) of the sequences in `rows` (n,)."""
+        """Return the probabilities (n,) that the sequences in `rows` (n,) are correct."""
         states = decoding.hidden(self._layer, rows)
         return self._probe.to(states.device).probability(states.float()).double().to(rows.device)

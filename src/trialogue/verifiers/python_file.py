@@ -1,4 +1,4 @@
-"""A function or a pydantic model in a Python file of the user's own as a verifier."""
+"""Verifiers from a function or a pydantic model in a user's Python file."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from trialogue.verifiers.function import FunctionVerifier, Scope, TextVerifier
 from trialogue.verifiers.grammar import GrammarVerifier
 from trialogue.verifiers.schemas.languages import Whitespace
 from trialogue.verifiers.schemas.models import model_language
-from trialogue.verifiers.user_files import importable, module_of, own_names
+from trialogue.verifiers.user_files import defined_names, importable, load_module
 
 
 def python_verifier(
@@ -21,14 +21,27 @@ def python_verifier(
     whole: bool = False,
     timeout: float | None = None,
 ) -> TextVerifier | FunctionVerifier:
-    """The function `name` of the Python file at `path`, which is run, as a verifier.
+    """Create a verifier from a function in a Python file.
 
-    It is a `TextVerifier` where there is a `tokenization`, else a `FunctionVerifier`; the other arguments are theirs.
-    File and function run in a process of their own (`FileFunction`), which ends where a call takes longer than
-    `timeout` seconds, whatever it is doing, and is begun anew, the file included, for the next call.
-    As in a script, modules in the file's folder can be imported, also by the function when it is called; those that
-    another file imported from its own folder are not seen. What the file prints goes to standard error.
-    Raises `InputError` where there is no such file or function, or the file cannot be run.
+    The file is executed in a separate process, and so is every call of the function. If a call takes longer than
+    `timeout`, the process is ended. The next call starts a new process, which executes the file again. As in a script,
+    the file and the function can import modules from the folder of the file. Output of the file is redirected to
+    standard error.
+
+    Args:
+        path: Path of the Python file.
+        name: Name of the function.
+        tokenization: Tokenization that converts token ids to text. If given, the function receives text. Otherwise it
+            receives a tuple of token ids.
+        scope: "sequence" passes prompt and completion to the function, "completion" only the completion (default).
+        whole: Whether to call the function for complete sequences only. Prefixes then have the value 1.
+        timeout: Maximum duration of a call in seconds (default: no limit).
+
+    Returns:
+        A `TextVerifier` if `tokenization` is given, else a `FunctionVerifier`.
+
+    Raises:
+        InputError: If the file or the function does not exist, or the file cannot be executed.
     """
     function = FileFunction(path, name)
     if tokenization is None:
@@ -45,16 +58,27 @@ def pydantic_verifier(
     timeout: float | None = None,
     memory: int = 4096,
 ) -> GrammarVerifier:
-    """The verifier that `GrammarVerifier.pydantic` makes of the model `name` of the Python file at `path`.
+    """Create a `GrammarVerifier` from a pydantic model in a Python file.
 
-    The file and the model's validators are run as `python_verifier` says of a file and its function, but in this
-    process: validated instances are what texts stand for.
-    Raises `InputError` where there is no such file or model, or the file cannot be run.
+    The file and the validators of the model are executed in the current process, because the parser of the verifier
+    returns instances of the model. Modules in the folder of the file can be imported. Output is redirected to standard
+    error.
+
+    Args:
+        path: Path of the Python file.
+        name: Name of the model.
+        tokenization: Tokenization of the language model.
+        whitespace: "compact" (default) or "flexible", as in `GrammarVerifier.json_schema`.
+        timeout: Maximum duration of the validation of one text in seconds (default: no limit).
+        memory: Number of completions whose token masks are cached (default: 4096).
+
+    Raises:
+        InputError: If the file or the model does not exist, or the file cannot be executed.
     """
     file = Path(path).resolve()
-    module = module_of("pydantic", file, str(path))
+    module = load_module("pydantic", file, str(path))
     if not hasattr(module, name):
-        known = ", ".join(own_names(module, lambda value: isinstance(value, type))) or "none"
+        known = ", ".join(defined_names(module, lambda value: isinstance(value, type))) or "none"
         raise InputError("pydantic", f"{path}:{name}", f"the file has no such class; its classes: {known}")
     language = model_language(
         getattr(module, name), whitespace, timeout, around=lambda: importable(file.parent), name=name

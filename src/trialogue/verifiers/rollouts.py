@@ -1,4 +1,4 @@
-"""Values estimated by rollouts: the mean outcome of completions that the oracle draws, whose queries count."""
+"""Values estimated by rollouts: the mean outcome of completions that are sampled from the oracle."""
 
 import torch
 from torch import Tensor
@@ -7,19 +7,25 @@ from trialogue.oracles import Decoding, Verifier
 from trialogue.randomness import Streams, seed_of
 from trialogue.validation import Count, NonNegative, validated
 from trialogue.verifiers.function import VerifierLike, as_verifier
-from trialogue.verifiers.random import keys_of_prefixes
+from trialogue.verifiers.random import prefix_keys
 
-_AT_ONCE = 256
+_MAX_PARALLEL_ROLLOUTS = 256
 
 
 @validated
 class RolloutValues(Verifier):
-    """V(y) as the mean `outcome` of `rollouts` completions of y that the oracle draws; of a complete y the outcome.
+    """Value function that estimates the value of a prefix by the mean outcome of sampled completions.
 
-    Every token drawn is a query of the sample that asked: on a budget of queries, rollouts are what it goes on. An
-    estimate below `floor` counts as `floor`, by default half of what one completion of outcome 1 is worth: the value 0
-    would cut off what can be reached. The completions of a prefix depend on `seed` and on the prefix alone, so that it
-    keeps its value, and a sample does not depend on what else is drawn.
+    The value of a complete sequence is its outcome. Every token of a rollout counts as a model call of the sample being
+    generated, so rollouts use up its query budget. The completions depend only on `seed` and the prefix. A prefix
+    therefore always has the same value, and a sample does not depend on the other samples of the batch.
+
+    Args:
+        outcome: Verifier or function of a prefix that evaluates complete sequences.
+        rollouts: Completions per prefix (default: 8).
+        floor: Lower bound of the estimates (default: 0.5 / rollouts). With a bound of 0, a prefix would be rejected
+            although it can be completed.
+        seed: Random seed (default: 0).
     """
 
     def __init__(
@@ -32,29 +38,29 @@ class RolloutValues(Verifier):
         self.layers, self.notes, self.parser = self._outcome.layers, self._outcome.notes, self._outcome.parser
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Values (n,) float64 of the sequences in `rows` (n,)."""
+        """Return the values (n,) float64 of the sequences in `rows` (n,)."""
         values = torch.zeros(len(rows), dtype=torch.float64)
         complete = decoding.complete[rows]
-        given, inner = complete.nonzero()[:, 0], (~complete).nonzero()[:, 0]
-        if len(given):
-            values[given] = self._outcome.values(decoding, rows[given]).double()
-        for some in inner.split(max(1, _AT_ONCE // self._rollouts)):
-            values[some] = self._estimates(decoding, rows[some]).clamp_min(self._floor)
+        ended, inner = complete.nonzero()[:, 0], (~complete).nonzero()[:, 0]
+        if len(ended):
+            values[ended] = self._outcome.values(decoding, rows[ended]).double()
+        for chunk in inner.split(max(1, _MAX_PARALLEL_ROLLOUTS // self._rollouts)):
+            values[chunk] = self._estimates(decoding, rows[chunk]).clamp_min(self._floor)
         return values
 
     def _estimates(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Mean outcomes (n,) of completions of the prefixes in `rows` (n,)."""
-        asked = rows.repeat_interleave(self._rollouts)
+        """Return the mean outcomes (n,) of the completions of the prefixes in `rows` (n,)."""
+        active = rows.repeat_interleave(self._rollouts)
         number = torch.arange(self._rollouts).repeat(len(rows))
-        keys = keys_of_prefixes(self._seed, decoding, rows).repeat_interleave(self._rollouts)
+        keys = prefix_keys(self._seed, decoding, rows).repeat_interleave(self._rollouts)
         streams = Streams(self._seed, keys + number)
-        outcomes = torch.zeros(len(asked), dtype=torch.float64)
-        place = torch.arange(len(asked))
-        while len(place):
-            tokens = streams.choose(decoding.log_probs(asked), place)
-            decoding = decoding.peek(tokens, asked)
-            ended, going_on = decoding.complete.nonzero()[:, 0], decoding.growing
+        outcomes = torch.zeros(len(active), dtype=torch.float64)
+        rollout = torch.arange(len(active))
+        while len(rollout):
+            tokens = streams.choose(decoding.log_probs(active), rollout)
+            decoding = decoding.peek(tokens, active)
+            ended, growing = decoding.complete.nonzero()[:, 0], decoding.growing
             if len(ended):
-                outcomes[place[ended]] = self._outcome.values(decoding, ended).double()
-            asked, place = going_on, place[going_on]
+                outcomes[rollout[ended]] = self._outcome.values(decoding, ended).double()
+            active, rollout = growing, rollout[growing]
         return outcomes.view(-1, self._rollouts).mean(1)

@@ -1,7 +1,8 @@
-"""Stop strings as verifiers of text see them: what counts is the text before the first one.
+"""Search for stop strings in the text of a completion.
 
-A completion that contains a stop string is complete, and its text ends before it, whatever the last token holds behind.
-A prefix may end in the beginning of a stop string, of which nobody knows yet whether it is text.
+A completion that contains a stop string is complete. Its text ends before the stop string, even if the last token
+contains further characters. If a prefix ends with the beginning of a stop string, later tokens decide whether these
+characters belong to the text.
 """
 
 from collections.abc import Sequence
@@ -10,43 +11,56 @@ from trialogue.errors import InputError
 
 
 class StopStrings:
-    """The texts `stop`, one or several, none of them empty."""
+    """Set of stop strings, with functions that locate complete and partial occurrences.
+
+    Args:
+        stop: One or several non-empty strings.
+
+    Raises:
+        InputError: If `stop` is empty or contains an empty string or a value that is not a string.
+    """
 
     def __init__(self, stop: str | Sequence[str]) -> None:
         texts = [stop] if isinstance(stop, str) else list(stop)
         if not texts or not all(isinstance(text, str) and text for text in texts):
-            raise InputError("stop", stop, "give strings that are not empty")
+            raise InputError("stop", stop, "pass one or more non-empty strings")
         self._strings = [text.encode() for text in texts]
         self._beginnings = tuple({one[:size] for one in self._strings for size in range(1, len(one))})
         self._reach = max(map(len, self._strings)) - 1
 
     def find(self, data: bytes) -> int | None:
-        """Where the first stop string in `data` begins."""
-        places = [place for place in map(data.find, self._strings) if place >= 0]
-        return min(places, default=None)
+        """Return the byte offset of the first stop string in `data`, or None."""
+        offsets = [offset for offset in map(data.find, self._strings) if offset >= 0]
+        return min(offsets, default=None)
 
     def held(self, data: bytes) -> bytes:
-        """The longest end of `data` that is the beginning of a stop string, and shorter than it."""
+        """Return the longest suffix of `data` that is a proper prefix of a stop string."""
         if not data.endswith(self._beginnings):
             return b""
         return max((one for one in self._beginnings if data.endswith(one)), key=len)
 
     def pending(self, data: bytes) -> list[int]:
-        """Where the first stop string may turn out to begin that `data`, which contains none, ends within."""
+        """Return the offsets at which a stop string may begin that is not yet complete at the end of `data`.
+
+        `data` must not contain a stop string.
+        """
         if not data.endswith(self._beginnings):
             return []
-        tail, places = data[max(0, len(data) - self._reach) :], set()
+        tail, offsets = data[max(0, len(data) - self._reach) :], set()
         for string in self._strings:
             for size in range(1, min(len(string), len(tail) + 1)):
-                place = len(tail) - size
-                if tail.endswith(string[:size]) and self.find(tail[:place] + string) == place:
-                    places.add(len(data) - size)
-        return sorted(places)
+                offset = len(tail) - size
+                if tail.endswith(string[:size]) and self.find(tail[:offset] + string) == offset:
+                    offsets.add(len(data) - size)
+        return sorted(offsets)
 
     def before(self, text: str, final: bool) -> str:
-        """`text` up to its first stop string; unless it is `final`, also without an end that may belong to one."""
+        """Return `text` up to its first stop string.
+
+        If the text is not `final`, a suffix that may be the beginning of a stop string is removed as well.
+        """
         data = text.encode()
-        place = self.find(data)
-        if place is None:
-            place = len(data) if final else len(data) - len(self.held(data))
-        return data[:place].decode()
+        end = self.find(data)
+        if end is None:
+            end = len(data) if final else len(data) - len(self.held(data))
+        return data[:end].decode()

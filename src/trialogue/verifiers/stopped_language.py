@@ -1,4 +1,4 @@
-"""A language under stop strings: the text before the stop string is judged, inside of tokens too."""
+"""Membership in a language of the text before a stop string, which may begin or end inside a token."""
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
@@ -10,31 +10,44 @@ from numpy.typing import NDArray
 
 from trialogue.models.tokenization import Tokenization
 from trialogue.verifiers.stop_strings import StopStrings
-from trialogue.verifiers.vocabularies import END_OF_BYTES, byte_tokenizer, has_given_up, matcher_of, written
+from trialogue.verifiers.vocabularies import (
+    END_OF_BYTES,
+    byte_tokenizer,
+    has_exceeded_limits,
+    matcher_of,
+    token_bytes,
+)
 
 _MATCHERS = 1024
-_STEP = 64  # bytes behind the longest text that is looked for among those matched before
+_STEP = 64  # A cached prefix is used if it is at most this many bytes shorter.
 
 Tokens = NDArray[np.int64]
 
 
 class _Ending(NamedTuple):
-    """Tokens that end a text in the same place: `cut` bytes before the token's first, or `own` bytes of it further on.
-
-    With `closing` (n,) the stop string is whole; with `opening` (m,) more of it has to come.
-    """
+    """Group of tokens after which the text ends at the same position."""
 
     cut: int
+    """Number of bytes before the token that belong to the stop string."""
     own: bytes
+    """Bytes at the beginning of the token that belong to the text."""
     closing: Tokens
+    """Tokens (n,) that complete a stop string."""
     opening: Tokens
+    """Tokens (m,) that begin or continue a stop string without completing it."""
 
 
 class StoppedLanguage:
-    """Membership in the language of `grammar` of what comes before the first of `stops`.
+    """Membership test for the text before the first stop string.
 
-    A matcher of tokens cannot stop within one, so texts are matched by the byte. `error` makes what is raised of a
-    matcher that fails. Of the texts of the grammar those are in the language that `accepts` has nothing against.
+    A matcher of tokens cannot stop inside a token, so the texts are matched byte by byte.
+
+    Args:
+        grammar: Grammar with the start rule `start`, in llguidance's dialect of Lark.
+        stops: Stop strings.
+        tokenization: Tokenization of the language model.
+        error: Function that converts a failed matcher to the exception to raise.
+        accepts: Additional condition on complete texts of the grammar.
     """
 
     def __init__(
@@ -46,7 +59,7 @@ class StoppedLanguage:
         accepts: Callable[[bytes], bool],
     ) -> None:
         self._stops, self._error, self._accepts = stops, error, accepts
-        self._written = written(tokenization)
+        self._token_bytes = token_bytes(tokenization)
         self._start = matcher_of(byte_tokenizer(), grammar)
         if self._start.is_error():
             raise error(self._start)
@@ -54,25 +67,33 @@ class StoppedLanguage:
         self._tables: dict[bytes, tuple[Tokens, list[_Ending]]] = {}
 
     def prepare(self) -> None:
-        """Make now what the first question needs."""
+        """Compute the token table of the empty text now instead of in the first call."""
         self._table(b"")
 
     def verdict(self, tokens: Tokens, ended: bool) -> bool | None:
-        """On completion `tokens` (n,) without its end of sequence; None where the stop strings decide nothing."""
+        """Return the verdict on a completion if a stop string determines it, else None.
+
+        Args:
+            tokens: Tokens (n,) int64 of the completion, without an end-of-sequence token.
+            ended: Whether the completion is complete.
+        """
         data = self._bytes(tokens)
         if data is None:
             return False if self._stops.find(self._joined(tokens)) is not None else None
-        place = self._stops.find(data)
-        if place is not None:
-            return self._contains(data, len(data) - place, b"")
+        offset = self._stops.find(data)
+        if offset is not None:
+            return self._contains(data, len(data) - offset, b"")
         if not ended and any(self._contains(data, len(data) - cut, b"") for cut in self._stops.pending(data)):
             return True
         return None
 
     def correct(self, verdicts: NDArray[np.bool_], tokens: Tokens, last: bool) -> None:
-        """Correct `verdicts` (vocab,) on the children of `tokens` (n,) where a stop string begins, goes on or ends.
+        """Correct the verdicts on the children of a prefix that begin, continue or complete a stop string, in place.
 
-        A child is complete anyway where it is the `last`. `tokens` contain no stop string themselves.
+        Args:
+            verdicts: Verdicts (vocab,) bool on all one-token continuations.
+            tokens: Tokens (n,) int64 of the prefix. They contain no stop string.
+            last: Whether the children reach the length limit and are therefore complete.
         """
         data = self._bytes(tokens)
         closing, endings = self._table(self._stops.held(self._joined(tokens) if data is None else data))
@@ -88,20 +109,20 @@ class StoppedLanguage:
                     verdicts[ending.opening] = True
 
     def _joined(self, tokens: Tokens) -> bytes:
-        return b"".join(self._written[token] for token in tokens.tolist())
+        return b"".join(self._token_bytes[token] for token in tokens.tolist())
 
     def _bytes(self, tokens: Tokens) -> bytes | None:
-        """The bytes of `tokens`; None where one stands for none, which no text of the language has."""
-        parts = [self._written[token] for token in tokens.tolist()]
+        """Return the bytes of `tokens`, or None if a token has no bytes. The language contains no such text."""
+        parts = [self._token_bytes[token] for token in tokens.tolist()]
         return b"".join(parts) if all(parts) else None
 
     def _contains(self, data: bytes, cut: int, own: bytes) -> bool:
-        """Whether `data` without its last `cut` bytes, and then `own`, is in the language."""
+        """Return whether `data` without its last `cut` bytes, followed by `own`, is in the language."""
         before = data[: len(data) - cut]
         matcher = self._matcher(before)
         if matcher is None:
             return False
-        # A matcher that nothing can continue has stopped, and says no even to the end.
+        # A matcher that nothing can continue has stopped and rejects even the end token.
         if not own or matcher.is_stopped():
             return bool(not own and matcher.is_accepting()) and self._accepts(before)
         member: bool = matcher.validate_tokens([*own, END_OF_BYTES]) == len(own) + 1
@@ -110,7 +131,7 @@ class StoppedLanguage:
         return member and self._accepts(before + own)
 
     def _matcher(self, data: bytes) -> LLMatcher | None:
-        """A matcher that has consumed `data`; None where it is no beginning of a text of the language."""
+        """Return a matcher that has consumed `data`, or None if no text of the language begins with it."""
         if data in self._matchers:
             self._matchers.move_to_end(data)
             return self._matchers[data]
@@ -120,30 +141,30 @@ class StoppedLanguage:
         if matcher is not None:
             matcher = matcher.deep_copy()
             consumed = matcher.try_consume_tokens(list(data[held:]))
-            whole = consumed == len(data) - held
-            if matcher.is_error() or (not whole and has_given_up(matcher)):
+            is_viable = consumed == len(data) - held
+            if matcher.is_error() or (not is_viable and has_exceeded_limits(matcher)):
                 raise self._error(matcher)
-            matcher = matcher if whole else None
+            matcher = matcher if is_viable else None
         self._matchers[data] = matcher
         if len(self._matchers) > _MATCHERS:
             self._matchers.popitem(last=False)
         return matcher
 
     def _table(self, held: bytes) -> tuple[Tokens, list[_Ending]]:
-        """The tokens (n,) that complete a stop string behind `held`, and all that matter by where the text ends."""
+        """Return the tokens (n,) that complete a stop string after `held`, and the groups of all affected tokens."""
         if held not in self._tables:
             stops, endings = (
                 self._stops,
                 defaultdict[tuple[int, bytes], tuple[list[int], list[int]]](lambda: ([], [])),
             )
-            for token, own in enumerate(self._written):
+            for token, own in enumerate(self._token_bytes):
                 if not own:
                     continue
                 data = held + own
-                place = stops.find(data)
-                for where in stops.pending(data) if place is None else [place]:
-                    cut = max(0, len(held) - where), data[len(held) : max(len(held), where)]
-                    endings[cut][place is None].append(token)
+                offset = stops.find(data)
+                for end in stops.pending(data) if offset is None else [offset]:
+                    cut = max(0, len(held) - end), data[len(held) : max(len(held), end)]
+                    endings[cut][offset is None].append(token)
             table = [
                 _Ending(*cut, *(np.array(tokens, dtype=np.int64) for tokens in both))
                 for cut, both in endings.items()

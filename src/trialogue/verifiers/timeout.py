@@ -1,4 +1,4 @@
-"""A call of a user's function that may not take longer than it is allowed to."""
+"""Calls of user functions with a time limit."""
 
 import signal
 import threading
@@ -9,43 +9,51 @@ from types import FrameType
 from typing import TypeVar
 
 Argument = TypeVar("Argument")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
-# A delay of zero would switch a timer off.
-_AT_ONCE = 1e-6
-# Seconds between alarms: a function that gets no further from one to the next would never end.
-_LEAST_INTERVAL = 0.01
+# A delay of 0 would disable the timer.
+_MIN_DELAY = 1e-6
+# Seconds between alarms. With shorter intervals, the function might make no progress between two alarms.
+_MIN_INTERVAL = 0.01
 
 
 class Overdue(Exception):
-    """A call has not returned in time."""
+    """A call has exceeded its time limit."""
 
 
 class _Alarm(BaseException):
-    """Ends the call; no `Exception`, so that a function that catches those does not go on."""
+    """Interrupts a call. It is not an `Exception`, so functions that catch `Exception` do not suppress it."""
 
 
-def call_within(seconds: float, function: Callable[[Argument], Answer], argument: Argument) -> Answer:
-    """Return `function(argument)`; raises `Overdue` where it takes longer than `seconds`, and what it raises itself.
+def call_within(seconds: float, function: Callable[[Argument], Result], argument: Argument) -> Result:
+    """Return `function(argument)`, with a time limit.
 
-    In the main thread an alarm interrupts the function, also inside a regular expression; the program's own handler
-    and timer are restored. What the function makes of an alarm that it catches is no answer, and it is interrupted
-    again every `seconds`; but one that catches every alarm and never ends cannot be ended. Elsewhere, and where there
-    are no alarms, the function runs in a thread, which goes on when its time is up and ends with the program.
+    In the main thread, a signal interrupts the function, even inside a regular expression. The previous handler and
+    timer are restored afterwards. If the function catches the alarm, its result is discarded, and it is interrupted
+    again every `seconds`. A function that catches every alarm and never returns cannot be stopped. In other threads and
+    on systems without timers, the function runs in a daemon thread, which is abandoned after the time limit.
+
+    Args:
+        seconds: Time limit.
+        function: Function to call.
+        argument: Its argument.
+
+    Raises:
+        Overdue: If the call takes longer than `seconds`. Exceptions of the function are propagated.
     """
     if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
         return _interrupted(seconds, function, argument)
     return _abandoned(seconds, function, argument)
 
 
-def _interrupted(seconds: float, function: Callable[[Argument], Answer], argument: Argument) -> Answer:
+def _interrupted(seconds: float, function: Callable[[Argument], Result], argument: Argument) -> Result:
     rang, calling = False, True
 
     def ring(_: int, frame: FrameType | None) -> None:
         nonlocal rang
         rang = True
-        # Here an alarm may go off before the timer is stopped, and after it in the frames of what restores the
-        # program's own: it ends the function, and nothing around it.
+        # The alarm may also go off in this function after the call, or while the previous handler is restored. It must
+        # only interrupt the called function.
         if calling and frame is not None and frame.f_code is not _interrupted.__code__:
             raise _Alarm
 
@@ -53,8 +61,8 @@ def _interrupted(seconds: float, function: Callable[[Argument], Answer], argumen
     began = time.monotonic()
     handler = signal.signal(signal.SIGALRM, ring)
     try:
-        signal.setitimer(signal.ITIMER_REAL, seconds, max(seconds, _LEAST_INTERVAL))
-        answer = _called(function, argument)
+        signal.setitimer(signal.ITIMER_REAL, seconds, max(seconds, _MIN_INTERVAL))
+        result = _call(function, argument)
     except KeyboardInterrupt:
         raise
     except BaseException:
@@ -63,37 +71,37 @@ def _interrupted(seconds: float, function: Callable[[Argument], Answer], argumen
     finally:
         calling = False
         signal.setitimer(signal.ITIMER_REAL, 0)
-        # A handler that was not set from Python cannot be set again.
+        # A handler that was not set from Python cannot be restored.
         signal.signal(signal.SIGALRM, signal.SIG_DFL if handler is None else handler)
         if delay:
             left = delay - (time.monotonic() - began)
-            signal.setitimer(signal.ITIMER_REAL, max(left, _AT_ONCE), interval)
+            signal.setitimer(signal.ITIMER_REAL, max(left, _MIN_DELAY), interval)
     if rang:
         raise Overdue
-    return answer
+    return result
 
 
-def _called(function: Callable[[Argument], Answer], argument: Argument) -> Answer:
-    """A frame of its own around a function that may have none."""
+def _call(function: Callable[[Argument], Result], argument: Argument) -> Result:
+    """Call a function in a Python frame, because built-in functions have no frame of their own."""
     return function(argument)
 
 
-def _abandoned(seconds: float, function: Callable[[Argument], Answer], argument: Argument) -> Answer:
-    answers: list[Answer] = []
+def _abandoned(seconds: float, function: Callable[[Argument], Result], argument: Argument) -> Result:
+    results: list[Result] = []
     errors: list[BaseException] = []
 
     def run() -> None:
         try:
-            answers.append(function(argument))
+            results.append(function(argument))
         except BaseException as error:
             errors.append(error)
 
-    # Whatever holds around the call holds in the thread.
+    # The thread uses the context variables of the caller.
     thread = threading.Thread(target=copy_context().run, args=(run,), daemon=True)
     thread.start()
     thread.join(seconds)
     if errors:
         raise errors[0]
-    if not answers:
+    if not results:
         raise Overdue
-    return answers[0]
+    return results[0]

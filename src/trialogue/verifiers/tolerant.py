@@ -1,4 +1,4 @@
-"""Verifiers that may raise: what they raise rejects the one sequence that they were asked about."""
+"""Verifiers whose exceptions reject the sequence that was evaluated instead of ending the run."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -16,47 +16,59 @@ Call = Callable[[Decoding, Tensor], Tensor | None]
 _MOST = 1 << 16
 
 
-class _Below(NamedTuple):
-    """How many continuations of a sequence verifiers raised about, and what about the first."""
+class _ChildErrors(NamedTuple):
+    """Number of continuations of a sequence for which a verifier raised, and the first message."""
 
     number: int
     first: str
 
 
 class Raised:
-    """What the verifiers of one rule raised, by the sequence that they were asked about: of the last `most` of those.
+    """Error messages of verifiers, stored by the sequence that was evaluated.
 
-    Of as many sequences it knows what was raised about their continuations.
+    Args:
+        most: Maximum number of sequences to store. The oldest are discarded. The same limit holds for the errors of
+            the continuations of a sequence.
     """
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
-        self._about, self._below = dict[bytes, str](), dict[bytes, _Below]()
+        self._messages, self._child_errors = dict[bytes, str](), dict[bytes, _ChildErrors]()
 
-    def note(self, tokens: Tensor, start: int, told: str) -> None:
-        """Note what was `told` about a sequence `tokens` (length,), the first `start` of which are its prompt."""
-        name = _name(tokens, start)
-        if name in self._about:
+    def note(self, tokens: Tensor, start: int, message: str) -> None:
+        """Store an error message for a sequence. The first message for a sequence is kept.
+
+        Args:
+            tokens: Token ids (length,) of prompt and completion.
+            start: Length of the prompt.
+            message: Error message.
+        """
+        key = _key(tokens, start)
+        if key in self._messages:
             return
-        self._about[name] = told
+        self._messages[key] = message
         if len(tokens) > start:
-            # Where every continuation is rejected so, it is where they begin that stands in the end.
-            parent = _name(tokens[:-1], start)
-            below = self._below.pop(parent, _Below(0, told))
-            self._below[parent] = below._replace(number=below.number + 1)
-        for table in (self._about, self._below):
+            # If every continuation is rejected by an error, the sample ends at their parent, so it is recorded there.
+            parent = _key(tokens[:-1], start)
+            errors = self._child_errors.pop(parent, _ChildErrors(0, message))
+            self._child_errors[parent] = errors._replace(number=errors.number + 1)
+        for table in (self._messages, self._child_errors):
             while len(table) > self._most:
                 del table[next(iter(table))]
 
     def of(self, tokens: Tensor, start: int, failed: bool) -> str | None:
-        """What was told about a sequence `tokens` (length,), the first `start` of which are its prompt.
+        """Return the error message for a sequence, or None.
 
-        If nothing was and it `failed`, having no way on, what was told about its continuations.
+        Args:
+            tokens: Token ids (length,) of prompt and completion.
+            start: Length of the prompt.
+            failed: Whether the sample ended because no continuation was left. In this case the errors of its
+                continuations are returned if the sequence itself has no message.
         """
-        name = _name(tokens, start)
-        if name in self._about or not failed or name not in self._below:
-            return self._about.get(name)
-        number, first = self._below[name]
+        key = _key(tokens, start)
+        if key in self._messages or not failed or key not in self._child_errors:
+            return self._messages.get(key)
+        number, first = self._child_errors[key]
         return (
             f"1 continuation raised: {first}"
             if number == 1
@@ -64,14 +76,18 @@ class Raised:
         )
 
 
-def _name(tokens: Tensor, start: int) -> bytes:
+def _key(tokens: Tensor, start: int) -> bytes:
     return start.to_bytes(8, "little") + tokens.cpu().numpy().tobytes()
 
 
 def tolerant(verifier: Verifier, raised: Raised) -> Verifier:
-    """`verifier`, which gives zero where it, or one that it is a product of, raises; `raised` is told what.
+    """Wrap a verifier so that sequences for which it raises have the value 0.
 
-    Running out of memory and interruptions are raised on.
+    Each factor of a product is wrapped separately. Out-of-memory errors and interruptions are not caught.
+
+    Args:
+        verifier: Verifier to wrap.
+        raised: Store of the error messages.
     """
     parts = [_Tolerant(part, raised) for part in factors(verifier)]
     return parts[0] if len(parts) == 1 else Product(*parts)
@@ -100,19 +116,19 @@ class _Tolerant(WrappingVerifier):
     def _tolerated(
         self, call: Call, decoding: Decoding, rows: Tensor, nothing: Callable[[], Tensor]
     ) -> Tensor | None:
-        """Return the result of `call`, with `nothing` for the rows about which it raises."""
+        """Return the result of `call`, with `nothing()` in the rows for which it raises."""
         try:
             return call(decoding, rows)
         except (torch.OutOfMemoryError, MemoryError):
             raise
         except Exception as error:
             if len(rows) > 1:
-                answers = [self._tolerated(call, decoding, row, nothing) for row in rows.split(1)]
-                known = [answer for answer in answers if answer is not None]
-                # If one row does not know its children, the children of all rows are judged one by one.
-                return torch.cat(known) if len(known) == len(rows) else None
+                results = [self._tolerated(call, decoding, row, nothing) for row in rows.split(1)]
+                available = [result for result in results if result is not None]
+                # If `children` is unavailable for one row, the caller evaluates the children of all rows one by one.
+                return torch.cat(available) if len(available) == len(rows) else None
             row = int(rows[0])
-            told = str(error) if isinstance(error, InputError) else f"{reason(error)}{raised_at(error)}"
+            message = str(error) if isinstance(error, InputError) else f"{reason(error)}{raised_at(error)}"
             sequence = decoding.tokens[row, : int(decoding.lengths[row])]
-            self._raised.note(sequence, int(decoding.start[row]), told)
+            self._raised.note(sequence, int(decoding.start[row]), message)
             return nothing()

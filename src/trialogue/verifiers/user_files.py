@@ -1,4 +1,4 @@
-"""Python files of a user's own: run as a script is, with what lies beside them."""
+"""Execution of user Python files, with imports from the folder of the file as in a script."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -13,25 +13,29 @@ from trialogue.errors import InputError, reason
 from trialogue.verifiers.users_code import CRASHES, output_to_stderr
 
 
-def function_of(path: Path, shown: str, name: str) -> Callable[[Any], Any]:
-    """Return the function `name` of the Python file at `path`, which is run.
+def load_function(path: Path, shown: str, name: str) -> Callable[[Any], Any]:
+    """Execute a Python file and return the function `name` that it defines.
+
+    Args:
+        path: Path of the file.
+        shown: Path of the file for error messages.
+        name: Name of the function.
 
     Raises:
-        InputError: If there is no such file or function, or the file cannot be run. The error names the file as
-            `shown`.
+        InputError: If the file or the function does not exist, or the file cannot be executed.
     """
-    module = module_of("python", path, shown)
+    module = load_module("python", path, shown)
     function = getattr(module, name, None)
     if not callable(function):
-        known = ", ".join(own_names(module, callable)) or "none"
+        known = ", ".join(defined_names(module, callable)) or "none"
         raise InputError(
             "python", f"{shown}:{name}", f"the file has no such function; its functions: {known}"
         )
     return function
 
 
-def own_names(module: ModuleType, wanted: Callable[[Any], bool]) -> list[str]:
-    """The names of what `module` defines itself and is `wanted`."""
+def defined_names(module: ModuleType, wanted: Callable[[Any], bool]) -> list[str]:
+    """Return the names of the objects that `module` defines itself and that satisfy the predicate `wanted`."""
     own = {
         key: value
         for key, value in vars(module).items()
@@ -40,8 +44,17 @@ def own_names(module: ModuleType, wanted: Callable[[Any], bool]) -> list[str]:
     return [key for key, value in own.items() if wanted(value)]
 
 
-def module_of(field: str, path: Path, shown: str) -> ModuleType:
-    """The module that running the file at `path` gives; raises `InputError`, which names it as `shown`."""
+def load_module(field: str, path: Path, shown: str) -> ModuleType:
+    """Execute the file at `path` and return its module.
+
+    Args:
+        field: Name of the option for error messages.
+        path: Path of the file.
+        shown: Path of the file for error messages.
+
+    Raises:
+        InputError: If the file does not exist or cannot be executed.
+    """
     if not path.is_file():
         raise InputError(field, shown, "there is no such file")
     module_name = f"{__name__}.{path.stem}"
@@ -49,7 +62,7 @@ def module_of(field: str, path: Path, shown: str) -> ModuleType:
     spec = spec_from_loader(module_name, loader)
     assert spec is not None
     module = module_from_spec(spec)
-    # Dataclasses look their module up by its name.
+    # Dataclasses look up their module in `sys.modules`.
     sys.modules[module_name] = module
     try:
         with output_to_stderr(), importable(path.parent):
@@ -62,7 +75,7 @@ def module_of(field: str, path: Path, shown: str) -> ModuleType:
 
 @contextmanager
 def importable(folder: Path) -> Iterator[None]:
-    """Context in which modules of `folder` can be imported, as in a script there."""
+    """Context manager that makes the modules in `folder` importable, as in a script in this folder."""
     sys.path.insert(0, str(folder))
     try:
         yield

@@ -1,4 +1,4 @@
-"""Calls of a user's code: the errors that it may raise, where they were raised, and its output."""
+"""Helpers for calling user code: exceptions to catch, location of an error, and redirection of its output."""
 
 import sys
 import threading
@@ -7,11 +7,20 @@ from contextlib import AbstractContextManager, nullcontext, redirect_stdout, sup
 from pathlib import Path
 
 CRASHES = (Exception, SystemExit, GeneratorExit)
-"""What a user's code may raise that is its own fault: all but an interruption from outside."""
+"""Exceptions of user code that are reported as its errors. `KeyboardInterrupt` is not among them."""
 
 
 def raised_at(error: BaseException, file: str | None = None) -> str:
-    """Where `error` was raised, as it follows what it says: the last line of `file` on its way, or of any user's."""
+    """Return the location of an error, formatted as ` (path:line)`.
+
+    Args:
+        error: Exception with a traceback.
+        file: Path of the user's file. If a frame of the traceback is in this file, the last such frame is returned.
+            Otherwise the last frame outside of this package is returned.
+
+    Returns:
+        The location with a leading space, or an empty string if there is no such frame.
+    """
     here = str(Path(__file__).parent)
     frames = [
         frame
@@ -27,9 +36,9 @@ def raised_at(error: BaseException, file: str | None = None) -> str:
 
 
 def output_to_stderr() -> AbstractContextManager[object]:
-    """Return a context in which a user's code prints to standard error, because samples go to standard output.
+    """Return a context manager that redirects standard output to standard error, because samples use standard output.
 
-    There is one standard output for all threads, so what other threads than the main one print stays where it is.
+    Standard output is shared by all threads, so it is redirected only in the main thread.
     """
-    main = threading.current_thread() is threading.main_thread()
-    return redirect_stdout(sys.stderr) if main else nullcontext()
+    is_main = threading.current_thread() is threading.main_thread()
+    return redirect_stdout(sys.stderr) if is_main else nullcontext()

@@ -1,4 +1,4 @@
-"""Value functions that are written down: a table with the value of every prefix."""
+"""Value functions given by a table that contains the value of every prefix."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,31 +13,43 @@ Prefix = tuple[int, ...]
 
 
 class TableValues(Verifier):
-    """The values of `table`: a prefix (prompt and completion, a tuple of token ids) to a number of at least 0.
+    """Value function that looks up each prefix in a table.
 
-    It is a mapping's worth of values and a function of a prefix at once: `values((0, 1))` is a float. It has to hold
-    every prefix that is asked about: all those the oracle gives a positive probability, complete sequences included.
+    An instance is a verifier and can also be called with a prefix.
 
-    Raises `InputError` that names the prefix: here for a key that is no tuple of token ids and for a value that is
-    negative, infinite or NaN; where it is asked about a prefix that the table does not hold.
+    Args:
+        table: Mapping from prefixes to finite values of at least 0. A prefix is a tuple of the token ids of prompt and
+            completion. The table must contain every prefix and every complete sequence that has positive probability
+            under the oracle.
+
+    Raises:
+        InputError: If a key is not a tuple of token ids, or a value is negative, infinite or NaN. Evaluating a prefix
+            that is missing from the table raises the same error.
+
+    Example:
+        >>> from trialogue.verifiers import TableValues
+        >>> values = TableValues({(): 0.5, (0,): 1.0, (1,): 0.25})
+        >>> values((1,))
+        0.25
     """
 
     def __init__(self, table: Mapping[Prefix, float]) -> None:
         if not isinstance(table, Mapping) or not table:
-            raise InputError("table", table, "give a dict from prefixes (tuples of token ids) to values")
+            raise InputError("table", table, "pass a dict from prefixes (tuples of token ids) to values")
         self.table: Mapping[Prefix, float] = dict(_checked(table))
         self.most = max(self.table.values()) or 1.0
 
     def __call__(self, prefix: Prefix) -> float:
-        """The value of `prefix`."""
+        """Return the value of `prefix`."""
         try:
             return self.table[tuple(prefix)]
         except KeyError:
-            hint = f"none of the {len(self.table)} values is of this prefix: give one for each that can occur"
+            size = len(self.table)
+            hint = f"the table of {size} values has no entry for this prefix; add every prefix that can occur"
             raise InputError("prefix", tuple(prefix), hint) from None
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Values (n,) float64 of the sequences in `rows` (n,)."""
+        """Return the values (n,) float64 of the sequences in `rows` (n,)."""
         tokens, lengths = decoding.tokens[rows].tolist(), decoding.lengths[rows].tolist()
         values = [self(tuple(row[:length])) for row, length in zip(tokens, lengths, strict=True)]
         return torch.tensor(values, dtype=torch.float64)
@@ -45,7 +57,7 @@ class TableValues(Verifier):
 
 def _checked(table: Mapping[Prefix, float]) -> Iterator[tuple[Prefix, float]]:
     for prefix, value in table.items():
-        hint = "name a prefix by a tuple of token ids"
+        hint = "use tuples of token ids as keys"
         if not isinstance(prefix, tuple):
             raise InputError("table", prefix, hint)
         yield (

@@ -1,4 +1,4 @@
-"""Verifiers that change the values of another verifier."""
+"""Base class of verifiers that transform the values of another verifier."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -10,7 +10,11 @@ from trialogue.oracles import Decoding, Verifier
 
 
 class WrappingVerifier(Verifier):
-    """A verifier with the attributes and the values of another one; derived classes change the values."""
+    """Base class that delegates to another verifier. Subclasses override `_converted` to transform the values.
+
+    Args:
+        verifier: Verifier to delegate to. Its attributes (`scope`, `most`, `layers`, ...) are copied.
+    """
 
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier
@@ -18,24 +22,24 @@ class WrappingVerifier(Verifier):
         self.notes, self.parser, self.has_mask = verifier.notes, verifier.parser, verifier.has_mask
 
     def up_to(self, stop: str | Sequence[str]) -> Self:
-        """Return the same for a verifier that judges the text before the first of the strings `stop`."""
+        """Return a copy that ignores the text from the first of the strings `stop` onwards."""
         stopped = copy(self)
         stopped._verifier = self._verifier.up_to(stop)
         return stopped
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return values (n,) of the sequences in `rows` (n,)."""
+        """Return the transformed values (n,) of the sequences in `rows` (n,)."""
         return self._converted(self._verifier.values(decoding, rows))
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
-        """Return values (n, vocab) of all one-token continuations, or None if only `values` can tell."""
+        """Return the transformed values (n, vocab) of all one-token continuations, or None if unavailable."""
         values = self._verifier.children(decoding, rows)
         return None if values is None else self._converted(values)
 
     def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
-        """Return the residual languages of the other verifier."""
+        """Return the equivalence-class keys of the wrapped verifier."""
         return self._verifier.residuals(decoding, rows)
 
     def _converted(self, values: Tensor) -> Tensor:
-        """Return the values of this verifier, given those of the other one."""
+        """Transform the values of the wrapped verifier."""
         return values

@@ -152,8 +152,8 @@ def test_trees_that_are_too_large_say_how_large_and_what_to_do():
     [
         (lambda x: float(len(x) != 1), "no continuation of the prompt has a positive value"),
         (lambda x: float(len(x) < 3), "no leaf is reachable"),
-        (lambda x: math.nan, "return one finite non-negative number"),
-        (lambda x: -1.0, "return one finite non-negative number"),
+        (lambda x: math.nan, "return a finite non-negative number"),
+        (lambda x: -1.0, "return a finite non-negative number"),
     ],
 )
 def test_useless_values_are_one_line(values, told):

@@ -1,1 +1,1 @@
-"""JSON schemas, pydantic models and tools as languages: a grammar for what it can enforce, validation for the rest."""
+"""Languages from JSON Schemas, pydantic models and tools. A grammar is combined with validation of complete texts."""

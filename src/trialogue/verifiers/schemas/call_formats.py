@@ -1,4 +1,4 @@
-"""How a model writes the call of a tool, read off its chat template: what stands around the name and the arguments."""
+"""Format of a model's tool calls, detected from its chat template."""
 
 import json
 import re
@@ -15,52 +15,67 @@ _OTHER_ARGUMENTS = {"first_argument": "of another call", "second_argument": None
 _IDENTIFIER = "[a-zA-Z0-9]{9}"
 _TEXTUAL = "\N{SNOWMAN}"
 _MARKER = r"<[^<>\s]+>|\[/?\w+\]"
-"""What templates commonly mark the parts of a message with; nothing in it stands for itself."""
+"""Regular expression for the markers that chat templates commonly use. A marker is compared as a unit."""
 
 
 class CallFormat(NamedTuple):
-    """What stands before and behind the arguments of a call, with marks for the tool's name and the call's id."""
+    """Text before and after the arguments of a tool call, with placeholders for the name and the id of the call."""
 
     before: str
     behind: str
     spacing: dict[str, Any]
-    """What llguidance is told of white space in the arguments"""
+    """Whitespace options of llguidance for the arguments."""
     remark: str | None = None
-    """What a user should know of it"""
+    """Warning for the user."""
 
     def grammar(self, name: str, arguments: str) -> str:
-        """The call of the tool `name`, whose `arguments` are a rule, in llguidance's dialect of Lark."""
+        """Return the Lark expression for a call of a tool.
+
+        Args:
+            name: Name of the tool.
+            arguments: Name of the grammar rule for the arguments.
+        """
         parts = [*_literals(self.before, name), arguments, *_literals(self.behind, name)]
         return " ".join(parts)
 
     def arguments(self, name: str) -> Callable[[str], str | None]:
-        """The function from a text to the arguments of the call of the tool `name` that it is, else to None."""
+        """Return a function that extracts the arguments from a call of the tool `name`.
+
+        The function returns None if the text is not such a call.
+        """
         before, behind = (
             re.escape(text.replace(_NAME, name)).replace(_ID, _IDENTIFIER)
             for text in (self.before, self.behind)
         )
         pattern = re.compile(f"{before}(.*){behind}", re.DOTALL)
 
-        def found(text: str) -> str | None:
+        def extract(text: str) -> str | None:
             match = pattern.fullmatch(text)
             return None if match is None else match[1]
 
-        return found
+        return extract
 
 
-def plain_format(spacing: dict[str, Any], remark: str) -> CallFormat:
-    """A JSON object of the name and the arguments."""
+def json_format(spacing: dict[str, Any], remark: str) -> CallFormat:
+    """Return the format of a JSON object with the keys `name` and `arguments`."""
     return CallFormat(f'{{"name":"{_NAME}","arguments":', "}", spacing, remark)
 
 
-def stated_format(tokenization: Tokenization) -> CallFormat | None:
-    """The format of the tokenizer's chat template; None where it has none, or one that no text can have.
+def template_format(tokenization: Tokenization) -> CallFormat | None:
+    """Detect the format of tool calls in a chat template.
 
-    A special token is in no text: one that a call begins with has to be in the prompt, others have no place.
+    Text cannot contain special tokens. If a call begins with special tokens, they must be part of the prompt, which the
+    remark of the format states. Formats with special tokens in other places are not supported.
+
+    Args:
+        tokenization: Tokenization with the chat template.
+
+    Returns:
+        The format, or None if the template defines no format or an unsupported one.
     """
     history, prompt = _rendered(tokenization, None), _rendered(tokenization, None, prompt=True)
     answer, special = _rendered(tokenization, {"content": _TEXTUAL}), _special(tokenization)
-    # Some templates write arguments out as they are, some as the JSON text that they expect.
+    # Some templates expect the arguments as an object, others as JSON text.
     for form in (dict, json.dumps):
         written = _rendered(tokenization, _call(_NAME, _ID, form(_ARGUMENTS)))
         other = _rendered(tokenization, _call(_OTHER_NAME, _OTHER_ID, form(_OTHER_ARGUMENTS)))
@@ -69,12 +84,12 @@ def stated_format(tokenization: Tokenization) -> CallFormat | None:
         if prompt is not None and prompt != history and written.startswith(prompt):
             start = len(prompt)
         else:
-            start = _in_common(written, answer, special)
-        found = _found(written[start:])
+            start = _common_prefix_length(written, answer, special)
+        found = _parse_call(written[start:])
         if found is None:
             continue
         end = special.search(found.behind)
-        message_end = found.behind[end.start() :] if end else _ending(found.behind, answer, special)
+        message_end = found.behind[end.start() :] if end else _common_suffix(found.behind, answer, special)
         found = found._replace(behind=found.behind.removesuffix(message_end))
         if other.startswith(written[:start]) and _holds_for_another(found, other[start:], message_end):
             return _without_special(found, special)
@@ -87,7 +102,7 @@ def _call(name: str, identifier: str, arguments: object) -> dict[str, Any]:
 
 
 def _rendered(tokenization: Tokenization, answer: dict[str, Any] | None, prompt: bool = False) -> str | None:
-    """A question and its `answer`, or the `prompt` for one, as the template writes them; None where it does not."""
+    """Render a conversation with the template, or return None if the template raises an error."""
     tokenizer = tokenization.tokenizer
     if not tokenizer.chat_template:
         return None
@@ -109,28 +124,28 @@ def _rendered(tokenization: Tokenization, answer: dict[str, Any] | None, prompt:
             )
         )
     except Exception:
-        # A template is a program of the model's, and may refuse what it does not know in any way.
+        # A template is a program that may raise any exception for messages that it does not support.
         return None
 
 
 def _special(tokenization: Tokenization) -> re.Pattern[str]:
-    """What matches the special tokens."""
+    """Return a pattern that matches the special tokens."""
     tokens = tokenization.tokenizer.convert_ids_to_tokens(sorted(tokenization.special))
     texts = sorted((text for text in tokens if text), key=len, reverse=True)
     return re.compile("|".join(map(re.escape, texts)) or r"(?!)")
 
 
-def _in_common(text: str, other: str, special: re.Pattern[str]) -> int:
-    """How many characters `text` and `other` begin with that are the same, in whole words and markers."""
-    return sum(map(len, _same(_pieces(text, special), _pieces(other, special))))
+def _common_prefix_length(text: str, other: str, special: re.Pattern[str]) -> int:
+    """Return the length of the common prefix of two texts, without splitting words or markers."""
+    return sum(map(len, _common_prefix(_pieces(text, special), _pieces(other, special))))
 
 
-def _ending(text: str, other: str, special: re.Pattern[str]) -> str:
-    """What `text` and `other` end in that is the same, in whole words and markers."""
-    return "".join(_same(_pieces(text, special)[::-1], _pieces(other, special)[::-1])[::-1])
+def _common_suffix(text: str, other: str, special: re.Pattern[str]) -> str:
+    """Return the common suffix of two texts, without splitting words or markers."""
+    return "".join(_common_prefix(_pieces(text, special)[::-1], _pieces(other, special)[::-1])[::-1])
 
 
-def _same(pieces: list[str], others: list[str]) -> list[str]:
+def _common_prefix(pieces: list[str], others: list[str]) -> list[str]:
     pairs = zip(pieces, others, strict=False)
     return [piece for piece, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
 
@@ -140,7 +155,7 @@ def _pieces(text: str, special: re.Pattern[str]) -> list[str]:
 
 
 def _holds_for_another(found: CallFormat, call: str, message_end: str) -> bool:
-    """Whether the other `call`, up to the end of its message, is one in the format `found`."""
+    """Return whether a second call, without the end of its message, also has the format `found`."""
     if not call.endswith(message_end):
         return False
     arguments = found.arguments(_OTHER_NAME)(call.removesuffix(message_end))
@@ -156,8 +171,8 @@ def _holds_for_another(found: CallFormat, call: str, message_end: str) -> bool:
     return arguments == json.dumps(value, separators=separators)
 
 
-def _found(call: str) -> CallFormat | None:
-    """The format of the `call`, where it has the name and the arguments as JSON."""
+def _parse_call(call: str) -> CallFormat | None:
+    """Return the format of a call that contains the name and the arguments as JSON, else None."""
     for brace in re.finditer("{", call):
         try:
             value, end = json.JSONDecoder().raw_decode(call, brace.start())
@@ -177,12 +192,13 @@ def _found(call: str) -> CallFormat | None:
 
 
 def _without_special(found: CallFormat, special: re.Pattern[str]) -> CallFormat | None:
+    """Move special tokens at the beginning of a format to its remark, or return None if there are others."""
     began = re.match(rf"(?:(?:{special.pattern})\s*)+", found.before)
     before = found.before[began.end() :] if began else found.before
     if special.search(before):
         return None
     remark = (
-        f"the prompt has to end in {began[0]!r}, with which the chat template begins a call"
+        f"the prompt must end with {began[0]!r}, because the chat template begins a tool call with it"
         if began
         else None
     )
@@ -190,7 +206,7 @@ def _without_special(found: CallFormat, special: re.Pattern[str]) -> CallFormat 
 
 
 def _literals(text: str, name: str) -> list[str]:
-    """`text` in llguidance's dialect of Lark, around any id."""
+    """Return `text` as Lark literals, with a pattern in place of the id."""
     parts = text.replace(_NAME, name).split(_ID)
     literals = [json.dumps(part, ensure_ascii=False) if part else "" for part in parts]
     return [literal for literal in f"\0/{_IDENTIFIER}/\0".join(literals).split("\0") if literal]

@@ -1,4 +1,4 @@
-"""Definitions of tools, as the interfaces of language models write them."""
+"""Parsing of tool definitions in the formats of common language model APIs."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -7,16 +7,20 @@ _NO_ARGUMENTS = {"type": "object", "properties": {}, "additionalProperties": Fal
 
 
 class Tool(NamedTuple):
-    """A function that a model may call: its name and the schema of its arguments."""
+    """Name of a tool and JSON Schema of its arguments."""
 
     name: str
     parameters: Any
 
 
 def tool(value: object) -> Tool | None:
-    """Return the tool that `value` defines in the format of OpenAI, Anthropic or MCP, or None if it defines none.
+    """Parse the definition of a tool in the format of OpenAI, Anthropic or MCP.
 
-    A definition without parameters takes none.
+    Args:
+        value: Definition. Without a schema of its parameters, the tool takes no arguments.
+
+    Returns:
+        The tool, or None if `value` is not a definition.
     """
     if not isinstance(value, Mapping):
         return None

@@ -1,4 +1,4 @@
-"""The draft of JSON Schema that a schema is written in, and the schemas inside a schema."""
+"""Detection of the JSON Schema draft of a schema, and iteration over its subschemas."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,20 +28,20 @@ _BY_NAME = {"$defs", "definitions", "dependencies", "dependentSchemas", "pattern
 _VALUES = {"const", "default", "enum", "example", "examples"}
 
 
-class SchemaMistake(ValueError):
-    """A schema that cannot be enforced. The message is one line that does not repeat the schema."""
+class SchemaError(ValueError):
+    """A schema cannot be enforced. The message is one line that does not contain the schema."""
 
 
 def subschemas(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield every object in `schema` that may be a schema, also under keys that are no keywords."""
+    """Yield every object in `schema` that may be a schema, including objects under unknown keys."""
     waiting = [schema]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, list):
-            waiting += one
-        elif isinstance(one, dict):
-            yield one
-            for key, value in one.items():
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting += node
+        elif isinstance(node, dict):
+            yield node
+            for key, value in node.items():
                 if key in _BY_NAME and isinstance(value, dict):
                     waiting += value.values()
                 elif key not in _VALUES:
@@ -51,32 +51,32 @@ def subschemas(schema: Any) -> Iterator[dict[str, Any]]:
 def dialect_of(schema: dict[str, Any]) -> type[Validator]:
     """Return the validator of the draft of `schema`.
 
-    If `$schema` names no draft, the latest draft that has all of the schema's keywords is used.
+    If `$schema` does not name a draft, the latest draft that supports all keywords of the schema is used.
 
     Raises:
-        SchemaMistake: If the schema is not valid under the draft.
+        SchemaError: If the schema is not valid under the draft.
     """
     stated = validator_for(schema, default=_UNSTATED)
     drafts = _likely_drafts(schema) if stated is _UNSTATED else [stated]
     if drafts[0] not in DRAFTS:
-        raise SchemaMistake("$schema: use draft 4 or later")
+        raise SchemaError("$schema: use draft 4 or later")
     errors = [best_match(draft(draft.META_SCHEMA).iter_errors(schema)) for draft in drafts]
     for draft, error in zip(drafts, errors, strict=True):
         if error is None:
             return draft
-    raise SchemaMistake(f"{errors[0].json_path}: {errors[0].message} ({DRAFTS[drafts[0]]})")
+    raise SchemaError(f"{errors[0].json_path}: {errors[0].message} ({DRAFTS[drafts[0]]})")
 
 
 def _likely_drafts(schema: dict[str, Any]) -> list[type[Validator]]:
-    """Return the drafts, those first that lack the fewest of the keywords in `schema`."""
+    """Return the drafts, sorted by the number of keywords in `schema` that they do not support."""
     used = {key for one in subschemas(schema) for key in one} & KEYWORDS
     drafts = sorted(DRAFTS, key=lambda draft: len(used - set(draft.VALIDATORS)))
     if any(isinstance(one.get("items"), list) for one in subschemas(schema)):
-        # The latest draft has no lists of items, but its metaschema does not look at every definition.
+        # Draft 2020-12 does not allow a list as `items`, but its metaschema does not check all definitions.
         drafts.sort(key=lambda draft: draft is Draft202012Validator)
     return drafts
 
 
 def identifier(dialect: type[Validator]) -> str:
-    """Return the value of `$schema` for schemas that `dialect` validates."""
+    """Return the value of `$schema` for a draft."""
     return str(dialect.META_SCHEMA.get("$id", dialect.META_SCHEMA.get("id")))

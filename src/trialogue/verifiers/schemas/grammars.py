@@ -1,4 +1,4 @@
-"""Grammars of JSON schemas: every valid text is in the grammar; keywords that it does not enforce are listed."""
+"""Conversion of JSON Schemas to grammars that contain every valid text, with a list of unenforced keywords."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from jsonschema.protocols import Validator
 from llguidance import LLMatcher
 
-from trialogue.verifiers.schemas.dialects import KEYWORDS, SchemaMistake, identifier, subschemas
+from trialogue.verifiers.schemas.dialects import KEYWORDS, SchemaError, identifier, subschemas
 from trialogue.verifiers.vocabularies import byte_tokenizer, matcher_of
 
 _PATTERNS = {"patternProperties", "additionalProperties"}
@@ -18,19 +18,19 @@ _REMEDIES = {
     "float range": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
     "min/maxProperties": {"minProperties", "maxProperties"},
 }
-"""Keywords to leave to the validation, by what llguidance reports."""
+"""Keywords to remove from the grammar, by the error of llguidance. They are checked by the validation."""
 _CIRCULAR = "circular references"
 _SETS = re.compile(r"\[[^\]]*(?:\[|&&|--|~~)")
 _TENTH = Decimal("0.1")
 
 
 class SchemaGrammar(NamedTuple):
-    """A schema as llguidance compiles it, and what it does not enforce."""
+    """Schema that llguidance can compile, and the keywords and formats that it does not enforce."""
 
     text: str
-    """The schema for llguidance, as JSON text."""
+    """Schema for llguidance as JSON text."""
     unenforced: set[str]
-    """Keywords that the grammar does not enforce, or not fully."""
+    """Keywords that the grammar enforces only partly or not at all."""
     unknown_formats: set[str]
     """Formats that the grammar does not enforce."""
 
@@ -40,10 +40,13 @@ def schema_grammar(
 ) -> SchemaGrammar:
     """Return a grammar that contains all JSON texts that are valid under `schema`.
 
-    `spacing` are llguidance's options on white space.
+    Args:
+        schema: JSON Schema.
+        dialect: Validator of its draft.
+        spacing: Whitespace options of llguidance.
 
     Raises:
-        SchemaMistake: If the schema admits nothing, or no grammar can be made of it.
+        SchemaError: If the schema accepts nothing, or llguidance cannot compile it.
     """
     wider: dict[str, Any] = json.loads(json.dumps(schema))
     options = {"lenient": True, "coerce_one_of": True, **spacing, **wider.pop("x-guidance", {})}
@@ -53,15 +56,15 @@ def schema_grammar(
         matcher = _compiled(wider)
         error = matcher.get_error().partition("\n")[0]
         warnings = matcher.get_grammar_warnings()
-        dropped = _circles(wider) if _CIRCULAR in error else set[str]()
+        dropped = _drop_reference_siblings(wider) if _CIRCULAR in error else set[str]()
         for symptom, keywords in _REMEDIES.items():
             if any(symptom in line for line in (error, *warnings)):
-                dropped |= _dropped(wider, keywords)
+                dropped |= _drop_keywords(wider, keywords)
         if not dropped:
             break
         unenforced |= dropped
     if error:
-        raise SchemaMistake(re.sub(r"^(at \d+\(\d+\): |failed to compile JSON schema: )+", "", error))
+        raise SchemaError(re.sub(r"^(at \d+\(\d+\): |failed to compile JSON schema: )+", "", error))
     formats = set[str]()
     for warning in warnings:
         if warning.startswith("Unimplemented keys: "):
@@ -77,41 +80,41 @@ def _compiled(schema: dict[str, Any]) -> LLMatcher:
     return matcher_of(byte_tokenizer(), f"start: %json {json.dumps(schema)}")
 
 
-def _dropped(schema: dict[str, Any], keywords: set[str]) -> set[str]:
-    """Remove `keywords` wherever they are in `schema`; return those that were there."""
+def _drop_keywords(schema: dict[str, Any], keywords: set[str]) -> set[str]:
+    """Remove `keywords` everywhere in `schema`, and return the keywords that were found."""
     found = set[str]()
-    for one in subschemas(schema):
-        for keyword in keywords & one.keys():
-            del one[keyword]
+    for subschema in subschemas(schema):
+        for keyword in keywords & subschema.keys():
+            del subschema[keyword]
             found.add(keyword)
     return found
 
 
-def _circles(schema: dict[str, Any]) -> set[str]:
-    """Remove what llguidance cannot combine with references: the keywords next to `$ref`, and `allOf`."""
-    found = _dropped(schema, {"allOf"})
-    for one in subschemas(schema):
-        if "$ref" in one:
-            for keyword in one.keys() & KEYWORDS - {"$ref"}:
-                del one[keyword]
+def _drop_reference_siblings(schema: dict[str, Any]) -> set[str]:
+    """Remove keywords next to `$ref` and `allOf`, which llguidance cannot combine with circular references."""
+    found = _drop_keywords(schema, {"allOf"})
+    for subschema in subschemas(schema):
+        if "$ref" in subschema:
+            for keyword in subschema.keys() & KEYWORDS - {"$ref"}:
+                del subschema[keyword]
                 found.add(keyword)
     return found
 
 
 def _drop_patterns(schema: dict[str, Any]) -> set[str]:
-    """Remove the patterns that llguidance does not compile, or reads otherwise than JSON Schema.
+    """Remove patterns that llguidance cannot compile or interprets differently from JSON Schema.
 
-    These are patterns with a look-ahead, and classes with what Rust takes for an operation on sets, such as `[a&&b]`.
+    These are patterns with look-ahead, and character classes that Rust parses as set operations, like `[a&&b]`.
     """
     found = set[str]()
-    for one in subschemas(schema):
+    for subschema in subschemas(schema):
         for keyword, removed in (("pattern", {"pattern"}), ("patternProperties", _PATTERNS)):
-            value = one.get(keyword)
+            value = subschema.get(keyword)
             patterns = [value] if isinstance(value, str) else list(value) if isinstance(value, dict) else []
             if not all(map(_compiles, patterns)):
-                found |= removed & one.keys()
-                for key in removed & one.keys():
-                    del one[key]
+                found |= removed & subschema.keys()
+                for key in removed & subschema.keys():
+                    del subschema[key]
     return found
 
 
@@ -120,30 +123,30 @@ def _compiles(pattern: str) -> bool:
 
 
 def _widen_numbers(schema: dict[str, Any]) -> set[str]:
-    """Widen bounds and remove factors with several digits after the point.
+    """Round bounds outwards and remove values of `multipleOf` if they have several decimal places.
 
-    For these llguidance 1.9 makes grammars that are too small: below 0.95 it has no 0.9, and among the multiples of
-    0.25 no 0.5.
+    For such values, llguidance 1.9 generates grammars that are too small. For example, 0.9 is missing from the numbers
+    below 0.95, and 0.5 from the multiples of 0.25.
     """
     found = set[str]()
-    for one in subschemas(schema):
-        if one.get("type") == "integer":
+    for subschema in subschemas(schema):
+        if subschema.get("type") == "integer":
             continue
         for keyword in ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"):
-            if (bound := _fraction(one.get(keyword))) is not None:
+            if (bound := _fraction(subschema.get(keyword))) is not None:
                 rounding = ROUND_FLOOR if "inimum" in keyword else ROUND_CEILING
                 near = bound.quantize(_TENTH, rounding)
                 if near != bound:
-                    one[keyword] = float(near)
+                    subschema[keyword] = float(near)
                     found.add(keyword)
-        if (factor := _fraction(one.get("multipleOf"))) is not None:
+        if (factor := _fraction(subschema.get("multipleOf"))) is not None:
             _, digits, exponent = factor.normalize().as_tuple()
             if len(digits) > 1 and int(exponent) < -1:
-                del one["multipleOf"]
+                del subschema["multipleOf"]
                 found.add("multipleOf")
     return found
 
 
 def _fraction(value: Any) -> Decimal | None:
-    """Return `value` as it is written, if it is a number with a fraction."""
+    """Return the exact decimal value of a float with a fractional part, else None."""
     return Decimal(repr(value)) if isinstance(value, float) and not value.is_integer() else None

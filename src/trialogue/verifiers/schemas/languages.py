@@ -1,4 +1,4 @@
-"""JSON schemas as languages: a grammar for the mask, and validation of complete texts."""
+"""Languages from JSON Schemas: a grammar for token masks, and validation of complete texts."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 from trialogue.errors import InputError
 from trialogue.validation import validated
 from trialogue.verifiers.language_verifier import Language, shortened
-from trialogue.verifiers.schemas.dialects import DRAFTS, KEYWORDS, SchemaMistake, dialect_of, subschemas
+from trialogue.verifiers.schemas.dialects import DRAFTS, KEYWORDS, SchemaError, dialect_of, subschemas
 from trialogue.verifiers.schemas.grammars import schema_grammar
 from trialogue.verifiers.schemas.validation import format_checker, validation
 
@@ -20,41 +20,47 @@ _ANNOTATIONS = {
 }
 
 
-class Content(NamedTuple):
-    """A schema in two parts: what a grammar enforces, as JSON text, and what validates a complete text."""
+class CompiledSchema(NamedTuple):
+    """Schema compiled to a grammar and a validating parser."""
 
     grammar: str
+    """Schema for llguidance as JSON text."""
     parse: Callable[[str], Any]
+    """Function that converts a valid JSON text to its value and raises `Invalid` for other texts."""
     notes: tuple[str, ...]
-    """What a user should know, in lines."""
+    """Warnings for the user, one line each."""
 
 
 def json_language(schema: JsonSchema, whitespace: Whitespace) -> Language:
     """Return the language of the JSON texts that are valid under `schema`, a mapping or JSON text.
 
     Raises:
-        InputError: If it is no JSON, no schema, or one that admits nothing or everything.
+        InputError: If `schema` is not valid JSON, not a valid schema, or accepts nothing or everything.
     """
     value = json_value("json-schema", schema)
     source = shortened(json.dumps(value))
     try:
-        content = schema_content(value, spacing(whitespace))
-    except SchemaMistake as mistake:
+        content = compile_schema(value, spacing(whitespace))
+    except SchemaError as mistake:
         raise InputError("json-schema", source, str(mistake)) from None
     return Language(f"start: %json {content.grammar}", source, content.parse, content.notes)
 
 
 @validated
 def spacing(whitespace: Whitespace) -> dict[str, Any]:
-    """Return llguidance's options on white space in JSON."""
+    """Return the whitespace options of llguidance."""
     return {"whitespace_flexible": whitespace == "flexible"}
 
 
 def json_value(field: str, value: object) -> Any:
-    """Return JSON values, or the values of a JSON text.
+    """Convert a JSON text or a JSON-serializable object to a JSON value.
+
+    Args:
+        field: Name of the option for error messages.
+        value: JSON text or object.
 
     Raises:
-        InputError: If `value` is no JSON. The error names `field`.
+        InputError: If `value` is not valid JSON.
     """
     try:
         if isinstance(value, str):
@@ -62,41 +68,45 @@ def json_value(field: str, value: object) -> Any:
         return json.loads(json.dumps(dict(value) if isinstance(value, Mapping) else value))
     except (TypeError, ValueError, RecursionError) as error:
         shown = value if isinstance(value, str) else repr(value)
-        raise InputError(field, shortened(shown), f"it is no JSON: {error}") from None
+        raise InputError(field, shortened(shown), f"it is not valid JSON: {error}") from None
 
 
-def schema_content(schema: Any, spacing: Mapping[str, Any]) -> Content:
-    """Return the two parts of `schema`; its own `x-guidance` takes precedence over `spacing`.
+def compile_schema(schema: Any, spacing: Mapping[str, Any]) -> CompiledSchema:
+    """Compile a schema to a grammar and a parser.
+
+    Args:
+        schema: JSON Schema.
+        spacing: Whitespace options of llguidance. The `x-guidance` options of the schema take precedence.
 
     Raises:
-        SchemaMistake: If it is no schema, admits nothing, constrains nothing, or cannot be enforced.
+        SchemaError: If `schema` is not a valid schema, accepts nothing, constrains nothing, or cannot be enforced.
     """
     if schema is False:
-        raise SchemaMistake("it admits nothing")
+        raise SchemaError("it accepts nothing")
     if not isinstance(schema, dict) or not KEYWORDS & schema.keys():
-        raise SchemaMistake("it constrains nothing: say what is allowed with type, properties or enum")
+        raise SchemaError("it constrains nothing; specify the allowed values with type, properties or enum")
     if not isinstance(schema.get("x-guidance", {}), dict):
-        raise SchemaMistake("x-guidance: give an object of llguidance's options")
+        raise SchemaError("x-guidance: use an object with options of llguidance")
     try:
         dialect = dialect_of(schema)
         parse = validation(schema, dialect)
         grammar = schema_grammar(schema, dialect, spacing)
     except RecursionError:
-        raise SchemaMistake("it is nested too deeply") from None
+        raise SchemaError("it is nested too deeply") from None
     checked = set(format_checker(dialect).checkers)
     unenforced = grammar.unenforced | ({"format"} if grammar.unknown_formats & checked else set())
     known = _ANNOTATIONS | set(dialect.VALIDATORS)
     without_effect = {
         key
-        for one in subschemas(schema)
-        for key, value in one.items()
-        # Schemas that references lead to may stand under any key.
+        for subschema in subschemas(schema)
+        for key, value in subschema.items()
+        # An object or list under an unknown key may contain the target of a reference.
         if not (key in known or key.startswith(("x-", "_", "$")) or isinstance(value, dict | list))
     }
     lines = (
-        ("no grammar enforces {}: checked when a text is complete", unenforced),
-        ("nothing checks the format {}", grammar.unknown_formats - checked),
-        (f"{DRAFTS[dialect]} has no {{}}: without effect", without_effect),
+        ("the grammar does not enforce {}, which is checked when a text is complete", unenforced),
+        ("the format is not checked: {}", grammar.unknown_formats - checked),
+        (f"{DRAFTS[dialect]} does not define {{}}, which is ignored", without_effect),
     )
     notes = tuple(line.format(", ".join(sorted(names))) for line, names in lines if names)
-    return Content(grammar.text, parse, notes)
+    return CompiledSchema(grammar.text, parse, notes)

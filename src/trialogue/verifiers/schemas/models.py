@@ -1,4 +1,4 @@
-"""Models of pydantic, and whatever else its `TypeAdapter` takes, as languages of JSON."""
+"""Languages from pydantic models and other types that `pydantic.TypeAdapter` supports."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -9,10 +9,10 @@ from pydantic.errors import PydanticUserError
 
 from trialogue.errors import InputError, reason
 from trialogue.validation import Positive, validated
-from trialogue.verifiers.function import answer_of
-from trialogue.verifiers.language_verifier import Language, NotValid
-from trialogue.verifiers.schemas.dialects import SchemaMistake
-from trialogue.verifiers.schemas.languages import Whitespace, schema_content, spacing
+from trialogue.verifiers.function import call_function
+from trialogue.verifiers.language_verifier import InvalidText, Language
+from trialogue.verifiers.schemas.dialects import SchemaError
+from trialogue.verifiers.schemas.languages import Whitespace, compile_schema, spacing
 from trialogue.verifiers.schemas.validation import exact_value
 from trialogue.verifiers.users_code import CRASHES, output_to_stderr
 
@@ -25,11 +25,20 @@ def model_language(
     around: Callable[[], AbstractContextManager[object]] = nullcontext,
     name: str | None = None,
 ) -> Language:
-    """JSON texts that `model` validates; their values are its instances.
+    """Return the language of the JSON texts that a pydantic model validates.
 
-    A grammar enforces what `model` says of itself as a JSON schema; the model, and whatever validators it has, decide
-    on complete texts, within `around` and `timeout` seconds each. Errors call it `name`. Raises `InputError` where
-    there is no such schema.
+    The grammar is generated from the JSON Schema of the model. Complete texts are validated by the model itself,
+    including its custom validators. The parser returns instances of the model.
+
+    Args:
+        model: Pydantic model, or another type that `TypeAdapter` supports.
+        whitespace: "compact" or "flexible".
+        timeout: Maximum duration of the validation of one text in seconds (default: no limit).
+        around: Function that returns a context manager in which the model is used.
+        name: Name of the model for error messages (default: its own name).
+
+    Raises:
+        InputError: If the model has no JSON Schema, or one that cannot be enforced.
     """
     shown = name or str(getattr(model, "__name__", model))
     try:
@@ -38,13 +47,13 @@ def model_language(
             schema = adapter.json_schema()
     except PydanticUserError as error:
         raise InputError(
-            "pydantic", shown, f"it has no JSON schema: {error.message.splitlines()[0]}"
+            "pydantic", shown, f"it has no JSON Schema: {error.message.splitlines()[0]}"
         ) from None
     except CRASHES as error:
-        raise InputError("pydantic", shown, f"it has no JSON schema: {reason(error)}") from error
+        raise InputError("pydantic", shown, f"it has no JSON Schema: {reason(error)}") from error
     try:
-        content = schema_content(schema, spacing(whitespace))
-    except SchemaMistake as mistake:
+        content = compile_schema(schema, spacing(whitespace))
+    except SchemaError as mistake:
         raise InputError("pydantic", shown, str(mistake)) from None
 
     def validated(text: str) -> Any:
@@ -52,21 +61,21 @@ def model_language(
             with around():
                 return adapter.validate_json(text)
         except ValidationError as error:
-            # What a function of the user's raises is a fault of its own; this is a verdict.
-            return NotValid(_first(error))
+            # It is returned, not raised, because `call_function` reports exceptions as errors of the user's code.
+            return InvalidText(_first_message(error))
 
     validated.__name__ = shown
 
     def parse(text: str) -> Any:
         exact_value(text)
-        value = answer_of(validated, text, timeout)
-        if isinstance(value, NotValid):
+        value = call_function(validated, text, timeout)
+        if isinstance(value, InvalidText):
             raise value
         return value
 
     return Language(f"start: %json {content.grammar}", shown, parse, content.notes)
 
 
-def _first(error: ValidationError) -> str:
+def _first_message(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     return f"{'/'.join(map(str, first['loc'])) or 'the root'}: {first['msg']}"

@@ -1,4 +1,4 @@
-"""Calls of tools as a language: the union of their call formats, with arguments that are valid under their schemas."""
+"""Language of tool calls: the union of the calls of all tools, with arguments that are valid under their schemas."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -7,32 +7,39 @@ from typing import Any
 from trialogue.errors import InputError
 from trialogue.models.tokenization import Tokenization
 from trialogue.verifiers.language_verifier import Invalid, Language, shortened
-from trialogue.verifiers.schemas.call_formats import plain_format, stated_format
+from trialogue.verifiers.schemas.call_formats import json_format, template_format
 from trialogue.verifiers.schemas.definitions import Tool, tool
-from trialogue.verifiers.schemas.dialects import SchemaMistake
-from trialogue.verifiers.schemas.languages import JsonSchema, Whitespace, json_value, schema_content, spacing
+from trialogue.verifiers.schemas.dialects import SchemaError
+from trialogue.verifiers.schemas.languages import JsonSchema, Whitespace, compile_schema, json_value, spacing
 
 
 def tools_language(
     tools: JsonSchema | Sequence[Any], tokenization: Tokenization, whitespace: Whitespace
 ) -> Language:
-    """One call of one of `tools`, as the chat template of `tokenization` writes it; its value is name and arguments.
+    """Return the language of the texts that are a call of one of `tools`.
 
-    Raises `InputError` for what is no list of definitions, and for a schema of arguments that is wrong.
+    The parser returns a dictionary with the keys `name` and `arguments`.
+
+    Args:
+        tools: Definitions of tools, or their JSON text.
+        tokenization: Tokenization with a chat template, which determines the format of a call.
+        whitespace: "compact" uses the whitespace of the chat template in the arguments. "flexible" allows whitespace
+            wherever JSON does.
+
+    Raises:
+        InputError: If a definition, or the schema of its arguments, is invalid.
     """
-    defined, space = _defined(json_value("tools", tools)), spacing(whitespace)
-    unstated = (
-        "the chat template states no format for calls of tools that a text can have: they are plain JSON"
-    )
-    form = stated_format(tokenization) or plain_format(space, unstated)
+    defined, space = _parse_tools(json_value("tools", tools)), spacing(whitespace)
+    remark = "the chat template defines no usable format for tool calls; calls are written as JSON objects"
+    form = template_format(tokenization) or json_format(space, remark)
     notes = [] if form.remark is None else [form.remark]
     rules, calls = list[str](), list[tuple[str, Callable[[str], str | None], Callable[[str], Any]]]()
     for place, (name, parameters) in enumerate(defined):
         try:
-            content = schema_content(
+            content = compile_schema(
                 {"type": "object", **parameters}, space if whitespace == "flexible" else form.spacing
             )
-        except SchemaMistake as mistake:
+        except SchemaError as mistake:
             raise InputError("tools", name, str(mistake)) from None
         rules.append(f"call_{place}: {form.grammar(name, f'arguments_{place}')}")
         rules.append(f"arguments_{place}: %json {content.grammar}")
@@ -40,13 +47,13 @@ def tools_language(
         notes += [f"{name}: {note}" for note in content.notes]
 
     def parse(text: str) -> Any:
-        mistake = Invalid("it is no call of a tool")
+        mistake = Invalid("it is not a tool call")
         for name, arguments, value in calls:
-            written = arguments(text)
-            if written is None:
+            argument_text = arguments(text)
+            if argument_text is None:
                 continue
             try:
-                return {"name": name, "arguments": value(written)}
+                return {"name": name, "arguments": value(argument_text)}
             except Invalid as error:
                 mistake = error
         raise mistake
@@ -56,20 +63,20 @@ def tools_language(
     return Language("\n".join([f"start: {start}", *rules]), source, parse, tuple(notes))
 
 
-def _defined(value: Any) -> list[Tool]:
+def _parse_tools(value: Any) -> list[Tool]:
     if isinstance(value, Mapping):
         value = value.get("tools", [value])
     if not isinstance(value, list) or not value:
-        raise InputError("tools", value, "give a list of definitions of tools")
+        raise InputError("tools", value, "pass a non-empty list of tool definitions")
     found = list[Tool]()
     for one in value:
         defined = tool(one)
         if defined is None:
-            hint = 'write each as {"type": "function", "function": {"name": ..., "parameters": {...}}}'
+            hint = 'write each definition as {"type": "function", "function": {"name": ..., "parameters": {...}}}'
             raise InputError("tools", shortened(json.dumps(one)), hint)
         if json.dumps(defined.name) != f'"{defined.name}"' or not defined.name:
-            raise InputError("tools", defined.name, "use letters, digits, - and _ in the name of a tool")
+            raise InputError("tools", defined.name, "use only letters, digits, - and _ in the name of a tool")
         if any(defined.name == other.name for other in found):
-            raise InputError("tools", defined.name, "give each tool a name of its own")
+            raise InputError("tools", defined.name, "use a unique name for each tool")
         found.append(defined)
     return found

@@ -1,4 +1,4 @@
-"""Validation of complete JSON texts by the jsonschema library, with exact numbers and limits of time."""
+"""Validation of complete JSON texts with the jsonschema library, exact decimal numbers and time limits."""
 
 import copy
 import json
@@ -17,38 +17,42 @@ from jsonschema.validators import extend
 from referencing.jsonschema import EMPTY_REGISTRY
 
 from trialogue.errors import reason
-from trialogue.verifiers.language_verifier import Invalid, NotValid
-from trialogue.verifiers.schemas.dialects import SchemaMistake, subschemas
+from trialogue.verifiers.language_verifier import Invalid, InvalidText
+from trialogue.verifiers.schemas.dialects import SchemaError, subschemas
 
 _DIGITS = Context(prec=1000)
 PATTERN_SECONDS = 0.1
-"""Longest search of a pattern in a string: some patterns of a user's take exponential time."""
+"""Time limit in seconds for matching a pattern, because some patterns take exponential time."""
 SECONDS = 1.0
-"""Longest validation of a text, in seconds of the processor."""
+"""CPU time limit in seconds for the validation of a text."""
 _DAY = len("YYYY-MM-DD")
 _deadline: ContextVar[float] = ContextVar("deadline of the validation, in time of the thread")
 
 
 def validation(schema: dict[str, Any], dialect: type[Validator]) -> Callable[[str], Any]:
-    """Return the function from a JSON text to its value, which raises `Invalid` if the text is not valid.
+    """Return a function that validates a JSON text and returns its value.
 
-    Numbers are compared as they are written, not as floats. A text that has a key twice in an object is not valid, and
-    neither is one whose validation takes longer than a second.
+    The function raises `Invalid` for a text that is not valid. Numbers are compared exactly, not as floats. Duplicate
+    keys in an object are not valid. A text whose validation takes longer than `SECONDS` is rejected.
+
+    Args:
+        schema: JSON Schema.
+        dialect: Validator of its draft.
 
     Raises:
-        SchemaMistake: If a pattern is no regular expression, or the schema cannot be validated in time.
+        SchemaError: If a pattern is not a regular expression, or the time limit cannot be enforced for the schema.
     """
     used = {key for one in subschemas(schema) for key in one}
     if {"patternProperties", "unevaluatedProperties"} <= used:
-        # jsonschema searches these patterns itself, without a limit of time.
-        raise SchemaMistake("unevaluatedProperties cannot be enforced next to patternProperties")
+        # jsonschema matches these patterns itself, without a time limit.
+        raise SchemaError("unevaluatedProperties cannot be enforced next to patternProperties")
     for one in subschemas(schema):
         patterns = [one.get("pattern"), *_names(one.get("patternProperties"))]
         for pattern in patterns:
             if isinstance(pattern, str):
                 _require_pattern(pattern)
     exact = json.loads(json.dumps(schema), parse_float=Decimal)
-    # A schema that names its draft would be validated by a validator without exact numbers.
+    # With `$schema`, jsonschema would choose its own validator, which has no exact numbers.
     exact.pop("$schema", None)
     validator = _exact_validator(dialect)(
         exact, registry=EMPTY_REGISTRY, format_checker=format_checker(dialect)
@@ -63,12 +67,12 @@ def validation(schema: dict[str, Any], dialect: type[Validator]) -> Callable[[st
         except Invalid:
             raise
         except Exception as fault:
-            # No metaschema checks what a reference leads to under a key that is no keyword.
+            # Metaschemas do not check the target of a reference if it is under an unknown key.
             raise Invalid(f"the schema cannot be applied: {reason(fault)}") from None
         finally:
             _deadline.reset(token)
         if error is not None:
-            raise NotValid(f"{error.json_path}: {error.message}")
+            raise InvalidText(f"{error.json_path}: {error.message}")
         return json.loads(text)
 
     return value
@@ -76,38 +80,38 @@ def validation(schema: dict[str, Any], dialect: type[Validator]) -> Callable[[st
 
 @cache
 def format_checker(dialect: type[Validator]) -> FormatChecker:
-    """Return the checker of formats of a draft, and of days that a calendar has."""
+    """Return the format checker of a draft, with a check of calendar dates in `date-time`."""
     checker = copy.copy(dialect.FORMAT_CHECKER)
-    checker.checkers = {"date-time": (_has_a_day, ValueError), **checker.checkers}
+    checker.checkers = {"date-time": (_has_valid_date, ValueError), **checker.checkers}
     return checker
 
 
-def _has_a_day(value: object) -> bool:
+def _has_valid_date(value: object) -> bool:
     return not isinstance(value, str) or date.fromisoformat(value[:_DAY]) is not None
 
 
 def exact_value(text: str) -> Any:
-    """Return the value of a JSON text, with fractions as decimals.
+    """Return the value of a JSON text, with fractions as `Decimal`.
 
     Raises:
-        Invalid: If `text` is no JSON, or has a key twice in an object.
+        Invalid: If `text` is not valid JSON or contains a duplicate key in an object.
     """
     try:
         return json.loads(
-            text, parse_float=Decimal, parse_constant=_no_number, object_pairs_hook=_of_different_keys
+            text, parse_float=Decimal, parse_constant=_reject_constant, object_pairs_hook=_require_unique_keys
         )
     except (ValueError, ArithmeticError) as error:
-        raise error if isinstance(error, Invalid) else Invalid(f"it is no JSON: {error}") from None
+        raise error if isinstance(error, Invalid) else Invalid(f"it is not valid JSON: {error}") from None
 
 
-def _no_number(name: str) -> None:
-    raise Invalid(f"{name} is no number of JSON")
+def _reject_constant(name: str) -> None:
+    raise Invalid(f"{name} is not a JSON number")
 
 
-def _of_different_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        raise Invalid(f"one of the keys {', '.join(value)} is there twice")
+        raise Invalid(f"one of the keys {', '.join(value)} is duplicated")
     return value
 
 
@@ -119,17 +123,17 @@ def _require_pattern(pattern: str) -> None:
     try:
         regex.compile(pattern)
     except (regex.error, RecursionError) as error:
-        raise SchemaMistake(f"{pattern!r} is no regular expression: {error}") from None
+        raise SchemaError(f"{pattern!r} is not a regular expression: {error}") from None
 
 
 @cache
 def _exact_validator(dialect: type[Validator]) -> type[Validator]:
-    """Return the validator of a draft for numbers that are decimals, within the limits of time."""
-    whole = dialect.TYPE_CHECKER.is_type(1.0, "integer")
+    """Return the validator of a draft, extended to `Decimal` numbers and time limits."""
+    is_float_integer = dialect.TYPE_CHECKER.is_type(1.0, "integer")
 
     def is_integer(_: object, value: object) -> bool:
         if isinstance(value, Decimal):
-            return whole and value == value.to_integral_value()
+            return is_float_integer and value == value.to_integral_value()
         return isinstance(value, int) and not isinstance(value, bool)
 
     keywords = {
@@ -147,7 +151,7 @@ def _exact_validator(dialect: type[Validator]) -> type[Validator]:
 
 
 def _in_time(keyword: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the validator of a keyword, which raises `NotValid` once the time for the text is over."""
+    """Wrap the validator of a keyword so that it raises `InvalidText` after the time limit."""
 
     def checked(*arguments: Any) -> Any:
         _remaining_seconds()
@@ -159,7 +163,7 @@ def _in_time(keyword: Callable[..., Any]) -> Callable[..., Any]:
 def _remaining_seconds() -> float:
     left = _deadline.get() - time.thread_time()
     if left <= 0:
-        raise NotValid(f"it takes longer than {SECONDS:g} s to validate")
+        raise InvalidText(f"it takes longer than {SECONDS:g} s to validate")
     return left
 
 
@@ -171,16 +175,16 @@ def _multiple_of(validator: Validator, factor: Any, value: Any, _: object) -> It
     except ArithmeticError:
         multiple = False
     if not multiple:
-        yield ValidationError(f"{value} is no multiple of {factor}")
+        yield ValidationError(f"{value} is not a multiple of {factor}")
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Return whether `pattern` is found in `text`; raises `NotValid` if the search takes too long."""
+    """Return whether `pattern` is found in `text`. Raise `InvalidText` if the search takes too long."""
     timeout = min(PATTERN_SECONDS, _remaining_seconds())
     try:
         return regex.search(pattern, text, timeout=timeout) is not None
     except TimeoutError:
-        raise NotValid(f"{pattern!r} takes longer than {PATTERN_SECONDS} s to search {text!r}") from None
+        raise InvalidText(f"{pattern!r} takes longer than {PATTERN_SECONDS} s to search {text!r}") from None
 
 
 def _pattern(validator: Validator, pattern: str, value: Any, _: object) -> Iterator[ValidationError]:
@@ -206,6 +210,6 @@ def _additional_properties(
     for key, one in value.items():
         if key not in named and not any(_matches(pattern, key) for pattern in patterns):
             if schema is False:
-                yield ValidationError(f"no property may be called {key!r}")
+                yield ValidationError(f"additional property {key!r} is not allowed")
             else:
                 yield from validator.descend(one, schema, path=key)
