@@ -18,7 +18,7 @@ from trialogue.randomness import generator
 from trialogue_lab.data.batch_draw import draw_batch
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.topic_optima.config import Config
-from trialogue_lab.studies.topic_training.matrices import classes
+from trialogue_lab.studies.topic_training.matrices import entry_means
 from trialogue_lab.theory.topics import (
     attention_loss,
     constants,
@@ -250,6 +250,6 @@ def _lengths(config: Config, _: Path) -> Row:
 
 def _classes(values: Tensor, model: TopicModel) -> dict[str, float]:
     """Means over the diagonal, the rest of the blocks and other topics, and the sum of a row of a block."""
-    found = classes(values, model)
+    found = entry_means(values, model)
     means = {name: found[name] for name in ("diagonal", "block", "other")}
     return means | {"row": float((values[1:, 1:] * model.same_topic().bool()).sum(1).mean())}
