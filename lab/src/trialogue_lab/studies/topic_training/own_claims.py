@@ -1,4 +1,4 @@
-"""Claims of this project: higher learning rates, other interpretations of the figures, and checks of the measurement."""
+"""Claims of this project: higher learning rates, other interpretations of the figures, and checks of measurements."""
 
 from trialogue_lab.ledger import largest, ours
 from trialogue_lab.studies.topic_training.config import SGD_RATES
