@@ -23,8 +23,8 @@ from trialogue_lab.studies.topic_optima.statistics import at_length, landscape, 
 
 @figure(
     "landscapes",
-    "The loss of one layer by its attention to the same word and to the same topic, for 100 topics of 300 words. Dark is "
-    "low, on a logarithmic scale above the minimum of each panel. With block values, the minimum is on a line of "
+    "The loss of one layer by its attention to the same word and to the same topic, for 100 topics of 300 words. Dark "
+    "is low, on a logarithmic scale above the minimum of each panel. With block values, the minimum is on a line of "
     "constant γ (red). With diagonal values, it is at one β (red mark) in the limit of vanishing α.",
 )
 def _landscapes_figure(rows: Rows) -> Drawing:
@@ -56,8 +56,8 @@ def _landscapes_figure(rows: Rows) -> Drawing:
 @figure(
     "scaling",
     "Left: optimal attention by the number of topics per document, with its leading order (dotted). Right: values of "
-    "the minimum of the loss under uniform attention, with three of ten topics in each document. Without a penalty, the "
-    "optimum has a diagonal at any finite length, even at 10,000 words (◁). With a penalty, it has none.",
+    "the minimum of the loss under uniform attention, with three of ten topics in each document. Without a penalty, "
+    "the optimum has a diagonal at any finite length, even at 10,000 words (◁). With a penalty, it has none.",
 )
 def _scaling_figure(rows: Rows) -> Drawing:
     drawing, (optima, penalties) = panels(2, width=4.6, height=3.6)

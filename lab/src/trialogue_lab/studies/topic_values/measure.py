@@ -1,4 +1,4 @@
-"""Tasks of a run: per seed the value matrices of Figures 2.2, 2.5 and 2.6, trained by SGD on the squared loss."""
+"""Measurements: for each seed, the value matrices of Figures 2.2, 2.5 and 2.6."""
 
 from collections.abc import Iterator
 from functools import partial
