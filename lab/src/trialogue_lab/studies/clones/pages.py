@@ -44,9 +44,9 @@ def _networks(rows: Rows) -> Cells:
     "Chains that sample the clones",
     "Figure 3b and section A.3",
     rows_are="clone",
-    note="acceptance: share of updates that changed their token; ESS, R-hat and drift (± standard error): of the energy "
-    "after the first half of the sweeps; own loss: loss of the network on its own clone in nats per token, which is "
-    "below its loss on held-out text if the clone is sharper than the text; token entropy: in nats",
+    note="acceptance: share of updates that changed their token; ESS, R-hat and drift (± standard error): of the "
+    "energy after the first half of the sweeps; own loss: loss of the network on its own clone in nats per token, "
+    "which is below its loss on held-out text if the clone is sharper than the text; token entropy: in nats",
 )
 def chains_table(rows: Rows) -> DataFrame:
     """Return the diagnostics of the chains of every clone."""
@@ -101,9 +101,9 @@ def _band(axes: Axes, table: DataFrame, color: str, label: str, style: str = "-"
 
 @figure(
     "followed",
-    "Loss of an encoder during its training, on clones of growing order (first number of sweeps) and on the text itself. "
-    "Means over orders of the data, with bands of one standard deviation. Dotted: steps at which losses reach their "
-    "minimum. Levels differ because clones have different entropies.",
+    "Loss of an encoder during its training, on clones of growing order (first number of sweeps) and on the text "
+    "itself. Means over orders of the data, with bands of one standard deviation. Dotted: steps at which losses reach "
+    "their minimum. Levels differ because clones have different entropies.",
 )
 def followed_figure(rows: Rows) -> Drawing:
     """Draw losses on every clone during training, with one panel per sampler."""
@@ -150,10 +150,10 @@ def _sweeps(rows: Rows) -> Drawing:
 
 @figure(
     "twin",
-    "Left: losses of an encoder trained on a distribution with four-body energies, on this distribution and on its exact "
-    "truncations to two and three bodies, without sampling error. Dotted: smallest possible loss. Dashed: step of the "
-    "minimum. Right: distance of the invariant distribution of each sampler from a distribution with k-body energies "
-    "whose exact conditionals it uses.",
+    "Left: losses of an encoder trained on a distribution with four-body energies, on this distribution and on its "
+    "exact truncations to two and three bodies, without sampling error. Dotted: smallest possible loss. Dashed: step "
+    "of the minimum. Right: distance of the invariant distribution of each sampler from a distribution with k-body "
+    "energies whose exact conditionals it uses.",
 )
 def _twin_figure(rows: Rows) -> Drawing:
     drawing, (left, right) = panels(2, width=5.0, height=4.0)

@@ -30,7 +30,7 @@ from trialogue_lab.studies.clones.material import INITIAL
 from trialogue_lab.theory.order_truncation import keep_orders
 
 
-def twin_rows(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+def twin_rows(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
     """Yield the distances of samplers, and the losses of an encoder trained on a random four-body distribution."""
     model = _many_body_model(config, seed, 4)
     states = model.states()
@@ -61,16 +61,9 @@ def twin_rows(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, 
             loss = -float(clone.flatten() @ own)
             losses.append({"kind": "twin-loss", "step": update.step, "order": order, "loss": loss})
 
-    schedule = {0, *log_steps(config.twin_steps, 2 * config.looks)}
-    train(
-        student,
-        batches,
-        training,
-        loss=masked_token_loss,
-        observer=Scheduled(schedule, record_losses),
-        progress=False,
-    )
-    del artifacts  # The training is too short to store checkpoints.
+    observer = Scheduled({0, *log_steps(config.twin_steps, 2 * config.looks)}, record_losses)
+    # The training is too short to store checkpoints.
+    train(student, batches, training, loss=masked_token_loss, observer=observer, progress=False)
     yield from losses
 
 

@@ -1,8 +1,8 @@
 """Does a causal language model, too, learn low-order interactions of its text before high-order ones?
 
-Figure 5 of 'A distributional simplicity bias in the learning dynamics of transformers'. A decoder like GPT-Neo learns to
-predict the next token of a text, and its loss is recorded on clones with interactions of growing order. The clones are
-sampled anew as in the study `clones`, with the same networks, chains and text.
+Figure 5 of 'A distributional simplicity bias in the learning dynamics of transformers'. A decoder like GPT-Neo learns
+to predict the next token of a text, and its loss is recorded on clones with interactions of growing order. The clones
+are sampled anew as in the study `clones`, with the same networks, chains and text.
 
 The presets `default` and `night` are small. They have 1, 2 and 4 factored layers instead of 2, 4 and 6, no layer norm,
 320 tokens instead of 10,000, sequences of 16 instead of 128, and four times the source's learning rate. Clones are

@@ -38,7 +38,7 @@ class Config(Material):
         return gpt_neo(self.vocab_size, self.length, heads=4, width=self.decoder_width)
 
     def decoder_training(self, seed: int) -> TrainingConfig:
-        """Return the training of the decoder for a seed of the batches: as published except for size, rate and steps."""
+        """Return the training of the decoder for a seed, as published except for size, rate and steps."""
         changes: dict[str, Any] = {"seed": seed, "checkpoint_every": 250}
         if self.decoder_size == "small":
             changes |= {"batch_size": self.decoder_batch, "learning_rate": self.decoder_rate}

@@ -17,7 +17,8 @@ FIGURES = (
     replace(
         followed_figure,
         caption="Loss of a decoder on the next token during its training, on clones of growing order and on the text "
-        "itself. Clones are sampled by the published chain (first number of sweeps) or by Gibbs (last number). Means over "
-        "orders of the data, with bands of one standard deviation. Dotted: steps at which losses reach their minimum.",
+        "itself. Clones are sampled by the published chain (first number of sweeps) or by Gibbs (last number). Means "
+        "over orders of the data, with bands of one standard deviation. Dotted: steps at which losses reach their "
+        "minimum.",
     ),
 )
