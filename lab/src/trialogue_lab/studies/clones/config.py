@@ -29,18 +29,37 @@ def of_layers(layers: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Material(Settings):
-    """Settings of the text, of the networks trained on it, and of the clones sampled from them."""
+    """Settings of the text, of the networks trained on it, and of the clones sampled from them.
+
+    Args:
+        seeds: Seeds of the order of the data. Factored networks are trained for each seed, and cloned for the first.
+        text: File or folder in the working directory, or a corpus of the hub. Empty for synthetic sentences, for tests.
+        test_share: Share at the end of a text that is held out, if the text has no split.
+        vocab_size: Number of tokens of the vocabulary.
+        length: Length of a sequence in tokens.
+        layers: Numbers of layers of the factored networks.
+        rank: Rank of the factored attention.
+        layer_norm: Whether factored networks have layer norm.
+        network_steps: Number of steps of a factored network.
+        network_batch: Batch size of a factored network.
+        network_rate: Learning rate of a factored network.
+        encoder_size: "published" for the encoder of the source, or "small".
+        encoder_width: Width of the small encoder.
+        encoder_layers: Number of layers of the small encoder.
+        encoder_steps: Number of steps of an encoder.
+        encoder_batch: Batch size of the small encoder.
+        encoder_rate: Learning rate of the small encoder.
+        sequences: Number of held-out sequences, from which the chains start.
+        sweeps: Numbers of sweeps of a chain after which clones are stored.
+        scored: Number of held-out sequences on which networks are compared.
+    """
 
     seeds: Seeds = (0, 1, 2, 3, 4)
-    """Seeds of the order of the data. Factored networks are trained for each seed, and cloned for the first."""
     text: str = "tinystories"
-    """File or folder in the working directory, or a corpus of the hub. Empty for synthetic sentences, for tests."""
     test_share: Annotated[float, Interval(gt=0, lt=1)] = 0.1
-    """Share at the end of a text that is held out, if the text has no split."""
     vocab_size: Annotated[int, Ge(257)] = 320
     length: Annotated[int, Ge(2)] = 16
     layers: Increasing[Count] = (1, 2, 4)
-    """Numbers of layers of the factored networks."""
     rank: Count = 32
     layer_norm: bool = False
     network_steps: Count = 1500
@@ -53,11 +72,8 @@ class Material(Settings):
     encoder_batch: Count = 256
     encoder_rate: Positive = 3e-3
     sequences: Annotated[int, Ge(2)] = 128
-    """Number of held-out sequences, from which the chains start."""
     sweeps: Increasing[Count] = (20, 70)
-    """Numbers of sweeps of a chain after which clones are stored."""
     scored: Count = 512
-    """Number of held-out sequences on which networks are compared."""
 
     def check(self) -> None:
         """Raise `InputError` if fields are inconsistent."""
@@ -96,16 +112,24 @@ class Material(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Material):
-    """Settings of a run: the material, the recorded steps of the followed encoder, and the twin."""
+    """Settings of a run: the material, the recorded steps of the followed encoder, and the twin.
+
+    Args:
+        looks: Number of steps at which losses on all clones are measured, logarithmically spaced.
+        twin_sites: Number of sites of the twin.
+        twin_vocab: Number of tokens of the twin, whose sequences are enumerated.
+        twin_rank: Rank of the energy of the twin.
+        twin_scale: Standard deviation of the four-body energy over uniform sequences.
+        twin_rows: Number of training sequences of the twin.
+        twin_steps: Number of training steps on the twin.
+        twin_orders: Orders of the exact clones.
+    """
 
     looks: Annotated[int, Ge(4)] = 16
-    """Number of steps at which losses on all clones are measured, logarithmically spaced."""
     twin_sites: Annotated[int, Interval(ge=4, le=9)] = 6
     twin_vocab: Annotated[int, Interval(ge=2, le=4)] = 3
-    """Number of tokens of the twin, whose sequences are enumerated."""
     twin_rank: Count = 20
     twin_scale: Positive = 3.0
-    """Standard deviation of the four-body energy over uniform sequences."""
     twin_rows: Count = 100_000
     twin_steps: Count = 1500
     twin_orders: Different[Annotated[int, Interval(ge=2, le=4)]] = (2, 3, 4)

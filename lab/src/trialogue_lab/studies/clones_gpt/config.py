@@ -16,7 +16,16 @@ from trialogue_lab.training.published import gpt_neo_training
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Material):
-    """Settings of a run: the material, and a decoder like GPT-Neo. Each seed gives an order of its data."""
+    """Settings of a run: the material, and a decoder like GPT-Neo. Each seed gives an order of its data.
+
+    Args:
+        decoder_size: "published" for the decoder of the source, or "small".
+        decoder_width: Width of the small decoder.
+        decoder_steps: Number of steps of a decoder.
+        decoder_batch: Batch size of the small decoder.
+        decoder_rate: Learning rate of the small decoder.
+        looks: Number of steps at which losses on all clones are measured, logarithmically spaced.
+    """
 
     decoder_size: Literal["small", "published"] = "small"
     decoder_width: Annotated[int, Ge(8)] = 64
@@ -24,7 +33,6 @@ class Config(Material):
     decoder_batch: Count = 128
     decoder_rate: Positive = 2e-3
     looks: Annotated[int, Ge(4)] = 20
-    """Number of steps at which losses on all clones are measured, logarithmically spaced."""
 
     def check(self) -> None:
         """Raise `InputError` if fields are inconsistent."""

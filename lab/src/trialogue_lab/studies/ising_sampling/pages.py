@@ -1,4 +1,4 @@
-"""Tables and the figure of the study: Figure 4.3, and expected steps without its budget."""
+"""Table and figure of the study: Figure 4.3, and expected steps without its budget."""
 
 import math
 
@@ -7,25 +7,6 @@ from matplotlib.figure import Figure as Drawing
 
 from trialogue_lab.ledger import COLORS, QUIET, Cells, Rows, figure, panels, result_table
 from trialogue_lab.studies.ising_sampling import statistics
-
-
-@result_table(
-    "Steps from R_-1 to R_1",
-    "Figure 4.3, which prints no numbers",
-    rows_are="coupling",
-    note="cut: min(T, budget), as in the figure; simulated: mean of chains, ± one standard deviation over repetitions "
-    "of the figure",
-)
-def _steps_table(rows: Rows) -> Cells:
-    return {
-        f"J = {coupling:g}, {label}": {chain: quantity(coupling, chain) for chain in statistics.chains(rows)}
-        for coupling in rows.distinct("setting", "coupling")
-        for label, quantity in (
-            ("exact", statistics.expected_steps),
-            ("exact, cut", statistics.exact_number),
-            ("simulated", statistics.steps),
-        )
-    }
 
 
 @result_table(
@@ -44,7 +25,7 @@ def _arrivals_table(rows: Rows) -> Cells:
     }
 
 
-TABLES = (_steps_table, _arrivals_table)
+TABLES = (_arrivals_table,)
 
 
 @figure(

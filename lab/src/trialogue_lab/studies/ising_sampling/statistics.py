@@ -89,12 +89,6 @@ def exact_number(rows: Rows, coupling: float, chain: str, column: str = "mean") 
 
 
 @exact
-def expected_steps(rows: Rows, coupling: float, chain: str) -> float:
-    """Return the expected number of steps to the larger mode, without a budget."""
-    return math.exp(expected(rows, "log_expected")[chain].loc[coupling])
-
-
-@exact
 def largest_increase_with_blocks(rows: Rows) -> float:
     """Return the largest increase of the log expected steps from one k to the next, over k and J."""
     return float(expected(rows, "log_expected")[blocks(rows)].diff(axis=1).max(axis=None))

@@ -18,7 +18,7 @@ from trialogue_lab.ledger import (
     panels,
     result_table,
 )
-from trialogue_lab.studies.topic_optima.statistics import at_length, landscape, region
+from trialogue_lab.studies.topic_optima.statistics import at_length
 
 
 @figure(
@@ -98,29 +98,6 @@ FIGURES = (_landscapes_figure, _scaling_figure)
 
 
 @result_table(
-    "Minimum and region of low loss of each landscape",
-    "Figures 2.7 and 2.8",
-    rows_are="topics per document",
-    note="100 topics of 300 words; low loss: within a tenth of the drop from α = β = 0 to the minimum",
-    digits=4,
-)
-def _regions_table(rows: Rows) -> Cells:
-    return {
-        f"τ = {tau}": {
-            "γ*": landscape("beta", tau),
-            "loss, block": landscape("loss", tau),
-            "low γ from": region("gamma_low", tau),
-            "to": region("gamma_high", tau),
-            "β*, diagonal": landscape("beta", tau, "diagonal"),
-            "loss, diagonal": landscape("loss", tau, "diagonal"),
-            "low β from": region("beta_low", tau, "diagonal"),
-            "largest α / β": region("most_ratio", tau, "diagonal"),
-        }
-        for tau in rows.distinct("region", "tau")
-    }
-
-
-@result_table(
     "Optimal values by document length",
     "Theorem 2.1.2, section 2.1.5.1",
     rows_are="documents",
@@ -145,4 +122,4 @@ def _lengths_table(rows: Rows) -> Cells:
     }
 
 
-TABLES = (_regions_table, _lengths_table)
+TABLES = (_lengths_table,)

@@ -51,33 +51,40 @@ WORDS = (15, 30, 61)
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of a run. Each seed samples passages, fits topics to them, and chooses texts to measure attention."""
+    """Settings of a run. Each seed samples passages, fits topics to them, and chooses texts to measure attention.
+
+    Args:
+        seeds: One seed per sample of passages.
+        models: Names of the models.
+        tiny: Replace the models by small ones with random weights, for tests.
+        texts: Files, folders or corpora of the hub, in this order of precedence. Empty for synthetic documents, for
+            tests.
+        sample: Number of passages sampled from a text.
+        passage: Words per passage.
+        topics: Number of topics fitted to a sample.
+        passes: Passes over the passages when topics are fitted.
+        least: Smallest number of passages that contain a word of a topic.
+        words: Numbers of words of a topic.
+        read: Number of passages in which attention is measured.
+        control_read: Number of passages of the first text in which attention of models with random weights is measured.
+        shortest: Smallest length in tokens to which these passages are cut.
+        length: Largest length in tokens to which these passages are cut.
+    """
 
     seeds: Seeds = (0, 1, 2, 3, 4)
     models: Different[Name] = HERE
     tiny: bool = False
-    """Replace the models by small ones with random weights, for tests."""
     texts: Different[str] = ("brown", "wikitext-2")
-    """Files, folders or corpora of the hub, in this order of precedence. Empty for synthetic documents, for tests."""
     sample: Annotated[int, Ge(2)] = 1500
-    """Number of passages sampled from a text."""
     passage: Annotated[int, Ge(10)] = 200
-    """Words per passage."""
     topics: Annotated[int, Ge(2)] = 100
-    """Number of topics fitted to a sample."""
     passes: Count = 5
-    """Passes over the passages when topics are fitted."""
     least: Count = 5
-    """Smallest number of passages that contain a word of a topic."""
     words: Increasing[Annotated[int, Ge(2)]] = WORDS
     read: Count = 24
-    """Number of passages in which attention is measured."""
     control_read: Count = 8
-    """Number of passages of the first text in which attention of models with random weights is measured."""
     shortest: Annotated[int, Ge(8)] = 20
-    """Smallest length in tokens to which these passages are cut."""
     length: Annotated[int, Ge(8)] = 128
-    """Largest length in tokens to which these passages are cut."""
 
     def check(self) -> None:
         """Raise `InputError` if fields are inconsistent."""

@@ -33,6 +33,28 @@ class Config(Settings):
     """Settings of a run. For each seed, networks are trained on one set of documents, with both losses and optimizers.
 
     Documents have the distribution of section 2.1.5.1: Dirichlet topic shares, 100 to 150 words, and fixed masks.
+
+    Args:
+        seeds: One seed per set of documents.
+        topics: Number of topics.
+        words_per_topic: Number of words per topic.
+        concentration: Concentration of the Dirichlet distribution of topic shares.
+        lengths: Smallest and largest document length in words.
+        documents: Number of training documents.
+        tests: Number of documents on which losses and attention are measured.
+        batch_size: Number of documents per batch.
+        deviation: Standard deviation of initial weights, by default as in the library that the authors' code uses.
+        value_steps: Number of steps that train the values alone.
+        embedding_steps: Number of steps of trainings with embeddings.
+        attention_steps: Number of steps of trainings with attention.
+        slower: Factor by which SGD takes more steps at `SGD_RATES`.
+        penalty: Coefficient lambda of the L2 penalty.
+        stage_steps: Number of steps of the training with two stages.
+        stage_rate: Learning rate of SGD in the trainings with two stages.
+        stage_deviation: Standard deviation of initial weights in the trainings with two stages.
+        deep_steps: Number of steps of the network of four layers.
+        deep_width: Width of the network of four layers with four heads each.
+        deep_rate: Learning rate of the network of four layers.
     """
 
     seeds: Seeds = tuple(range(41, 49))
@@ -42,26 +64,18 @@ class Config(Settings):
     lengths: tuple[Count, Count] = (100, 150)
     documents: Annotated[int, Ge(40)] = 4000
     tests: Annotated[int, Ge(10)] = 500
-    """Number of documents on which losses and attention are measured."""
     batch_size: Count = 40
     deviation: Positive = 0.02
-    """Standard deviation of initial weights, by default as in the library that the authors' code uses."""
     value_steps: Annotated[int, Ge(10)] = 500
-    """Number of steps that train the values alone."""
     embedding_steps: Annotated[int, Ge(10)] = 300
     attention_steps: Annotated[int, Ge(10)] = 500
     slower: Count = 5
-    """Factor by which SGD takes more steps at `SGD_RATES`."""
     penalty: Positive = 1e-4
-    """Coefficient lambda of the L2 penalty."""
     stage_steps: Annotated[int, Ge(20)] = 1000
     stage_rate: Positive = 3.0
-    """Learning rate of SGD in the trainings with two stages."""
     stage_deviation: Positive = 0.01
-    """Standard deviation of initial weights in the trainings with two stages."""
     deep_steps: Annotated[int, Ge(20)] = 200
     deep_width: Annotated[int, Ge(4)] = 48
-    """Width of the network of four layers with four heads each."""
     deep_rate: Positive = 0.003
 
 

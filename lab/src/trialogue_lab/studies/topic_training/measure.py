@@ -135,7 +135,6 @@ def trained(
         batch_size=config.batch_size,
         optimizer="adamw" if run.optimizer == "adam" else "sgd",
         learning_rate=run.rate,
-        beta_1=0.9,
         beta_2=0.999,
         weight_decay=0.0,
         warmup_steps=0,

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from trialogue_lab.ledger import BAD, COLORS, OURS, QUIET, Cells, NoRows, Rows, figure, panels, result_table
+from trialogue_lab.ledger import BAD, COLORS, OURS, QUIET, Cells, Rows, figure, panels, result_table
 from trialogue_lab.studies.topic_training.config import DIAGONAL_RATES, FIGURE_RATE, SETTINGS, SGD_RATES
-from trialogue_lab.studies.topic_training.statistics import attention, contrast, entries, progress
+from trialogue_lab.studies.topic_training.statistics import attention
 
 _CLASSES = {"same word": "same_word", "same topic": "same_topic", "other topics": "other"}
 _TABLE_1 = {
@@ -19,21 +19,12 @@ _TABLE_1 = {
 }
 _TABLE_2 = {"Adam .003": (0.0916, 0.00185, 0.00256), "Adam .01": (0.0918, 0.00182, 0.00256)}
 _FIXED = ", diagonal values"
-_MATRICES = {
-    "all": ("$W_E^T W_E$", "W^E^T W^E, all trained"),
-    "with L2": ("$W_V$, L2", "W^V with L2"),
-    "without L2": ("$W_V$", "W^V without L2"),
-}
-"""Titles of matrices in the figure and in the table."""
+_MATRICES = {"all": "$W_E^T W_E$", "with L2": "$W_V$, L2", "without L2": "$W_V$"}
 _DIAGONAL = [("adam", rate) for rate in DIAGONAL_RATES]
 
 
 def _label(optimizer: str, rate: float) -> str:
     return f"{'Adam' if optimizer == 'adam' else 'SGD'} {f'{rate:g}'.lstrip('0')}"
-
-
-def _sgd_rate(name: str, loss: str) -> float:
-    return SGD_RATES["embeddings" if name == "all" else "values"][loss]
 
 
 @figure(
@@ -48,7 +39,10 @@ def _matrices_figure(rows: Rows) -> Drawing:
         (name, loss, *setting)
         for name in _MATRICES
         for loss in ("CE", "squared")
-        for setting in (("adam", FIGURE_RATE), ("sgd", _sgd_rate(name, loss)))
+        for setting in (
+            ("adam", FIGURE_RATE),
+            ("sgd", SGD_RATES["embeddings" if name == "all" else "values"][loss]),
+        )
     ]
     for panel, (name, loss, optimizer, rate) in zip(axes, trainings, strict=True):
         chosen = rows.where("matrix", name=name, loss=loss, optimizer=optimizer, rate=rate)
@@ -60,7 +54,7 @@ def _matrices_figure(rows: Rows) -> Drawing:
         panel.set_xlabel("word, by topic", fontsize=7)
         panel.set_ylabel("word, by topic", fontsize=7)
         panel.grid(visible=False)
-        panel.set_title(f"{_MATRICES[name][0]}, {loss}, {_label(optimizer, rate)}", fontsize=8)
+        panel.set_title(f"{_MATRICES[name]}, {loss}, {_label(optimizer, rate)}", fontsize=8)
     return drawing
 
 
@@ -128,33 +122,6 @@ def _stages_figure(rows: Rows) -> Drawing:
 FIGURES = (_matrices_figure, _attention_figure, _stages_figure)
 
 
-@result_table(
-    "Trained matrices",
-    "Figures 2.1, 2.2 and 2.5",
-    rows_are="training and learning rate",
-    note="mean entries between words; mean ± one standard deviation over trainings; contrast: same topic minus other "
-    "topics, divided by the standard deviation of entries of other topics (missing if trainings made no progress); "
-    "loss: nats, or summed squares; progress: fall of the loss below that of a constant prediction, divided by the "
-    "same for Adam at .01; this project chose the rates of SGD above .01",
-)
-def _matrices_table(rows: Rows) -> Cells:
-    if "training" not in rows:
-        raise NoRows("no rows of the kind 'training'")
-    return {
-        f"{title}, {loss}, {_label(optimizer, rate)}": {
-            "diagonal": entries(name, "diagonal", loss, optimizer, rate),
-            "same topic": entries(name, "block", loss, optimizer, rate),
-            "other topics": entries(name, "other", loss, optimizer, rate),
-            "contrast": contrast(name, loss, optimizer, rate),
-            "test loss": entries(name, "test", loss, optimizer, rate),
-            "progress": progress(name, loss, optimizer, rate),
-        }
-        for name, (_, title) in _MATRICES.items()
-        for loss in ("CE", "squared")
-        for optimizer, rate in (("adam", FIGURE_RATE), ("sgd", FIGURE_RATE), ("sgd", _sgd_rate(name, loss)))
-    }
-
-
 _PUBLISHED = _TABLE_1 | {f"{label}{_FIXED}": numbers for label, numbers in _TABLE_2.items()}
 
 
@@ -179,4 +146,4 @@ def _attention_table(_: Rows) -> Cells:
     }
 
 
-TABLES = (_matrices_table, _attention_table)
+TABLES = (_attention_table,)
