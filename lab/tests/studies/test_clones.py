@@ -297,7 +297,7 @@ def test_twin_curves_do_not_depend_on_other_orders(tmp_path: Path):
         )
     later = statistics.twin_later(4, 3)
     assert later(parts).empty
-    assert later.missing_rows(parts) == "no exact clone of 4 bodies"
+    assert later.missing_rows(parts) == "no losses on the exact clone of 4 bodies"
 
 
 def test_the_claim_of_all_orders_can_be_decided_at_night_and_not_by_default():

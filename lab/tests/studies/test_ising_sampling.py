@@ -139,5 +139,5 @@ def test_expected_steps_are_the_known_ones(smoke_run: Callable[[str], Result]) -
         (6.0, "k = 8", 2.99),
         (2.0, PARALLEL, 4.2),
     ):
-        found = statistics.expected_steps(coupling, chain)(rows).item()
+        found = math.exp(statistics.exact_number(coupling, chain, "log_expected")(rows).item())
         assert found == pytest.approx(steps, rel=0.01), (coupling, chain)

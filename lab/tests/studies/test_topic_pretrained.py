@@ -56,7 +56,7 @@ def test_statistics_average_texts_and_words() -> None:
 def test_unequal_or_few_pairs_are_not_compared(pairs: dict[str, int]) -> None:
     quantity = together_gain("minilm", COSINE)
     assert quantity(rows(pairs=pairs)).empty
-    assert "12 of 12 comparisons are of fewer than 30 pairs, or of unequal" in quantity.missing_rows(
+    assert "12 of 12 comparisons have fewer than 30 pairs, or unequal" in quantity.missing_rows(
         rows(pairs=pairs)
     )
 

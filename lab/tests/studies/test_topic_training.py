@@ -9,7 +9,7 @@ from trialogue.data import TopicModel
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.topic_training import statistics
 from trialogue_lab.studies.topic_training.config import PRESETS, SETTINGS
-from trialogue_lab.studies.topic_training.matrices import classes
+from trialogue_lab.studies.topic_training.matrices import entry_means
 from trialogue_lab.studies.topic_training.measure import ONE_HOT, VALUES_ONLY, Training, documents, trained
 from trialogue_lab.studies.topic_training.statistics import (
     contrast,
@@ -27,7 +27,7 @@ def test_mean_entries_by_class_of_words() -> None:
     matrix = torch.zeros(5, 5)
     matrix[1:, 1:] = torch.tensor([[3.0, 1, 0, 0], [1, 3, 0, 0], [0, 0, 3, 1], [0, 0, 1, 3]])
     matrix[0] = matrix[:, 0] = 9
-    found = classes(matrix, TopicModel(2, 2, 1))
+    found = entry_means(matrix, TopicModel(2, 2, 1))
     assert found == {"diagonal": 3, "block": 1, "in_topic": 2, "other": 0, "other_std": 0}
 
 
@@ -88,7 +88,7 @@ def test_trainings_without_progress_have_no_estimate() -> None:
     assert contrast("all", "CE", "sgd", 3.0)(rows).tolist() == pytest.approx([4, 4])
     for quantity in (contrast, prominence, standing):
         assert quantity("all", "CE", "sgd")(rows).empty
-        assert "1 of 2 trainings have hardly moved" in quantity("all", "CE", "sgd").missing_rows(rows)
+        assert "1 of 2 trainings have made no progress" in quantity("all", "CE", "sgd").missing_rows(rows)
 
 
 def test_the_order_of_attention() -> None:
@@ -99,7 +99,7 @@ def test_the_order_of_attention() -> None:
         attended = {"same_word": 3.0 if number < 2 else 1.0, "same_topic": 2.0, "other": 1.0}
         records.append(training_row("with values", **setting, kind="attention", shift=0, **attended))
     rows = Rows(records)
-    # Of the first two, which are in order, one has not moved.
+    # The first two settings are in order, and one of them has made no progress.
     found = statistics.ordered().counts(rows)
     assert found is not None
     assert (found.successes.tolist(), found.trials.tolist()) == ([1], [4])

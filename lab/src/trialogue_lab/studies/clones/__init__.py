@@ -1,29 +1,30 @@
 """Does a masked language model learn low-order interactions of its text before high-order ones?
 
 Section 3 of 'A distributional simplicity bias in the learning dynamics of transformers'. Networks of factored attention
-of growing depth, whose conditionals hold interactions of at most 2^(n-1) + 1 tokens, are trained on a text, each
-masked token in a copy of its own; sequences sampled from them, and from an encoder, are clones of the text up to some
-order. An encoder is then followed through its training on every clone: where it has learned all that a clone holds, its
-loss there falls no further.
+with n layers have conditionals with interactions of at most 2^(n-1) + 1 tokens. Networks of growing depth are trained
+on a text, with each masked token in its own copy of the sequence. Sequences sampled from these networks, and from an
+encoder, are clones of the text up to some order. Another encoder is then trained on the text, and its loss on every
+clone is recorded. When it has learned all interactions of a clone, its loss on that clone stops falling.
 
-The document leaves open what its chain samples. Metropolis on the sum of raw scores, started from held-out text, is
-drawn as published, and Gibbs beside it. Clones hold by construction what the bound says only without layer norm, which
-the published networks have: here it is a setting, off but in the preset `paper`. Encoders share initial weights and
-differ in the order of their data, as published. Losses on clones have floors of their own, so that what is compared is
-when they end their fall, not where.
+The document does not specify the distribution of its chain. Metropolis sampling with the sum of raw scores as energy,
+started from held-out text, is used as published, and Gibbs sampling in addition. The bound on the orders of a clone
+holds only without layer norm, which the published networks have. Here, layer norm is a setting that only the preset
+`paper` turns on. Encoders share their initial weights and differ in the order of the data, as published. Losses on
+different clones have different minima. The study therefore compares the times at which losses stop falling.
 
-At `default` and `night` all is small: factored networks of 1, 2 and 4 layers for 2, 4 and 6, without layer norm, 320
-tokens for 10,000, 16 a sequence for 128, and learning rates and optimisers other than the source's. Results
-about clones refer to one network at each depth and one draw from it, and the published chains have not settled in 70
-sweeps (R-hat in the table of chains). Five trainings cannot decide the claim `in-order`: five of five have an interval
-from 0.31 to 1, which holds its threshold of 0.8. It takes 27, which `night` and `paper` have; `night` is `default` on
-27 new seeds.
+The presets `default` and `night` are small. They have 1, 2 and 4 factored layers instead of 2, 4 and 6, no layer norm,
+320 tokens instead of 10,000, sequences of 16 instead of 128, and other learning rates and optimizers than the source.
+Results about clones refer to one network per depth and one sample from it. The published chains have not converged
+after 70 sweeps (see R-hat in the table of chains). Five trainings cannot decide the claim `in-order`, because the
+interval for five of five is 0.31 to 1 and contains the threshold of 0.8. The claim needs the 27 trainings of `night`
+and `paper`. `night` is `default` with 27 new seeds.
 
-The twin needs no text: a law of four-body energies small enough to list, its exact parts of at most two and three
-bodies as clones, and an encoder that learns it; and the law that each sampler makes of exact conditionals of k bodies.
+The twin is a control without text. Its distribution has four-body energies and is small enough to enumerate. Its exact
+truncations to two and three bodies are the clones, and an encoder is trained on it. The distribution that each sampler
+produces from exact conditionals of k bodies is also computed.
 
-The setting `text` names a corpus of the hub, or a file or folder, which goes first where the run begins; the provenance
-of a result names the sums of what was read.
+The setting `text` is a file or folder in the working directory, or a corpus of the hub. The provenance of a result
+contains the checksums of the files.
 """
 
 from trialogue_lab.ledger import Study

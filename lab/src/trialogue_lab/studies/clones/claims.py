@@ -1,4 +1,4 @@
-"""Claims of the study, and the quantities that texts quote."""
+"""Claims of the study, and the numbers for documents."""
 
 from functools import partial
 
@@ -8,15 +8,15 @@ from trialogue_lab.studies.clones.config import ENCODER, GIBBS, PUBLISHED, of_la
 
 _FOLLOWED = "Figure 4"
 LOWEST = "within 5 % of its fall from its minimum"
-_LEAST = "the late fall ends at the least loss, as the whole fall does, and not at the last"
+_LEAST = "the late fall ends at the smallest loss, like the total fall, and not at the last loss"
 _SIZES = (
     "Except at `paper`, a vocabulary of 320 tokens, sequences of 16, clones of one network each with 1, 2 and 4 "
     "factored layers, and a small encoder trained by AdamW"
 )
 _STORIES = (
-    f"{_SIZES}; the source has 10,000 tokens in sequences of 128, 2, 4 and 6 layers, and BERT trained by SGD."
+    f"{_SIZES}. The source has 10,000 tokens in sequences of 128, 2, 4 and 6 layers, and BERT trained by SGD."
 )
-_WIKITEXT = f"{_SIZES}, on TinyStories; the source has WikiText-103, 500 tokens in sequences of 64, and BERT with SGD."
+_WIKITEXT = f"{_SIZES}, on TinyStories. The source has WikiText-103, 500 tokens in sequences of 64, and BERT with SGD."
 
 _growing = partial(cited, "Figure 3a", statement_id="clones:S1-Fig3.panel-a", setting=_STORIES)
 _followed = partial(cited, statement_id="clones:S1-Fig4", setting=_STORIES)
@@ -40,12 +40,12 @@ HIGH_ORDERS_KEEP_IMPROVING = (
     "clone of the lowest order (nats per token).",
     stats.late_gain(PUBLISHED).corrected(stats.INTERPOLATED).corrected(stats.TO_THE_LEAST) > 0,
 )
-"""Claims that are made of encoders and of decoders: identifier, statement and criterion."""
+"""Id, statement and criterion of a claim about encoders and about decoders"""
 
 
 def gibbs_claims(figure: str) -> tuple[Claim, ...]:
-    """Return the claims about clones that are drawn by Gibbs, as controls of a figure."""
-    control = partial(ours, source=f"{figure} (the source draws no clones so)")
+    """Return the claims about clones sampled by Gibbs, which are controls of a figure."""
+    control = partial(ours, source=f"{figure} (the source does not sample clones by Gibbs)")
     return (
         control(
             "low-orders-first-gibbs",
@@ -140,7 +140,7 @@ CLAIMS = (
             f"Given the exact conditionals of a law of {order}-body interactions, the published chain samples another "
             "law, more than 0.1 away in total variation (mean over laws).",
             stats.distance(order, PUBLISHED) > 0.1,
-            "Section A.3, read as an energy of k bodies",
+            "Section A.3, interpreted as an energy of k bodies",
         )
         for order in (2, 3, 4)
     ),

@@ -1,4 +1,4 @@
-"""Settings of the study: the text, the networks that are cloned, the encoder that is followed, and the exact twin."""
+"""Settings of the study: the text, the cloned networks, the encoder that is followed, and the exact twin."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -15,33 +15,51 @@ from trialogue_lab.models.published import bert
 from trialogue_lab.training.published import bert_training
 
 ENCODER = "encoder"
-"""The clone of all orders: that of an encoder trained as those are that are followed."""
+"""Name of the clone of all orders, which is sampled from an encoder trained like the followed ones"""
 TEXT = "text"
 PUBLISHED, GIBBS = "metropolis", "gibbs"
 MASKS = IndividualMasks(MASKED_SHARE)
-"""The masking of every training."""
+"""Masking in every training"""
 
 
 def of_layers(layers: int) -> str:
-    """What a factored network of so many layers is called, and its clone."""
+    """Return the name of the factored network with this number of layers, and of its clone."""
     return f"layers-{layers}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Material(Settings):
-    """A text, networks trained on it, and clones drawn from them; the defaults are those of the preset `default`."""
+    """Settings of the text, of the networks trained on it, and of the clones sampled from them.
+
+    Args:
+        seeds: Seeds of the order of the data. Factored networks are trained for each seed, and cloned for the first.
+        text: File or folder in the working directory, or a corpus of the hub. Empty for synthetic sentences, for tests.
+        test_share: Share at the end of a text that is held out, if the text has no split.
+        vocab_size: Number of tokens of the vocabulary.
+        length: Length of a sequence in tokens.
+        layers: Numbers of layers of the factored networks.
+        rank: Rank of the factored attention.
+        layer_norm: Whether factored networks have layer norm.
+        network_steps: Number of steps of a factored network.
+        network_batch: Batch size of a factored network.
+        network_rate: Learning rate of a factored network.
+        encoder_size: "published" for the encoder of the source, or "small".
+        encoder_width: Width of the small encoder.
+        encoder_layers: Number of layers of the small encoder.
+        encoder_steps: Number of steps of an encoder.
+        encoder_batch: Batch size of the small encoder.
+        encoder_rate: Learning rate of the small encoder.
+        sequences: Number of held-out sequences, from which the chains start.
+        sweeps: Numbers of sweeps of a chain after which clones are stored.
+        scored: Number of held-out sequences on which networks are compared.
+    """
 
     seeds: Seeds = (0, 1, 2, 3, 4)
-    """Orders of the data that are followed; factored networks are trained for each, and cloned for the first."""
     text: str = "tinystories"
-    """A corpus of the hub, or a file or folder: one of that name where the run begins goes first. Empty for a small
-    text of made-up sentences, for tests."""
     test_share: Annotated[float, Interval(gt=0, lt=1)] = 0.1
-    """Of a file or folder without a split of its own, the last part."""
     vocab_size: Annotated[int, Ge(257)] = 320
     length: Annotated[int, Ge(2)] = 16
     layers: Increasing[Count] = (1, 2, 4)
-    """Depths of the factored networks."""
     rank: Count = 32
     layer_norm: bool = False
     network_steps: Count = 1500
@@ -54,32 +72,29 @@ class Material(Settings):
     encoder_batch: Count = 256
     encoder_rate: Positive = 3e-3
     sequences: Annotated[int, Ge(2)] = 128
-    """Held-out sequences, from which the chains start."""
     sweeps: Increasing[Count] = (20, 70)
-    """Sweeps of one chain after which clones are taken."""
     scored: Count = 512
-    """Held-out sequences that networks are compared on."""
 
     def check(self) -> None:
-        """Raise `InputError` where fields do not go together."""
+        """Raise `InputError` if fields are inconsistent."""
         if self.rank > self.vocab_size:
             raise InputError("rank", self.rank, f"use at most vocab_size={self.vocab_size}")
         self.encoder()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The clones, from the lowest order to the highest."""
+        """Names of the clones, from the lowest order to the highest."""
         return (*(of_layers(depth) for depth in self.layers), ENCODER)
 
     def encoder(self) -> TransformerConfig:
-        """The encoder: that of the document, or a small one of its kind."""
+        """Return the shape of the encoder, which is the published one or a small one of the same kind."""
         small = {"layers": self.encoder_layers, "heads": 4, "width": self.encoder_width}
         return bert(self.vocab_size, self.length, **({} if self.encoder_size == "published" else small))
 
     def encoder_training(self, seed: int) -> TrainingConfig:
-        """How it is trained, on batches drawn by `seed`: as published, or by AdamW in fewer steps.
+        """Return the training of the encoder for a seed of the batches: as published, or by AdamW in fewer steps.
 
-        Batches are the multiple of a sequence's copies that is next to their size.
+        The batch size is rounded to a multiple of the number of copies of a sequence.
         """
         published, copies = self.encoder_size == "published", MASKS.copies(self.length)
         batch = copies * max(1, round((1024 if published else self.encoder_batch) / copies))
@@ -97,23 +112,31 @@ class Material(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Material):
-    """The material, how often the followed encoder is looked at, and the twin whose clones are exact."""
+    """Settings of a run: the material, the recorded steps of the followed encoder, and the twin.
+
+    Args:
+        looks: Number of steps at which losses on all clones are measured, logarithmically spaced.
+        twin_sites: Number of sites of the twin.
+        twin_vocab: Number of tokens of the twin, whose sequences are enumerated.
+        twin_rank: Rank of the energy of the twin.
+        twin_scale: Standard deviation of the four-body energy over uniform sequences.
+        twin_rows: Number of training sequences of the twin.
+        twin_steps: Number of training steps on the twin.
+        twin_orders: Orders of the exact clones.
+    """
 
     looks: Annotated[int, Ge(4)] = 16
-    """Steps at which losses on all clones are measured, in equal ratios."""
     twin_sites: Annotated[int, Interval(ge=4, le=9)] = 6
     twin_vocab: Annotated[int, Interval(ge=2, le=4)] = 3
-    """Every sequence of the twin is listed."""
     twin_rank: Count = 20
     twin_scale: Positive = 3.0
-    """Standard deviation of the energy of four bodies over uniform sequences."""
     twin_rows: Count = 100_000
     twin_steps: Count = 1500
     twin_orders: Different[Annotated[int, Interval(ge=2, le=4)]] = (2, 3, 4)
 
 
 _DECIDING = 27
-"""The fewest trainings that, where all agree, lie above a share of 0.8 at the level of nine claims together."""
+"""Smallest number of trainings that, if all agree, shows a share above 0.8 when nine claims are tested together"""
 
 PRESETS = {
     "smoke": Config(
@@ -141,7 +164,7 @@ PRESETS = {
     ),
     "pilot": Config(seeds=(100, 101, 102)),
     "default": Config(),
-    # The setting of `default` on seeds that no other preset has.
+    # This preset is `default` with seeds that no other preset has.
     "night": Config(seeds=tuple(range(200, 200 + _DECIDING))),
     "paper": Config(
         seeds=tuple(range(_DECIDING)),

@@ -1,6 +1,7 @@
-"""What the parts of a run share: the text, the networks trained on it, and the clones drawn from them.
+"""The text, the networks trained on it, and the clones sampled from them.
 
-Everything is made where it is first asked for, kept in the folder of artifacts, and waited for by other processes.
+All tasks of a run share them. The first task that needs an object stores it in the folder of artifacts, and other
+processes wait for it.
 """
 
 from itertools import product
@@ -25,19 +26,19 @@ from trialogue_lab.ledger import note_model
 from trialogue_lab.studies.clones.config import ENCODER, MASKS, TEXT, Material
 
 INITIAL = 0
-"""The seed of the initial weights, which all followed networks share."""
+"""Seed of the initial weights of all followed networks"""
 
 
 def corpus_of(config: Material, artifacts: Path) -> Corpus:
-    """The text as rows of tokens; the provenance of the part says which text it was."""
+    """Return the text as rows of tokens, and record its files in the provenance."""
     sizes = {"vocab_size": config.vocab_size, "length": config.length}
     corpus = corpus_or_sentences(config.text, artifacts, **sizes, test_share=config.test_share)
-    note_model({"text": config.text or "made-up sentences", "files": corpus.fingerprint})
+    note_model({"text": config.text or "synthetic sentences", "files": corpus.fingerprint})
     return corpus
 
 
 def network_of(config: Material, name: str, seed: int, artifacts: Path) -> MaskedNetwork:
-    """The trained network of that name: for the encoder, one beside those that are followed."""
+    """Return a trained network by name. The encoder is not one of the followed ones."""
     corpus = corpus_of(config, artifacts)
     with FileLock(artifacts / f".{name}-{seed}.lock"):
         if name == ENCODER:
@@ -47,7 +48,7 @@ def network_of(config: Material, name: str, seed: int, artifacts: Path) -> Maske
 
 
 def _encoder(config: Material, corpus: Corpus, seed: int, artifacts: Path) -> Transformer:
-    """Trained as those that are followed, from other weights and on another order of the data."""
+    """Train an encoder like the followed ones, from other weights and on another order of the data."""
     shape, training = config.encoder(), config.encoder_training(seed_of(seed, "cloned encoder"))
     batches = masked_batches(
         corpus.train, Transformer(shape), MASKS, batch_size=training.batch_size, seed=training.seed
@@ -57,12 +58,12 @@ def _encoder(config: Material, corpus: Corpus, seed: int, artifacts: Path) -> Tr
 
 
 def starts_of(config: Material, artifacts: Path) -> Tensor:
-    """The held-out sequences (sequences, length) that chains start from, which are also the text among the clones."""
+    """Return the held-out sequences (sequences, length) from which chains start."""
     return held_out(corpus_of(config, artifacts), config.sequences, config.seeds[0])
 
 
 def clone_of(config: Material, name: str, sampler: str, artifacts: Path) -> Drawn:
-    """Sequences drawn from the network of that name, kept after each number of sweeps."""
+    """Return the sequences sampled from a network, after each number of sweeps."""
     seed = config.seeds[0]
     network, start = network_of(config, name, seed, artifacts), starts_of(config, artifacts)
     with FileLock(artifacts / f".{name}-{sampler}.lock"):
@@ -77,16 +78,16 @@ def clone_of(config: Material, name: str, sampler: str, artifacts: Path) -> Draw
 
 
 def clones_of(config: Material, samplers: tuple[str, ...], artifacts: Path) -> dict[str, Tensor]:
-    """The text and every clone, tokens (sequences, length) by "name/sampler/sweeps"."""
-    found = {TEXT: starts_of(config, artifacts)}
+    """Return the text and every clone as tokens (sequences, length), by "name/sampler/sweeps"."""
+    clones = {TEXT: starts_of(config, artifacts)}
     for name, sampler in product(config.names, samplers):
         for sweeps, tokens in clone_of(config, name, sampler, artifacts).samples.items():
-            found[f"{name}/{sampler}/{sweeps}"] = tokens
-    return found
+            clones[f"{name}/{sampler}/{sweeps}"] = tokens
+    return clones
 
 
 def order_of(config: Material, name: str) -> int | None:
-    """The most bodies of the interactions that a clone keeps, None for all."""
+    """Return the highest order of the interactions in a clone, or None for all orders."""
     if name in (ENCODER, TEXT):
         return None
     order = _settings(config).network(depth_of(name), config.vocab_size, config.length).max_order
@@ -94,7 +95,7 @@ def order_of(config: Material, name: str) -> int | None:
 
 
 def depth_of(name: str) -> int:
-    """How many layers the factored network of that name has."""
+    """Return the number of layers of a factored network from its name."""
     return int(name.removeprefix("layers-"))
 
 

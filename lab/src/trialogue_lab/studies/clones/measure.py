@@ -1,4 +1,4 @@
-"""The parts of a run: networks and their clones, an encoder followed on them, and the exact twin."""
+"""Measurements: networks and their clones, an encoder followed on the clones, and the exact twin."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -29,7 +29,7 @@ CONVERGENCE = ("effective_sample_size", "r_hat", "drift", "drift_error")
 
 
 def parts(config: Config) -> list[Part]:
-    """Clones first, the costliest of them first of all; a followed encoder waits for what it is measured on."""
+    """Return the tasks. Clones come first, because the followed encoders are measured on them."""
     tasks = (
         ("follow", _followed, config.seeds),
         ("networks", _networks, config.seeds[1:]),
@@ -43,12 +43,12 @@ def parts(config: Config) -> list[Part]:
 
 
 def clone_parts(config: Material) -> list[Part]:
-    """A network and its clones each, the costliest first."""
+    """Return one task per network and its clones, the most expensive first."""
     return [Part(f"clone-{name}", partial(_cloned, config, name)) for name in reversed(config.names)]
 
 
 def _cloned(config: Material, name: str, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """A network, what its chains did, and what came of them."""
+    """Yield the rows of a network, of its chains, and of their samples."""
     corpus, seed = material.corpus_of(config, artifacts), config.seeds[0]
     network = material.network_of(config, name, seed, artifacts)
     if name != ENCODER:
@@ -65,7 +65,7 @@ def _cloned(config: Material, name: str, artifacts: Path) -> Iterator[dict[str, 
                 "error": float(energies.std()) / len(energies) ** 0.5,
             }
         for sweeps, tokens in drawn.samples.items():
-            found = drawn.convergence(sweeps)
+            convergence = drawn.convergence(sweeps)
             yield {
                 "kind": "clone",
                 "clone": name,
@@ -73,7 +73,7 @@ def _cloned(config: Material, name: str, artifacts: Path) -> Iterator[dict[str, 
                 "sampler": sampler,
                 "sweeps": sweeps,
                 "acceptance": drawn.acceptance,
-                **{column: getattr(found, column, None) for column in CONVERGENCE},
+                **{column: getattr(convergence, column, None) for column in CONVERGENCE},
                 "own_loss": corpus_score(network, tokens).loss,
                 "token_entropy": float(entropy(tokens.flatten().bincount())),
                 "example": corpus.decode(tokens[:1])[0],
@@ -83,28 +83,29 @@ def _cloned(config: Material, name: str, artifacts: Path) -> Iterator[dict[str, 
 def network_row(
     config: Material, name: str, seed: int, network: MaskedNetwork | Transformer, artifacts: Path
 ) -> dict[str, Any]:
-    """Loss and accuracy of a network on held-out text."""
+    """Return the row about the loss and accuracy of a network on held-out text."""
     test = material.corpus_of(config, artifacts).test
     score = corpus_score(network, test[:: max(1, len(test) // config.scored)][: config.scored])
-    found = {"loss": score.loss, "error": score.error, "accuracy": score.accuracy}
     return {
         "kind": "network",
         "seed": seed,
         "network": name,
         "order": material.order_of(config, name),
-        **found,
+        "loss": score.loss,
+        "error": score.error,
+        "accuracy": score.accuracy,
     }
 
 
 def _networks(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """The factored networks, trained once more."""
+    """Yield the rows of the factored networks, trained with another seed."""
     for depth in config.layers:
         name = of_layers(depth)
         yield network_row(config, name, seed, material.network_of(config, name, seed, artifacts), artifacts)
 
 
 def _followed(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """An encoder followed on every clone; all have the same initial weights, and another order of the data."""
+    """Yield the losses of an encoder on every clone. All encoders have the same initial weights."""
     encoder, training = Transformer(config.encoder(), material.INITIAL), config.encoder_training(seed)
     text = material.corpus_of(config, artifacts).train
     batches = masked_batches(text, encoder, MASKS, batch_size=training.batch_size, seed=seed)
@@ -122,7 +123,19 @@ def follow(
     looks: int,
     artifacts: Path,
 ) -> list[dict[str, Any]]:
-    """Train a network, and return its losses on the text and on every clone: of those by Gibbs on the last alone."""
+    """Train a network, and return rows of its losses on the text and on every clone.
+
+    Clones sampled by Gibbs are used only after the last number of sweeps.
+
+    Args:
+        config: Settings of the text and the clones.
+        network: The network, which is trained in place.
+        batches: Function from a step to a batch.
+        training: Settings of the training.
+        loss: Loss of a batch.
+        looks: Number of steps at which losses are measured.
+        artifacts: Folder of the clones and of the checkpoints.
+    """
     clones = {
         name: tokens
         for name, tokens in material.clones_of(config, SAMPLERS, artifacts).items()

@@ -1,4 +1,4 @@
-"""Tables and figures of the study: networks, clones and their chains, an encoder on them, and the exact twin."""
+"""Tables and figures of the study: networks, clones, chains, the followed encoder and the exact twin."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,11 +10,11 @@ from trialogue_lab.ledger import COLORS, QUIET, Cells, Rows, figure, finish, pan
 from trialogue_lab.studies.clones import statistics as stats
 from trialogue_lab.studies.clones.config import ENCODER, GIBBS, PUBLISHED, TEXT
 
-_DRAWN = {PUBLISHED: "raw scores, as published", GIBBS: "Gibbs"}
+_SAMPLER_NAMES = {PUBLISHED: "raw scores, as published", GIBBS: "Gibbs"}
 
 
 def label_of(rows: Rows, name: str) -> str:
-    """Return what a clone is called in tables and figures."""
+    """Return the label of a clone in tables and figures."""
     if name in (ENCODER, TEXT):
         return {ENCODER: "encoder: all orders", TEXT: "the text itself"}[name]
     order = rows.where("network", network=name).order.iloc[0]
@@ -22,8 +22,8 @@ def label_of(rows: Rows, name: str) -> str:
     return f"{name.removeprefix('layers-')} factored: {orders}"
 
 
-def _drawn_clones(rows: Rows) -> DataFrame:
-    """Return the rows of the clones that were drawn, labelled by network, sampler and sweeps."""
+def _labelled_clones(rows: Rows) -> DataFrame:
+    """Return the rows of the sampled clones, labelled by network, sampler and sweeps."""
     table = rows["clone"]
     names = zip(table.clone, table.sampler, table.sweeps, strict=True)
     labels = [f"{label_of(rows, clone)}, {sampler}, {sweeps} sweeps" for clone, sampler, sweeps in names]
@@ -34,23 +34,22 @@ def _drawn_clones(rows: Rows) -> DataFrame:
     "Networks on held-out text",
     "Figure 3a",
     rows_are="network",
-    note="Nats per token, each masked by itself; ± is the deviation over trainings.",
+    note="nats per token, with one token masked at a time; mean ± one standard deviation over trainings",
 )
 def _networks(rows: Rows) -> Cells:
     return {label_of(rows, name): {"loss": stats.network_loss(name)} for name in stats.clone_names(rows)}
 
 
 @result_table(
-    "Chains that clones are drawn by",
+    "Chains that sample the clones",
     "Figure 3b and section A.3",
     rows_are="clone",
-    note="acceptance: share of updates that changed their token. ESS, R-hat and drift (± standard error) are of "
-    "the energy after the first half of the sweeps. own loss: of the network on its own clone, in nats per token; "
-    "below its loss on held-out text where the clone is sharper than the text. token entropy: of the tokens of the "
-    "clone, in nats.",
+    note="acceptance: share of updates that changed their token; ESS, R-hat and drift (± standard error): of the "
+    "energy after the first half of the sweeps; own loss: loss of the network on its own clone in nats per token, "
+    "which is below its loss on held-out text if the clone is sharper than the text; token entropy: in nats",
 )
 def chains_table(rows: Rows) -> DataFrame:
-    """Return what the chains of every clone did."""
+    """Return the diagnostics of the chains of every clone."""
     columns = {
         "acceptance": "acceptance",
         "effective_sample_size": "ESS",
@@ -60,63 +59,41 @@ def chains_table(rows: Rows) -> DataFrame:
         "own_loss": "own loss",
         "token_entropy": "token entropy",
     }
-    return _drawn_clones(rows)[list(columns)].astype(float).rename(columns=columns)
+    return _labelled_clones(rows)[list(columns)].astype(float).rename(columns=columns)
 
 
 @result_table(
-    "Sequences of the clones", "Table 1", rows_are="clone", note="All drawn from the same held-out sequence."
+    "Sequences of the clones",
+    "Table 1",
+    rows_are="clone",
+    note="all chains start from the same held-out sequence",
 )
 def _sequences(rows: Rows) -> DataFrame:
-    return _drawn_clones(rows).example.str.split().str.join(" ").to_frame("a sequence")
+    return _labelled_clones(rows).example.str.split().str.join(" ").to_frame("a sequence")
 
 
 @result_table(
-    "Where losses on clones are at their lowest",
+    "Steps at which losses on clones reach their minimum",
     "Figures 1 and 4",
     rows_are="clone",
-    note="Steps until the loss of an encoder is within 5 % of its fall from its minimum; ± is the deviation over "
-    "orders of the data, with the same initial weights.",
+    note="first step at which the loss of an encoder is within 5 % of its total fall from its minimum; mean ± one "
+    "standard deviation over orders of the data, with the same initial weights",
 )
 def saturations_table(rows: Rows) -> Cells:
-    """Return the steps at which losses on clones are at their lowest, by sampler."""
+    """Return the steps at which losses on clones reach their minimum, by sampler."""
     return {
-        label_of(rows, name): {said: stats.saturation(name, sampler) for sampler, said in _DRAWN.items()}
+        label_of(rows, name): {
+            title: stats.saturation(name, sampler) for sampler, title in _SAMPLER_NAMES.items()
+        }
         for name in stats.clone_names(rows)
     }
 
 
-@result_table(
-    "What samplers make of the exact conditionals of a law of k bodies",
-    "not in the source",
-    rows_are="sampler",
-    note="Total variation between its invariant law and the law, exact; ± is the deviation over random laws.",
-)
-def _samplers(rows: Rows) -> Cells:
-    orders = rows.config["twin_orders"]
-    return {name: {f"{order} bodies": stats.distance(order, name) for order in orders} for name in SAMPLERS}
-
-
-@result_table(
-    "An encoder on exact clones of a known law",
-    "not in the source",
-    rows_are="part of the law",
-    note="The lowest loss over the mean entropy of a site given the others, which is the least possible.",
-)
-def _twin(rows: Rows) -> Cells:
-    return {
-        f"at most {order} bodies": {
-            "step of the lowest loss": stats.twin_saturation(order),
-            "over the entropy": stats.twin_least(order),
-        }
-        for order in rows.config["twin_orders"]
-    }
-
-
-TABLES = (_networks, chains_table, saturations_table, _sequences, _samplers, _twin)
+TABLES = (_networks, chains_table, saturations_table, _sequences)
 
 
 def _band(axes: Axes, table: DataFrame, color: str, label: str, style: str = "-") -> None:
-    """Draw curves by step, one for each seed: their mean, and one standard deviation around it."""
+    """Draw the mean and standard deviation over seeds of curves by step."""
     steps, mean, deviation = np.maximum(table.index, 0.7), table.mean(axis=1), table.std(axis=1)
     axes.plot(steps, mean, style, color=color, label=label)
     axes.fill_between(steps, mean - deviation, mean + deviation, color=color, alpha=0.15, lw=0)
@@ -124,60 +101,59 @@ def _band(axes: Axes, table: DataFrame, color: str, label: str, style: str = "-"
 
 @figure(
     "followed",
-    "An encoder followed through its training on clones of growing order (first number of sweeps) and on "
-    "the text itself; means over orders of the data, bands of one deviation; dotted lines where a loss is at its "
-    "lowest. Levels differ between clones, which have entropies of their own: what counts is when a curve ends its "
-    "fall.",
+    "Loss of an encoder during its training, on clones of growing order (first number of sweeps) and on the text "
+    "itself. Means over orders of the data, with bands of one standard deviation. Dotted: steps at which losses reach "
+    "their minimum. Levels differ because clones have different entropies.",
 )
 def followed_figure(rows: Rows) -> Drawing:
-    """Draw losses through training on every clone, one panel for each sampler."""
+    """Draw losses on every clone during training, with one panel per sampler."""
     drawing, axes = panels(2, width=5.0, height=4.0)
-    for panel, (sampler, said) in zip(axes, _DRAWN.items(), strict=True):
+    for panel, (sampler, title) in zip(axes, _SAMPLER_NAMES.items(), strict=True):
         for name, color in zip(stats.clone_names(rows), COLORS, strict=False):
             _band(panel, stats.curves(rows, name, sampler), color, label_of(rows, name))
             panel.axvline(stats.saturation(name, sampler)(rows).mean(), color=color, lw=0.8, ls=":")
         _band(panel, stats.curves(rows, TEXT, sampler), "black", label_of(rows, TEXT), "--")
         panel.set(xscale="log", xlabel="step", ylabel="loss (nats per token)")
-        panel.set_title(f"Clones drawn by {said}")
+        panel.set_title(f"Clones sampled by {title}")
     axes[0].legend()
     return drawing
 
 
 @figure(
     "sweeps",
-    "Left and middle: mean energy (the sum of raw scores, negative) of the sequences by sweep, from "
-    "held-out text on; dotted lines where clones are taken. Right: losses of the followed encoder on clones taken "
-    "at the first and at the last of them.",
+    "Left and middle: mean energy (the negative sum of raw scores) of the sequences by sweep, starting from held-out "
+    "text. Dotted: sweeps after which clones are stored. Right: losses of the followed encoder on clones after the "
+    "first and the last of these sweeps.",
 )
 def _sweeps(rows: Rows) -> Drawing:
     drawing, (left, middle, right) = panels(3, width=4.2, height=3.9)
     numbers = rows.config["sweeps"]
     first, last = numbers[0], numbers[-1]
-    for panel, (sampler, said) in zip((left, middle), _DRAWN.items(), strict=True):
+    for panel, (sampler, title) in zip((left, middle), _SAMPLER_NAMES.items(), strict=True):
         for name, color in zip(stats.clone_names(rows), COLORS, strict=False):
             table = rows.where("energy", clone=name, sampler=sampler).sort_values("sweep")
             label = label_of(rows, name)
             panel.errorbar(table.sweep, table.energy, table.error, fmt="-", color=color, label=label)
         for number in numbers:
             panel.axvline(number, color=QUIET, lw=0.8, ls=":")
-        finish(panel, f"Chains: {said}", xlabel="sweep", ylabel="mean energy")
+        finish(panel, f"Chains: {title}", xlabel="sweep", ylabel="mean energy")
     for name, color in zip(stats.clone_names(rows), COLORS, strict=False):
         for number, style in ((first, "-"), (last, "--")):
             table = stats.curves(rows, name, PUBLISHED, number)
             label = label_of(rows, name) if number == first else ""
             right.plot(np.maximum(table.index, 0.7), table.mean(axis=1), style, color=color, label=label)
     right.set(xscale="log", xlabel="step", ylabel="loss (nats per token)")
-    right.set_title(f"Loss on clones of {first} (full) and {last} sweeps")
+    right.set_title(f"Loss on clones after {first} (solid) and {last} sweeps")
     left.legend()
     return drawing
 
 
 @figure(
     "twin",
-    "Left: a law of four-body energies and its exact parts of at most two and three bodies, of largest "
-    "entropy; losses of an encoder that learns the law, on each of them, without sampling error. Dotted: the least "
-    "possible; dashed: where a loss is at its lowest. Right: how far the invariant law of each sampler is from a "
-    "law of exactly k bodies whose conditionals it is given.",
+    "Left: losses of an encoder trained on a distribution with four-body energies, on this distribution and on its "
+    "exact truncations to two and three bodies, without sampling error. Dotted: smallest possible loss. Dashed: step "
+    "of the minimum. Right: distance of the invariant distribution of each sampler from a distribution with k-body "
+    "energies whose exact conditionals it uses.",
 )
 def _twin_figure(rows: Rows) -> Drawing:
     drawing, (left, right) = panels(2, width=5.0, height=4.0)
@@ -186,15 +162,15 @@ def _twin_figure(rows: Rows) -> Drawing:
         left.axhline(rows.where("twin-law", order=order).entropy.mean(), color=color, lw=0.8, ls=":")
         left.axvline(stats.twin_saturation(order)(rows).mean(), color=color, lw=0.8, ls="--")
     left.set(xscale="log", xlabel="step", ylabel="exact loss (nats per token)")
-    finish(left, "An encoder that learns a four-body law, on its exact clones", legend=True)
+    finish(left, "Encoder trained on a four-body distribution", legend=True)
     orders = rows.config["twin_orders"]
     for shift, (sampler, color) in enumerate(zip(SAMPLERS, COLORS, strict=False)):
         cells = [stats.distance(order, sampler) for order in orders]
         places = [place + 0.2 * (shift - 1.5) for place in range(len(orders))]
         spread(right, places, cells, rows, "o", color=color, label=sampler)
     right.set_xticks(range(len(orders)), [f"{order} bodies" for order in orders])
-    right.set(ylabel="total variation to the law", ylim=(0, 1))
-    finish(right, "Samplers given exact conditionals", legend=True)
+    right.set(ylabel="total variation distance", ylim=(0, 1))
+    finish(right, "Samplers with exact conditionals", legend=True)
     return drawing
 
 

@@ -1,4 +1,4 @@
-"""The twin of the study on a law that is known: clones are exact laws, and losses on them are exact too."""
+"""The twin of the study on a known distribution, with exact clones and exact losses."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,20 +30,20 @@ from trialogue_lab.studies.clones.material import INITIAL
 from trialogue_lab.theory.order_truncation import keep_orders
 
 
-def twin_rows(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """A random law of four-body energies: what samplers make of laws of k bodies, and an encoder that learns it."""
-    law = _law(config, seed, 4)
-    states = law.states()
-    clones = _clones(config, law)
+def twin_rows(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
+    """Yield the distances of samplers, and the losses of an encoder trained on a random four-body distribution."""
+    model = _many_body_model(config, seed, 4)
+    states = model.states()
+    clones = _clones(config, model)
     for order, clone in clones.items():
         yield {"kind": "twin-law", "order": order, "entropy": _conditional_entropy(clone)}
-    yield from _sampled(config, seed)
+    yield from _sampler_rows(config, seed)
     shape = bert(config.twin_vocab, config.twin_sites, layers=2, heads=4, width=32)
-    drawn = torch.multinomial(
-        law.probabilities(), config.twin_rows, replacement=True, generator=generator(seed, "twin rows")
+    chosen = torch.multinomial(
+        model.probabilities(), config.twin_rows, replacement=True, generator=generator(seed, "twin rows")
     )
     student = Transformer(shape, INITIAL)
-    batches = masked_batches(states[drawn], student, CyclicMasks(), batch_size=256, seed=seed)
+    batches = masked_batches(states[chosen], student, CyclicMasks(), batch_size=256, seed=seed)
     training = TrainingConfig(
         steps=config.twin_steps,
         batch_size=256,
@@ -53,23 +53,21 @@ def twin_rows(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, 
     )
     losses: list[dict[str, Any]] = []
 
-    def look(update: Update) -> None:
+    def record_losses(update: Update) -> None:
         assert isinstance(update.model, Transformer)
-        answers = MaskedTransformer(update.model).site_log_probs(states)
-        own = answers.gather(2, states[:, :, None])[:, :, 0].double().mean(1)
+        log_probs = MaskedTransformer(update.model).site_log_probs(states)
+        own = log_probs.gather(2, states[:, :, None])[:, :, 0].double().mean(1)
         for order, clone in clones.items():
             loss = -float(clone.flatten() @ own)
             losses.append({"kind": "twin-loss", "step": update.step, "order": order, "loss": loss})
 
-    schedule = {0, *log_steps(config.twin_steps, 2 * config.looks)}
-    train(
-        student, batches, training, loss=masked_token_loss, observer=Scheduled(schedule, look), progress=False
-    )
-    del artifacts  # the training is shorter than what keeping it would save
+    observer = Scheduled({0, *log_steps(config.twin_steps, 2 * config.looks)}, record_losses)
+    # The training is too short to store checkpoints.
+    train(student, batches, training, loss=masked_token_loss, observer=observer, progress=False)
     yield from losses
 
 
-def _law(config: Config, seed: int, order: int) -> ManyBody:
+def _many_body_model(config: Config, seed: int, order: int) -> ManyBody:
     return ManyBody.random(
         config.twin_sites,
         config.twin_vocab,
@@ -80,26 +78,28 @@ def _law(config: Config, seed: int, order: int) -> ManyBody:
     )
 
 
-def _clones(config: Config, law: ManyBody) -> dict[int, Tensor]:
-    """The law's part of at most k bodies (V, ..., V), by k; of four bodies it is the law itself."""
-    whole = law.probabilities().view((config.twin_vocab,) * config.twin_sites)
-    return {order: whole if order == 4 else keep_orders(whole, order, 1e-9) for order in config.twin_orders}
+def _clones(config: Config, model: ManyBody) -> dict[int, Tensor]:
+    """Return the truncation of a distribution to k bodies (V, ..., V), by k. For four bodies, it is unchanged."""
+    full = model.probabilities().view((config.twin_vocab,) * config.twin_sites)
+    return {order: full if order == 4 else keep_orders(full, order, 1e-9) for order in config.twin_orders}
 
 
-def _conditional_entropy(law: Tensor) -> float:
-    """Mean entropy of a site given the others, in nats: the least loss on the law."""
-    parts = [-(law * law.log().log_softmax(site)).sum() for site in range(law.ndim)]
-    return float(torch.stack(parts).mean())
+def _conditional_entropy(probabilities: Tensor) -> float:
+    """Return the mean entropy of a site given the others, in nats, which is the smallest possible loss."""
+    logs = probabilities.log()
+    entropies = [-(probabilities * logs.log_softmax(site)).sum() for site in range(logs.ndim)]
+    return float(torch.stack(entropies).mean())
 
 
-def _sampled(config: Config, seed: int) -> Iterator[dict[str, Any]]:
-    """How far from a law of exactly k bodies each sampler ends, given its exact conditionals: in total variation."""
+def _sampler_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
+    """Yield the total variation of each sampler with exact conditionals from a distribution of k bodies."""
     states = whole_sequences(config.twin_vocab, config.twin_sites)
     for order in config.twin_orders:
-        law = _law(config, seed, order)
-        target = law.probabilities()
+        model = _many_body_model(config, seed, order)
+        target = model.probabilities()
         for sampler in SAMPLERS:
             chain = chain_of(sampler, order)
-            found = (-chain.energy(law, states)).softmax(0) if isinstance(chain, MaskedMetropolis) else target
-            distance = float((found - target).abs().sum()) / 2
+            metropolis = isinstance(chain, MaskedMetropolis)
+            invariant = (-chain.energy(model, states)).softmax(0) if metropolis else target
+            distance = float((invariant - target).abs().sum()) / 2
             yield {"kind": "twin-sampler", "order": order, "sampler": sampler, "distance": distance}

@@ -1,4 +1,4 @@
-"""Claims of the study, and the quantities that texts quote."""
+"""Claims of the study, and the numbers for documents."""
 
 from functools import partial
 
@@ -16,7 +16,7 @@ from trialogue_lab.studies.clones.config import ENCODER, GIBBS, PUBLISHED
 _SOURCE = "Figure 5"
 _SETTING = (
     "Except at `paper`, a vocabulary of 320 tokens, sequences of 16, clones of one network each with 1, 2 and 4 "
-    "factored layers, and a small decoder of two layers at four times the source's learning rate; the source has "
+    "factored layers, and a small decoder of two layers at four times the source's learning rate. The source has "
     "10,000 tokens in sequences of 128, 2, 4 and 6 layers, and a GPT-Neo of width 768."
 )
 _figure = partial(cited, _SOURCE, statement_id="clones:S1-Fig5", setting=_SETTING)
@@ -30,7 +30,7 @@ CLAIMS = (
         stats.low_orders_later(PUBLISHED).as_ratio() > 1,
         **_figure(
             "low-order clones saturate within the first 500 training steps, higher-order clones keep decreasing",
-            setting=f"{_SETTING} Here losses on all clones rise again after their least value.",
+            setting=f"{_SETTING} Here, losses on all clones rise again after their minimum.",
         ),
     ),
     Claim(*IN_ORDER, **_figure("'consistent with respect to different random seeds'", grade=True)),

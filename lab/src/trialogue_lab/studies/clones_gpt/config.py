@@ -1,4 +1,4 @@
-"""Settings of the study: the material of the study `clones`, and the decoder that is followed on it."""
+"""Settings of the study: the text and clones of the study `clones`, and the decoder that is followed on them."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -16,7 +16,16 @@ from trialogue_lab.training.published import gpt_neo_training
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Material):
-    """The material, and a decoder of GPT-Neo's kind; every seed is an order of its data."""
+    """Settings of a run: the material, and a decoder like GPT-Neo. Each seed gives an order of its data.
+
+    Args:
+        decoder_size: "published" for the decoder of the source, or "small".
+        decoder_width: Width of the small decoder.
+        decoder_steps: Number of steps of a decoder.
+        decoder_batch: Batch size of the small decoder.
+        decoder_rate: Learning rate of the small decoder.
+        looks: Number of steps at which losses on all clones are measured, logarithmically spaced.
+    """
 
     decoder_size: Literal["small", "published"] = "small"
     decoder_width: Annotated[int, Ge(8)] = 64
@@ -24,21 +33,20 @@ class Config(Material):
     decoder_batch: Count = 128
     decoder_rate: Positive = 2e-3
     looks: Annotated[int, Ge(4)] = 20
-    """Steps at which losses on all clones are measured, in equal ratios."""
 
     def check(self) -> None:
-        """Raise `InputError` where fields do not go together."""
+        """Raise `InputError` if fields are inconsistent."""
         super().check()
         self.decoder()
 
     def decoder(self) -> TransformerConfig:
-        """The decoder: that of the document, or a small one of its kind, of two layers."""
+        """Return the shape of the decoder, which is the published one or a small one with two layers."""
         if self.decoder_size == "published":
             return gpt_neo(self.vocab_size, self.length)
         return gpt_neo(self.vocab_size, self.length, heads=4, width=self.decoder_width)
 
     def decoder_training(self, seed: int) -> TrainingConfig:
-        """How it is trained, on batches drawn by `seed`: as published but for size, rate and steps."""
+        """Return the training of the decoder for a seed, as published except for size, rate and steps."""
         changes: dict[str, Any] = {"seed": seed, "checkpoint_every": 250}
         if self.decoder_size == "small":
             changes |= {"batch_size": self.decoder_batch, "learning_rate": self.decoder_rate}

@@ -1,4 +1,4 @@
-"""The parts of a run: networks and their clones, and a decoder followed on them."""
+"""Measurements: networks and their clones, and a decoder followed on the clones."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from trialogue_lab.studies.clones_gpt.config import Config
 
 
 def parts(config: Config) -> list[Part]:
-    """Clones first; a followed decoder waits for what it is measured on."""
+    """Return the tasks. Clones come first, because the followed decoders are measured on them."""
     return clone_parts(config) + [
         Part(f"follow-{seed}", partial(_followed, config, seed), columns={"seed": seed})
         for seed in config.seeds
@@ -27,21 +27,21 @@ def parts(config: Config) -> list[Part]:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Batches of rows (n, N), drawn with replacement by `seed`."""
+class RowBatches:
+    """Batches of rows (n, N), sampled with replacement by `seed`."""
 
     rows: Tensor
     batch_size: int
     seed: int
 
     def __call__(self, step: int) -> Tensor:
-        """Those of a step (batch_size, N)."""
+        """Return the batch of a step (batch_size, N)."""
         random = generator(self.seed, "rows", step)
         return self.rows[torch.randint(0, len(self.rows), (self.batch_size,), generator=random)]
 
 
 def _followed(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """A decoder followed on every clone; all have the same initial weights, and another order of the data."""
+    """Yield the losses of a decoder on every clone. All decoders have the same initial weights."""
     decoder, training = Transformer(config.decoder(), INITIAL), config.decoder_training(seed)
-    batches = Rows(corpus_of(config, artifacts).train, training.batch_size, seed)
+    batches = RowBatches(corpus_of(config, artifacts).train, training.batch_size, seed)
     yield from follow(config, decoder, batches, training, packed_token_loss, config.looks, artifacts)

@@ -1,4 +1,4 @@
-"""Tables and the figure of the study: the clones, and a decoder followed on them."""
+"""Tables and the figure of the study: the clones, and the decoder that is followed on them."""
 
 from dataclasses import replace
 
@@ -8,16 +8,17 @@ TABLES = (
     replace(
         saturations_table,
         source="Figure 5",
-        note="Steps until the loss of a decoder is within 5 % of its fall from its minimum; ± is the deviation over "
-        "orders of the data, with the same initial weights.",
+        note="first step at which the loss of a decoder is within 5 % of its total fall from its minimum; mean ± one "
+        "standard deviation over orders of the data, with the same initial weights",
     ),
-    replace(chains_table, source="section A.3", note="As in the study clones."),
+    replace(chains_table, source="section A.3", note="as in the study clones"),
 )
 FIGURES = (
     replace(
         followed_figure,
-        caption="A decoder followed through its training on clones of growing order (by the published chain after the "
-        "first number of sweeps, by Gibbs after the last) and on the text itself: loss of the next token; means over "
-        "orders of the data, bands of one deviation; dotted lines where a loss is at its lowest.",
+        caption="Loss of a decoder on the next token during its training, on clones of growing order and on the text "
+        "itself. Clones are sampled by the published chain (first number of sweeps) or by Gibbs (last number). Means "
+        "over orders of the data, with bands of one standard deviation. Dotted: steps at which losses reach their "
+        "minimum.",
     ),
 )

@@ -1,17 +1,17 @@
-"""Claims of the study, and the quantities that texts quote."""
+"""Claims of the study, and the numbers for documents."""
 
 from trialogue_lab.ledger import Claim, cited, ours, smallest
 from trialogue_lab.studies.ising_masking import statistics
 
 PUBLISHED = {0.05: "Figure 4.1", 0.3: "Figure 4.2"}
-"""The couplings of the thesis' figures."""
+"""Figures of the thesis by coupling"""
 
 _DIRECTION = "larger k, lower error"
-_GEOMETRIC = "a ratio is averaged by its logarithm since, so that the estimate is a geometric mean"
+_GEOMETRIC = "the logarithms of ratios are averaged, so that the estimate is a geometric mean"
 
 
-def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
-    """The claims about one figure."""
+def _figure_claims(coupling: float, figure: str) -> tuple[Claim, ...]:
+    """Return the claims about one figure."""
     ending = f"j{coupling:g}".replace(".", "")
     statement_id = f"thesis:M-F41.{figure.lower().replace(' ', '-')}"
     return (
@@ -65,7 +65,7 @@ def _of_figure(coupling: float, figure: str) -> tuple[Claim, ...]:
 
 
 CLAIMS = (
-    *(claim for coupling, figure in PUBLISHED.items() for claim in _of_figure(coupling, figure)),
+    *(claim for coupling, figure in PUBLISHED.items() for claim in _figure_claims(coupling, figure)),
     ours(
         "masking-more-is-no-worse",
         "In the models of both figures the asymptotic covariance of masking k sites minus that of masking k + 1 has no "

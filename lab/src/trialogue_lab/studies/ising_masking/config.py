@@ -1,4 +1,4 @@
-"""Settings of the study: the models that are fitted, and how many training sets of which sizes."""
+"""Settings of the study: the models, and the numbers and sizes of training sets."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -12,13 +12,18 @@ from trialogue_lab.ledger import Count, Different, Finite, Increasing, Seeds, Se
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """A clique of `sites` spins for each of `couplings`, and training sets of each of `sizes`.
+    """Settings of a run.
 
-    Every seed is one repetition of the figures, with `data_sets` training sets in every cell.
+    Args:
+        sites: Number of spins, all coupled with each other. It is small because all states and masks are enumerated.
+        couplings: Couplings J of the models.
+        field: Field of every spin.
+        sizes: Numbers of samples in the training sets.
+        data_sets: Number of training sets per cell of a figure.
+        seeds: One seed per repetition of the figures.
     """
 
     sites: Annotated[int, Interval(ge=2, le=6)] = 4
-    """The control scores all masks of a sample, and the exact traces list all states."""
     couplings: Different[Finite] = (0.05, 0.3)
     field: Finite = 0.0
     sizes: Increasing[Count] = (300, 1000, 3000, 10_000)
@@ -31,7 +36,7 @@ class Config(Settings):
         return self.sites * (self.sites - 1) // 2
 
     def model(self, coupling: float, pairs: Pairs = "unordered") -> Ising:
-        """The model that the data are drawn from, by either reading of its pairs."""
+        """Return the model that generates the data, with each pair counted once (unordered) or twice (ordered)."""
         return Ising.clique(self.sites, self.sites, coupling, self.field, pairs=pairs)
 
 

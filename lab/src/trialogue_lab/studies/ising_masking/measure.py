@@ -1,9 +1,8 @@
-"""The parts of a run: exact traces, and the errors of fits to drawn training sets."""
+"""Measurements: exact traces, and errors of models fitted to sampled training sets."""
 
 import math
 from collections.abc import Iterator
 from functools import partial
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from trialogue_lab.training.pseudolikelihood import fit_pseudolikelihood
 
 
 def parts(config: Config) -> list[Part]:
-    """The exact numbers, and one part per repetition of the figures."""
+    """Return one task for the exact numbers, and one per repetition of the figures."""
     repetitions = [Part(f"repetition-{seed}", partial(_repetition, config, seed)) for seed in config.seeds]
     return [Part("exact", lambda _: exact_rows(config)), *repetitions]
 
@@ -34,9 +33,9 @@ def _repetition(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
 
 
 def exact_rows(config: Config) -> Iterator[dict[str, Any]]:
-    """The asymptotic covariance of every estimator, and the Poincaré constant of k-Gibbs.
+    """Yield traces of the asymptotic covariance of every estimator, and the Poincaré constant of k-Gibbs.
 
-    `pairs` is "unordered" for the convention of the project, "ordered" where every pair counts twice in the energy.
+    The column `pairs` is "unordered" if the energy counts each pair once, and "ordered" if it counts each pair twice.
     """
     for coupling in config.couplings:
         model = config.model(coupling)
@@ -56,11 +55,12 @@ def exact_rows(config: Config) -> Iterator[dict[str, Any]]:
 
 
 def measured_rows(config: Config, coupling: float, seed: int) -> Iterator[dict[str, Any]]:
-    """One row per size of the training set, number of masked sites, and reading of the masks.
+    """Yield one row per size of the training set, number of masked sites, and number of masks per sample.
 
-    `squared_error` is the mean over training sets of the squared errors of the parameters, summed, `deviation` their
-    standard deviation; `within_trace` is the share of training sets whose error is at most Tr Gamma / n, `unbounded`
-    the share without a finite estimate, whose error counts as infinite.
+    The squared error of a training set is the sum over parameters. The columns are `squared_error` and `deviation`, its
+    mean and standard deviation over training sets, `squared_error_couplings`, the mean for couplings alone,
+    `within_trace`, the share of training sets with an error of at most Tr Gamma / n, and `unbounded`, the share without
+    a finite estimate, whose error is infinite.
     """
     model = config.model(coupling)
     for size in range(1, config.sites + 1):
@@ -91,16 +91,22 @@ def measured_rows(config: Config, coupling: float, seed: int) -> Iterator[dict[s
 
 
 def every_mask(samples: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Each of `samples` (n, N) once with every mask of `size` sites, and the masks: both (n * masks, N)."""
-    sites = samples.shape[1]
-    masks = torch.tensor(
-        [[site in chosen for site in range(sites)] for chosen in combinations(range(sites), size)]
-    )
+    """Repeat every sample for each mask of `size` sites.
+
+    Args:
+        samples: Samples (n, N).
+        size: Number of masked sites.
+
+    Returns:
+        The repeated samples and their masks, both (n * masks, N).
+    """
+    chosen = torch.combinations(torch.arange(samples.shape[1]), size)
+    masks = torch.zeros(len(chosen), samples.shape[1], dtype=torch.bool).scatter(1, chosen, value=True)
     return samples.repeat_interleave(len(masks), 0), masks.repeat(len(samples), 1)
 
 
 def _estimate(samples: Tensor, masks: int | Tensor, seed: int = 0) -> Tensor:
-    """The estimated parameters, infinite where there is no finite estimate."""
+    """Return the estimated parameters. They are infinite if no finite estimate exists."""
     given: dict[str, Any] = {"masks": masks} if isinstance(masks, Tensor) else {"block_size": masks}
     try:
         return fit_pseudolikelihood(samples, seed=seed, **given).model.parameters

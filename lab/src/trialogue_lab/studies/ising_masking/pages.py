@@ -1,4 +1,4 @@
-"""Tables and figures of the study: what was measured beside what is exact; the thesis prints no numbers."""
+"""Table and figures of the study."""
 
 from functools import partial
 
@@ -8,35 +8,13 @@ from trialogue_lab.ledger import COLORS, Cells, Figure, Rows, finish, panels, re
 from trialogue_lab.studies.ising_masking.claims import PUBLISHED
 from trialogue_lab.studies.ising_masking.statistics import error_at, limit
 
-_READINGS = {"one": "one mask", "all": "all masks"}
-
 
 @result_table(
-    "n times the squared error of the parameters",
-    "Figures 4.1 and 4.2, which print no numbers",
-    rows_are="masks scored per sample",
-    note="sum over the six couplings and four fields; ± one standard deviation over repetitions of the figure, "
-    "each the mean of its training sets; the limit is Tr Γ, one mask or all masks of size k per sample",
-)
-def _measured_table(rows: Rows) -> Cells:
-    """n times the squared error beside its limit."""
-    return {
-        f"{reading}, J = {coupling:g}, k = {size}": {
-            "exact limit": limit(coupling, size, masks),
-            **{f"n = {n}": error_at(coupling, size, n, masks) for n in rows.distinct("fit", "n")},
-        }
-        for masks, reading in _READINGS.items()
-        for coupling in rows.distinct("exact", "coupling")
-        for size in rows.distinct("exact", "block_size")
-    }
-
-
-@result_table(
-    "The exact limits",
+    "Exact limits of n times the squared error",
     "Lemma 4.1.1, Theorems 4.1.1 and 4.1.2",
     rows_are="model and masked sites",
-    note="k/N Tr Γ: what is left of the effect when every site is scored equally often; C Tr I⁻¹ bounds Tr Γ; "
-    "ordered pairs: every pair counted twice in the energy",
+    note="k/N Tr Γ: the limit if every site is scored equally often; C Tr I⁻¹: upper bound of Tr Γ; ordered pairs: the "
+    "energy counts every pair twice",
     digits=5,
 )
 def _limits_table(rows: Rows) -> Cells:
@@ -57,18 +35,18 @@ def _limits_table(rows: Rows) -> Cells:
     }
 
 
-TABLES = (_measured_table, _limits_table)
+TABLES = (_limits_table,)
 
 
 def _draw(rows: Rows, coupling: float) -> Drawing:
     drawing, (left, right) = panels(2)
     if coupling not in rows.distinct("exact", "coupling"):
-        left.set_title(f"J = {coupling:g} was not measured")
+        left.set_title(f"no measurements at J = {coupling:g}")
         return drawing
     sizes, samples = rows.distinct("exact", "block_size"), rows.distinct("fit", "n")
     parameters = max(sizes) * (max(sizes) + 1) // 2
     for size, color in zip(sizes, COLORS, strict=False):
-        # Apart, so that bars can be told from each other.
+        # Points are shifted so that their bars do not overlap.
         places = [n * 1.06 ** (size - (len(sizes) + 1) / 2) for n in samples]
         for masks, fmt in (("one", "o"), ("all", "x")):
             cells = [error_at(coupling, size, n, masks) for n in samples]
@@ -86,12 +64,12 @@ def _draw(rows: Rows, coupling: float) -> Drawing:
     grey = "#444444"
     left.plot([], [], lw=1, color=grey, label="exact, Tr Γ / (n parameters)")
     left.set(xscale="log", yscale="log", xlabel="training samples n")
-    finish(left, "Mean squared error of a parameter, as published", legend=True)
-    right.plot([], [], "o", color=grey, label="one random mask a sample")
-    right.plot([], [], "x", color=grey, label="all masks of size k of every sample")
+    finish(left, "Mean squared error per parameter, as published", legend=True)
+    right.plot([], [], "o", color=grey, label="one random mask per sample")
+    right.plot([], [], "x", color=grey, label="all masks of size k per sample")
     right.plot([], [], lw=1, color=grey, label="exact limit Tr Γ")
     right.set(xscale="log", xlabel="training samples n")
-    right.set_ylim(0, 1.4 * right.get_ylim()[1])  # the legend stands above what is measured
+    right.set_ylim(0, 1.4 * right.get_ylim()[1])  # This leaves space for the legend.
     finish(right, "n times the squared error, summed over parameters", legend="upper right")
     return drawing
 
@@ -99,10 +77,10 @@ def _draw(rows: Rows, coupling: float) -> Drawing:
 FIGURES = tuple(
     Figure(
         name=name,
-        caption=f"{PUBLISHED[coupling]} (J = {coupling:g}). Left: as published, bars of half a standard deviation over "
-        "ten training sets; lines are exact. Right: the same, times n, bars of one standard deviation over "
-        "repetitions of the figure. With one mask a sample masking more errs less; with all masks of every sample the "
-        "gap is gone.",
+        caption=f"{PUBLISHED[coupling]} (J = {coupling:g}). Left: as published, with bars of half a standard "
+        "deviation over ten training sets. Lines are exact. Right: n times the error, with bars of one standard "
+        "deviation over repetitions of the figure. With one mask per sample, masking more sites reduces the error. "
+        "With all masks of every sample, the errors are almost equal.",
         draw=partial(_draw, coupling=coupling),
     )
     for name, coupling in (("weak-coupling", 0.05), ("two-modes", 0.3))

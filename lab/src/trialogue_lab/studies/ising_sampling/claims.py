@@ -1,4 +1,4 @@
-"""Claims of the study, and the quantities that texts quote."""
+"""Claims of the study, and the numbers for documents."""
 
 import math
 from functools import partial
@@ -11,14 +11,14 @@ _FIGURE = "Thesis section 4.2.1.2, Figure 4.3"
 _COUPLINGS = PRESETS["default"].couplings
 _TRIED = ", ".join(f"{coupling:g}" for coupling in _COUPLINGS)
 _OF_PARALLEL = f"chain == {PARALLEL!r}"
-_GEOMETRIC = "a ratio is averaged by its logarithm since, so that the estimate is a geometric mean"
+_GEOMETRIC = "the logarithms of ratios are averaged, so that the estimate is a geometric mean"
 _LARGER_K, _LARGER_J = "larger k is faster", "larger J is slower"
 _UNPRINTED = "The source does not print its couplings."
 _figure = partial(Claim, source=_FIGURE, statement_id="thesis:M-F43.blocks", setting=_UNPRINTED)
 _control = partial(ours, source=f"{_FIGURE} (control not in the thesis)")
 _TRIED_HERE = (
-    "The source does not print its couplings; the weak ones tried here, J = 1, 2 and 3, may be none of them, and at "
-    "J of at least 5 the sampler does not arrive."
+    "The source does not print its couplings. The weak ones tried here, J = 1, 2 and 3, may not be among them. For J "
+    "of at least 5, the sampler does not arrive."
 )
 _NEVER = "never within 1000 steps, for any J tried; the J are not printed"
 
@@ -73,7 +73,7 @@ CLAIMS = (
         "At no k and from no J to the next does the expected number of steps fall by more than 1 % (smallest increase "
         "of its logarithm).",
         statistics.smallest_increase_with_coupling() > -0.01,
-        f"{_FIGURE}, with a margin of ours",
+        f"{_FIGURE}, with a margin of this project",
         _LARGER_J,
     ),
     ours(
@@ -81,7 +81,7 @@ CLAIMS = (
         "At every k < N the expected number of steps grows by more than a tenth from J = 1 to J = 8 (smallest increase "
         "of its logarithm).",
         statistics.smallest_slowdown(8.0, 1.0) > math.log(1.1),
-        f"{_FIGURE}, without k = N, where every step draws all spins anew",
+        f"{_FIGURE}, without k = N, for which every step resamples all spins",
         _LARGER_J,
     ),
     Claim(

@@ -1,4 +1,4 @@
-"""Settings of the study: the models and chains of Figure 4.3, and how often they are run."""
+"""Settings of the study: models, chains and repetitions of Figure 4.3."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -13,15 +13,23 @@ PARALLEL = "independent parallel"
 
 
 def block_label(size: int) -> str:
-    """How rows call k-Gibbs."""
+    """Return the name of k-Gibbs with this block size in the rows."""
     return f"k = {size}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """`sites` spins in a field, the first `clique` of them coupled with each of `couplings`.
+    """Settings of a run.
 
-    Every seed is one repetition of the figure, with `chains` chains in every cell, stopped after `budget` steps.
+    Args:
+        sites: Number of spins N.
+        clique: Number of spins that are coupled with each other.
+        field: Field h of every spin.
+        couplings: Couplings J of the clique.
+        block_sizes: Block sizes k of k-Gibbs.
+        budget: Largest number of steps of a chain.
+        chains: Number of chains per cell of the figure.
+        seeds: One seed per repetition of the figure.
     """
 
     sites: Annotated[int, Ge(2)] = 10
@@ -34,14 +42,14 @@ class Config(Settings):
     seeds: Seeds = tuple(range(30))
 
     def check(self) -> None:
-        """Raise `InputError` for a clique or a block that is larger than the model."""
+        """Raise `InputError` if the clique or a block is larger than the model."""
         if self.clique > self.sites:
             raise InputError("clique", self.clique, f"use 2 to sites={self.sites}")
         if max(self.block_sizes) > self.sites:
-            raise InputError("block_sizes", self.block_sizes, f"give numbers from 1 to sites={self.sites}")
+            raise InputError("block_sizes", self.block_sizes, f"use numbers from 1 to sites={self.sites}")
 
     def model(self, coupling: float) -> Ising:
-        """The model that is sampled from, its pairs read as unordered; read as ordered, it has half this coupling."""
+        """Return the model. Its energy counts each unordered pair once."""
         return Ising.clique(self.sites, self.clique, coupling, self.field)
 
 

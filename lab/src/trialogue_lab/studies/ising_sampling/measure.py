@@ -1,4 +1,4 @@
-"""The parts of a run: exact and simulated hitting times, a part per coupling."""
+"""Measurements: exact and simulated hitting times."""
 
 import math
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from trialogue_lab.theory.cliques import chains
 
 
 def parts(config: Config) -> list[Part]:
-    """One part per coupling."""
+    """Return one task per coupling."""
     return [
         Part(f"coupling-{place}", partial(_measured, config, coupling))
         for place, coupling in enumerate(config.couplings)
@@ -27,7 +27,7 @@ def parts(config: Config) -> list[Part]:
 
 
 def _measured(config: Config, coupling: float, _: Path) -> Iterator[dict[str, Any]]:
-    # Assumption 4.1.5 wants both margins positive; the second is J_0.
+    # Assumption 4.1.5 requires that both margins are positive. The second is J_0.
     outside = config.sites - config.clique
     yield {
         "kind": "setting",
@@ -50,18 +50,23 @@ def _measured(config: Config, coupling: float, _: Path) -> Iterator[dict[str, An
 
 
 def exact_row(log_matrix: NDArray[np.float64], budget: int) -> dict[str, float]:
-    """The law of the hitting time T from no spin up to all of them up; `log_matrix` (states, states).
+    """Return exact numbers about the hitting time T from no spin up to all spins up.
 
-    `log_expected` is log E T, `mean` and `deviation` are those of min(T, budget), `reached` is P(T <= budget).
+    Args:
+        log_matrix: Log transition probabilities (states, states) of the number of up spins.
+        budget: Largest number of steps.
+
+    Returns:
+        `log_expected`, the logarithm of E[T], `mean` and `deviation` of min(T, budget), and `reached`, P(T <= budget).
     """
     waiting = np.exp(log_matrix)[:-1, :-1]
-    law = np.zeros(len(waiting))
-    law[0] = 1.0
+    alive = np.zeros(len(waiting))
+    alive[0] = 1.0
     first = second = 0.0
     for step in range(budget):
-        first += law.sum()
-        second += (2 * step + 1) * law.sum()
-        law = law @ waiting
+        first += alive.sum()
+        second += (2 * step + 1) * alive.sum()
+        alive = alive @ waiting
     return {
         "log_expected": float(chains.log_hitting_times(log_matrix)[0]),
         "mean": float(first),
@@ -73,8 +78,8 @@ def exact_row(log_matrix: NDArray[np.float64], budget: int) -> dict[str, float]:
 def simulated_rows(
     config: Config, coupling: float, name: str, chain: Chain[Any]
 ) -> Iterator[dict[str, float | int]]:
-    """One row per repetition: mean and deviation of min(T, budget) over its chains, and how many got there."""
-    found = clique_hits(
+    """Yield one row per repetition: mean and deviation of min(T, budget) over chains, and share with T <= budget."""
+    hits = clique_hits(
         chain,
         config.model(coupling),
         config.clique,
@@ -83,7 +88,7 @@ def simulated_rows(
         budget=config.budget,
         stream=seed_of(0, "ising-sampling", coupling, name),
     )
-    for seed, steps, reached in zip(config.seeds, found.steps.double(), found.reached.double(), strict=True):
+    for seed, steps, reached in zip(config.seeds, hits.steps.double(), hits.reached.double(), strict=True):
         yield {
             "seed": seed,
             "mean": float(steps.mean()),

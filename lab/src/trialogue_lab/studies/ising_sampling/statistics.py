@@ -1,4 +1,4 @@
-"""Quantities of the study: one number per repetition of the figure, and the exact ones."""
+"""Statistics of the study: one number per repetition of the figure, and exact numbers."""
 
 import math
 from collections.abc import Sequence
@@ -13,118 +13,116 @@ draws = Replication("draw", "seeds")
 
 
 def chains(rows: Rows) -> list[str]:
-    """The chains in the order of their block sizes, independent parallel last."""
+    """Return the names of the chains by block size, with independent parallel last."""
     return rows["exact"].chain.unique().tolist()
 
 
 def blocks(rows: Rows, least: int = 1, below_all: int = 0) -> list[str]:
-    """The k-Gibbs chains with k from `least` to N - `below_all`, where N is the largest k; raises `NoRows` for none."""
+    """Return the names of k-Gibbs for k from `least` to N - `below_all`, where N is the largest k.
+
+    Raises `NoRows` if there are none.
+    """
     sizes = sorted(rows["exact"].block_size.dropna().astype(int).unique().tolist())
-    found = [block_label(size) for size in sizes if least <= size <= sizes[-1] - below_all]
-    if not found:
+    names = [block_label(size) for size in sizes if least <= size <= sizes[-1] - below_all]
+    if not names:
         raise NoRows(f"no block size from {least} to {sizes[-1] - below_all}")
-    return found
+    return names
 
 
 def expected(rows: Rows, column: str) -> DataFrame:
-    """An exact number, by coupling (increasing) and chain."""
+    """Return an exact column by coupling (rows, increasing) and chain (columns)."""
     return rows["exact"].pivot(index="coupling", columns="chain", values=column)[chains(rows)]
 
 
-def simulated(rows: Rows, column: str, of: Sequence[str], most: float = math.inf) -> DataFrame:
-    """A simulated number of some chains, by coupling (at most `most`) and seed, and chain."""
+def simulated(rows: Rows, column: str, names: Sequence[str], most: float = math.inf) -> DataFrame:
+    """Return a simulated column of chains, by coupling (at most `most`) and seed (rows) and chain (columns)."""
     table = rows["simulated"]
     table = table[table.coupling <= most]
-    return table.pivot(index=["coupling", "seed"], columns="chain", values=column)[list(of)]
+    return table.pivot(index=["coupling", "seed"], columns="chain", values=column)[list(names)]
 
 
 @draws
 def steps(rows: Rows, coupling: float, chain: str, column: str = "mean") -> "Series[float]":
-    """Steps to the larger mode, at most the budget counted, mean over chains; or another simulated number."""
+    """Return the mean over chains of min(T, budget), or another simulated column."""
     return simulated(rows, column, [chain])[chain].xs(coupling, level="coupling")
 
 
 @draws
 def log_steps_ratio(rows: Rows, first: str, second: str, most: float = math.inf) -> "Series[float]":
-    """Log ratio of the mean steps of two chains, mean over couplings up to `most`."""
+    """Return the log ratio of the mean steps of two samplers, as a mean over couplings up to `most`."""
     logs = np.log(simulated(rows, "mean", [first, second], most))
     return (logs[first] - logs[second]).groupby("seed").mean()
 
 
 @draws
 def slowdown(rows: Rows, first: float, second: float, below_all: int = 0) -> "Series[float]":
-    """Log ratio of the mean steps at two couplings, mean over k up to N - `below_all`."""
+    """Return the log ratio of the mean steps at two couplings, as a mean over k up to N - `below_all`."""
     logs = np.log(simulated(rows, "mean", blocks(rows, below_all=below_all))).mean(axis=1).unstack("coupling")
     return logs[first] - logs[second]
 
 
 @draws
 def steps_over_exact(rows: Rows, least: int) -> "Series[float]":
-    """Mean steps over the exact ones, mean over k from `least` on and couplings."""
-    ours, truth = _beside_exact(rows, "mean", blocks(rows, least))
-    return (ours / truth).mean(axis=1).groupby("seed").mean()
+    """Return the ratio of simulated to exact mean steps, as a mean over couplings and k from `least`."""
+    simulated_means, exact_means = _simulated_and_exact(rows, "mean", blocks(rows, least))
+    return (simulated_means / exact_means).mean(axis=1).groupby("seed").mean()
 
 
 @draws
 def arrivals_above_exact(rows: Rows) -> "Series[float]":
-    """Share of chains that arrive minus the exact probability, mean over all chains and couplings."""
-    ours, truth = _beside_exact(rows, "reached", chains(rows))
-    return (ours - truth).mean(axis=1).groupby("seed").mean()
+    """Return the share of chains that arrive minus the exact probability, as a mean over samplers and couplings."""
+    shares, probabilities = _simulated_and_exact(rows, "reached", chains(rows))
+    return (shares - probabilities).mean(axis=1).groupby("seed").mean()
 
 
-def _beside_exact(rows: Rows, column: str, of: Sequence[str]) -> tuple[DataFrame, DataFrame]:
-    """Simulated numbers, and the exact ones in the same shape."""
-    ours = simulated(rows, column, of)
-    truth = expected(rows, column)[ours.columns]
-    return ours, truth.loc[ours.index.get_level_values("coupling")].set_axis(ours.index)
+def _simulated_and_exact(rows: Rows, column: str, names: Sequence[str]) -> tuple[DataFrame, DataFrame]:
+    """Return simulated numbers, and the exact numbers in the same shape."""
+    measured = simulated(rows, column, names)
+    truth = expected(rows, column)[measured.columns]
+    return measured, truth.loc[measured.index.get_level_values("coupling")].set_axis(measured.index)
 
 
 @exact
 def exact_number(rows: Rows, coupling: float, chain: str, column: str = "mean") -> float:
-    """An exact number of one chain: steps with at most the budget counted, or another."""
+    """Return the exact mean of min(T, budget) of a sampler, or another exact column."""
     return float(expected(rows, column)[chain].loc[coupling])
 
 
 @exact
-def expected_steps(rows: Rows, coupling: float, chain: str) -> float:
-    """Expected steps to the larger mode without a budget."""
-    return math.exp(expected(rows, "log_expected")[chain].loc[coupling])
-
-
-@exact
 def largest_increase_with_blocks(rows: Rows) -> float:
-    """By how much the logarithm of the expected steps grows from one k to the next, the largest over k and J."""
-    increases = expected(rows, "log_expected")[blocks(rows)].diff(axis=1)
-    return float(increases.melt()["value"].max())
+    """Return the largest increase of the log expected steps from one k to the next, over k and J."""
+    return float(expected(rows, "log_expected")[blocks(rows)].diff(axis=1).max(axis=None))
 
 
 @exact
 def smallest_increase_with_coupling(rows: Rows) -> float:
-    """By how much it grows from one J to the next, the smallest over J and k."""
-    increases = expected(rows, "log_expected")[blocks(rows)].diff()
-    return float(increases.melt()["value"].min())
+    """Return the smallest increase of the log expected steps from one J to the next, over J and k."""
+    return float(expected(rows, "log_expected")[blocks(rows)].diff().min(axis=None))
 
 
 @exact
 def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
-    """By how much it is larger at the first J than at the second, the smallest over k below N."""
+    """Return the smallest difference of the log expected steps between two couplings, over k below N."""
     logs = expected(rows, "log_expected")[blocks(rows, below_all=1)].T
     return float((logs[first] - logs[second]).min())
 
 
-def in_both_readings(rows: Rows) -> list[float]:
-    """The couplings J whose double was measured too: the model of 2 J is that of J with its pairs read as ordered."""
-    couplings = rows["setting"].coupling.tolist()
-    return sorted(coupling for coupling in couplings if 2 * coupling in couplings)
-
-
 @exact
 def reached_by_reading(rows: Rows, chain: str, least: float, times: int) -> float:
-    """P(reaching the larger mode within the budget), the largest over J from `least` on that both readings have.
+    """Return the largest probability of reaching the larger mode within the budget, in one interpretation of pairs.
 
-    `times` is how often a pair is counted: 1 where pairs are unordered, 2 where they are ordered.
+    Args:
+        rows: The rows of a result.
+        chain: Name of the sampler.
+        least: Smallest coupling J.
+        times: Number of times that the energy counts a pair: 1 for unordered pairs, 2 for ordered pairs.
+
+    Raises:
+        NoRows: If no coupling from `least` was measured together with its double. A model with the coupling 2 J is the
+            model with the coupling J in which every pair is counted twice.
     """
-    chosen = [times * coupling for coupling in in_both_readings(rows) if coupling >= least]
+    couplings = rows.distinct("setting", "coupling")
+    chosen = [times * each for each in couplings if each >= least and 2 * each in couplings]
     if not chosen:
-        raise NoRows(f"no J from {least:g} on was measured with its double")
+        raise NoRows(f"no J from {least:g} was measured together with its double")
     return float(expected(rows, "reached")[chain].loc[chosen].max())

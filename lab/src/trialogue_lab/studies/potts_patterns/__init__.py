@@ -1,12 +1,13 @@
-"""Do patterns last where it is cold, in texts of random models, and in the plane where there are many of them?
+"""Do patterns last at low temperature, in texts of random models, and in the plane with many patterns?
 
-The rest of the document on Potts chains, beside `potts-coherence`: what P(no wall) tends to at a fixed length as the
-temperature falls; how long texts of random bigram and trigram models follow a pattern of the models' own (Corollary
-1.2.1), simulated; and whether the plane keeps one of N patterns at some temperature, whatever N is (Theorem 2.1), and
-up to E_min / log 3 (its proof), by chains from one pattern everywhere.
+This study covers the parts of the document on Potts chains that `potts-coherence` leaves out. It computes the limit of
+P(no wall) at a fixed length as the temperature falls. It simulates how long texts of random bigram and trigram models
+follow a pattern of the model (Corollary 1.2.1). It simulates whether the plane keeps one of N patterns at some
+temperature, for any N (Theorem 2.1), and up to E_min / log 3 (its proof). These chains start with one pattern
+everywhere.
 
-Deviations: the document fixes no models and no N, and every seed has the same random models; the torus has
-16 x 16 sites, on which order is lost for good within the sweeps only where it is not metastable.
+Deviations: the document specifies neither models nor N. All seeds have the same random models. The torus has 16 x 16
+sites. On it, order that is metastable can last longer than the sweeps.
 """
 
 from trialogue_lab.ledger import Study

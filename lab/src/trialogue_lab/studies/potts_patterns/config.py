@@ -1,4 +1,4 @@
-"""Settings of the study: cold chains, texts of random models, and patterns in the plane."""
+"""Settings of the study: chains at low temperature, texts of random models, and patterns in the plane."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,10 +10,21 @@ from trialogue_lab.ledger import Count, Different, Positive, Seeds, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Chains of `patterns` and `windows`, listed at eight tokens and solved at `length`.
+    """Settings of a run.
 
-    `models` random models of each of `widths` write `texts` texts per seed. Each number of `colours` on a torus of
-    `side` runs `chains` chains for `sweeps` sweeps at each of `temperatures`, in units of what a wall costs.
+    Args:
+        patterns: Numbers of patterns of the chains without sampling.
+        windows: Window sizes of these chains.
+        length: Length of these chains in tokens. They are also enumerated at eight tokens.
+        widths: Context widths of the random models that generate texts.
+        models: Number of random models per width.
+        texts: Number of texts per model and seed.
+        colours: Numbers N of patterns in the plane.
+        side: Side length of the torus.
+        temperatures: Temperatures in units of the energy J of a wall.
+        chains: Number of chains per number of patterns and temperature.
+        sweeps: Number of sweeps of a chain.
+        seeds: Seeds of texts and chains.
     """
 
     patterns: Different[Count] = (1, 2, 3, 4)

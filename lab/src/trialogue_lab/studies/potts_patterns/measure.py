@@ -1,4 +1,4 @@
-"""The parts of a run: cold chains, which are exact, and texts and planes, two parts per seed."""
+"""Measurements: exact chains at low temperature, and simulated texts and planes."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -19,17 +19,17 @@ from trialogue_lab.studies.potts_patterns.survival import survival_rows
 from trialogue_lab.theory.potts.peierls import peierls_temperature
 
 _SHORT = 8
-"""Tokens of the chains whose sequences are listed."""
+"""Length of the chains whose sequences are enumerated"""
 
 
 def parts(config: Config) -> list[Part]:
-    """The cold chains, and two parts per seed."""
-    drawn = [
+    """Return one task for the chains at low temperature, and two tasks per seed."""
+    simulated = [
         Part(f"{name}-{seed}", partial(measure, config, seed), lane=str(seed))
         for seed in config.seeds
         for name, measure in (("survival", _survival), ("plane", _plane))
     ]
-    return [Part("cold", partial(_cold, config)), *drawn]
+    return [Part("cold", partial(_cold, config)), *simulated]
 
 
 def _cold(config: Config, _: Path) -> Iterator[Row]:
@@ -46,17 +46,22 @@ def _plane(config: Config, seed: int, _: Path) -> Iterator[Row]:
 
 
 def cold_rows(family: Family, length: int) -> Iterator[Row]:
-    """P(no wall) as the temperature falls, from the least positive energy of a window to a 64th of it.
+    """Yield P(no wall) at temperatures from the smallest positive energy of a window to a 64th of it.
 
-    At eight tokens beside `limit`, the share of the sequences of energy zero that have no wall, by enumeration; at
-    `length` beside nothing. `cold` is that energy over T.
+    The column `cold` is this energy divided by the temperature. At eight tokens, the column `limit` is the share of
+    sequences with energy zero that have no wall, by enumeration.
+
+    Args:
+        family: The chain.
+        length: Length of the longer chain in tokens.
     """
     chain = family.chain
-    least = float(chain.energies[chain.energies > 0].min())
+    smallest = float(chain.energies[chain.energies > 0].min())
     states = whole_sequences(chain.vocab_size, _SHORT)
     free = states[chain.energy(states) == 0]
     limit = float((~chain.domain_walls(free).any(1)).double().mean())
-    setting = {
+    columns = {
+        "kind": "cold",
         "family": family.name,
         "patterns": family.patterns,
         "window": chain.window,
@@ -64,18 +69,27 @@ def cold_rows(family: Family, length: int) -> Iterator[Row]:
     }
     for cold in (1, 2, 4, 8, 16, 32, 64):
         for sites in (_SHORT, length):
-            kept = chain.no_wall_probability(sites, least / cold)
-            row = {"kind": "cold", **setting, "cold": cold, "length": sites, "no_wall": kept}
+            no_wall = chain.no_wall_probability(sites, smallest / cold)
+            row = columns | {"cold": cold, "length": sites, "no_wall": no_wall}
             yield row | ({"limit": limit} if sites == _SHORT else {})
 
 
 def plane_rows(
     colours: Sequence[int], side: int, temperatures: Sequence[float], chains: int, sweeps: int, seed: int
 ) -> Iterator[dict[str, Any]]:
-    """Order of `chains` Potts models on a torus after so many sweeps from one pattern everywhere, J = 1 per wall.
+    """Yield the order of Potts models on a torus that start with one pattern everywhere, with J = 1 per wall.
 
-    `order` is (V m - 1) / (V - 1) with m the share of sites that still show the pattern: 1 for all, 0 for chance.
-    Their critical temperature is 1 / log(1 + sqrt V), and Peierls' argument speaks of T up to 1 / log 3 for every V.
+    The order is (V m - 1) / (V - 1), where m is the share of sites that still show the pattern. It is 1 if all do, and
+    0 by chance. The critical temperature is 1 / log(1 + sqrt V). Peierls' argument is about temperatures up to
+    1 / log 3, for every V.
+
+    Args:
+        colours: Numbers V of patterns.
+        side: Side length of the torus.
+        temperatures: Temperatures.
+        chains: Number of chains per number of patterns and temperature.
+        sweeps: Number of sweeps.
+        seed: Seed of the chains.
     """
     start = torch.zeros(chains, side * side, dtype=torch.int64)
     for vocab in colours:

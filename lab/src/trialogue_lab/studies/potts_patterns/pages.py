@@ -6,14 +6,12 @@ from pandas import DataFrame
 from trialogue_lab.ledger import COLORS, QUIET, Cells, Rows, figure, finish, panels, result_table, spread
 from trialogue_lab.studies.potts_patterns.statistics import order_at
 
-_SEEDS = "± one standard deviation over seeds"
-
 
 @result_table(
-    "P(no wall) as the temperature falls",
+    "P(no wall) at falling temperatures",
     "Theorem 1.1, at fixed length",
     rows_are="chain",
-    note="exact; E is the least positive energy of a window",
+    note="exact; E: smallest positive energy of a window",
 )
 def _cold_table(rows: Rows) -> DataFrame:
     table = rows["cold"]
@@ -24,17 +22,17 @@ def _cold_table(rows: Rows) -> DataFrame:
 
 
 @result_table(
-    "Texts of random models that begin on one of their patterns",
+    "Texts of random models that start on a pattern of the model",
     "Corollary 1.2.1",
     rows_are="context and model",
-    note=f"rates in nats per token; {_SEEDS}",
+    note="rates in nats per token; ± one standard deviation over seeds",
 )
 def _texts_table(rows: Rows) -> Cells:
     heads = {
         "measured": "measured rate",
         "rate": "exact rate",
-        "half": "left at half time",
-        "whole": "left at the end",
+        "half": "following after half the periods",
+        "whole": "following after all periods",
     }
     return {
         f"w = {width:g}, model {place:g}, period {int(table.period.iloc[0])}": {
@@ -44,30 +42,14 @@ def _texts_table(rows: Rows) -> Cells:
     }
 
 
-@result_table(
-    "Order of N patterns in the plane, from one of them everywhere",
-    "Theorem 2.1",
-    rows_are="patterns",
-    note=f"{_SEEDS}; 1 where all sites keep the pattern, 0 by chance; E_min = J, E_min / log 3 = 0.91 J",
-    digits=4,
-)
-def _colours_table(rows: Rows) -> Cells:
-    table = rows["colours"]
-    return {
-        f"N = {colours:g}": {"T_c": float(table.critical[table.colours == colours].iloc[0])}
-        | {f"T = {each:g} J": order_at(colours, each) for each in rows.distinct("colours", "temperature")}
-        for colours in rows.distinct("colours", "colours")
-    }
-
-
-TABLES = (_cold_table, _texts_table, _colours_table)
+TABLES = (_cold_table, _texts_table)
 
 
 @figure(
     "patterns",
-    "Left: rates at which texts of random bigram and trigram models leave a greedy pattern, measured "
-    "beside exact; bars of one standard deviation over seeds. Right: order after the sweeps from one of N patterns "
-    "everywhere on a torus; with ten patterns it is lost below E_min / log 3.",
+    "Left: rates at which texts of random bigram and trigram models leave a greedy pattern, measured and exact, with "
+    "bars of one standard deviation over seeds. Right: order on a torus after starting with one of N patterns "
+    "everywhere. With ten patterns, it is lost below E_min / log 3.",
 )
 def _patterns_figure(rows: Rows) -> Drawing:
     drawing, (left, right) = panels(2, width=4.6, height=3.9)
@@ -79,8 +61,8 @@ def _patterns_figure(rows: Rows) -> Drawing:
         )
     ends = [rows["survival"].rate.min(), rows["survival"].rate.max()]
     left.plot(ends, ends, "--", color=QUIET, lw=1, label="equal")
-    left.set(xlabel="exact rate of the greedy map (nats per token)", ylabel="measured in texts")
-    finish(left, "Leaving a pattern of one's own", legend=True)
+    left.set(xlabel="exact rate (nats per token)", ylabel="measured rate")
+    finish(left, "Rate of leaving a pattern of the model", legend=True)
     table = rows["colours"]
     temperatures = rows.distinct("colours", "temperature")
     for color, colours in zip(COLORS, rows.distinct("colours", "colours"), strict=False):
@@ -89,7 +71,7 @@ def _patterns_figure(rows: Rows) -> Drawing:
         right.axvline(float(table.critical[table.colours == colours].iloc[0]), color=color, lw=0.8, ls=":")
     right.axvline(float(table.peierls.iloc[0]), color=QUIET, lw=1, ls="--", label="E_min / log 3")
     right.set(xlabel="temperature in units of J", ylabel="order", ylim=(-0.05, 1.05))
-    finish(right, "One of N patterns in the plane (T_c dotted)", legend=True)
+    finish(right, "Order from one of N patterns (T_c dotted)", legend=True)
     return drawing
 
 

@@ -1,4 +1,4 @@
-"""Quantities of the study: exact ones of cold chains, and one number per seed of what is drawn."""
+"""Statistics of the study: exact numbers for chains, and one number per seed for simulations."""
 
 import math
 
@@ -12,7 +12,7 @@ texts = Replication("draw", "seeds", objects="the random models of the run")
 
 @exact
 def cold_change(rows: Rows) -> float:
-    """Largest change of P(no wall) of the longest chains between the two lowest temperatures."""
+    """Return the largest change of P(no wall) between the two lowest temperatures, for the longest chains."""
     table = rows["cold"]
     longest = table[table.length == table.length.max()]
     names = ["family", "patterns", "window", "penalty"]
@@ -22,7 +22,7 @@ def cold_change(rows: Rows) -> float:
 
 @exact
 def cold_error(rows: Rows) -> float:
-    """Largest distance of P(no wall) at the lowest temperature from the share of free sequences without a wall."""
+    """Return the largest distance of P(no wall) at the lowest temperature from its limit."""
     table = rows["cold"].dropna(subset="limit")
     coldest = table[table.cold == table.cold.max()]
     return float((coldest.no_wall - coldest.limit).abs().max())
@@ -30,7 +30,7 @@ def cold_error(rows: Rows) -> float:
 
 @texts
 def decay_ratio(rows: Rows) -> "Series[float]":
-    """Measured over exact rate at which texts leave their pattern, mean over random models."""
+    """Return the ratio of measured to exact rate of leaving a pattern, as a mean over random models."""
     table = rows["survival"]
     return (table.measured / table.rate).groupby(table.seed).mean()
 
@@ -39,9 +39,14 @@ def decay_ratio(rows: Rows) -> "Series[float]":
 def order_of_colours(
     rows: Rows, most: int, least: int = 2, above_critical: bool = False, hottest: float = math.inf
 ) -> "Series[float]":
-    """The smallest order up to E_min / log 3 with `least` to `most` colours; or the largest beyond their own T_c.
+    """Return the smallest order at temperatures up to E_min / log 3.
 
-    Temperatures above `hottest` are left out.
+    Args:
+        rows: The rows of a result.
+        most: Largest number of patterns.
+        least: Smallest number of patterns (default: 2).
+        above_critical: Return the largest order above the critical temperature instead (default: False).
+        hottest: Highest temperature (default: no limit).
     """
     table = rows["colours"].query(f"{least} <= colours <= {most} and temperature <= peierls")
     table = table[table.temperature <= hottest]
@@ -52,5 +57,5 @@ def order_of_colours(
 
 @draws
 def order_at(rows: Rows, colours: int, temperature: float) -> "Series[float]":
-    """Order with so many colours at a temperature."""
+    """Return the order with a number of patterns at a temperature."""
     return rows.where("colours", colours=colours, temperature=temperature).set_index("seed").order

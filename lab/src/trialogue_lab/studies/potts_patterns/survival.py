@@ -1,4 +1,4 @@
-"""Simulated rows about Corollary 1.2.1: how long texts of random models follow one of the models' own patterns."""
+"""Simulated texts of random models, and the time until they leave a pattern of the model (Corollary 1.2.1)."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -14,16 +14,23 @@ from trialogue_lab.theory.potts.map import context_log_probs
 
 
 def survival_rows(widths: Sequence[int], models: int, chains: int, seed: int) -> Iterator[dict[str, Any]]:
-    """One row per random model: texts that begin on its slowest greedy pattern, and when they leave it.
+    """Yield one row per random model, about texts that start on its greedy pattern with the smallest decay rate.
 
-    A text is followed for so many whole periods that about a tenth is left. `rate` is the exact decay in nats per
-    token, `measured` that of the periods survived, `half` and `whole` the shares left after half of them and all.
+    Texts have a number of whole periods after which about a tenth of them still follow the pattern. The column `rate`
+    is the exact decay rate in nats per token, and `measured` the rate estimated from the texts. The columns `half` and
+    `whole` are the shares of texts that follow the pattern for half of the periods and for all.
+
+    Args:
+        widths: Context widths of the models.
+        models: Number of models per width.
+        chains: Number of texts per model.
+        seed: Seed of the texts.
     """
     for width in widths:
         for place in range(models):
             oracle = random_model(width, place)
             patterns = greedy_patterns(context_log_probs(oracle, width))
-            pattern = min(patterns, key=lambda one: one.decay_rate)
+            pattern = min(patterns, key=lambda each: each.decay_rate)
             period = len(pattern.tokens)
             halves = max(1, math.ceil(1.2 / (pattern.decay_rate * period)))
             periods = 2 * halves
@@ -36,8 +43,8 @@ def survival_rows(widths: Sequence[int], models: int, chains: int, seed: int) ->
                 seed=seed_of(seed, "potts-patterns", "survival", width, place),
             )
             written = torch.tensor([row[width:] for row in text.sequences()])
-            right = (written == pattern.tokens.repeat(periods)).view(chains, periods, period).all(2)
-            survived = right.int().cumprod(1).sum(1)
+            follows = (written == pattern.tokens.repeat(periods)).view(chains, periods, period).all(2)
+            survived = follows.int().cumprod(1).sum(1)
             ended = survived < periods
             hazard = float(ended.sum()) / float(survived.sum() + ended.sum())
             yield {

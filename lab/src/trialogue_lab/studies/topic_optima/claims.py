@@ -1,70 +1,45 @@
-"""Claims of the study: the thesis' statements as printed, and their corrected readings."""
+"""Claims of the study: the statements of the thesis as printed, and their corrections."""
 
 from functools import partial
 
-from trialogue_lab.ledger import Claim, Criterion, largest, ours, smallest
+from trialogue_lab.ledger import Claim, graded, largest, ours, smallest
 from trialogue_lab.studies.topic_optima.statistics import at_length, landscape, least_growth, minimum, region
 
 _EXACT = 1e-12
-_PROPOSITION = "Thesis Proposition 2.1.1"
 _LEMMA = "Thesis Lemma 2.1.1"
 _EMBEDDING = "Thesis Theorem 2.1.1"
 _RIDGE = "Thesis Theorem 2.1.2"
 _BLOCK = "Thesis Theorem 2.1.3"
 _DIAGONAL = "Thesis Theorem 2.1.5"
-_BLOCKS, _DIAGONALS = (
-    "values == 'block' and variant == 'printed'",
-    "values == 'diagonal' and variant == 'printed'",
-)
+_BLOCKS = "values == 'block' and variant == 'printed'"
+_DIAGONALS = "values == 'diagonal' and variant == 'printed'"
 
-
-_LISTED = "Seven small models, all of whose documents can be listed."
+_LISTED = "Seven small models, all of whose documents are enumerated."
 _SIMULATED = "The same models, with simulated documents of 100,000 words."
-_FINITE = "Finite models with T = tau^2 and v = 20, where the theorem is about the limit of many topics."
-_MASKS = "The mask rates are those of the experiments in section 2.1.5.1: the figure states none."
+_FINITE = "Finite models with T = tau^2 and v = 20. The theorem is about the limit of many topics."
+_MASKS = "The mask rates of the experiments in section 2.1.5.1. The figure states none."
 
 
-def _published(
-    identity: str,
-    statement: str,
-    criterion: Criterion,
-    source: str,
-    published: str,
-    statement_id: str,
-    setting: str = _LISTED,
-) -> Claim:
-    """Return a published claim. Thresholds other than zero are grades of this project."""
-    return Claim(
-        identity,
-        statement,
-        criterion,
-        source,
-        published,
-        grade=criterion.threshold != 0,
-        statement_id=f"thesis:{statement_id}",
-        setting=setting,
-    )
-
-
-_lemma = partial(_published, statement_id="T-L2.1.1")
-_diagonal = partial(_published, source=_DIAGONAL, statement_id="T-2.1.5", setting=_FINITE)
+_listed = partial(graded, setting=_LISTED)
+_lemma = partial(_listed, statement_id="thesis:T-L2.1.1")
+_diagonal = partial(Claim, source=_DIAGONAL, statement_id="thesis:T-2.1.5", setting=_FINITE)
 _figure_7 = partial(
-    _published, source="Thesis Figure 2.7, Remark 2.1.7", statement_id="T-Fig2.7", setting=_MASKS
+    Claim, source="Thesis Figure 2.7, Remark 2.1.7", statement_id="thesis:T-Fig2.7", setting=_MASKS
 )
 _figure_8 = partial(
-    _published, source="Thesis Figure 2.8, Remark 2.1.7", statement_id="T-Fig2.8", setting=_MASKS
+    Claim, source="Thesis Figure 2.8, Remark 2.1.7", statement_id="thesis:T-Fig2.8", setting=_MASKS
 )
 
 PUBLISHED = (
-    _published(
+    graded(
         "rates-of-what-is-read",
         "What is read of simulated documents has the rates p_0, p_1, p_2 (largest deviation, in standard errors, all "
         "models, words and documents).",
         largest("member", "z") < 4,
-        _PROPOSITION,
+        "Thesis Proposition 2.1.1",
         "equal",
-        "T-Prop2.1.1",
-        _SIMULATED,
+        statement_id="thesis:T-Prop2.1.1",
+        setting=_SIMULATED,
     ),
     _lemma(
         "members-are-optimal",
@@ -88,39 +63,39 @@ PUBLISHED = (
         f"{_LEMMA}, tau = T",
         "any tau",
     ),
-    _published(
+    _listed(
         "embedding-example",
         "The printed example, E = c_3 I with the printed bias, is optimal (largest residual of a prediction).",
         largest("model", "example_printed") < _EXACT,
         f"{_EMBEDDING}, realisability",
         "optimal",
-        "T-2.1.1",
+        statement_id="thesis:T-2.1.1",
     ),
-    _published(
+    _listed(
         "ridge-limit",
         "The printed matrix is the limit of ridge regressions (largest distance at a penalty of 1e-9, all models).",
         largest("ridge", "distance", where="ridge < 2e-9") < 1e-5,
         _RIDGE,
         "limit",
-        "T-2.1.2",
+        statement_id="thesis:T-2.1.2",
     ),
-    _published(
+    _listed(
         "hessian-rank",
         "The Hessian of the loss has rank 1 per row (largest rank, all models).",
         largest("model", "hessian_rank") < 1.5,
         "Thesis Remark 2.1.8",
         "rank 1",
-        "T-mask.remark",
+        statement_id="thesis:T-mask.remark",
     ),
-    _published(
+    Claim(
         "block-optimum-in-interval",
         "With block values the optimal gamma is in (lambda_1 (tau - 1), lambda_2 T) (least log of the distance to an "
         "end, T = tau^2 from 100 to 10^6).",
         smallest("minimum", "inside", where=_BLOCKS) > 0,
         _BLOCK,
         "inside",
-        "T-2.1.3",
-        _FINITE,
+        statement_id="thesis:T-2.1.3",
+        setting=_FINITE,
     ),
     _diagonal(
         "diagonal-optimum-in-interval",
@@ -134,14 +109,14 @@ PUBLISHED = (
         smallest("minimum", "ratio_inside", where=_DIAGONALS) > 0,
         published="below",
     ),
-    _published(
+    graded(
         "only-gamma-matters",
         "With block values the loss depends on ((v - 1) alpha + beta) / v alone (largest relative difference).",
         largest("gamma", "differ") < _EXACT,
         "Thesis Remark 2.1.5",
         "equal",
-        "T-2.1.3.remark",
-        _FINITE,
+        statement_id="thesis:T-2.1.3.remark",
+        setting=_FINITE,
     ),
     _figure_8(
         "landscape-block-in-interval",
@@ -167,6 +142,7 @@ PUBLISHED = (
         "There alpha is below beta (largest ratio in the region).",
         largest("region", "most_ratio", where=_DIAGONALS) < 1,
         published="alpha < const beta",
+        grade=True,
     ),
     *(
         _figure_8(

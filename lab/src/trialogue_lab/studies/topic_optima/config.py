@@ -1,4 +1,4 @@
-"""Settings of the study: sizes of topic models, and draws of members and documents."""
+"""Settings of the study: sizes of topic models, and numbers of random matrices and documents."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -13,10 +13,26 @@ TopicsInDocuments = Annotated[int, Ge(2)]
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run; masking is that of the thesis' experiments."""
+    """Settings of a run, by default with the masking of the thesis' experiments.
+
+    Args:
+        seeds: Seeds of random members of the solution sets, and of simulated documents.
+        p_mask: Share of tokens that are masked.
+        p_correct: Share of masked tokens that keep their word.
+        p_random: Share of masked tokens that get a random word.
+        sizes: T (topics), v (words per topic) and tau (topics per document) of the models whose documents are
+            enumerated.
+        words: Length of a simulated document in words.
+        taus: Numbers of topics per document, in models with T = tau^2 topics of `many` words.
+        many: Number of words per topic in the models of `taus`.
+        landscape: T and v of Figures 2.7 and 2.8.
+        landscape_taus: Numbers of topics per document in the landscapes.
+        points: Number of points along each axis of a landscape.
+        drawn: Number of points along each axis of the picture of a landscape.
+        lengths: Document lengths in words.
+    """
 
     seeds: Seeds = tuple(range(1, 9))
-    """Random members of solution sets, and simulated documents."""
     p_mask: Probability = 0.15
     p_correct: Probability = 0.1
     p_random: Probability = 0.1
@@ -29,30 +45,28 @@ class Config(Settings):
         (6, 5, 3),
         (10, 10, 3),
     )
-    """T, v, tau of models whose documents are all listed."""
     words: Count = 100_000
-    """Length of a simulated document."""
     taus: Increasing[TopicsInDocuments] = (10, 30, 100, 300, 1000)
-    """Topics of a document where T is their square, and v `many`."""
     many: Annotated[int, Ge(5)] = 20
     landscape: tuple[Count, Count] = (100, 300)
-    """T and v of Figures 2.7 and 2.8."""
     landscape_taus: Increasing[TopicsInDocuments] = (20, 40, 60, 80)
     points: Annotated[int, Ge(20)] = 200
-    """Points of a landscape along each axis."""
     drawn: Annotated[int, Ge(10)] = 48
-    """Points of its picture."""
     lengths: Increasing[Count] = (10, 30, 100, 300, 1000, 10_000)
 
     def check(self) -> None:
-        """Raise `InputError` where fields do not go together."""
+        """Raise `InputError` if fields are inconsistent."""
         for size in self.sizes:
             if size[2] >= size[0]:
-                raise InputError("sizes", size, "use fewer topics a document than there are")
+                raise InputError("sizes", size, "use fewer topics per document than topics")
         if self.landscape_taus[-1] >= self.landscape[0]:
-            raise InputError("landscape_taus", self.landscape_taus, f"use less than T = {self.landscape[0]}")
+            raise InputError(
+                "landscape_taus", self.landscape_taus, f"use numbers below T = {self.landscape[0]}"
+            )
         if self.p_correct + self.p_random >= 1:
-            raise InputError("p_random", self.p_random, f"use less than {1 - self.p_correct:g}")
+            raise InputError(
+                "p_random", self.p_random, f"use a value below 1 - p_correct = {1 - self.p_correct:g}"
+            )
 
 
 PRESETS = {

@@ -1,4 +1,4 @@
-"""The parts of a run: documents of small models listed, minima and landscapes of attention, optima by length."""
+"""Measurements: enumerated documents of small models, minima and landscapes of attention, optima by length."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from trialogue.randomness import generator
 from trialogue_lab.data.batch_draw import draw_batch
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.topic_optima.config import Config
-from trialogue_lab.studies.topic_training.matrices import classes
+from trialogue_lab.studies.topic_training.matrices import entry_means
 from trialogue_lab.theory.topics import (
     attention_loss,
     constants,
@@ -37,16 +37,16 @@ from trialogue_lab.theory.topics.bounds import attention_bounds
 Row = Iterator[dict[str, Any]]
 RIDGES = (1e-3, 1e-5, 1e-7, 1e-9)
 LOW, HIGH = -4.0, 7.0
-"""Decimal logarithms of the ends of a landscape"""
+"""Base-10 logarithms of the ends of both axes of a landscape"""
 LOW_LOSS = 0.1
-"""A point of a landscape is low where its loss is above the least by so much of the drop from no attention at all."""
+"""Threshold of low loss: share of the drop of the loss from zero attention to the minimum"""
 THESIS = {"topics": 10, "words_per_topic": 10}
 CONCENTRATION, LENGTHS = 0.1, (100, 150)
-"""Documents of the thesis' experiments"""
+"""Topic shares and lengths of the documents in the thesis' experiments"""
 
 
 def parts(config: Config) -> list[Part]:
-    """One part per small model, per scaled model and per landscape, and the lengths."""
+    """Return one task per small model, per large model and per landscape, and one for the lengths."""
     return [
         *(
             Part("documents-{}-{}-{}".format(*size), partial(_documents, config, size))
@@ -59,52 +59,60 @@ def parts(config: Config) -> list[Part]:
 
 
 def masking_of(config: Config) -> BertMasking:
-    """The masking of a run."""
+    """Return the masking of a run."""
     return BertMasking(**config.shared(BertMasking))
 
 
 def population(model: TopicModel, masking: BertMasking) -> tuple[Tensor, Tensor]:
-    """What each set of topics shows under uniform attention and what is asked for, columns (T v + 1, sets)."""
+    """Return input and target distributions for each set of topics, under uniform attention.
+
+    Args:
+        model: Topic model with a fixed number of topics per document.
+        masking: The masking.
+
+    Returns:
+        The distributions of input tokens and of target words, each (T v + 1, sets) with one column per set.
+    """
     tau = model.topics_per_document
     assert tau is not None
     shares = torch.zeros(math.comb(model.topics, tau), model.topics, dtype=torch.float64)
     for row, chosen in enumerate(combinations(range(model.topics), tau)):
         shares[row, list(chosen)] = 1 / tau
-    laws = shares.repeat_interleave(model.words_per_topic, 1) / model.words_per_topic
-    return masking.read(laws).T, torch.nn.functional.pad(laws.T, (0, 0, 1, 0))
+    words = shares.repeat_interleave(model.words_per_topic, 1) / model.words_per_topic
+    return masking.read(words).T, torch.nn.functional.pad(words.T, (0, 0, 1, 0))
 
 
 def _documents(config: Config, size: tuple[int, int, int], _: Path) -> Row:
     model, masking = TopicModel(*size), masking_of(config)
     shape = dict(zip(("topics", "words_per_topic", "tau"), size, strict=True))
-    read, asked = population(model, masking)
-    far = moments_of(model, masking)
+    read, target = population(model, masking)
+    moments = moments_of(model, masking)
     optimum = optimal_values(model, **config.shared(BertMasking))
     full = TopicModel(size[0], size[1], size[0])
-    of_all, asked_of_all = population(full, masking)
-    # The least one that fits the only law there is.
-    least = asked_of_all @ torch.linalg.pinv(of_all)
+    full_read, full_target = population(full, masking)
+    # The matrix of least norm that fits the only distribution.
+    least_norm = full_target @ torch.linalg.pinv(full_read)
     bias, printed_bias = (embedding_bias(model, masking, printed) for printed in (False, True))
     example, printed = (optimal_embedding(model, masking, each) for each in (False, True))
 
-    def misfit(embedding: Tensor, of: Tensor) -> float:
-        return float((embedding @ read + of[:, None] - asked).abs().max())
+    def misfit(embedding: Tensor, offset: Tensor) -> float:
+        return float((embedding @ read + offset[:, None] - target).abs().max())
 
     yield {
         "kind": "model",
         **shape,
-        "hessian_rank": int(torch.linalg.matrix_rank(far.read, rtol=1e-10)),
-        "formula_error": float((least_squares(far) - optimum).abs().max()),
+        "hessian_rank": int(torch.linalg.matrix_rank(moments.read, rtol=1e-10)),
+        "formula_error": float((least_squares(moments) - optimum).abs().max()),
         "formula_violation": values_violation(optimum, model, masking),
         "example_printed": misfit(printed, printed_bias),
         "example_printed_mended_bias": misfit(printed, bias),
         "example": misfit(example, bias),
-        "with_all_topics_fits": float((least @ of_all - asked_of_all).abs().max()),
-        "with_all_topics_violation": values_violation(least, model, masking),
-        "law_error": abs(float(read.sum(0).sub(1).abs().max())),
+        "with_all_topics_fits": float((least_norm @ full_read - full_target).abs().max()),
+        "with_all_topics_violation": values_violation(least_norm, model, masking),
+        "law_error": float(read.sum(0).sub(1).abs().max()),
     }
     for ridge in RIDGES:
-        distance = float((least_squares(far, ridge) - optimum).abs().max())
+        distance = float((least_squares(moments, ridge) - optimum).abs().max())
         yield {"kind": "ridge", **shape, "ridge": ridge, "distance": distance}
     unseen = torch.eye(len(read), dtype=torch.float64) - read @ torch.linalg.pinv(read)
     for seed in config.seeds:
@@ -114,14 +122,14 @@ def _documents(config: Config, size: tuple[int, int, int], _: Path) -> Row:
             "kind": "member",
             **shape,
             "seed": seed,
-            "misfit": float((member @ read - asked).abs().max()),
+            "misfit": float((member @ read - target).abs().max()),
             "other_violation": values_violation(optimum + noise @ unseen, model, masking),
             "z": _rate_z(model, masking, config.words, seed),
         }
 
 
 def _rate_z(model: TopicModel, masking: BertMasking, words: int, seed: int) -> float:
-    """The largest deviation of what is read of a simulated document from Proposition 2.1.1, in standard errors."""
+    """Return the largest deviation of a simulated document's input rates from Proposition 2.1.1, in standard errors."""
     tokens = draw_batch(model, 1, words, seed).tokens[0]
     random = generator(seed, "topic-optima", "read")
     read = masking.read_where_masked(torch.eye(model.vocab_size, dtype=torch.float64))[tokens]
@@ -162,7 +170,7 @@ def _optima(model: TopicModel, config: Config, kind: str) -> Row:
                 "high": bounds.high,
                 "leading": bounds.optimum,
                 "leading_loss": bounds.loss,
-                # Above zero inside the printed interval.
+                # Positive inside the printed interval.
                 "inside": min(math.log(beta / bounds.low), math.log(bounds.high / beta)),
                 "ratio_inside": math.log(bounds.ratio * beta / alpha),
                 "over_leading": beta / bounds.optimum,
@@ -184,11 +192,11 @@ def _landscape(config: Config, tau: int, _: Path) -> Row:
             loss = partial(attention_loss, model, **probabilities, values=values, variant=variant)
             table = loss(alpha=axis[:, None], beta=axis)
             alpha, beta = optimal_attention(model, masking_of(config), values, variant)
-            least, without = loss(alpha=alpha, beta=beta), loss(alpha=0.0, beta=0.0)
-            level = least + LOW_LOSS * (without - least)
+            smallest, without = loss(alpha=alpha, beta=beta), loss(alpha=0.0, beta=0.0)
+            level = smallest + LOW_LOSS * (without - smallest)
             rows, columns = (table <= level).nonzero()
             gammas = (axis[rows] * (size - 1) + axis[columns]) / size
-            # As the other one vanishes; diagonal values are low without any alpha.
+            # With diagonal values, the loss is low even at alpha = 0.
             yield {
                 "kind": "region",
                 "tau": tau,
@@ -211,16 +219,20 @@ def _landscape(config: Config, tau: int, _: Path) -> Row:
 
 
 def heights(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How far above its least loss a landscape is, over the largest distance: decimal logarithms, from -4 on.
+    """Return the height of a landscape above its minimum, on a scale that shows flat landscapes.
 
-    Of a flat landscape nothing else can be seen.
+    Args:
+        table: Losses.
+
+    Returns:
+        Base-10 logarithms of the height divided by the largest height, rounded. They are at least -4.
     """
     above = (table - table.min()) / np.ptp(table)
     return np.round(np.log10(above + 1e-4), 3)
 
 
 def _edge(loss: Callable[..., float], axis: str, level: float, best: float) -> float:
-    """Where the loss first falls to `level` along an axis, below the point `best`; the other coordinate is zero."""
+    """Return the first point below `best` on an axis at which the loss is `level`. The other coordinate is zero."""
     other = {"alpha": "beta", "beta": "alpha"}[axis]
     ends = (math.log(10.0) * LOW, math.log(best))
     return math.exp(brentq(lambda log: loss(**{axis: math.exp(log), other: 0.0}) - level, *ends, xtol=1e-10))
@@ -234,22 +246,22 @@ def _lengths(config: Config, _: Path) -> Row:
     for length in (None, *config.lengths):
         model = restricted if length else thesis
         moments = moments_of(model, masking, length or LENGTHS)
-        found = least_squares(moments)
+        optimum = least_squares(moments)
         yield {
             "kind": "length",
             "law": "tau = 3" if length else "Dirichlet",
             "length": length or LENGTHS[1],
-            **_classes(found, model),
-            "loss": squared_loss(found, moments),
+            **_entry_classes(optimum, model),
+            "loss": squared_loss(optimum, moments),
             "loss_of_least_norm": squared_loss(least_norm, moments),
         }
     moments = moments_of(restricted, masking, LENGTHS)
     for ridge in np.logspace(-8, -2, 25).tolist():
-        yield {"kind": "penalty", "ridge": ridge, **_classes(least_squares(moments, ridge), restricted)}
+        yield {"kind": "penalty", "ridge": ridge, **_entry_classes(least_squares(moments, ridge), restricted)}
 
 
-def _classes(values: Tensor, model: TopicModel) -> dict[str, float]:
-    """Means over the diagonal, the rest of the blocks and other topics, and the sum of a row of a block."""
-    found = classes(values, model)
+def _entry_classes(values: Tensor, model: TopicModel) -> dict[str, float]:
+    """Return mean entries of the same word, the same topic and other topics, and the mean row sum of a block."""
+    found = entry_means(values, model)
     means = {name: found[name] for name in ("diagonal", "block", "other")}
     return means | {"row": float((values[1:, 1:] * model.same_topic().bool()).sum(1).mean())}

@@ -1,11 +1,9 @@
 """Figures and tables of the study."""
 
 from itertools import product
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure as Drawing
-from pandas import DataFrame
 
 from trialogue_lab.ledger import (
     BAD,
@@ -20,14 +18,14 @@ from trialogue_lab.ledger import (
     panels,
     result_table,
 )
-from trialogue_lab.studies.topic_optima.statistics import at_length, landscape, minimum, region
+from trialogue_lab.studies.topic_optima.statistics import at_length
 
 
 @figure(
     "landscapes",
-    "The loss of one layer by its attention to the same word and to the same topic, 100 topics of 300 "
-    "words: dark is low, on a logarithmic scale above each least loss. With block values that is reached along a "
-    "line of constant γ (red), with diagonal ones at a β (red mark) and vanishing α.",
+    "The loss of one layer by its attention to the same word and to the same topic, for 100 topics of 300 words. Dark "
+    "is low, on a logarithmic scale above the minimum of each panel. With block values, the minimum is on a line of "
+    "constant γ (red). With diagonal values, it is at one β (red mark) in the limit of vanishing α.",
 )
 def _landscapes_figure(rows: Rows) -> Drawing:
     taus = rows.distinct("landscape", "tau")
@@ -57,9 +55,9 @@ def _landscapes_figure(rows: Rows) -> Drawing:
 
 @figure(
     "scaling",
-    "Left: optimal attention over the number of topics of a document, and what it comes to. Right: the "
-    "values of the least loss under uniform attention, three of ten topics in a document. At any finite length the "
-    "optimum without a penalty has a diagonal, at 10,000 words (◁) too; a penalty takes it away.",
+    "Left: optimal attention by the number of topics per document, with its leading order (dotted). Right: values of "
+    "the minimum of the loss under uniform attention, with three of ten topics in each document. Without a penalty, "
+    "the optimum has a diagonal at any finite length, even at 10,000 words (◁). With a penalty, it has none.",
 )
 def _scaling_figure(rows: Rows) -> Drawing:
     drawing, (optima, penalties) = panels(2, width=4.6, height=3.6)
@@ -76,10 +74,10 @@ def _scaling_figure(rows: Rows) -> Drawing:
         for values in ("diagonal", "block")
     )
     optima.plot(diagonal.tau, diagonal.per_topic, "x", color=COLORS[4], label="β* / v, diagonal values")
-    label = "λ₁ (τ - 1), printed lower end"
+    label = "λ₁ (τ - 1), printed lower bound"
     optima.plot(block.tau, block.low / block.tau, "--", color=PUBLISHED, label=label)
-    optima.set(xscale="log", xlabel="τ topics of a document, T = τ²", ylim=(0, 8))
-    optima.set_title("Optimal attention over τ; dotted: leading order")
+    optima.set(xscale="log", xlabel="topics per document τ (T = τ²)", ylim=(0, 8))
+    optima.set_title("Optimal attention divided by τ")
     optima.legend(loc="center left", bbox_to_anchor=(0.0, 0.28), fontsize=7)
     found = rows["penalty"].sort_values("ridge")
     for column, label, color in (
@@ -91,7 +89,7 @@ def _scaling_figure(rows: Rows) -> Drawing:
         longest = rows.where("length", law="tau = 3").sort_values("length")[column].iloc[-1]
         penalties.plot(found.ridge.min(), longest, "<", color=color)
     penalties.set(xscale="log", xlabel="L2 penalty λ")
-    penalties.set_title("Values of documents of 100 to 150 words")
+    penalties.set_title("Optimal values, documents of 100 to 150 words")
     penalties.legend()
     return drawing
 
@@ -100,85 +98,18 @@ FIGURES = (_landscapes_figure, _scaling_figure)
 
 
 @result_table(
-    "Conditions of optimality",
-    "Lemma 2.1.1, Theorems 2.1.1, 2.1.2 and 2.1.4",
-    rows_are="what is held against all documents",
-    note="worst case over all models of the run",
-)
-def _worst_table(rows: Rows) -> DataFrame:
-    members, model, ridge = rows["member"], rows["model"], rows["ridge"]
-    numbers: dict[str, Any] = {
-        "Lemma 2.1.1, members": members.misfit.max(),
-        "Lemma 2.1.1, other optima": members.other_violation.max(),
-        "Lemma 2.1.1, all topics in every document": model.with_all_topics_violation.max(),
-        "Theorem 2.1.1, printed example": model.example_printed.max(),
-        "Theorem 2.1.1, printed example, mended bias": model.example_printed_mended_bias.max(),
-        "Theorem 2.1.1, mended example": model.example.max(),
-        "Theorem 2.1.2 against the optimum of least norm": model.formula_error.max(),
-        **{
-            f"Theorem 2.1.2 against a ridge of {each:g}": ridge[ridge.ridge == each].distance.max()
-            for each in sorted(ridge.ridge.unique())[::-1]
-        },
-    }
-    return DataFrame({"largest residual": numbers})
-
-
-@result_table(
-    "Optimal attention as topics grow",
-    "Theorems 2.1.3 and 2.1.5",
-    rows_are="topics of a document, T = τ²",
-    note="20 words a topic; exact: attention to [MASK] is not left out. To leading order 6.52, exact 7.41",
-    digits=4,
-)
-def _minima_table(rows: Rows) -> Cells:
-    return {
-        f"τ = {tau}": {
-            "γ* / τ": minimum("per_topic", tau),
-            "γ* / τ, exact": minimum("per_topic", tau, "block", "mask"),
-            "β* / (v τ)": minimum("per_topic", tau, "diagonal"),
-            "loss, block": minimum("loss", tau),
-            "loss, diagonal": minimum("loss", tau, "diagonal"),
-        }
-        for tau in rows.distinct("minimum", "tau")
-    }
-
-
-@result_table(
-    "Landscapes",
-    "Figures 2.7 and 2.8",
-    rows_are="topics of a document",
-    note="100 topics of 300 words; low: within a tenth of the drop from α = β = 0 to the least loss",
-    digits=4,
-)
-def _regions_table(rows: Rows) -> Cells:
-    return {
-        f"τ = {tau}": {
-            "γ*": landscape("beta", tau),
-            "loss, block": landscape("loss", tau),
-            "low γ from": region("gamma_low", tau),
-            "to": region("gamma_high", tau),
-            "β*, diagonal": landscape("beta", tau, "diagonal"),
-            "loss, diagonal": landscape("loss", tau, "diagonal"),
-            "low β from": region("beta_low", tau, "diagonal"),
-            "most α / β": region("most_ratio", tau, "diagonal"),
-        }
-        for tau in rows.distinct("region", "tau")
-    }
-
-
-@result_table(
-    "The optimum at the lengths that training sees",
+    "Optimal values by document length",
     "Theorem 2.1.2, section 2.1.5.1",
     rows_are="documents",
-    note="ten topics of ten words, exact at every length; loss: squared, of W^V under uniform attention; that of "
-    "Theorem 2.1.2 is for infinitely long documents of three topics",
+    note="ten topics of ten words, exact at every length; loss: squared loss of W^V under uniform attention; Theorem "
+    "2.1.2 is about infinitely long documents of three topics",
 )
 def _lengths_table(rows: Rows) -> Cells:
     heads = {
         "diagonal": "diagonal",
         "same topic": "block",
         "other topics": "other",
-        "sum of a block's row": "row",
+        "row sum of a block": "row",
         "loss": "loss",
         "loss of Theorem 2.1.2": "loss_of_least_norm",
     }
@@ -191,4 +122,4 @@ def _lengths_table(rows: Rows) -> Cells:
     }
 
 
-TABLES = (_worst_table, _minima_table, _regions_table, _lengths_table)
+TABLES = (_lengths_table,)

@@ -1,4 +1,4 @@
-"""Quantities of the study: all but the worst cases, which are extremes of columns."""
+"""Statistics of the study. Largest and smallest values of columns are defined in the claims."""
 
 import numpy as np
 
@@ -7,34 +7,34 @@ from trialogue_lab.ledger import NoRows, Rows, exact
 
 @exact
 def least_growth(rows: Rows, edge: str, values: str) -> float:
-    """The least growth of the logarithm of a region's edge from one number of topics in a document to the next."""
+    """Return the smallest increase of the logarithm of a region's edge from one tau to the next."""
     table = rows.where("region", values=values, variant="printed").sort_values("tau")
     if len(table) < 2:
-        raise NoRows("one landscape has no next")
+        raise NoRows("the growth needs landscapes for two values of tau")
     return float(np.diff(np.log(table[edge])).min())
 
 
 @exact
 def minimum(rows: Rows, column: str, tau: int, values: str = "block", variant: str = "printed") -> float:
-    """A number of the least loss where T is the square of tau."""
+    """Return a column of the minimum of the loss for T = tau^2."""
     return _one(rows, "minimum", column, tau=tau, values=values, variant=variant)
 
 
 @exact
 def region(rows: Rows, column: str, tau: int, values: str = "block") -> float:
-    """A number of a landscape's low region."""
+    """Return a column of the region of low loss of a landscape."""
     return _one(rows, "region", column, tau=tau, values=values, variant="printed")
 
 
 @exact
 def landscape(rows: Rows, column: str, tau: int, values: str = "block", variant: str = "printed") -> float:
-    """A number of a landscape's least loss."""
+    """Return a column of the minimum of a landscape."""
     return _one(rows, "landscape-minimum", column, tau=tau, values=values, variant=variant)
 
 
 @exact
 def at_length(rows: Rows, column: str, length: int = 150, law: str = "Dirichlet") -> float:
-    """A number of the optimum that documents of a length have."""
+    """Return a column of the optimum for documents of a given length."""
     return _one(rows, "length", column, law=law, length=length)
 
 

@@ -1,10 +1,10 @@
-"""Do MiniLM and Gemma attend less within a topic than between words that often meet, and alike with random weights?
+"""Do MiniLM and Gemma attend less within a topic than between words that co-occur, and equally with random weights?
 
-Ten draws of texts left five claims of `topic-pretrained` about attention undecided. This study makes the same
-measurements in 20 further draws, for the two models on which so many draws suffice.
+Ten samples of texts left five claims of `topic-pretrained` about attention undecided. This study repeats the
+measurements on 20 further samples, for the two models for which this number suffices.
 
-Deviations: those of `topic-pretrained`. MiniLM-L6 and Gemma 3 270M stand in for BERT and its like, and Brown and
-WikiText-2 for Wikipedia.
+Deviations: the same as in `topic-pretrained`. MiniLM-L6 and Gemma 3 270M replace BERT and similar models, and Brown and
+WikiText-2 replace Wikipedia.
 """
 
 from trialogue_lab.ledger import Study

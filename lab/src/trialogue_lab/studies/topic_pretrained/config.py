@@ -1,4 +1,4 @@
-"""Settings of the study: models, texts, topics, and where attention is read."""
+"""Settings of the study: models, texts, topics, and the texts in which attention is measured."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple, get_args
@@ -13,21 +13,28 @@ Name = Literal["minilm", "smollm2", "gemma3", "bert", "albert", "bart", "electra
 
 
 class Model(NamedTuple):
-    """Where a model is, and what claims call it: its name, and behind a comma what it is."""
+    """A model of the study.
 
-    place: str
-    said: str
+    Attributes:
+        location: Folder, file, or name in the catalogue or on the hub.
+        name: Name of the model.
+        kind: Kind of the model.
+    """
+
+    location: str
+    name: str
+    kind: str = ""
 
     @property
-    def name(self) -> str:
-        """The name alone."""
-        return self.said.partition(",")[0]
+    def label(self) -> str:
+        """The name and the kind, as in the statements of claims."""
+        return f"{self.name}, {self.kind}"
 
 
 MODELS: dict[Name, Model] = {
-    "minilm": Model("sentence-transformers/all-MiniLM-L6-v2", "MiniLM-L6, a sentence encoder"),
-    "smollm2": Model("smollm2", "SmolLM2-135M, a decoder"),
-    "gemma3": Model("gemma-3-270m-q4_k_m.gguf", "Gemma 3 270M, a decoder"),
+    "minilm": Model("sentence-transformers/all-MiniLM-L6-v2", "MiniLM-L6", "a sentence encoder"),
+    "smollm2": Model("smollm2", "SmolLM2-135M", "a decoder"),
+    "gemma3": Model("gemma-3-270m-q4_k_m.gguf", "Gemma 3 270M", "a decoder"),
     "bert": Model("google-bert/bert-base-uncased", "BERT"),
     "albert": Model("albert/albert-base-v2", "ALBERT"),
     "bart": Model("facebook/bart-base", "BART"),
@@ -35,46 +42,57 @@ MODELS: dict[Name, Model] = {
     "roberta": Model("FacebookAI/roberta-base", "RoBERTa"),
 }
 HERE: tuple[Name, ...] = ("minilm", "smollm2", "gemma3")
-"""The models that can be had without the hub."""
+"""Models that are available without the hub"""
 PUBLISHED: tuple[Name, ...] = tuple(name for name in get_args(Name) if name not in HERE)
-"""Those of the source."""
+"""Models of the source"""
 WORDS = (15, 30, 61)
-"""Words of a topic: the source's shares of the 30,522 tokens of BERT."""
+"""Numbers of words of a topic: the source's shares of the 30,522 tokens of BERT"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Every seed is a draw from the texts: passages, topics fitted to them, and texts that attention is read in."""
+    """Settings of a run. Each seed samples passages, fits topics to them, and chooses texts to measure attention.
+
+    Args:
+        seeds: One seed per sample of passages.
+        models: Names of the models.
+        tiny: Replace the models by small ones with random weights, for tests.
+        texts: Files, folders or corpora of the hub, in this order of precedence. Empty for synthetic documents, for
+            tests.
+        sample: Number of passages sampled from a text.
+        passage: Words per passage.
+        topics: Number of topics fitted to a sample.
+        passes: Passes over the passages when topics are fitted.
+        least: Smallest number of passages that contain a word of a topic.
+        words: Numbers of words of a topic.
+        read: Number of passages in which attention is measured.
+        control_read: Number of passages of the first text in which attention of models with random weights is measured.
+        shortest: Smallest length in tokens to which these passages are cut.
+        length: Largest length in tokens to which these passages are cut.
+    """
 
     seeds: Seeds = (0, 1, 2, 3, 4)
     models: Different[Name] = HERE
     tiny: bool = False
-    """Small models with random weights in place of all these, for tests"""
     texts: Different[str] = ("brown", "wikitext-2")
-    """Corpora of the hub, or files or folders, which go first; empty for made-up documents, for tests."""
     sample: Annotated[int, Ge(2)] = 1500
-    """Passages of a text that a draw holds"""
     passage: Annotated[int, Ge(10)] = 200
-    """Words of a passage"""
     topics: Annotated[int, Ge(2)] = 100
     passes: Count = 5
     least: Count = 5
     words: Increasing[Annotated[int, Ge(2)]] = WORDS
     read: Count = 24
-    """Passages of a draw that attention is read in"""
     control_read: Count = 8
-    """As many of these, of the first text, a model with random weights reads"""
     shortest: Annotated[int, Ge(8)] = 20
     length: Annotated[int, Ge(8)] = 128
-    """They are cut to lengths between these, in tokens."""
 
     def check(self) -> None:
-        """Raise `InputError` where fields do not go together."""
+        """Raise `InputError` if fields are inconsistent."""
         if self.shortest > self.length:
             raise InputError("shortest", self.shortest, f"use at most length={self.length}")
 
     def topic_settings(self, seed: int) -> TopicSettings:
-        """How the topics of a draw are found, and attention is read."""
+        """Return the settings of topics and attention for a seed."""
         return TopicSettings(**self.shared(TopicSettings), seed=seed)
 
 
@@ -97,7 +115,7 @@ PRESETS = {
     ),
     "pilot": Config(seeds=(100, 101), read=100, control_read=32),
     "default": Config(),
-    # Documents of a draw are what attention is noisy by: they are many here, the rest is as in default.
+    # Attention varies with its documents. This preset has more of them than `default`.
     "night": Config(seeds=tuple(range(200, 210)), read=200, control_read=64),
     "paper": Config(
         seeds=tuple(range(10)),

@@ -1,4 +1,4 @@
-"""The parts of a run: every model on every text, one draw at a time."""
+"""Measurements: every model on every text, for one sample of passages at a time."""
 
 import json
 from collections.abc import Iterator
@@ -23,11 +23,11 @@ _TOPICS_SHOWN = 8
 
 
 def parts(config: Config) -> list[Part]:
-    """A part for each model and draw; a model is loaded once for all of its draws."""
+    """Return one task per model and seed. A model is loaded once for all of its seeds."""
     return [
         Part(
             f"{name}-{seed}",
-            partial(_drawn, config, name, seed),
+            partial(_measured, config, name, seed),
             lane=name,
             columns={"model": name, "seed": seed},
         )
@@ -36,15 +36,15 @@ def parts(config: Config) -> list[Part]:
     ]
 
 
-def _drawn(config: Config, name: Name, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+def _measured(config: Config, name: Name, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     model = _model(name, config.tiny)
     if not config.tiny:
-        note_model({"model": MODELS[name].place, "files": model.files})
+        note_model({"model": MODELS[name].location, "files": model.files})
     for text in config.texts:
         passages, files = _passages(text, config.passage)
         note_model({"text": text or "made-up documents", "files": files})
         chosen = numpy_generator(seed, "draw", text).permutation(len(passages))[: config.sample]
-        found = measured(
+        measurements = measured(
             model,
             [passages[place] for place in sorted(chosen)],
             config.topic_settings(seed),
@@ -52,24 +52,24 @@ def _drawn(config: Config, name: Name, seed: int, artifacts: Path) -> Iterator[d
             control=text == config.texts[0],
             control_read=config.control_read,
         )
-        known = found[0].words
+        words = measurements[0].words
         yield {
             "kind": "words",
             "text": text,
-            "words": len(known.names),
-            "occurrences": known.occurrences,
-            "several": known.several,
-            "several_kinds": known.several_kinds,
+            "words": len(words.names),
+            "occurrences": words.occurrences,
+            "several": words.several,
+            "several_kinds": words.several_kinds,
             "passages": len(chosen),
             "documents": len({passages[place].document for place in chosen}),
         }
-        for rank, row in enumerate(found[0].top_words(min(8, *config.words))[:_TOPICS_SHOWN]):
+        for rank, row in enumerate(measurements[0].top_words(min(8, *config.words))[:_TOPICS_SHOWN]):
             yield {"kind": "topic", "text": text, "rank": rank, "likeliest": " ".join(row)}
-        for weights, one in zip((PRETRAINED, RANDOM), found, strict=False):
-            yield from _compared(config, text, weights, one)
+        for weights, measurement in zip((PRETRAINED, RANDOM), measurements, strict=False):
+            yield from _comparisons(config, text, weights, measurement)
 
 
-def _compared(
+def _comparisons(
     config: Config, text: str, weights: str, measurement: TopicMeasurement
 ) -> Iterator[dict[str, Any]]:
     for words in config.words:
@@ -93,15 +93,15 @@ def _compared(
 
 @lru_cache(1)
 def _model(name: Name, tiny: bool) -> AttendingModel:
-    return (
-        tiny_model(name, causal=name in ("smollm2", "gemma3")) if tiny else load_attending(MODELS[name].place)
-    )
+    if tiny:
+        return tiny_model(name, causal=name in ("smollm2", "gemma3"))
+    return load_attending(MODELS[name].location)
 
 
 @cache
 def _passages(text: str, words: int) -> tuple[list[Passage], str]:
-    """The passages of a text, and what its files are known by."""
+    """Return the passages of a text, and the identity of its files as JSON."""
     if not text:
         return passages_of(made_up_documents(), words), ""
-    whole = hub_texts(text)[0] if text in HUB and not Path(text).exists() else local_text(text)
-    return passages_of(documents_of(whole), words), json.dumps(whole.identity)
+    texts = hub_texts(text)[0] if text in HUB and not Path(text).exists() else local_text(text)
+    return passages_of(documents_of(texts), words), json.dumps(texts.identity)

@@ -23,7 +23,7 @@ from trialogue_lab.ledger import (
     spread,
 )
 from trialogue_lab.studies.topic_pretrained.config import MODELS, WORDS, Name
-from trialogue_lab.studies.topic_pretrained.statistics import PRETRAINED, RANDOM, level, ratio, several
+from trialogue_lab.studies.topic_pretrained.statistics import PRETRAINED, RANDOM, level, ratio
 
 _HEADS = {"cosine": COSINE, "dot product": DOT, "attention": ATTENTION}
 
@@ -43,12 +43,12 @@ _SOME = {
     "RoBERTa": ((4.39, 5.01, 1.19), (5.20, 4.25, 1.15), (4.71, 4.15, 1.12)),
     "BERT, random": ((0.99814, 0.99957, 1.00009), (0.9982, 1.00167, 1.00013), (0.99964, 0.99928, 0.99978)),
 }
-_MET = {
+_TOGETHER = {
     "BERT, 105 pairs": (0.00659, 0.00751, 0.468, 0.316),
     "BERT, 435 pairs": (0.00621, 0.00695, 0.461, 0.311),
     "BERT, 1711 pairs": (0.00597, 0.00677, 0.425, 0.323),
 }
-_MET_HEADS = {
+_TOGETHER_HEADS = {
     "attention, same topic": (ATTENTION, "same"),
     "attention, often together": (ATTENTION, "together"),
     "cosine, same topic": (COSINE, "same"),
@@ -78,7 +78,7 @@ def _ratios(rows: Rows, single: bool) -> Cells:
 
 
 def _in_every_draw(cell: Statistic, rows: Rows) -> "Series[float] | None":
-    """A ratio that every draw has: where means vanish, those draws in which both are positive are chosen by chance."""
+    """Return the ratios, or None if some seed has none. If means vanish, only chance makes both of them positive."""
     values = cell(rows)
     return values if len(values) == rows["comparison"].seed.nunique() else None
 
@@ -92,20 +92,19 @@ def _printed(table: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, dict[s
 
 
 @result_table(
-    "Same topic over different topics, one topic a word",
+    "Ratio of same topic to different topics, one topic per word",
     "Thesis, Table 2.3",
     published=_printed(_ONE),
     rows_are="model",
-    note="Geometric means over texts. Shares of the vocabulary in the source: 15 words: .0005, 30 words: .001, 61 "
-    "words: .002. A dash: some draw has no ratio, for want of such pairs, or of a positive mean, as with random "
-    "embeddings.",
+    note="geometric mean over texts; shares of the vocabulary in the source: .0005 for 15 words, .001 for 30 words and "
+    ".002 for 61 words; a dash: some sample has no such pairs, or no positive mean, as with random embeddings",
 )
 def _one_topic_table(rows: Rows) -> Cells:
     return _ratios(rows, single=True)
 
 
 @result_table(
-    "Same topic over different topics, one or more topics a word",
+    "Ratio of same topic to different topics, one or more topics per word",
     "Thesis, Table 2.4",
     published=_printed(_SOME),
     rows_are="model",
@@ -115,15 +114,17 @@ def _more_topics_table(rows: Rows) -> Cells:
 
 
 @result_table(
-    "Pairs of a topic beside as many pairs that occur together most often",
+    "Pairs of words of a topic and pairs that most often occur together",
     "Thesis, Table 2.5",
-    published={label: dict(zip(_MET_HEADS, line, strict=True)) for label, line in _MET.items()},
+    published={label: dict(zip(_TOGETHER_HEADS, line, strict=True)) for label, line in _TOGETHER.items()},
     rows_are="model",
-    note="Means over all pairs of words of one topic, for attention those that were read; often together: as many "
-    "pairs, those that the most passages hold.",
+    note="means over all pairs of words of one topic, for attention over the measured pairs; often together: the same "
+    "number of pairs, which occur together in the most passages",
 )
-def _met_table(rows: Rows) -> Cells:
-    heads = _MET_HEADS | {f"pairs, {measure}": (measure, "same_pairs") for measure in (ATTENTION, COSINE)}
+def _together_table(rows: Rows) -> Cells:
+    heads = _TOGETHER_HEADS | {
+        f"pairs, {measure}": (measure, "same_pairs") for measure in (ATTENTION, COSINE)
+    }
     return {
         f"{MODELS[model].name}, {words} words": {
             head: level(model, measure, pairs, words)(rows) for head, (measure, pairs) in heads.items()
@@ -133,38 +134,26 @@ def _met_table(rows: Rows) -> Cells:
     }
 
 
-@result_table("Words that are not one token", "not in the source", rows_are="model, text")
-def _lost_table(rows: Rows) -> Cells:
-    found = rows["words"]
-    return {
-        f"{MODELS[model].name}, {text or 'made-up documents'}": {
-            "words of one token": found[(found.model == model) & (found.text == text)].words,
-            "share of occurrences that are several tokens": several(model, text)(rows),
-        }
-        for model in _models(rows)
-        for text in dict.fromkeys(found.text)
-    }
-
-
-@result_table("The topics of the most words, in one draw", "not in the source", rows_are="text, topic")
+@result_table("The largest topics in one sample", "not in the source", rows_are="text, topic")
 def _topics_table(rows: Rows) -> Cells:
     table = rows["topic"]
     model, seed = table.model.iloc[0], table.seed.iloc[0]
     shown = table[(table.model == model) & (table.seed == seed)]
     return {
-        f"{one.text or 'made-up documents'}, {one.rank + 1}": {"likeliest words": one.likeliest}
+        f"{one.text or 'synthetic documents'}, {one.rank + 1}": {"most likely words": one.likeliest}
         for one in shown.itertuples()
     }
 
 
-TABLES = (_one_topic_table, _more_topics_table, _met_table, _lost_table, _topics_table)
+TABLES = (_one_topic_table, _more_topics_table, _together_table, _topics_table)
 
 
 @figure(
     "ratios",
-    "Means over pairs of different words of one topic over those of words of different topics, one topic a "
-    "word; means over texts and draws, bars of one deviation. Thin: in print, for other models. Dotted: the same "
-    "architectures with random weights, whose embeddings have no positive mean to divide by.",
+    "Ratio of the mean over pairs of different words of one topic to the mean over words of different topics, with "
+    "one topic per word. Points are means over texts and samples, with bars of one standard deviation. Thin: "
+    "published, for other models. Dotted: the same architectures with random weights. "
+    "Their embeddings have no positive mean.",
 )
 def _ratios_figure(rows: Rows) -> Drawing:
     drawing, axes = panels(3, width=4.2, height=3.6)
@@ -192,7 +181,7 @@ def _ratios_figure(rows: Rows) -> Drawing:
 
 
 def _draw_printed(axis: Axes, column: int) -> None:
-    """The numbers in print as thin lines, with one label for those that end close to one another."""
+    """Draw the published ratios as thin lines, with one label for lines that end close to each other."""
     ends: list[tuple[float, list[str]]] = []
     models = [model for model in _ONE if "random" not in model]
     for model in sorted(models, key=lambda name: _ONE[name][-1][column]):
@@ -210,10 +199,10 @@ def _draw_printed(axis: Axes, column: int) -> None:
 
 @figure(
     "often-together",
-    "Attention (debiased) and cosines of embeddings over pairs of words of one topic, of different ones, "
-    "and over as many pairs as the first that occur in the most passages together.",
+    "Mean attention (debiased) and cosine of embeddings for pairs of words of one topic, for pairs of different "
+    "topics, and for the pairs that occur together in the most passages (as many as pairs of one topic).",
 )
-def _met_figure(rows: Rows) -> Drawing:
+def _together_figure(rows: Rows) -> Drawing:
     drawing, (left, right) = panels(2, width=4.6, height=3.4)
     models, words = _models(rows), _words(rows)
     middle = words[len(words) // 2]
@@ -226,11 +215,9 @@ def _met_figure(rows: Rows) -> Drawing:
         for shift, pairs, label, color in kinds:
             values = [level(model, measure, pairs, middle)(rows) for model in models]
             if not all(len(each) for each in values):
-                raise NoRows(f"no {measure} of every model")
-            means, errors = (
-                [each.mean() for each in values],
-                [each.std() if len(each) > 1 else 0 for each in values],
-            )
+                raise NoRows(f"{measure} is missing for some models")
+            means = [each.mean() for each in values]
+            errors = [each.std() if len(each) > 1 else 0 for each in values]
             axis.bar(np.arange(len(models)) + shift, means, 0.24, yerr=errors, color=color, label=label)
         axis.set_xticks(range(len(models)), [MODELS[model].name for model in models])
         axis.set_title(f"{measure.capitalize()}, {middle} words of a topic")
@@ -239,4 +226,4 @@ def _met_figure(rows: Rows) -> Drawing:
     return drawing
 
 
-FIGURES = (_ratios_figure, _met_figure)
+FIGURES = (_ratios_figure, _together_figure)

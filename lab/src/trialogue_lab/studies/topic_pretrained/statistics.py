@@ -1,4 +1,4 @@
-"""Quantities of the study: what measures are over pairs of words of one topic, beside other pairs."""
+"""Statistics of the study: measures of pairs of words of one topic, compared with other pairs."""
 
 import math
 
@@ -11,13 +11,16 @@ draws = Replication("draw", "seeds", objects="these texts and models")
 
 PRETRAINED, RANDOM = "pretrained", "random"
 LEAST_PAIRS = 30
-"""So few pairs of either kind are not compared with pairs that are often together."""
+"""Smallest number of pairs of each kind that are compared with pairs that often occur together"""
 
 
 def compared(
     rows: Rows, model: str, measure: str, *, single: bool = True, weights: str = PRETRAINED
 ) -> DataFrame:
-    """The rows of a model and a measure: one for each draw, text and number of words."""
+    """Return the rows of a model and a measure, one for each seed, text and number of words.
+
+    Raises `NoRows` if there are none. With `single`, every word has one topic, otherwise one or more.
+    """
     table = rows.where("comparison", model=model, measure=measure, single=single, weights=weights)
     if table.empty:
         raise NoRows(f"no {measure} of {model} with {weights} weights")
@@ -25,7 +28,7 @@ def compared(
 
 
 def _mean(table: DataFrame, values: "Series[float]") -> "Series[float]":
-    return values.groupby(table.seed).agg(lambda of: of.mean(skipna=False)).dropna()
+    return values.groupby(table.seed).agg(lambda group: group.mean(skipna=False)).dropna()
 
 
 def _log_ratio(table: DataFrame) -> "Series[float]":
@@ -34,9 +37,9 @@ def _log_ratio(table: DataFrame) -> "Series[float]":
 
 @draws
 def gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Same topic less different topics, the mean over texts and numbers of words, one topic a word.
+    """Return same topic minus different topics, as a mean over texts and numbers of words, with one topic per word.
 
-    The least of them would be below zero by noise alone.
+    The minimum would be below zero because of noise alone.
     """
     table = compared(rows, model, measure)
     return _mean(table, table.same - table.different)
@@ -51,9 +54,9 @@ def ratio(
     single: bool = True,
     weights: str = PRETRAINED,
 ) -> "Series[float]":
-    """Same topic over different topics, the geometric mean over texts, and over all numbers of words if none is given.
+    """Return the ratio of same topic to different topics, as a geometric mean over texts.
 
-    Draws in which a mean is not positive have none.
+    Without a number of words, the mean is also over all numbers. A seed with a mean that is not positive has no ratio.
     """
     table = compared(rows, model, measure, single=single, weights=weights)
     table = table if words is None else table[table.words == words]
@@ -65,7 +68,10 @@ def ratio(
 
 @draws
 def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
-    """In how many combinations of text, number of words and measure same topic is larger, one or more topics a word."""
+    """Count the combinations of text, number of words and measure in which same topic is larger.
+
+    A word may have several topics.
+    """
     table = rows.where("comparison", model=model, single=False, weights=PRETRAINED)
     table = table[table.measure.isin(measures)]
     if table.empty:
@@ -76,22 +82,23 @@ def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
 
 @draws
 def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Same topic less as many pairs that are often together, the mean over texts and numbers of words.
+    """Return same topic minus pairs that often occur together, as a mean over texts and numbers of words.
 
-    One topic a word. None where a text of any draw has fewer than 30 pairs, or the two are not as many.
+    Each word has one topic. Raises `NoRows` if a text of any sample has fewer than 30 pairs, or if the numbers of pairs
+    of both kinds differ.
     """
     table = compared(rows, model, measure)
     few = (table.same_pairs < LEAST_PAIRS) | (table.same_pairs != table.together_pairs)
     if few.any():
         raise NoRows(
-            f"{few.sum()} of {len(few)} comparisons are of fewer than {LEAST_PAIRS} pairs, or of unequal numbers"
+            f"{few.sum()} of {len(few)} comparisons have fewer than {LEAST_PAIRS} pairs, or unequal numbers"
         )
     return _mean(table, table.same - table.together)
 
 
 @draws
 def level(rows: Rows, model: str, measure: str, pairs: str, words: int) -> "Series[float]":
-    """The mean of a measure over pairs of a class (a column of the rows), over texts, one topic a word."""
+    """Return the mean of a measure over pairs of a class (a column of the rows) and texts, with one topic per word."""
     table = compared(rows, model, measure)
     table = table[table.words == words]
     return _mean(table, table[pairs])
@@ -99,7 +106,7 @@ def level(rows: Rows, model: str, measure: str, pairs: str, words: int) -> "Seri
 
 @draws
 def fall(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """The ratio for the fewest words over that for the most."""
+    """Return the ratio for the smallest number of words divided by the ratio for the largest."""
     table = compared(rows, model, measure)
     few, many = (table[table.words == count] for count in (table.words.min(), table.words.max()))
     return (_log_ratio(few) - _log_ratio(many)).map(math.exp)
@@ -107,7 +114,7 @@ def fall(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """The ratio of the pretrained model over that of its architecture with random weights, in the first text."""
+    """Return the ratio of the model divided by the ratio of its architecture with random weights, in the first text."""
     control = compared(rows, model, measure, weights=RANDOM)
     table = compared(rows, model, measure)
     table = table[table.text.isin(control.text)]
@@ -116,15 +123,6 @@ def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def published_gain(rows: Rows, measure: str) -> "Series[float]":
-    """Same topic less different topics, the mean over all of the source's models, texts and numbers of words."""
+    """Return same topic minus different topics, as a mean over the source's models, texts and numbers of words."""
     tables = [compared(rows, model, measure) for model in PUBLISHED]
     return DataFrame([_mean(table, table.same - table.different) for table in tables]).mean()
-
-
-@draws
-def several(rows: Rows, model: str, text: str) -> "Series[float]":
-    """The share of the occurrences of words that are more than one token."""
-    table = rows.where("words", model=model, text=text)
-    if table.empty:
-        raise NoRows(f"no words of {model} in {text}")
-    return (table.several / table.occurrences).set_axis(table.seed)

@@ -1,4 +1,4 @@
-"""Documents of made-up words with topics, and small models with random weights that read them: for tests."""
+"""Synthetic documents with topics, and small models with random weights, for tests."""
 
 from itertools import product
 from typing import Any
@@ -12,28 +12,28 @@ _TOPICS, _WORDS, _DOCUMENTS, _LENGTH = 4, 10, 80, 40
 
 
 def made_up_documents() -> list[str]:
-    """Documents of 40 words, most of one topic, some of another, and one in ten of any; topics have ten words."""
+    """Return documents of 40 words, mostly from one topic of ten words, some from a second, a tenth from any topic."""
     random = numpy_generator(0, "made-up documents")
     words = made_up_words()
-    found = []
+    documents = []
     for _ in range(_DOCUMENTS):
         own = random.choice(_TOPICS, 2, replace=False)
         topics = random.choice(own, _LENGTH, p=(0.8, 0.2))
         strays = random.random(_LENGTH) < 0.1
         topics[strays] = random.choice(_TOPICS, strays.sum())
         numbers = topics * _WORDS + random.integers(0, _WORDS, _LENGTH)
-        found.append(" ".join(words[number] for number in numbers))
-    return found
+        documents.append(" ".join(words[number] for number in numbers))
+    return documents
 
 
 def made_up_words() -> list[str]:
-    """The words, topic by topic."""
+    """Return the words of the documents, sorted by topic."""
     syllables = [first + second for first, second in product("bdklm", "aeiou")]
     return ["".join(pair) for pair in product(syllables, syllables)][: _TOPICS * _WORDS]
 
 
 def made_up_tokenizer() -> Any:
-    """A fast tokenizer that has a token for every made-up word, and one for all others."""
+    """Return a fast tokenizer with one token for each word of the documents, and one for all other words."""
     import transformers
 
     vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", *made_up_words()])}
@@ -46,7 +46,7 @@ def made_up_tokenizer() -> Any:
 
 
 def tiny_model(name: str, *, causal: bool) -> AttendingModel:
-    """A model of two layers of width 16 with a token for every made-up word, and random weights drawn by its name."""
+    """Return a model of two layers of width 16 with that tokenizer, and random weights seeded by its name."""
     import transformers
 
     tokenizer = made_up_tokenizer()
@@ -61,7 +61,7 @@ def tiny_model(name: str, *, causal: bool) -> AttendingModel:
         "attn_implementation": "eager",
     }
     config = transformers.LlamaConfig(**shape) if causal else transformers.BertConfig(**shape)
-    made = transformers.LlamaModel if causal else transformers.BertModel
-    model = AttendingModel(made(config), tokenizer, name=name).with_random_weights(seed_of(0, name))
+    model_class = transformers.LlamaModel if causal else transformers.BertModel
+    model = AttendingModel(model_class(config), tokenizer, name=name).with_random_weights(seed_of(0, name))
     model.name = name
     return model

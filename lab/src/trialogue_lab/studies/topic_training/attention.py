@@ -1,4 +1,4 @@
-"""What one layer attends to by topics: Tables 2.1 and 2.2 of the thesis."""
+"""Mean attention of one layer within and between topics (Tables 2.1 and 2.2 of the thesis)."""
 
 from typing import NamedTuple
 
@@ -9,13 +9,13 @@ from trialogue.data import TopicModel
 from trialogue.errors import InputError, whole_number
 from trialogue_lab.models.topic_transformer import TopicTransformer
 
-PER_WORDS = 100.0
-"""Attention is given as it would be in a document of so many words: its mean over all pairs is one over that."""
-_AT_ONCE = 64
+REFERENCE_LENGTH = 100.0
+"""Document length to which attention is scaled. Mean attention is 1 divided by this length."""
+_BATCH_SIZE = 64
 
 
 class AttentionByClass(NamedTuple):
-    """Mean attention of a position to one of the same word, to one of another word of its topic, and to any other."""
+    """Mean attention of a position to positions of the same word, of other words of its topic, and of other topics."""
 
     same_word: float
     same_topic: float
@@ -25,29 +25,37 @@ class AttentionByClass(NamedTuple):
 def attention_by_class(
     network: TopicTransformer, tokens: Tensor, model: TopicModel, shift: int = 0
 ) -> AttentionByClass:
-    """Mean attention of the first layer over pairs of positions of documents `tokens` (n, N), -1 behind their ends.
+    """Return the mean attention of the first layer over pairs of positions, by class of the pair.
 
-    Weights are multiplied by a document's length over 100, so that documents of different lengths compare. With a
-    `shift` a word's topic is taken to be that of the word so many places on, as where ids of tokens are taken for
-    words; the last words are then of no topic of the model, but one of their own. Raises `InputError` for another
-    vocabulary.
+    Attention weights are multiplied by the length of the document divided by 100, so that documents of different
+    lengths are comparable.
+
+    Args:
+        network: The network.
+        tokens: Documents (n, N), padded with -1.
+        model: Topic model of the documents.
+        shift: Number of words by which topics are shifted (default: 0). A word is then assigned the topic of the word
+            `shift` places later, as if token ids were used as words. The last words form a topic of their own.
+
+    Raises:
+        InputError: If the network and the topic model have different vocabularies.
     """
     if model.vocab_size != network.vocab_size:
-        hint = f"the network has {network.vocab_size} words: give its topic model"
+        hint = f"use a topic model with {network.vocab_size} words, as the network has"
         raise InputError("model", model.vocab_size, hint)
-    moved = torch.arange(model.vocab_size) + whole_number("shift", shift, 0, model.vocab_size)
-    topic = moved // model.words_per_topic
-    word = torch.eye(model.vocab_size, dtype=torch.bool)
-    mate = (topic[:, None] == topic) & ~word
-    classes = torch.stack((word, mate, ~(word | mate))).double()
+    shifted = torch.arange(model.vocab_size) + whole_number("shift", shift, 0, model.vocab_size)
+    topic = shifted // model.words_per_topic
+    same_word = torch.eye(model.vocab_size, dtype=torch.bool)
+    same_topic = (topic[:, None] == topic) & ~same_word
+    classes = torch.stack((same_word, same_topic, ~(same_word | same_topic))).double()
     attended, pairs = torch.zeros(2, 3, dtype=torch.float64)
     with torch.no_grad():
-        for part in tokens.split(_AT_ONCE):
-            counts = network.counts(part)
+        for batch in tokens.split(_BATCH_SIZE):
+            counts = network.counts(batch)
             weights = network.attention(counts).double().mean(1)[:, 1:, 1:]
             present = counts[:, 1:].double()
             both = present[:, :, None] * present[:, None]
-            scaled = weights * both * (counts.double().sum(1) / PER_WORDS)[:, None, None]
+            scaled = weights * both * (counts.double().sum(1) / REFERENCE_LENGTH)[:, None, None]
             attended += (classes * scaled.sum(0)).sum((1, 2))
             pairs += (classes * both.sum(0)).sum((1, 2))
     return AttentionByClass(*(attended / pairs).tolist())

@@ -1,11 +1,11 @@
-"""Claims of the study: Figures 2.1 to 2.10 and Tables 2.1 and 2.2 of the thesis, and readings of ours."""
+"""Claims of the study: Figures 2.1 to 2.10 and Tables 2.1 and 2.2 of the thesis, and claims of this project."""
 
 from functools import partial
 
 from trialogue_lab.ledger import Claim, graded
 from trialogue_lab.studies.topic_training import statistics
 from trialogue_lab.studies.topic_training.config import DIAGONAL_RATES, SETTINGS, SGD_RATES
-from trialogue_lab.studies.topic_training.readings import ATTENDING, FIGURES, LOSSES, OURS
+from trialogue_lab.studies.topic_training.own_claims import ATTENDING, FIGURES, LOSSES, OURS
 from trialogue_lab.studies.topic_training.statistics import (
     attention,
     contrast,
@@ -33,20 +33,21 @@ DEEP = ("four layers", "adam")
 _FAR = "where its loss is below a constant's by a tenth of what Adam's is"
 
 _STEPS = (
-    "300 to 500 steps at `default` from weights that deviate by 0.02: the source prints neither, and its code allows "
-    "5,000 steps."
+    "300 to 500 steps at `default`, from weights with a standard deviation of 0.02. The source prints neither, and its "
+    "code allows 5,000 steps."
 )
 _BEGUN = (
-    f"{_STEPS} The printed matrices deviate by 0.0006 outside blocks, and the released code scales a one-hot input by "
-    "about ten, so that SGD moves further at the same rate there."
+    f"{_STEPS} Entries outside blocks of the printed matrices have a standard deviation of 0.0006. The released "
+    "code scales a one-hot input by about ten, so that SGD moves further there at the same rate."
 )
 _SETTING_OF = {"adam": _STEPS, "sgd": _BEGUN}
-"""How the setting of a training differs from the source's, by optimiser."""
+"""Difference of a training from the source's setting, by optimizer."""
 _SCALED = (
-    "The rate of SGD, 3, and the deviation of initial weights, 0.01, are ours: the source prints neither."
+    "This project chose the rate of SGD, 3, and the standard deviation of initial weights, 0.01. The source prints "
+    "neither."
 )
-_DEEP_SETTING = "Documents of topics and a width of 48 at `default`, where the source trains on Wikipedia."
-_HELD = "Values are held at the diagonal optimum. The source trains them and keeps the 7 runs of 10 with a diagonal."
+_DEEP_SETTING = "Documents of topics and a width of 48 at `default`. The source trains on Wikipedia."
+_HELD = "Values are fixed at the diagonal optimum. The source trains them and keeps the 7 runs of 10 with a diagonal."
 
 _blocks = partial(graded, published="block-wise")
 _LARGER = (

@@ -1,4 +1,4 @@
-"""Settings of the study: the documents of the thesis' experiments, and how long networks are trained."""
+"""Settings of the study: documents, learning rates and lengths of the trainings."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -8,30 +8,53 @@ from annotated_types import Ge
 from trialogue_lab.ledger import Count, Positive, Seeds, Settings
 
 RATES = {"adam": (0.003, 0.01, 0.03), "sgd": (0.01, 0.03)}
-"""Learning rates of Table 2.1"""
+"""Learning rates of Table 2.1, by optimizer"""
 SETTINGS = [(optimizer, rate) for optimizer, rates in RATES.items() for rate in rates]
-"""Optimiser and rate of each row of that table"""
+"""Optimizer and learning rate of each row of Table 2.1"""
 DIAGONAL_RATES = (0.003, 0.01)
-"""Those of Table 2.2"""
+"""Learning rates of Table 2.2"""
 FIGURE_RATE = 0.01
-"""That of the figures"""
+"""Learning rate of the figures"""
 SGD_RATES = {
     "embeddings": {"CE": 3.0, "squared": 0.5},
     "values": {"CE": 30.0, "squared": 0.3},
     "attention": {"CE": 30.0},
 }
-"""Rates of ours by what is trained and loss, at which SGD comes far in `slower` times the steps of Adam.
+"""Higher learning rates of SGD, chosen by this project, by trained part and loss.
 
-At those of the source it hardly moves. They were tried on the documents of the pilot, by losses: of the rates 1, 3, 10
-and 30 (squared loss: 0.1, 0.3, 0.5, 1) those at which the loss fell most; of larger ones some diverge.
+At the rates of the source, SGD hardly changes the matrices. Rates of 1, 3, 10 and 30 (0.1, 0.3, 0.5 and 1 for the
+squared loss) were tried on the documents of the pilot, with `slower` times as many steps as Adam. The rate with the
+largest fall of the loss was chosen. Some larger rates diverge.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Every seed is one set of documents, with networks trained on it by cross-entropy or squared loss, Adam or SGD.
+    """Settings of a run. For each seed, networks are trained on one set of documents, with both losses and optimizers.
 
-    Documents are those of section 2.1.5.1: shares from a Dirichlet law, 100 to 150 words, masks drawn once.
+    Documents have the distribution of section 2.1.5.1: Dirichlet topic shares, 100 to 150 words, and fixed masks.
+
+    Args:
+        seeds: One seed per set of documents.
+        topics: Number of topics.
+        words_per_topic: Number of words per topic.
+        concentration: Concentration of the Dirichlet distribution of topic shares.
+        lengths: Smallest and largest document length in words.
+        documents: Number of training documents.
+        tests: Number of documents on which losses and attention are measured.
+        batch_size: Number of documents per batch.
+        deviation: Standard deviation of initial weights, by default as in the library that the authors' code uses.
+        value_steps: Number of steps that train the values alone.
+        embedding_steps: Number of steps of trainings with embeddings.
+        attention_steps: Number of steps of trainings with attention.
+        slower: Factor by which SGD takes more steps at `SGD_RATES`.
+        penalty: Coefficient lambda of the L2 penalty.
+        stage_steps: Number of steps of the training with two stages.
+        stage_rate: Learning rate of SGD in the trainings with two stages.
+        stage_deviation: Standard deviation of initial weights in the trainings with two stages.
+        deep_steps: Number of steps of the network of four layers.
+        deep_width: Width of the network of four layers with four heads each.
+        deep_rate: Learning rate of the network of four layers.
     """
 
     seeds: Seeds = tuple(range(41, 49))
@@ -41,25 +64,18 @@ class Config(Settings):
     lengths: tuple[Count, Count] = (100, 150)
     documents: Annotated[int, Ge(40)] = 4000
     tests: Annotated[int, Ge(10)] = 500
-    """Documents on which losses and attention are measured."""
     batch_size: Count = 40
     deviation: Positive = 0.02
-    """Standard deviation of initial weights: that of the library which the authors' code uses."""
     value_steps: Annotated[int, Ge(10)] = 500
-    """Steps that train values alone"""
     embedding_steps: Annotated[int, Ge(10)] = 300
     attention_steps: Annotated[int, Ge(10)] = 500
     slower: Count = 5
-    """So many times these steps SGD takes at `SGD_RATES`."""
     penalty: Positive = 1e-4
-    """lambda, where there is an L2 penalty."""
     stage_steps: Annotated[int, Ge(20)] = 1000
     stage_rate: Positive = 3.0
-    """Learning rate of SGD in two stages."""
     stage_deviation: Positive = 0.01
     deep_steps: Annotated[int, Ge(20)] = 200
     deep_width: Annotated[int, Ge(4)] = 48
-    """Width of four layers of four heads."""
     deep_rate: Positive = 0.003
 
 

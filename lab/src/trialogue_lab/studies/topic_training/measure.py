@@ -1,7 +1,7 @@
-"""The parts of a run: per seed embeddings, values, attention, and the two stages of training."""
+"""Measurements: for each seed, trained embeddings, values and attention, and the two stages of training."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from trialogue_lab.studies.topic_training.config import (
     SGD_RATES,
     Config,
 )
-from trialogue_lab.studies.topic_training.matrices import classes, pictured
+from trialogue_lab.studies.topic_training.matrices import entry_means, entry_rows
 from trialogue_lab.theory.topics import diagonal_values
 from trialogue_lab.training.counted_documents import CountedDocuments, Loss, document_loss
 from trialogue_lab.training.weight_norms import WeightNorms
@@ -34,18 +34,29 @@ Row = Iterator[dict[str, Any]]
 
 MASKING = BertMasking()
 SHIFT = 4
-"""Places by which the authors' analysis shifts the labels of topics"""
+"""Number of words by which the authors' analysis shifts the labels of topics"""
 LOSSES: dict[str, Loss] = {"CE": "cross-entropy", "squared": "squared"}
 ONE_HOT: dict[str, Any] = {"embeddings": "one-hot", "biases": "all"}
 VALUES_ONLY = ONE_HOT | {"attention": "uniform", "biases": "prediction"}
 EMBEDDING_ONLY: dict[str, Any] = {"attention": "uniform", "values": "fixed"}
-_LAST = 20
-_CURVE = 50
+_LAST_LOSSES = 20
+_CURVE_POINTS = 50
 
 
 @dataclass(frozen=True)
 class Training:
-    """One training: its `name` within the group, loss, optimiser, rate, steps, penalty, and the network's settings."""
+    """The settings of one training.
+
+    Args:
+        group: Group of trainings, with one task per seed.
+        name: Name within the group.
+        loss: Key of `LOSSES`.
+        optimizer: "adam" or "sgd".
+        rate: Learning rate.
+        steps: Number of steps.
+        penalty: Coefficient of the L2 penalty (default: 0).
+        network: Fields of `TopicTransformerConfig` other than the vocabulary and the initial scale.
+    """
 
     group: str
     name: str
@@ -56,14 +67,13 @@ class Training:
     penalty: float = 0.0
     network: dict[str, Any] = field(default_factory=dict)
 
-    def labels(self) -> dict[str, Any]:
-        """What every row of the training says of it."""
-        names = ("group", "name", "loss", "optimizer", "rate", "penalty", "steps")
-        return {each: getattr(self, each) for each in names}
+    def columns(self) -> dict[str, Any]:
+        """Return the columns that every row about the training has."""
+        return {name: value for name, value in vars(self).items() if name != "network"}
 
 
 def parts(config: Config) -> list[Part]:
-    """One part per seed and group of trainings."""
+    """Return one task per seed and group of trainings."""
     groups = {"embeddings": _embeddings, "values": _values, "attention": _attention, "stages": _stages}
     return [
         Part(f"{name}-{seed}", partial(measure, config, seed), columns={"seed": seed})
@@ -73,21 +83,21 @@ def parts(config: Config) -> list[Part]:
 
 
 def model_of(config: Config) -> TopicModel:
-    """The law of the documents."""
+    """Return the topic model of the documents."""
     return TopicModel(config.topics, config.words_per_topic, concentration=config.concentration)
 
 
 @lru_cache(maxsize=1)
 def documents(config: Config, seed: int) -> tuple[CountedDocuments, CountedDocuments]:
-    """The documents that are trained on and those of tests, with their masks."""
+    """Return the training documents and the test documents of a seed, with their masks."""
     model = model_of(config)
 
-    def drawn(number: int, name: str) -> CountedDocuments:
+    def sample(number: int, name: str) -> CountedDocuments:
         stream = seed_of(seed, "topic-training", name)
         tokens = draw_batch(model, number, config.lengths, stream).tokens
         return CountedDocuments(tokens, model.vocab_size, MASKING, config.batch_size, stream, once=True)
 
-    return drawn(config.documents, "documents"), drawn(config.tests, "tests")
+    return sample(config.documents, "documents"), sample(config.tests, "tests")
 
 
 def trained(
@@ -98,7 +108,19 @@ def trained(
     values: Tensor | None = None,
     deviation: float | None = None,
 ) -> tuple[TopicTransformer, dict[str, Any]]:
-    """The network of a training, and its row: losses, and classes of entries of W^E^T W^E or W^V."""
+    """Train a network on the documents of a seed.
+
+    Args:
+        config: Settings of the study.
+        run: Settings of the training.
+        seed: Seed of the documents, the batches and the initial weights.
+        observer: Recorder of matrix norms (default: none).
+        values: Fixed value matrix (default: none).
+        deviation: Standard deviation of initial weights (default: that of `config`).
+
+    Returns:
+        The network, and a row with its training and test losses. They are None if the training diverged.
+    """
     shape: dict[str, Any] = {"vocab_size": config.topics * config.words_per_topic, **run.network}
     width = shape.get("width") or shape["vocab_size"] + 1
     scale = (config.deviation if deviation is None else deviation) * math.sqrt(width)
@@ -113,7 +135,6 @@ def trained(
         batch_size=config.batch_size,
         optimizer="adamw" if run.optimizer == "adam" else "sgd",
         learning_rate=run.rate,
-        beta_1=0.9,
         beta_2=0.999,
         weight_decay=0.0,
         warmup_steps=0,
@@ -124,7 +145,7 @@ def trained(
         log_every=10,
     )
     loss = partial(document_loss, kind=LOSSES[run.loss], penalty=run.penalty)
-    row: dict[str, Any] = {"kind": "training", **run.labels(), "failed": False}
+    row: dict[str, Any] = {"kind": "training", **run.columns(), "failed": False}
     observers = [] if observer is None else [observer]
     try:
         result = train(network, batches, training, loss=loss, observer=observers, progress=False)
@@ -134,11 +155,22 @@ def trained(
         return network, row | {"failed": True, "train": None, "test": None}
     with torch.no_grad():
         test = float(document_loss(network, *tests.all, kind=LOSSES[run.loss]))
-    return network, row | {"train": float(result.losses[-_LAST:].mean()), "test": test}
+    return network, row | {"train": float(result.losses[-_LAST_LOSSES:].mean()), "test": test}
+
+
+def _matrix_rows(
+    config: Config, seed: int, run: Training, matrix_of: Callable[[TopicTransformer], Tensor]
+) -> Row:
+    """Train a network, and yield its row and, for the first seed, the entries of a matrix."""
+    network, row = trained(config, run, seed)
+    matrix = matrix_of(network)
+    yield row | entry_means(matrix, model_of(config))
+    if seed == config.seeds[0]:
+        yield from ({**run.columns(), **line} for line in entry_rows(matrix))
 
 
 def _combinations(config: Config, group: str, steps: int) -> list[tuple[str, str, float, int]]:
-    """Loss, optimiser, rate and steps: at the rate of the figures, and SGD at that of ours too."""
+    """Return loss, optimizer, rate and steps of the trainings at the rate of the figures and at `SGD_RATES`."""
     return [
         (loss, *case)
         for loss in LOSSES
@@ -150,41 +182,35 @@ def _combinations(config: Config, group: str, steps: int) -> list[tuple[str, str
     ]
 
 
+def _gram_matrix(network: TopicTransformer) -> Tensor:
+    return network.embedding @ network.embedding.T
+
+
 def _embeddings(config: Config, seed: int, _: Path) -> Row:
-    """Figure 2.1, and what is lost where nothing but the embedding is trained."""
-    model = model_of(config)
+    """Yield the rows of Figure 2.1, and of trainings of the embedding alone."""
     for case in _combinations(config, "embeddings", config.embedding_steps):
         run = Training("embeddings", "all", *case, network={"biases": "all"})
-        network, row = trained(config, run, seed)
-        embedding = network.embedding @ network.embedding.T
-        yield row | classes(embedding, model)
-        if seed == config.seeds[0]:
-            yield from ({**run.labels(), **line} for line in pictured(embedding))
+        yield from _matrix_rows(config, seed, run, _gram_matrix)
     by_adam = ("adam", FIGURE_RATE, config.embedding_steps)
     for loss in LOSSES:
         run = Training("embeddings", "embedding alone", loss, *by_adam, network=EMBEDDING_ONLY)
         network, row = trained(config, run, seed)
-        yield row | classes(network.embedding @ network.embedding.T, model)
+        yield row | entry_means(_gram_matrix(network), model_of(config))
 
 
 def _values(config: Config, seed: int, _: Path) -> Row:
-    """Figures 2.2 and 2.5: values under uniform attention, with and without a penalty."""
-    model = model_of(config)
+    """Yield the rows of Figures 2.2 and 2.5: values under uniform attention, with and without a penalty."""
     for penalty in (config.penalty, 0.0):
         for case in _combinations(config, "values", config.value_steps):
             name = "with L2" if penalty else "without L2"
             run = Training("values", name, *case, penalty, VALUES_ONLY)
-            network, row = trained(config, run, seed)
-            yield row | classes(network.values[0], model)
-            if seed == config.seeds[0]:
-                yield from ({**run.labels(), **line} for line in pictured(network.values[0]))
+            yield from _matrix_rows(config, seed, run, lambda network: network.values[0])
 
 
 def _attention(config: Config, seed: int, _: Path) -> Row:
-    """Tables 2.1 and 2.2 and Figure 2.6: attention trained with values, and with diagonal values held."""
-    model = model_of(config)
-    held = diagonal_values(TopicModel(config.topics, config.words_per_topic, 1), MASKING)
-    steps = config.attention_steps
+    """Yield the rows of Tables 2.1 and 2.2 and of Figure 2.6: attention with trained and with fixed diagonal values."""
+    model, steps = model_of(config), config.attention_steps
+    diagonal = diagonal_values(TopicModel(config.topics, config.words_per_topic, 1), MASKING)
     by_sgd = ("sgd", SGD_RATES["attention"]["CE"], steps * config.slower)
     cases: list[tuple[str, str, float, int]]
     cases = [("CE", *setting, steps) for setting in SETTINGS] + [("CE", *by_sgd)]
@@ -197,16 +223,16 @@ def _attention(config: Config, seed: int, _: Path) -> Row:
     runs.append(Training("attention", "with values", "squared", "adam", FIGURE_RATE, steps, network=ONE_HOT))
     tests = documents(config, seed)[1]
     for run in runs:
-        network, row = trained(config, run, seed, values=held if run.network is fixed else None)
-        yield row | classes(network.values[0], model)
+        network, row = trained(config, run, seed, values=diagonal if run.network is fixed else None)
+        yield row | entry_means(network.values[0], model)
         for shift in (0, SHIFT):
             attended = attention_by_class(network, tests.tokens, model, shift)
-            setting = run.labels() | {"shift": shift, "failed": row["failed"]}
+            setting = run.columns() | {"shift": shift, "failed": row["failed"]}
             yield {"kind": "attention", **setting, **attended._asdict()}
 
 
 def _stages(config: Config, seed: int, _: Path) -> Row:
-    """Figures 2.4 and 2.9, and the saddle at which they begin."""
+    """Yield the rows of Figures 2.4 and 2.9, and of the saddle point at zero."""
     deep = {"width": config.deep_width, "layers": 4, "heads": 4, "residual": True, "biases": "all"}
     one_layer = partial(Training, "stages", "one layer", "CE", network=ONE_HOT)
     for run in (
@@ -214,26 +240,26 @@ def _stages(config: Config, seed: int, _: Path) -> Row:
         one_layer("adam", FIGURE_RATE, config.attention_steps),
         Training("stages", "four layers", "CE", "adam", config.deep_rate, config.deep_steps, network=deep),
     ):
-        every = max(1, run.steps // _CURVE)
+        every = max(1, run.steps // _CURVE_POINTS)
         norms = WeightNorms(range(0, run.steps + 1, every), TopicTransformer.matrices)
-        row = trained(config, run, seed, norms, deviation=config.stage_deviation)[1]
-        yield row
+        yield trained(config, run, seed, norms, deviation=config.stage_deviation)[1]
         for step, sizes in norms.norms.items():
             turned = {f"{name}_turned": size for name, size in norms.rotations[step].items()}
-            yield {"kind": "stage", **run.labels(), "step": step, **sizes, **turned}
+            yield {"kind": "stage", **run.columns(), "step": step, **sizes, **turned}
     yield {"kind": "saddle", "moved": _moved_from_zero(config, seed)}
 
 
 def _moved_from_zero(config: Config, seed: int) -> float:
-    """The largest entry of W^K and W^Q after a training that begins where both are zero, without biases of theirs."""
+    """Return the largest entry of W^K and W^Q after ten steps from zero, without biases of keys and queries."""
     batches = documents(config, seed)[0]
     shape = TopicTransformerConfig(vocab_size=batches.vocab_size, embeddings="one-hot")
     network = TopicTransformer(shape, seed)
+    matrices = (*network.keys, *network.queries)
     with torch.no_grad():
-        for matrix in (*network.keys, *network.queries):
+        for matrix in matrices:
             matrix.zero_()
     training = TrainingConfig(
         steps=10, batch_size=config.batch_size, learning_rate=FIGURE_RATE, weight_decay=0.0, bf16=False
     )
     train(network, batches, training, loss=document_loss, progress=False)
-    return max(float(matrix.detach().abs().max()) for matrix in (*network.keys, *network.queries))
+    return max(float(matrix.detach().abs().max()) for matrix in matrices)

@@ -1,4 +1,4 @@
-"""Quantities of the study, one number per set of documents."""
+"""Statistics of the study, one number per set of documents."""
 
 import math
 from collections.abc import Callable
@@ -12,14 +12,15 @@ from trialogue_lab.studies.topic_training.config import FIGURE_RATE, SETTINGS
 trainings = Replication("training", "seeds")
 
 REACHED = 0.4
-"""The share of its final norm at which the values have grown"""
+"""Share of the final norm of the values that ends the early part of a training"""
 MOVED = 0.1
-"""How far a training must have come to say anything, of how far below the loss of a constant Adam's at 0.01 comes"""
+"""Smallest progress (see `progress`) of a training on which claims are tested"""
 FACTOR, DEVIATIONS = 10.0, 5.0
-"""What entries within a topic are to be of the mean of others, or of their deviation"""
+"""Required ratio of same-topic entries to the mean, or to the standard deviation, of other entries"""
 
 
-def _of(rows: Rows, kind: str, **values: object) -> DataFrame:
+def rows_by_seed(rows: Rows, kind: str, **values: object) -> DataFrame:
+    """Return the rows of a kind with the given values, indexed by seed. Raises `NoRows` if there are none."""
     table = rows.where(kind, **values)
     if table.empty:
         raise NoRows(f"no rows of the kind {kind!r} with {values}")
@@ -27,34 +28,38 @@ def _of(rows: Rows, kind: str, **values: object) -> DataFrame:
 
 
 def _training(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> DataFrame:
-    return _of(rows, "training", name=name, loss=loss, optimizer=optimizer, rate=rate)
+    return rows_by_seed(rows, "training", name=name, loss=loss, optimizer=optimizer, rate=rate)
 
 
 def _attended(
     rows: Rows, optimizer: str, rate: float, name: str = "with values", shift: int = 0, loss: str = "CE"
 ) -> DataFrame:
-    return _of(rows, "attention", name=name, optimizer=optimizer, rate=rate, shift=shift, loss=loss)
+    return rows_by_seed(rows, "attention", name=name, optimizer=optimizer, rate=rate, shift=shift, loss=loss)
 
 
 @trainings
 def entries(
     rows: Rows, name: str, column: str, loss: str, optimizer: str, rate: float = FIGURE_RATE
 ) -> "Series[float]":
-    """A number of a training's matrix."""
+    """Return a column of the rows about a training, such as the mean of a class of matrix entries."""
     return _training(rows, name, loss, optimizer, rate)[column].astype(float)
 
 
 @trainings
 def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """How far the test loss is below that of the constant that knows no document, over how far Adam's at 0.01 is."""
+    """Return the progress of a training.
+
+    This is the fall of its test loss below the loss of the best constant prediction, divided by the same fall for Adam
+    at a learning rate of 0.01.
+    """
     return _progress(rows, name, loss, optimizer, rate)
 
 
 @trainings
 def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Same topic, off the diagonal, less other topics, over the deviation of entries of other topics.
+    """Return the mean of same-topic entries off the diagonal minus that of other topics, in standard deviations.
 
-    None where a training has not moved.
+    The standard deviation is over entries of other topics. Raises `NoRows` if a training has made no progress.
     """
     table = _moved(rows, name, loss, optimizer, rate)
     return (table.block - table.other) / table.other_std
@@ -64,9 +69,9 @@ def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 def prominence(
     rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE
 ) -> "Series[float]":
-    """The mean of same-topic entries, diagonal included, over the size of the mean of others.
+    """Return the mean of same-topic entries, including the diagonal, divided by the absolute mean of others.
 
-    None where a training has not moved.
+    Raises `NoRows` if a training has made no progress.
     """
     table = _moved(rows, name, loss, optimizer, rate)
     return table.in_topic / table.other.abs()
@@ -74,21 +79,21 @@ def prominence(
 
 @trainings
 def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """The mean of same-topic entries over ten times that of others, or over five of their deviations: the larger.
+    """Return the mean of same-topic entries divided by the smaller of two thresholds.
 
-    None where a training has not moved.
+    The thresholds are ten times the absolute mean of other entries, and five of their standard deviations. Raises
+    `NoRows` if a training has made no progress.
     """
     table = _moved(rows, name, loss, optimizer, rate)
-    least = np.minimum(FACTOR * table.other.abs(), DEVIATIONS * table.other_std)
-    return table.in_topic / least
+    return table.in_topic / np.minimum(FACTOR * table.other.abs(), DEVIATIONS * table.other_std)
 
 
 @trainings
 def gap(rows: Rows, name: str, loss: str) -> "Series[float]":
-    """The relative excess of the test loss where only a part is trained, over that where all of it is; by Adam."""
+    """Return the relative excess of the test loss if only a part is trained instead of all, by Adam."""
     joint = {"embedding alone": "all", "without L2": "with values"}[name]
-    alone, whole = (_training(rows, each, loss, "adam", FIGURE_RATE).test for each in (name, joint))
-    return alone / whole - 1
+    part, full = (_training(rows, each, loss, "adam", FIGURE_RATE).test for each in (name, joint))
+    return part / full - 1
 
 
 @trainings
@@ -101,7 +106,7 @@ def attention(
     shift: int = 0,
     loss: str = "CE",
 ) -> "Series[float]":
-    """Mean attention to a class of pairs, as in documents of 100 words."""
+    """Return the mean attention to a class of word pairs, scaled to documents of 100 words."""
     return _attended(rows, optimizer, rate, name, shift, loss)[column]
 
 
@@ -115,7 +120,7 @@ def over(
     name: str = "with values",
     shift: int = 0,
 ) -> "Series[float]":
-    """The logarithm of the ratio of attention to two classes; none where a training has not moved."""
+    """Return the log ratio of attention to two classes. Raises `NoRows` if a training has made no progress."""
     _moved(rows, name, "CE", optimizer, rate)
     table = _attended(rows, optimizer, rate, name, shift)
     return (table[first] / table[second]).map(math.log)
@@ -123,36 +128,39 @@ def over(
 
 @trainings
 def ordered(rows: Rows) -> Counts:
-    """The share of the settings of Table 2.1 in which same word > same topic > other topics.
+    """Return the share of settings of Table 2.1 with attention same word > same topic > other topics.
 
-    Of those in which the training has moved.
+    Settings in which the training has made no progress are left out.
     """
-    right, moved = [], []
+    in_order, moved = [], []
     for optimizer, rate in SETTINGS:
         table = _attended(rows, optimizer, rate)
-        came = _progress(rows, "with values", "CE", optimizer, rate) >= MOVED
-        right.append(came & (table.same_word > table.same_topic) & (table.same_topic > table.other))
-        moved.append(came)
-    return Counts(DataFrame(right).sum(), DataFrame(moved).sum())
+        has_moved = _progress(rows, "with values", "CE", optimizer, rate) >= MOVED
+        in_order.append(has_moved & (table.same_word > table.same_topic) & (table.same_topic > table.other))
+        moved.append(has_moved)
+    return Counts(DataFrame(in_order).sum(), DataFrame(moved).sum())
 
 
 @trainings
 def early_growth(
     rows: Rows, matrix: str = "keys", name: str = "one layer", optimizer: str = "sgd"
 ) -> "Series[float]":
-    """The growth of W^K over that of W^V until |W^V| has reached 40 % of its last norm, both in norm."""
+    """Return the growth of |W^K| divided by that of |W^V|, until |W^V| has reached 40 % of its final norm."""
     return _each(rows, name, optimizer, lambda table: _growth(table, matrix))
 
 
 @trainings
 def slowing(rows: Rows, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
-    """The growth of |W^V| a step in the second stage over that in the first, which ends as |W^K| has grown by half."""
+    """Return the growth of |W^V| per step in the second stage divided by that in the first.
+
+    The first stage ends when |W^K| has grown by half. The ratio is 1 if there is no second stage.
+    """
     return _each(rows, name, optimizer, _slowing)
 
 
 @trainings
 def growth(rows: Rows, matrix: str, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
-    """The last norm over the first."""
+    """Return the final norm of a matrix divided by its initial norm."""
     return _each(rows, name, optimizer, lambda table: float(table[matrix].iloc[-1] / table[matrix].iloc[0]))
 
 
@@ -160,25 +168,25 @@ def _progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> 
     table = _training(rows, name, loss, optimizer, rate)
     adam = _training(rows, name, loss, "adam", FIGURE_RATE)
     words = sum(str(column).startswith("word_") for column in rows["matrix"])
-    # The least loss of a prediction that is the same everywhere: biases come there without any matrix.
+    # The smallest loss of a constant prediction, which biases alone can reach.
     constant = math.log(words) if loss == "CE" else 1 - 1 / words
     return (constant - table.test) / (constant - adam.test)
 
 
 def _moved(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> DataFrame:
-    """The rows of trainings that all have moved, or `NoRows`; one that diverged counts as it is."""
-    came = _progress(rows, name, loss, optimizer, rate)
-    still = int((came < MOVED).sum())
+    """Return the rows of trainings. Raises `NoRows` if one has made no progress. Diverged trainings are included."""
+    found = _progress(rows, name, loss, optimizer, rate)
+    still = int((found < MOVED).sum())
     if still:
         raise NoRows(
-            f"{still} of {len(came)} trainings have hardly moved: below the loss of a constant by {came.median():.2%} "
-            f"(the median) of what Adam's at {FIGURE_RATE:g} is"
+            f"{still} of {len(found)} trainings have made no progress: their loss falls below that of a constant by "
+            f"{found.median():.2%} (median) of the fall under Adam at {FIGURE_RATE:g}"
         )
     return _training(rows, name, loss, optimizer, rate)
 
 
 def _each(rows: Rows, name: str, optimizer: str, statistic: Callable[[DataFrame], float]) -> "Series[float]":
-    table = _of(rows, "stage", name=name, optimizer=optimizer)
+    table = rows_by_seed(rows, "stage", name=name, optimizer=optimizer)
     return Series({seed: statistic(part.sort_values("step")) for seed, part in table.groupby("seed")})
 
 

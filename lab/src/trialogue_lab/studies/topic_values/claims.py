@@ -5,8 +5,8 @@ from trialogue_lab.studies.topic_values.measure import LIBRARY, WITH_ATTENTION, 
 from trialogue_lab.studies.topic_values.statistics import entries, prominence, standing
 
 _SETTING = (
-    "The source prints neither the number of steps nor the initial weights: 700 steps from a deviation of 0.0006, "
-    "chosen on a pilot by the printed size of the blocks."
+    "The source prints neither the number of steps nor the initial weights. Here, 700 steps from a standard deviation "
+    "of 0.0006, chosen in a pilot by the printed size of the blocks."
 )
 _ARMS = {
     WITH_L2: ("2.2", "under uniform attention, with L2", "block-wise"),

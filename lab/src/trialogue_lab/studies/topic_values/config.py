@@ -1,4 +1,4 @@
-"""Settings of the study: documents, initial weights, and steps of training."""
+"""Settings of the study: documents, initial weights and training steps."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,7 +10,22 @@ from trialogue_lab.ledger import Count, Positive, Seeds, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run. Documents are those of `topic-training`; each seed is a set of them with its networks."""
+    """Settings of a run. For each seed, networks are trained on one set of documents, as in `topic-training`.
+
+    Args:
+        seeds: One seed per set of documents.
+        topics: Number of topics.
+        words_per_topic: Number of words per topic.
+        documents: Number of training documents.
+        tests: Number of test documents.
+        batch_size: Number of documents per batch.
+        deviation: Standard deviation of initial weights, by default as of the printed entries outside blocks.
+        library_deviation: Standard deviation of initial weights in the comparison, by default as in the library that
+            the authors use.
+        rate: Learning rate.
+        steps: Number of steps.
+        penalty: Coefficient lambda of the L2 penalty.
+    """
 
     seeds: Seeds = tuple(range(601, 613))
     topics: Annotated[int, Ge(2)] = 10
@@ -19,13 +34,10 @@ class Config(Settings):
     tests: Annotated[int, Ge(10)] = 500
     batch_size: Count = 40
     deviation: Positive = 0.0006
-    """Standard deviation of initial weights: that of the printed entries outside blocks."""
     library_deviation: Positive = 0.02
-    """Standard deviation of initial weights in the library that the authors use."""
     rate: Positive = 0.01
     steps: Annotated[int, Ge(10)] = 700
     penalty: Positive = 1e-4
-    """lambda, where there is an L2 penalty."""
 
 
 PRESETS = {

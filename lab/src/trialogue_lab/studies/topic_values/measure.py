@@ -1,4 +1,4 @@
-"""Tasks of a run: per seed the value matrices of Figures 2.2, 2.5 and 2.6, trained by SGD on the squared loss."""
+"""Measurements: for each seed, the value matrices of Figures 2.2, 2.5 and 2.6."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -7,7 +7,7 @@ from typing import Any
 
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.topic_training import config as training
-from trialogue_lab.studies.topic_training.matrices import classes, pictured
+from trialogue_lab.studies.topic_training.matrices import entry_means, entry_rows
 from trialogue_lab.studies.topic_training.measure import ONE_HOT, VALUES_ONLY, Training, model_of, trained
 from trialogue_lab.studies.topic_values.config import Config
 
@@ -40,6 +40,6 @@ def _values(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
         )
         deviation = config.library_deviation if arm == LIBRARY else config.deviation
         network, row = trained(settings, run, seed, deviation=deviation)
-        yield row | {"deviation": deviation} | classes(network.values[0], model)
+        yield row | {"deviation": deviation} | entry_means(network.values[0], model)
         if seed == config.seeds[0]:
-            yield from ({**run.labels(), **line} for line in pictured(network.values[0]))
+            yield from ({**run.columns(), **line} for line in entry_rows(network.values[0]))

@@ -1,4 +1,4 @@
-"""Claims of ours: trainings at rates of ours, other readings of the figures, and what must hold of the measurement."""
+"""Claims of this project: higher learning rates, other interpretations of the figures, and checks of measurements."""
 
 from trialogue_lab.ledger import largest, ours
 from trialogue_lab.studies.topic_training.config import SGD_RATES
@@ -21,7 +21,7 @@ OURS = (
         "zero-attention-stays",
         "Where W^K and W^Q begin at zero they stay there (largest entry after ten steps of Adam, all trainings).",
         largest("saddle", "moved") < 1e-12,
-        "Thesis section 2.1.4.1: their gradients hold each other",
+        "Thesis section 2.1.4.1: each has a gradient proportional to the other",
     ),
     ours(
         "shifted-labels-hide-topics",
@@ -69,7 +69,7 @@ OURS = (
             "larger for different words of one topic than for words of two, by more than three deviations of the "
             "latter.",
             contrast("all", loss, "sgd", SGD_RATES["embeddings"][loss]) > 3,
-            "Thesis Figure 2.1, at a rate of ours",
+            "Thesis Figure 2.1, at a learning rate of this project",
         )
         for loss, of in LOSSES.items()
     ),
@@ -80,7 +80,7 @@ OURS = (
             f"{SGD_RATES['values'][loss]:g} is on average more than ten times as large for words of one topic as for "
             "words of two, or more than five deviations of the latter (the smaller of these is 1).",
             standing(name, loss, "sgd", SGD_RATES["values"][loss]).as_ratio() > 1,
-            f"Thesis Figure {figure}, at a rate of ours",
+            f"Thesis Figure {figure}, at a learning rate of this project",
         )
         for name, figure in FIGURES.items()
         for loss, of in LOSSES.items()
@@ -90,7 +90,7 @@ OURS = (
             f"sgd-attention-{identity}",
             f"SGD at {ATTENDING:g}: attention to {higher} is above that to {lower} (logarithm of the ratio).",
             over(first, second, "sgd", ATTENDING) > 0,
-            "Thesis Table 2.1, at a rate of ours",
+            "Thesis Table 2.1, at a learning rate of this project",
         )
         for identity, first, higher, second, lower in (
             ("to-topics", "same_topic", "other words of the topic", "other", "words of other topics"),
