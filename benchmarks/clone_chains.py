@@ -17,8 +17,8 @@ from rich.table import Table
 
 from record import Record
 from trialogue.models import MaskedTransformer, Transformer
-from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
-from trialogue.models.masked import MaskedNetwork
+from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.models.networks.masked import MaskedNetwork
 from trialogue.randomness import generator
 from trialogue.samplers import MaskedMetropolis
 from trialogue.samplers.chains.resumable import RunningChains

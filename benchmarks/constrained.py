@@ -31,7 +31,7 @@ from torch import Tensor
 
 from record import Record
 from trialogue.generation.custom_generate import decoding
-from trialogue.models.pretrained import load_pretrained
+from trialogue.models.hub.pretrained import load_pretrained
 from trialogue.samplers import MaskedDecoding, SequentialMonteCarlo
 from trialogue.verifiers import GrammarVerifier
 

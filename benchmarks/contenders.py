@@ -12,7 +12,7 @@ from llguidance.hf import from_tokenizer
 from transformers import DynamicCache
 
 from constrained import EVERY_TOKENIZATION, Guidance
-from trialogue.models.pretrained import PretrainedOracle
+from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.oracles import Verifier
 from trialogue.samplers import (
     Ancestral,

@@ -20,11 +20,11 @@ from torch import Tensor
 
 from record import Record
 from trialogue.data import Dyck
-from trialogue.models.probe import Probe
-from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.models.networks.probe import Probe
+from trialogue.models.networks.transformer import Transformer, TransformerConfig
 from trialogue.randomness import generator
 from trialogue.samplers import Ancestral, Backtracking, generate, truncated
-from trialogue.verifiers.function import Threshold
+from trialogue.verifiers.functions.function import Threshold
 from trialogue.verifiers.probe import ProbeVerifier
 
 NEW_TOKENS, TOP_P = 32, 0.9

@@ -18,8 +18,8 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from record import Record
-from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
-from trialogue.models.masked import MaskReader
+from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.models.networks.masked import MaskReader
 from trialogue.randomness import generator
 from trialogue.training import masked_token_loss
 

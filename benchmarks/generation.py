@@ -37,8 +37,8 @@ from torch import Tensor
 from contenders import NEW_TOKENS, PROMPT, REGEX, SCHEMA, Run, bare, library, ours, samplers
 from peer_process import Peer
 from record import Record
-from trialogue.models.catalogue import folder_of
-from trialogue.models.pretrained import PretrainedOracle, load_pretrained
+from trialogue.models.hub.catalogue import folder_of
+from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
 from trialogue.samplers import Ancestral, Backtracking
 from trialogue.samplers.prefix.batch.answers import MOST_BYTES
 from trialogue.verifiers import RandomVerifier, Threshold

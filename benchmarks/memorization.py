@@ -20,7 +20,7 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from record import Record
-from trialogue.models.attention_only import AttentionOnlyConfig
+from trialogue.models.networks.attention_only import AttentionOnlyConfig
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
 from trialogue_lab.theory.memorization import generic_network, memorize, nearest_encoder

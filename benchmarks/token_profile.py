@@ -26,13 +26,13 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 from contenders import NEW_TOKENS, ours
 from record import Record
-from trialogue.models.position_cache import PositionLayer
-from trialogue.models.pretrained import PretrainedOracle
-from trialogue.models.pretrained_contexts import CachedContext, PretrainedContext
+from trialogue.models.caching.position_cache import PositionLayer
+from trialogue.models.caching.pretrained_contexts import CachedContext, PretrainedContext
+from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.randomness import Streams
 from trialogue.samplers import MaskedDecoding
 from trialogue.verifiers import GrammarVerifier
-from trialogue.verifiers.language_verifier import LanguageVerifier
+from trialogue.verifiers.languages.language_verifier import LanguageVerifier
 from weights import FORMATS, loaded
 
 PASS, HEAD, LAW, ATTENTION = "pass", "output embedding", "distribution, normalised", "attention and its cache"

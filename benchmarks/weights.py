@@ -27,7 +27,7 @@ from rich.table import Table
 from torch import Tensor
 
 from record import Record
-from trialogue.models.pretrained import PretrainedOracle, load_pretrained
+from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
 
 PROMPT = "The capital of France is a city that has been known for its art, its food and its history since"
 FORMATS = ("as stored", "float32", "bfloat16", "int8", "int4", "auto")

@@ -11,11 +11,11 @@ from trialogue import generate, load_pretrained
 from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
-from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
 from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
+from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.samplers.exact import kullback_leibler, total_variation, walk_conductances
 from trialogue.samplers.translation.refining import LengthBeam
 from trialogue.samplers.translation.writing import BeamSearch

@@ -163,11 +163,11 @@ def test_imports_run_one_way(package: str, root: Path) -> None:
 WRONG = [
     ("trialogue", "data/dyck/language.py", "from trialogue.samplers import samplers"),
     ("trialogue", "randomness.py", "import trialogue.data.dyck.language"),
-    ("trialogue", "models/transformer.py", "def f():\n    from ..training import loop"),
+    ("trialogue", "models/networks/transformer.py", "def f():\n    from ..training import loop"),
     ("trialogue", "samplers/registered.py", "CHAINS = {'new': 'trialogue.generation.run:New'}"),
-    ("trialogue", "cli/fields.py", "import trialogue_lab.ledger"),
-    ("trialogue", "cli/fields.py", "if TYPE_CHECKING:\n    from trialogue_lab.ledger.study import Study"),
-    ("trialogue", "cli/fields.py", "importlib.import_module('trialogue_lab.studies')"),
+    ("trialogue", "cli/parsing/fields.py", "import trialogue_lab.ledger"),
+    ("trialogue", "cli/parsing/fields.py", "if TYPE_CHECKING:\n    from trialogue_lab.ledger.study import Study"),
+    ("trialogue", "cli/parsing/fields.py", "importlib.import_module('trialogue_lab.studies')"),
     ("trialogue", "samplers/registered.py", "CHAINS = {'new': 'trialogue_lab.theory.chains:New'}"),
     ("trialogue_lab", "ledger/claims.py", "from trialogue_lab.studies import find"),
     ("trialogue_lab", "theory/order.py", "def f():\n    from ..gallery import pages"),
@@ -198,10 +198,10 @@ def test_imports_run_in_no_circle() -> None:
 @pytest.mark.parametrize(
     ("module", "lines"),
     [
-        ("models/causal_network.py", "from trialogue.models.transformer import Transformer"),
+        ("models/caching/causal_network.py", "from trialogue.models.networks.transformer import Transformer"),
         (
-            "models/causal_network.py",
-            "if TYPE_CHECKING:\n    from trialogue.models.transformer import Transformer",
+            "models/caching/causal_network.py",
+            "if TYPE_CHECKING:\n    from trialogue.models.networks.transformer import Transformer",
         ),
         ("samplers/chains/chain.py", "from trialogue.samplers import run_chain"),
     ],

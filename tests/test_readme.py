@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trialogue.cli import main
-from trialogue.models.catalogue import size_of
+from trialogue.models.hub.catalogue import size_of
 
 _NUMBER = re.compile(r"\d+\.?\d*(?:e-?\d+)?")
 ROOT = Path(__file__).parents[1]

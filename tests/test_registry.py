@@ -9,9 +9,9 @@ import pytest
 
 from trialogue.cli import main
 from trialogue.errors import InputError
-from trialogue.generation.verifier_kinds import KINDS
+from trialogue.generation.verifiers.kinds import KINDS
 from trialogue.inspection.measures.measure import MEASURES
-from trialogue.models.networks import MODELS
+from trialogue.models.networks.registry import MODELS
 from trialogue.registry import Registry
 from trialogue.samplers import CHAINS, SAMPLERS, Ancestral, Gibbs
 from trialogue.testing import check_chain

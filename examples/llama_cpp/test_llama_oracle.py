@@ -18,8 +18,8 @@ from tiny_gguf import CONTEXT, MARKS, write_tiny
 
 from trialogue.cli import main
 from trialogue.errors import InputError
-from trialogue.models.networks import MODELS
-from trialogue.models.pretrained import PretrainedOracle, load_pretrained
+from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
+from trialogue.models.networks.registry import MODELS
 from trialogue.oracles import next_log_probs
 from trialogue.samplers import (
     Ancestral,
@@ -31,7 +31,7 @@ from trialogue.samplers import (
     WeightedRejection,
     generate,
 )
-from trialogue.samplers.prefix.sampler import Sampler
+from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.testing import check_oracle
 from trialogue.verifiers import GrammarVerifier, RandomVerifier, Threshold
 

@@ -6,7 +6,7 @@ from . import samplers as samplers
 from . import testing as testing
 from . import training as training
 from . import verifiers as verifiers
-from .models.pretrained import load_pretrained as load_pretrained
+from .models.hub.pretrained import load_pretrained as load_pretrained
 from .samplers.chains.engine import run_chain as run_chain
 from .samplers.chains.simulation.sweeps import run_sweeps as run_sweeps
 from .samplers.exact import exact_distribution as exact_distribution

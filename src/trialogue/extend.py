@@ -5,7 +5,7 @@ A subclass states what differs; everything else has a default that is safe. Regi
 """
 
 from trialogue.data.site_tables import SiteTables, Tabulated
-from trialogue.models.opening import Pretrained, TextModel
+from trialogue.models.hub.opening import Pretrained, TextModel
 from trialogue.oracles import (
     Autoregressive,
     Chain,
@@ -22,8 +22,8 @@ from trialogue.oracles import (
 )
 from trialogue.randomness import Choose
 from trialogue.registry import Registry
-from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import Sampler
+from trialogue.samplers.prefix.contract.moves import Moves
+from trialogue.samplers.prefix.contract.sampler import Sampler
 
 __all__ = [
     "Autoregressive",

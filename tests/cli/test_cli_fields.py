@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 import trialogue
-from trialogue.cli.fields import Group, parse
+from trialogue.cli.parsing.fields import Group, parse
 from trialogue.errors import InputError
 
 

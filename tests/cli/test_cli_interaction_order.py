@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from refusals import wrong_refusals
 from trialogue.data import Clone, Clones
 from trialogue.models import Transformer, TransformerConfig
-from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.randomness import generator
 from trialogue.training import TrainingConfig, packed_token_loss, save_model, train
 

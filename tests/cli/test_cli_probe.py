@@ -11,7 +11,7 @@ import pytest
 from models.tiny_pretrained import save_tiny
 from refusals import wrong_refusals
 from training.planted_signal import marked_texts
-from trialogue.training.probe_files import load_probe
+from trialogue.training.probes.probe_files import load_probe
 
 
 class Answer(NamedTuple):

@@ -12,7 +12,7 @@ from samplers.stateful_tree import ReadingVerifier, StoredTree
 from trialogue.data import Dyck
 from trialogue.data.puzzles.hidden_string import HiddenString, SubsetSum, fair_bits
 from trialogue.data.table import Table
-from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.models.networks.transformer import Transformer, TransformerConfig
 from trialogue.oracles import Verifier
 from trialogue.samplers import Truncated, truncated
 from trialogue.testing import check_oracle, check_verifier

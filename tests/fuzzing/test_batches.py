@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fuzzing.faults import INDEX_FAULTS, Draw, fuzz, result_or_none
 from trialogue.data import Table
 from trialogue.samplers.prefix.batch.batch import Batch
-from trialogue.samplers.prefix.moves import Moves
+from trialogue.samplers.prefix.contract.moves import Moves
 
 VOCAB, CAPACITY = 3, 5
 ORACLE = Table(

@@ -10,7 +10,7 @@ from fuzzing.faults import HARMLESS, INDEX_FAULTS, Draw, fuzz, result_or_none
 from trialogue.data.alias import alias_table
 from trialogue.randomness import Streams, index_of
 from trialogue.samplers.nucleus import leading, nucleus
-from trialogue.samplers.prefix.sampler import masked
+from trialogue.samplers.prefix.contract.sampler import masked
 
 WEIGHTS = (
     *HARMLESS,

@@ -26,7 +26,7 @@ from generation.command import CAT, REGEX, RULES, environment
 from models.tiny_pretrained import save_tiny, tiny_tokenizer
 from refusals import wrong_refusals
 from trialogue.generation import drawing
-from trialogue.models.checkpoint_loading import load_checkpoint
+from trialogue.models.hub.checkpoint_loading import load_checkpoint
 
 MASK = "--sampler masked-decoding"
 BAD: list[tuple[str, str]] = [

@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
-from trialogue.generation import values
-from trialogue.generation.values import Graded
+from trialogue.generation.verifiers import graded as values
+from trialogue.generation.verifiers.graded import Graded
 from trialogue.verifiers import FunctionVerifier
 
 

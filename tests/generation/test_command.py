@@ -9,8 +9,8 @@ from generation.command import REGEX
 from models.tiny_pretrained import tiny_model, tiny_oracle, tiny_tokenizer
 from training.planted_signal import marked_texts
 from trialogue.samplers import SAMPLERS, Backtracking, generate, values
-from trialogue.training.probe_files import load_probe, save_probe
-from trialogue.training.probe_training import ProbeTrainingConfig, train_verifier
+from trialogue.training.probes.probe_files import load_probe, save_probe
+from trialogue.training.probes.probe_training import ProbeTrainingConfig, train_verifier
 from trialogue.verifiers import GrammarVerifier, ProbeVerifier
 
 

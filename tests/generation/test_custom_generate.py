@@ -22,7 +22,7 @@ from generation.generate_calls import MODEL, Reader, inputs
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
 from trialogue.errors import InputError
 from trialogue.generation.custom_generate import call, decoder, decoding
-from trialogue.models.pretrained import PretrainedOracle
+from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import (
     Backtracking,

@@ -29,7 +29,7 @@ from generation.generate_calls import MODEL, PROMPTS, Reader, draw, inputs
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
 from trialogue.errors import InputError
 from trialogue.generation.custom_generate import RejectedSamplesError, call, decoding, oracles, processors
-from trialogue.models.pretrained import PretrainedOracle
+from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import (
     Ancestral,

@@ -10,12 +10,12 @@ import torch
 
 from models.tiny_pretrained import tiny_oracle
 from trialogue.errors import InputError
-from trialogue.generation.verifier_kinds import KINDS, VerifierKind, Wanted
-from trialogue.models.networks import MODELS
-from trialogue.models.opening import Pretrained, TextModel, open_pretrained
+from trialogue.generation.verifiers.kinds import KINDS, VerifierKind, Wanted
+from trialogue.models.hub.opening import Pretrained, TextModel, open_pretrained
+from trialogue.models.networks.registry import MODELS
 from trialogue.oracles import Verifier
 from trialogue.samplers import SAMPLERS, Sampler
-from trialogue.samplers.prefix.moves import Moves
+from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.verifiers import FunctionVerifier
 
 

@@ -8,8 +8,8 @@ import pytest
 from filelock import FileLock
 
 from trialogue.errors import InputError
+from trialogue.generation.output.sample_file import opened
 from trialogue.generation.prompts import numbered
-from trialogue.generation.sample_file import opened
 from trialogue.generation.settings import digest
 
 SAMPLING = {"sampler": "ancestral", "temperature": 1.0, "seed": 0}

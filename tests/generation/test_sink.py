@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from trialogue.generation.sink import StandardOutput
+from trialogue.generation.output.sink import StandardOutput
 
 RECORDS = [
     {"id": 0, "prompt": "say", "text": "yes", "log_weight": -1.5, "reason": None},

@@ -8,8 +8,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from trialogue.generation import streaming
-from trialogue.generation.streaming import LiveText
+from trialogue.generation.output import live_text as streaming
+from trialogue.generation.output.live_text import LiveText
 
 COLUMNS = 7
 

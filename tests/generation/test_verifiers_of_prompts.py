@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from trialogue.oracles import Decoding, Verifier
-from trialogue.verifiers.tolerant import Raised, tolerant
+from trialogue.verifiers.functions.tolerant import Raised, tolerant
 
 MASK = ("--sampler", "masked-decoding", "--max-new-tokens", "8", "--n", "3")
 LINES = [

@@ -18,7 +18,7 @@ from trialogue.inspection.measures.measure import Effort, Material
 from trialogue.inspection.measures.topics import TopicRatios
 from trialogue.inspection.subject import Subject
 from trialogue.inspection.topic_structure.measure import TopicSettings, measured
-from trialogue.models.attention_weights import AttendingModel
+from trialogue.models.hub.attention_weights import AttendingModel
 from trialogue.randomness import generator
 from trialogue_lab.studies.topic_pretrained.tiny import made_up_documents, made_up_tokenizer
 

@@ -20,7 +20,7 @@ from trialogue.inspection.interaction_order.measure import Found, checkpoints_of
 from trialogue.inspection.interaction_order.picture import draw_losses
 from trialogue.inspection.interaction_order.reading import gap_of, learned_beyond, readings, saturation_step
 from trialogue.models import Transformer, TransformerConfig
-from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.randomness import generator
 from trialogue.training import Score, corpus_score, save_model
 

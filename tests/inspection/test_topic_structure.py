@@ -37,7 +37,7 @@ from trialogue.inspection.topic_structure.words import (
     together,
     words_of,
 )
-from trialogue.models.attention_weights import AttendingModel, load_attending
+from trialogue.models.hub.attention_weights import AttendingModel, load_attending
 from trialogue.randomness import generator
 from trialogue_lab.studies.topic_pretrained.tiny import (
     made_up_documents,

@@ -5,10 +5,10 @@ import math
 import torch
 from torch import Tensor
 
-from trialogue.models.pretrained import PretrainedOracle
+from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.randomness import generator
 from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.moves import Moves
+from trialogue.samplers.prefix.contract.moves import Moves
 
 ROWS = 5
 

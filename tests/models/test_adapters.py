@@ -12,10 +12,10 @@ from models import test_pretrained_masked as bert
 from models.tiny_pretrained import next_distribution, save_tiny, tiny_model, tiny_tokenizer
 from trialogue.errors import InputError
 from trialogue.generation.custom_generate import decoding
-from trialogue.models.attention_weights import AttendingModel, load_attending
-from trialogue.models.opening import open_pretrained
-from trialogue.models.pretrained import PretrainedOracle, load_pretrained
-from trialogue.models.pretrained_masked import PretrainedMasked, load_pretrained_masked
+from trialogue.models.hub.attention_weights import AttendingModel, load_attending
+from trialogue.models.hub.opening import open_pretrained
+from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
+from trialogue.models.hub.pretrained_masked import PretrainedMasked, load_pretrained_masked
 from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import MaskedDecoding
 from trialogue.verifiers import GrammarVerifier
@@ -136,7 +136,7 @@ def test_pickled_adapters_and_those_of_prompts_are_refused(tmp_path: Path) -> No
 
 
 def test_what_peft_would_load_is_named_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trialogue.models.adapters.find_spec", lambda name: None)
+    monkeypatch.setattr("trialogue.models.hub.adapters.find_spec", lambda name: None)
     (tmp_path / "adapter_config.json").write_text('{"base_model_name_or_path": "someone/base"}')
     told = r"it is an adapter of 'someone/base': install peft to load it \(`pip install peft`\)"
     with pytest.raises(InputError, match=told):

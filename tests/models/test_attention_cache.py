@@ -11,7 +11,7 @@ from torch import Tensor
 from models.random_transformer import small
 from trialogue.errors import InputError
 from trialogue.models import Transformer
-from trialogue.models.attention_cache import AttentionCache
+from trialogue.models.caching.attention_cache import AttentionCache
 from trialogue.randomness import numpy_generator
 
 CAPACITY = 9

@@ -10,9 +10,9 @@ from torch.nn import functional
 
 from mutants.modules import altered
 from trialogue.errors import InputError
-from trialogue.models import attention_only
-from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
-from trialogue.models.saved import load_model, save_model
+from trialogue.models.networks import attention_only
+from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue.models.networks.saved import load_model, save_model
 from trialogue.oracles import whole_sequences
 
 PLAIN = AttentionOnlyConfig(vocab_size=4, context=2, width=3, heads=2, head_width=2)

@@ -13,9 +13,9 @@ from models.tiny_gguf import BLOCKS, digit_tokenizer
 from models.tiny_package import write_wheel
 from trialogue import cli
 from trialogue.errors import InputError
-from trialogue.models import catalogue
-from trialogue.models.catalogue import CATALOGUE, GgufPackage, folder_of, home, pull, remove, size_of
-from trialogue.models.pretrained import load_pretrained
+from trialogue.models.hub import catalogue
+from trialogue.models.hub.catalogue import CATALOGUE, GgufPackage, folder_of, home, pull, remove, size_of
+from trialogue.models.hub.pretrained import load_pretrained
 from trialogue.samplers import generate
 
 Tiny = tuple[GgufPackage, Path]

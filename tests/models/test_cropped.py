@@ -11,7 +11,7 @@ from models.random_transformer import small
 from models.tiny_pretrained import tiny_oracle
 from trialogue.data import Table
 from trialogue.errors import InputError
-from trialogue.models.cropped import Cropped, Endless
+from trialogue.models.wrappers.cropped import Cropped, Endless
 from trialogue.oracles import Autoregressive, Context
 from trialogue.randomness import generator
 from trialogue.samplers import generate, truncated

@@ -8,10 +8,10 @@ import transformers
 from torch import Tensor
 
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
-from trialogue.models.decoder_pass import DecoderPass
+from trialogue.models.caching.decoder_pass import DecoderPass
+from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.models.packed.formats import available
 from trialogue.models.packed.linear import Packing, pack_linear_layers
-from trialogue.models.pretrained import PretrainedOracle
 
 pytestmark = pytest.mark.skipif("float32" not in available(), reason="this build of torch cannot pack layers")
 

@@ -13,9 +13,9 @@ from trialogue.cli import main
 from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
-from trialogue.models.pretrained import PretrainedOracle
-from trialogue.models.processed import Processed
-from trialogue.models.text_network import save_text_network
+from trialogue.models.hub.pretrained import PretrainedOracle
+from trialogue.models.networks.text_network import save_text_network
+from trialogue.models.wrappers.processed import Processed
 from trialogue.oracles import Autoregressive
 from trialogue.samplers import Ancestral, OpenRun
 from trialogue.samplers.exact import prefix_tree

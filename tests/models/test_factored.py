@@ -7,8 +7,8 @@ from mutants.modules import altered
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
 from trialogue.models import factored, factored_layers
-from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
-from trialogue.models.masked import MaskedNetwork
+from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.models.networks.masked import MaskedNetwork
 from trialogue.randomness import generator
 from trialogue.testing import check_masked
 

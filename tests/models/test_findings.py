@@ -15,10 +15,10 @@ from transformers.models.llama.modeling_llama import LlamaMLP
 from models.tiny_gguf import write_gguf
 from models.tiny_pretrained import mlp_by_hand, next_distribution, save_tiny, tiny_model, tiny_tokenizer
 from trialogue.models import catalogue, findings, pretrained
-from trialogue.models.findings import Findings
+from trialogue.models.hub.findings import Findings
+from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.packed import choice
 from trialogue.models.packed.formats import FORMATS, available
-from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 
 needs_formats = pytest.mark.skipif(
     available() != tuple(FORMATS), reason="this machine does not multiply all formats"

@@ -14,11 +14,11 @@ from torch import Tensor
 from models.tiny_gguf import WIDTH, digit_tokenizer, write_gguf
 from models.tiny_pretrained import next_distribution
 from trialogue.errors import InputError
-from trialogue.models import gguf_file
-from trialogue.models.gguf_file import GgufFile
+from trialogue.models.hub import gguf_file
+from trialogue.models.hub.gguf_file import GgufFile
+from trialogue.models.hub.pretrained import load_pretrained
 from trialogue.models.packed.formats import FORMATS, available
 from trialogue.models.packed.linear import fill
-from trialogue.models.pretrained import load_pretrained
 
 needs_formats = pytest.mark.skipif(
     available() != tuple(FORMATS), reason="this machine does not multiply all formats"

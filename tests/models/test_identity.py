@@ -8,7 +8,7 @@ import pytest
 
 from models.tiny_gguf import write_gguf
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_oracle
-from trialogue.models.pretrained import load_pretrained
+from trialogue.models.hub.pretrained import load_pretrained
 
 
 def sum_of(file: Path) -> str:

@@ -8,10 +8,10 @@ import torch
 from models.tiny_gguf import write_gguf
 from models.tiny_pretrained import save_tiny, tiny_model
 from trialogue.errors import InputError
-from trialogue.models import memory
-from trialogue.models.memory import bytes_read, free_memory, require_memory
+from trialogue.models.hub import memory
+from trialogue.models.hub.memory import bytes_read, free_memory, require_memory
+from trialogue.models.hub.pretrained import load_pretrained
 from trialogue.models.packed.formats import available
-from trialogue.models.pretrained import load_pretrained
 
 MACHINE = "MemTotal: 900 kB\nMemAvailable: 800 kB\nSwapFree: 100 kB\n"
 

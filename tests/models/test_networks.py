@@ -7,7 +7,7 @@ from torch import nn
 
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig, networks, register_network
-from trialogue.models.networks import registered, registration_of
+from trialogue.models.networks.registry import registered, registration_of
 from trialogue.registry import Registry
 
 
@@ -40,5 +40,5 @@ def test_a_class_is_found_by_its_name_and_a_name_by_its_class(monkeypatch: pytes
 
 def test_built_in_networks_are_imported_when_they_are_asked_for() -> None:
     assert registered("transformer") == ("transformer", Transformer, TransformerConfig)
-    code = "from trialogue.models.networks import registered; assert registered('transformer')"
+    code = "from trialogue.models.networks.registry import registered; assert registered('transformer')"
     subprocess.run([sys.executable, "-c", code], check=True)

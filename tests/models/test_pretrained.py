@@ -11,9 +11,9 @@ from models.ragged_schedule import fresh_pass as fresh
 from models.ragged_schedule import largest_error
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_oracle, tiny_tokenizer
 from trialogue.errors import InputError
-from trialogue.models import position_cache
-from trialogue.models.pretrained import PretrainedOracle, load_pretrained
-from trialogue.models.probe import Probe
+from trialogue.models.caching import position_cache
+from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
+from trialogue.models.networks.probe import Probe
 from trialogue.randomness import generator
 from trialogue.samplers import ValueGuided, generate, truncated
 from trialogue.verifiers import ProbeVerifier

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from models.tiny_pretrained import save_tiny
 from trialogue.errors import InputError
-from trialogue.models.checkpoint_loading import load_checkpoint
-from trialogue.models.pretrained_masked import PretrainedMasked, load_pretrained_masked
+from trialogue.models.hub.checkpoint_loading import load_checkpoint
+from trialogue.models.hub.pretrained_masked import PretrainedMasked, load_pretrained_masked
 from trialogue.oracles import Masked
 from trialogue.samplers import BlockGibbs, ChainRule, Gibbs, IndependentParallel, run_chain
 

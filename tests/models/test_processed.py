@@ -11,9 +11,9 @@ from torch import Tensor
 from models.tiny_pretrained import tiny_model, tiny_oracle, tiny_tokenizer
 from trialogue.data import Table
 from trialogue.errors import InputError
-from trialogue.models import processed
-from trialogue.models.pretrained import PretrainedOracle
-from trialogue.models.processed import Processed
+from trialogue.models.hub.pretrained import PretrainedOracle
+from trialogue.models.wrappers import processed
+from trialogue.models.wrappers.processed import Processed
 from trialogue.oracles import next_log_probs
 from trialogue.randomness import generator
 from trialogue.samplers import (

@@ -12,9 +12,9 @@ import torch
 from transformers import AlbertConfig, AlbertForMaskedLM
 
 from trialogue.errors import InputError
-from trialogue.models.catalogue import CATALOGUE, ReactionPackage, pull
-from trialogue.models.pretrained_masked import load_pretrained_masked
-from trialogue.models.reaction_smiles import SMILES, convert, smiles_tokenizer
+from trialogue.models.hub.catalogue import CATALOGUE, ReactionPackage, pull
+from trialogue.models.hub.pretrained_masked import load_pretrained_masked
+from trialogue.models.hub.reaction_smiles import SMILES, convert, smiles_tokenizer
 
 TOKENS = ("[PAD]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "c", "C", "(", ")", "O", "1", "N", ">>", ".",
           "=", "Br", "B", "[O-]", "%12", "Cl", "[K+]", "-", "#", "s", "S", "@", "/", "\\", ">")  # fmt: skip

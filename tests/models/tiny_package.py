@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 
 from models.tiny_gguf import write_gguf
-from trialogue.models.catalogue import GgufPackage
+from trialogue.models.hub.catalogue import GgufPackage
 
 
 def write_wheel(folder: Path) -> tuple[GgufPackage, Path]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from trialogue.models.pretrained import PretrainedOracle
+from trialogue.models.hub.pretrained import PretrainedOracle
 
 TEXT = (
     "the cat sat on the mat, and the dog ran after the cat.",

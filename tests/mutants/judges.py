@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from trialogue.samplers.prefix.judge import Judge
+from trialogue.samplers.prefix.contract.judge import Judge
 
 
 class ForgetfulJudge(Judge):

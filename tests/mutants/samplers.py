@@ -26,7 +26,7 @@ from trialogue.samplers import (
     WeightedRejection,
 )
 from trialogue.samplers.prefix import sequential_monte_carlo, value_guided, weighted_rejection
-from trialogue.samplers.prefix.moves import Moves
+from trialogue.samplers.prefix.contract.moves import Moves
 
 
 @dataclass

@@ -7,8 +7,8 @@ import torch
 from trialogue.oracles import Verifier
 from trialogue.randomness import Streams
 from trialogue.verifiers.combination import Product
-from trialogue.verifiers.function import TextVerifier, Threshold
-from trialogue.verifiers.grammar import GrammarVerifier
+from trialogue.verifiers.functions.function import TextVerifier, Threshold
+from trialogue.verifiers.languages.grammar import GrammarVerifier
 from trialogue.verifiers.random import RandomVerifier
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from trialogue.generation.verifier_kinds import VerifierKind
+from trialogue.generation.verifiers.kinds import VerifierKind
 from trialogue.oracles import Energy, StepInfo
 from trialogue.samplers import Ancestral, Gibbs
 from trialogue.verifiers import FunctionVerifier

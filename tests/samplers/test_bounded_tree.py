@@ -8,7 +8,7 @@ from trialogue.oracles import PrefixOracle
 from trialogue.samplers import TokenwiseRejection, ValueGuided, generate
 from trialogue.samplers.prefix.batch import batch as batches
 from trialogue.samplers.prefix.batch.tree import NodeTable, NodeTree
-from trialogue.samplers.prefix.moves import Moves
+from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.testing.trees import RandomTree
 
 TREE = RandomTree(131, vocab=3, horizon=7)

@@ -25,7 +25,7 @@ from trialogue.samplers import (
     truncated,
 )
 from trialogue.samplers.exact import exact_distribution, target_distribution, transition_matrix
-from trialogue.samplers.prefix.moves import Moves
+from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.testing.trees import TREES, RandomTree
 
 TREE = RandomTree(71, horizon=6, eos=1)

@@ -34,7 +34,7 @@ from trialogue.samplers import (
 from trialogue.samplers.exact import ExactDistribution, exact_distribution, target_distribution
 from trialogue.samplers.exact import prefix_samplers as samplers
 from trialogue.samplers.exact.elimination import AbsorbingChain
-from trialogue.samplers.prefix.sampler import LogWeight
+from trialogue.samplers.prefix.contract.sampler import LogWeight
 from trialogue.testing.distributions import rules_of
 from trialogue.testing.trees import VIABLE, RandomTree
 

@@ -11,7 +11,7 @@ import torch
 from contract.test_chains import REQUIRED
 from trialogue.data import Ising, Table, window_tables
 from trialogue.errors import InputError
-from trialogue.models.probe import Probe
+from trialogue.models.networks.probe import Probe
 from trialogue.samplers import (
     CHAINS,
     SAMPLERS,

@@ -10,10 +10,10 @@ from mutants import judges as mutants
 from samplers.stateful_tree import ReadingVerifier, StoredContext, StoredTree
 from trialogue.errors import InputError
 from trialogue.samplers import MaskedDecoding, generate
-from trialogue.samplers.prefix.judge import Judge
+from trialogue.samplers.prefix.contract.judge import Judge
 from trialogue.testing.trees import RandomTree
 from trialogue.verifiers.combination import Product
-from trialogue.verifiers.function import FunctionVerifier
+from trialogue.verifiers.functions.function import FunctionVerifier
 
 TREE = RandomTree(97, vocab=3, horizon=4, eos=2)
 OTHER = RandomTree(98, vocab=3, horizon=4, eos=2)

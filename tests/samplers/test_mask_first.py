@@ -21,7 +21,7 @@ from trialogue.samplers import (
 )
 from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix import masked_decoding, sequential_monte_carlo
-from trialogue.samplers.prefix.judge import Judge
+from trialogue.samplers.prefix.contract.judge import Judge
 from trialogue.testing.distributions import ruled
 from trialogue.testing.trees import VIABLE, RandomTree
 from trialogue.verifiers import FunctionVerifier, Product

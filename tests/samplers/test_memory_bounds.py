@@ -6,7 +6,7 @@ import torch
 from trialogue import generate, stream
 from trialogue.data import Table
 from trialogue.errors import InputError
-from trialogue.models import memory
+from trialogue.models.hub import memory
 from trialogue.samplers import Backtracking, Rejection
 from trialogue.samplers.prefix.engine import run as engine
 

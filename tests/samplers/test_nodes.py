@@ -13,7 +13,7 @@ from trialogue.samplers import (
 )
 from trialogue.samplers.prefix.batch.tree import Memory, NodeTree
 from trialogue.testing.trees import RandomTree
-from trialogue.verifiers.function import FunctionVerifier
+from trialogue.verifiers.functions.function import FunctionVerifier
 
 ROWS, CAPACITY, VOCAB = 4096, 12, 5
 

@@ -18,7 +18,7 @@ from trialogue.samplers import (
     truncated,
 )
 from trialogue.samplers.exact import exact_distribution
-from trialogue.samplers.prefix.moves import Moves
+from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.testing.trees import RandomTree
 
 TREE = RandomTree(101, vocab=3, horizon=6, eos=2)

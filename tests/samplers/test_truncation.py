@@ -10,7 +10,7 @@ from mutants import truncation as mutants
 from samplers.reference_laws import truncation
 from trialogue.data.table import Table
 from trialogue.errors import InputError
-from trialogue.models.cropped import Endless
+from trialogue.models.wrappers.cropped import Endless
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import (
     Truncated,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from openai import OpenAI
 
 from trialogue.generation.settings import MachineSettings
-from trialogue.models.opening import TextModel
+from trialogue.models.hub.opening import TextModel
 from trialogue.serving.server import application, listening, running
 from trialogue.serving.settings import Address, Serving
 from trialogue.serving.worker import Worker

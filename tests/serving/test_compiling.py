@@ -14,7 +14,7 @@ import pytest
 
 from models.tiny_pretrained import tiny_oracle
 from serving.loopback import KEY, serving
-from trialogue.generation.verifier_specs import Built
+from trialogue.generation.verifiers.specs import Built
 from trialogue.samplers import Ancestral, MaskedDecoding
 from trialogue.serving import verifiers as verifiers
 from trialogue.serving.errors import Refused

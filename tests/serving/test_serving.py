@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
 from serving.loopback import serving
 from trialogue import generate, truncated
-from trialogue.models.pretrained import PretrainedOracle
+from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.samplers import Backtracking, MaskedDecoding, SequentialMonteCarlo
 from trialogue.verifiers import GrammarVerifier
 

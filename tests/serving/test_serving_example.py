@@ -13,7 +13,7 @@ from openai import OpenAI
 from models.tiny_pretrained import save_tiny, tiny_oracle
 from serving.loopback import serving
 from trialogue import cli
-from trialogue.cli.fields import Group, parse
+from trialogue.cli.parsing.fields import Group, parse
 from trialogue.generation.settings import MachineSettings
 from trialogue.serving.settings import Address, Serving
 

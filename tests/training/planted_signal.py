@@ -8,7 +8,7 @@ from torch import Tensor
 from models.tiny_pretrained import tiny_tokenizer
 from trialogue.models.tokenization import Tokenization
 from trialogue.randomness import generator, numpy_generator
-from trialogue.training.probe_examples import LabelledText, LabelledTexts
+from trialogue.training.probes.probe_examples import LabelledText, LabelledTexts
 
 MARK = "!"
 WIDTH = 12

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from trialogue.training import allocation
-from trialogue.training.allocation import kept_memory
+from trialogue.training.running import allocation
+from trialogue.training.running.allocation import kept_memory
 
 OWN_PROCESS = """
 import os
 from pathlib import Path
 import torch
-from trialogue.training.allocation import kept_memory
+from trialogue.training.running.allocation import kept_memory
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -8,7 +8,7 @@ import pytest
 
 from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
-from trialogue.training.calibration import (
+from trialogue.training.probes.calibration import (
     Calibration,
     Floats,
     Labels,
@@ -17,7 +17,7 @@ from trialogue.training.calibration import (
     verifier_numbers,
     youden_threshold,
 )
-from trialogue.training.probe_config import CalibrationMethod
+from trialogue.training.probes.probe_config import CalibrationMethod
 
 Fit = Callable[[Floats, Labels, CalibrationMethod], Calibration]
 

@@ -13,8 +13,8 @@ from torch import Tensor
 from trialogue.data import ManyBody, Table
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig
-from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
-from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.oracles import Autoregressive, whole_sequences
 from trialogue.randomness import generator
 from trialogue.training import (

@@ -12,8 +12,8 @@ from scipy.stats import chisquare
 from torch import Tensor
 
 from trialogue.models import MaskedTransformer, Transformer, TransformerConfig
-from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
-from trialogue.models.masked import MaskReader
+from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.models.networks.masked import MaskReader
 from trialogue.randomness import generator
 from trialogue.training import TrainingConfig, masking, train
 from trialogue.training.masking import (

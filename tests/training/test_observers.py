@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from training.plain_loop import Plain
 from trialogue.errors import InputError
 from trialogue.models import Transformer
-from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.randomness import generator
 from trialogue.training import (
     Checkpoints,

@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerFast
 from models.tiny_pretrained import tiny_tokenizer
 from trialogue.errors import InputError
 from trialogue.models.tokenization import Tokenization
-from trialogue.training.probe_examples import (
+from trialogue.training.probes.probe_examples import (
     ExampleSplit,
     LabelledText,
     ProbeExamples,

@@ -9,13 +9,13 @@ import torch
 from models.tiny_pretrained import tiny_model, tiny_oracle, tiny_tokenizer
 from training.planted_signal import marked_texts
 from trialogue.errors import InputError
-from trialogue.models.pretrained import PretrainedOracle
-from trialogue.models.probe import hidden_states
-from trialogue.models.saved import save_model
-from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.models.hub.pretrained import PretrainedOracle
+from trialogue.models.networks.probe import hidden_states
+from trialogue.models.networks.saved import save_model
+from trialogue.models.networks.transformer import Transformer, TransformerConfig
 from trialogue.samplers import Ancestral, generate
-from trialogue.training.probe_files import ProbeFile, card, load_probe, save_probe
-from trialogue.training.probe_training import ProbeTrainingConfig, train_verifier
+from trialogue.training.probes.probe_files import ProbeFile, card, load_probe, save_probe
+from trialogue.training.probes.probe_training import ProbeTrainingConfig, train_verifier
 
 ORACLE = tiny_oracle(1)
 

@@ -9,16 +9,16 @@ import torch
 from models.tiny_pretrained import tiny_oracle
 from training.planted_signal import Planted, marked_texts
 from trialogue.errors import InputError
-from trialogue.models.position_cache import PositionCache
-from trialogue.models.pretrained import PretrainedOracle
-from trialogue.models.probe import hidden_states_of_prefixes
-from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.models.caching.position_cache import PositionCache
+from trialogue.models.hub.pretrained import PretrainedOracle
+from trialogue.models.networks.probe import hidden_states_of_prefixes
+from trialogue.models.networks.transformer import Transformer, TransformerConfig
 from trialogue.randomness import generator
 from trialogue.samplers import truncated
-from trialogue.training.probe_examples import LabelledTexts, prefix_examples
-from trialogue.training.probe_files import ProbeFile
-from trialogue.training.probe_training import ProbeTrainingConfig, chosen_layers, train_verifier
-from trialogue.training.probes import ProbeConfig, search_probes
+from trialogue.training.probes.grid import ProbeConfig, search_probes
+from trialogue.training.probes.probe_examples import LabelledTexts, prefix_examples
+from trialogue.training.probes.probe_files import ProbeFile
+from trialogue.training.probes.probe_training import ProbeTrainingConfig, chosen_layers, train_verifier
 
 PLANTED = cast(PretrainedOracle, Planted())
 CONFIG = ProbeTrainingConfig(layers="all", depths=(1,), correct_prefixes=2, false_rejections=0.1)

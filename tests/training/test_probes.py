@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from trialogue.errors import InputError
-from trialogue.models.probe import Probe, hidden_states
-from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.models.networks.probe import Probe, hidden_states
+from trialogue.models.networks.transformer import Transformer, TransformerConfig
 from trialogue.randomness import generator
 from trialogue.samplers import Ancestral, Backtracking, generate
-from trialogue.training.probes import ProbeConfig, train_probe
-from trialogue.verifiers.function import Threshold
+from trialogue.training.probes.grid import ProbeConfig, train_probe
+from trialogue.verifiers.functions.function import Threshold
 from trialogue.verifiers.probe import ProbeVerifier
 
 MODEL = Transformer(

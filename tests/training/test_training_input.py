@@ -10,9 +10,9 @@ import torch
 
 from trialogue.errors import InputError
 from trialogue.models import Cropped, MaskedTransformer, Transformer, TransformerConfig
-from trialogue.models.attention_only import AttentionOnlyConfig
-from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
-from trialogue.models.probe import Probe
+from trialogue.models.networks.attention_only import AttentionOnlyConfig
+from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.models.networks.probe import Probe
 from trialogue.training import (
     CyclicMasks,
     IndependentMasks,
@@ -26,13 +26,13 @@ from trialogue.training import (
     next_token_loss,
     packed_token_loss,
 )
-from trialogue.training.calibration import (
+from trialogue.training.masking import uniform_masks
+from trialogue.training.probes.calibration import (
     fit_calibration,
     rejection_threshold,
 )
-from trialogue.training.masking import uniform_masks
-from trialogue.training.probe_training import ProbeTrainingConfig
-from trialogue.training.probes import ProbeConfig, train_probe
+from trialogue.training.probes.grid import ProbeConfig, train_probe
+from trialogue.training.probes.probe_training import ProbeTrainingConfig
 
 SHAPE = {"vocab_size": 2, "layers": 1, "heads": 2, "width": 4, "mlp_width": 4, "max_length": 4}
 CAUSAL = Transformer(TransformerConfig(**SHAPE))

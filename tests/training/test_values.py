@@ -5,11 +5,11 @@ import itertools
 import pytest
 
 from trialogue.errors import InputError
-from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.models.networks.transformer import Transformer, TransformerConfig
 from trialogue.samplers import Ancestral, values
 from trialogue.samplers.exact import exact_distribution
-from trialogue.training.probes import ProbeConfig
-from trialogue.training.values import train_values
+from trialogue.training.probes.grid import ProbeConfig
+from trialogue.training.probes.values import train_values
 
 HORIZON, PROMPT = 5, (0,)
 CONFIG = ProbeConfig(depth=2, hidden=32, epochs=20, batch_size=128, learning_rate=3e-3, weight_decay=0.0)

@@ -8,8 +8,8 @@ import torch
 from mutants import verifiers as mutants
 from samplers.reference_laws import largest_difference
 from trialogue.errors import InputError
-from trialogue.generation.values import Graded
-from trialogue.models.probe import Probe
+from trialogue.generation.verifiers.graded import Graded
+from trialogue.models.networks.probe import Probe
 from trialogue.oracles import Verifier
 from trialogue.samplers import MaskedDecoding, Rejection, ValueGuided
 from trialogue.samplers.exact import exact_distribution

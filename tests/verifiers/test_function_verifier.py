@@ -21,8 +21,8 @@ from trialogue.oracles import Verifier, padded
 from trialogue.samplers import Rejection, generate
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.verifiers import FunctionVerifier, TextVerifier, python_verifier
-from trialogue.verifiers.file_function import FileFunction
-from trialogue.verifiers.timeout import Overdue, call_within
+from trialogue.verifiers.functions.file_function import FileFunction
+from trialogue.verifiers.functions.timeout import Overdue, call_within
 
 TEXT = tokenization(LETTERS)
 A, B, C, AB, FIRST, SECOND, _, _, EOS = range(9)

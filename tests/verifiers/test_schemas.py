@@ -11,10 +11,10 @@ from mutants import verifiers as mutants
 from samplers.judged_texts import TOKENS, value
 from trialogue.errors import InputError
 from trialogue.verifiers import GrammarVerifier
-from trialogue.verifiers.language_verifier import Invalid
+from trialogue.verifiers.languages.language_verifier import Invalid
+from trialogue.verifiers.languages.vocabularies import END_OF_BYTES, byte_tokenizer, matcher_of
 from trialogue.verifiers.schemas import grammars, validation
 from trialogue.verifiers.schemas.languages import json_language
-from trialogue.verifiers.vocabularies import END_OF_BYTES, byte_tokenizer, matcher_of
 
 ITEMS = {"type": "array", "items": {"enum": [1, 2, "a"]}, "maxItems": 3}
 OBJECT = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}

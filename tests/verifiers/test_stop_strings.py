@@ -12,8 +12,8 @@ from trialogue.oracles import padded
 from trialogue.samplers import MaskedDecoding, TokenwiseRejection, generate
 from trialogue.samplers.prefix.batch import Batch, SequenceStop
 from trialogue.verifiers import All, TextVerifier, Threshold
-from trialogue.verifiers.stop_strings import StopStrings
-from trialogue.verifiers.stopped_language import StoppedLanguage
+from trialogue.verifiers.languages.stop_strings import StopStrings
+from trialogue.verifiers.languages.stopped_language import StoppedLanguage
 from verifiers.test_grammar import regex, schema, validated
 
 LIMIT = 4

@@ -14,7 +14,7 @@ from trialogue.samplers import MaskedDecoding, Rejection, ValueGuided, generate
 from trialogue.samplers.exact import exact_distribution
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.testing.trees import TREES, RandomTree
-from trialogue.verifiers.function import FunctionVerifier, Threshold
+from trialogue.verifiers.functions.function import FunctionVerifier, Threshold
 from trialogue.verifiers.random import RandomVerifier
 
 COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=4)

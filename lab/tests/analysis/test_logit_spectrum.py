@@ -6,7 +6,7 @@ import torch
 from mutants.modules import altered
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
-from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.oracles import whole_sequences
 from trialogue_lab.studies.interaction_order import logit_spectrum as module
 from trialogue_lab.studies.interaction_order.logit_spectrum import logit_spectrum

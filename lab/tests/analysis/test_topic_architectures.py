@@ -13,7 +13,7 @@ from trialogue.data.corpus.documents import passages_of
 from trialogue.errors import InputError
 from trialogue.inspection.topic_structure.measure import AS_READ, TopicSettings, measured
 from trialogue.inspection.topic_structure.ratios import ATTENTION, COSINE, DIFFERENT, SAME
-from trialogue.models.attention_weights import load_attending
+from trialogue.models.hub.attention_weights import load_attending
 from trialogue_lab.studies.topic_pretrained.tiny import made_up_documents, made_up_tokenizer
 
 WIDTH, TABLE, POSITIONS = 16, 8, 40

@@ -8,8 +8,8 @@ import torch
 
 from trialogue import cli
 from trialogue.data.corpus.corpus import Corpus
-from trialogue.models.attention_only import AttentionOnly
-from trialogue.models.opening import open_pretrained
+from trialogue.models.hub.opening import open_pretrained
+from trialogue.models.networks.attention_only import AttentionOnly
 from trialogue.randomness import generator
 from trialogue.training import load_model
 from trialogue_lab.data.ngrams import ngram_distributions

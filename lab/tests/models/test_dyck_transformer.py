@@ -10,7 +10,7 @@ from torch import Tensor
 
 from trialogue.data import Dyck
 from trialogue.errors import InputError
-from trialogue.models.saved import load_model, save_model
+from trialogue.models.networks.saved import load_model, save_model
 from trialogue.randomness import generator
 from trialogue.testing import check_oracle
 from trialogue_lab.models.dyck_transformer import (

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue_lab.studies.interaction_order.logit_spectrum import logit_spectrum
 
 SITES = 12

@@ -7,7 +7,7 @@ import torch
 
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
-from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue_lab.models.product_form import ProductForm, ProductFormConfig
 
 

@@ -10,7 +10,7 @@ import torch
 
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
-from trialogue.models.factored import FactoredAttention
+from trialogue.models.networks.factored import FactoredAttention
 from trialogue.randomness import generator
 from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.interaction_order import distributions, small, statistics

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from trialogue.errors import InputError
-from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
-from trialogue.models.transformer import Transformer
+from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue.models.networks.transformer import Transformer
 from trialogue.randomness import generator
 from trialogue_lab.data.ngram_table import NgramTable
 from trialogue_lab.ledger import Result, Rows

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from trialogue.data.table import Table
-from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.models.networks.transformer import Transformer, TransformerConfig
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import Backtracking, generate
 from trialogue_lab.data.list_append.cases import evaluate

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from trialogue.models.transformer import Transformer
+from trialogue.models.networks.transformer import Transformer
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.hidden_streams import random_seed
 from trialogue_lab.ledger import Rows

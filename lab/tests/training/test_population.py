@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
-from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.training import TrainingConfig, train
 from trialogue_lab.training.population import MaskedPopulation, population_loss
 

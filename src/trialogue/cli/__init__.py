@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from trialogue import __version__
-from trialogue.cli.commands import Commands, GroupedHelp, Parser
+from trialogue.cli.parsing.commands import Commands, GroupedHelp, Parser
 from trialogue.errors import InputError
 from trialogue.registry import Registry
 

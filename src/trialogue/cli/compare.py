@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from trialogue.cli.commands import Commands
+from trialogue.cli.parsing.commands import Commands
 from trialogue.errors import InputError
 from trialogue.registry import Registry
 

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from trialogue.cli.commands import Commands
+from trialogue.cli.parsing.commands import Commands
 
 SHELLS = ("bash", "zsh", "tcsh")
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from trialogue.cli.commands import Commands
-from trialogue.cli.samplers import parsed_with_sampler, print_listed
+from trialogue.cli.parsing.commands import Commands
+from trialogue.cli.parsing.samplers import parsed_with_sampler, print_listed
 
 if TYPE_CHECKING:
     from trialogue.generation.exact.report import SamplerDistribution

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from trialogue.cli.commands import Commands
-from trialogue.cli.samplers import parsed_with_sampler, print_listed, sampler_class, unescaped
+from trialogue.cli.parsing.commands import Commands
+from trialogue.cli.parsing.samplers import parsed_with_sampler, print_listed, sampler_class, unescaped
 from trialogue.start_up import uncollected
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def generate(arguments: argparse.Namespace) -> int:
 
         import torch
 
+        from trialogue.generation.output.live_text import Feedback, LiveText
         from trialogue.generation.outputs import generate_to
-        from trialogue.generation.streaming import Feedback, LiveText
 
     live = None
     if settings.destination.stream:
@@ -65,7 +65,7 @@ def settings_of(tokens: Sequence[str]) -> "GenerationSettings":
         SystemExit: If `tokens` contain `--help`, after the help is printed.
     """
     from trialogue.generation.settings import OPTIONS, GenerationSettings
-    from trialogue.generation.verifier_specs import has_mask
+    from trialogue.generation.verifiers.specs import has_mask
 
     parsed = parsed_with_sampler("generate", inspect.getdoc(generate) or "", OPTIONS, tokens)
     inputs, sampling, sampler = parsed["model and prompts"], parsed["sampling"], parsed["sampler"]

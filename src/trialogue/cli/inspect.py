@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trialogue.cli.commands import Commands, add_model_options
+from trialogue.cli.parsing.commands import Commands, add_model_options
 from trialogue.validation import Count, Positive, check
 
 _PAGE = "inspection.html"

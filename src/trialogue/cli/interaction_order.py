@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from trialogue.cli.commands import Commands, add_model_options
+from trialogue.cli.parsing.commands import Commands, add_model_options
 from trialogue.validation import Count, check
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from trialogue.cli.commands import Commands
+from trialogue.cli.parsing.commands import Commands
 
 
 def pull(arguments: argparse.Namespace) -> None:
     """Download a model and convert it once for offline use."""
-    from trialogue.models import catalogue
+    from trialogue.models.hub import catalogue
 
     folder = catalogue.pull(
         arguments.name, arguments.source, report=lambda line: print(line, file=sys.stderr, flush=True)
@@ -20,7 +20,7 @@ def pull(arguments: argparse.Namespace) -> None:
 def list_models(arguments: argparse.Namespace) -> None:
     """List models that have short names, and which of them are downloaded."""
     del arguments
-    from trialogue.models import catalogue
+    from trialogue.models.hub import catalogue
 
     for name, package in catalogue.CATALOGUE.items():
         size = catalogue.size_of(name)
@@ -30,7 +30,7 @@ def list_models(arguments: argparse.Namespace) -> None:
 
 def remove(arguments: argparse.Namespace) -> None:
     """Delete a downloaded model."""
-    from trialogue.models import catalogue
+    from trialogue.models.hub import catalogue
 
     removed = catalogue.remove(arguments.name)
     print(f"{arguments.name}: {'removed' if removed else 'not set up'}")

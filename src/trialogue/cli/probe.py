@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import arg
 
-from trialogue.cli.commands import Commands
-from trialogue.cli.fields import Group, attach, parse
-from trialogue.cli.words import value_of
+from trialogue.cli.parsing.commands import Commands
+from trialogue.cli.parsing.fields import Group, attach, parse
+from trialogue.cli.parsing.words import value_of
 from trialogue.errors import InputError
 from trialogue.validation import Count, validated
 
 if TYPE_CHECKING:
-    from trialogue.training.probe_config import ProbeTrainingConfig
-    from trialogue.training.probe_files import ProbeFile
+    from trialogue.training.probes.probe_config import ProbeTrainingConfig
+    from trialogue.training.probes.probe_files import ProbeFile
 
 _DATA = """Each line of the data is a JSON object {"prompt": ..., "completion": ..., "error": ...}, where "error" is the
 offset of the first wrong character of the completion, or null if there is none. Use "label" (1 for correct, 0 for
@@ -60,11 +60,11 @@ def train(arguments: argparse.Namespace) -> None:
 
     import torch
 
-    from trialogue.models.pretrained import load_pretrained
+    from trialogue.models.hub.pretrained import load_pretrained
     from trialogue.storage import require_folder
-    from trialogue.training.probe_examples import read_labelled_texts
-    from trialogue.training.probe_files import save_probe
-    from trialogue.training.probe_training import check_texts, train_verifier
+    from trialogue.training.probes.probe_examples import read_labelled_texts
+    from trialogue.training.probes.probe_files import save_probe
+    from trialogue.training.probes.probe_training import check_texts, train_verifier
 
     model, data_path = str(files.model), Path(str(files.data))  # neither is None: their class sees to it
     require_folder(files.out)
@@ -81,7 +81,7 @@ def train(arguments: argparse.Namespace) -> None:
 
 
 def _parsed(tokens: Sequence[str]) -> "tuple[Files, ProbeTrainingConfig]":
-    from trialogue.training.probe_config import ProbeTrainingConfig
+    from trialogue.training.probes.probe_config import ProbeTrainingConfig
 
     groups = {
         "files and machine": Group(Files, Files.__doc__ or ""),

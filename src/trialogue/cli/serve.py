@@ -4,8 +4,8 @@ import argparse
 import inspect
 import sys
 
-from trialogue.cli.commands import Commands
-from trialogue.cli.fields import Group, parse
+from trialogue.cli.parsing.commands import Commands
+from trialogue.cli.parsing.fields import Group, parse
 from trialogue.errors import InputError
 from trialogue.start_up import uncollected
 

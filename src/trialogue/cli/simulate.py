@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from tyro.conf import arg
 
-from trialogue.cli.commands import Commands
-from trialogue.cli.fields import Group, parse
+from trialogue.cli.parsing.commands import Commands
+from trialogue.cli.parsing.fields import Group, parse
 from trialogue.errors import InputError
 from trialogue.validation import Count, Natural, validated
 

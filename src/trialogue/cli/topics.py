@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trialogue.cli.commands import Commands, add_model_options
+from trialogue.cli.parsing.commands import Commands, add_model_options
 from trialogue.validation import Count, check, integer_range
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def topics(arguments: argparse.Namespace) -> None:
     from trialogue.extras import from_extra
     from trialogue.inspection.topic_structure.measure import MOST, TopicSettings, measured
     from trialogue.inspection.topic_structure.picture import draw_topics
-    from trialogue.models.attention_weights import load_attending
+    from trialogue.models.hub.attention_weights import load_attending
     from trialogue.storage import atomic_write, make_folder, user_folder
 
     from_extra("matplotlib", "plot")  # needed after everything else

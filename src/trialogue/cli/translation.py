@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from trialogue.cli.commands import Commands
-from trialogue.cli.fields import Group, parse
+from trialogue.cli.parsing.commands import Commands
+from trialogue.cli.parsing.fields import Group, parse
 
 if TYPE_CHECKING:
     from trialogue.generation.translation.settings import Lines
@@ -71,7 +71,7 @@ def train(arguments: argparse.Namespace) -> None:
     import torch
 
     from trialogue.generation.translation.training import train_translation
-    from trialogue.training.processes import processes
+    from trialogue.training.running.processes import processes
 
     torch.set_num_threads(pairs.threads)
     made = train_translation(pairs, training, report=lambda line: print(line, file=sys.stderr))

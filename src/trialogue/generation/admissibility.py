@@ -10,13 +10,13 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.generation.prompts import Prompt, located
 from trialogue.generation.settings import GenerationSettings
-from trialogue.generation.verifier_specs import Built
-from trialogue.models.opening import Pretrained
+from trialogue.generation.verifiers.specs import Built
+from trialogue.models.hub.opening import Pretrained
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Autoregressive, Context, PrefixOracle, Verifier
 from trialogue.samplers import values
 from trialogue.samplers.prefix.values import first_tokens
-from trialogue.verifiers.language_verifier import LanguageVerifier
+from trialogue.verifiers.languages.language_verifier import LanguageVerifier
 
 
 class _WeightsNeededError(Exception):

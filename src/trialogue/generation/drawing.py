@@ -9,12 +9,12 @@ from torch import Tensor
 
 from trialogue.errors import InputError, out_of_memory
 from trialogue.generation.admissibility import UnreadOracle, encoded, require_viable
-from trialogue.generation.records import records_of
+from trialogue.generation.output.live_text import Feedback
+from trialogue.generation.output.records import records_of
+from trialogue.generation.output.sink import Key, Record
 from trialogue.generation.settings import GenerationSettings
-from trialogue.generation.sink import Key, Record
-from trialogue.generation.streaming import Feedback
-from trialogue.generation.verifier_specs import Built, built_of_prompts, distinct, rule_of
-from trialogue.models.opening import TextModel, open_pretrained
+from trialogue.generation.verifiers.specs import Built, built_of_prompts, distinct, rule_of
+from trialogue.models.hub.opening import TextModel, open_pretrained
 from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import Samples, generate, truncated
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY

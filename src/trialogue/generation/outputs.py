@@ -10,12 +10,18 @@ from typing import Any, NamedTuple
 import torch
 
 from trialogue.errors import InputError
-from trialogue.generation.records import COSTS
-from trialogue.generation.sample_file import opened, replace, require_begun, require_own, require_regular
+from trialogue.generation.output.live_text import Feedback
+from trialogue.generation.output.records import COSTS
+from trialogue.generation.output.sample_file import (
+    opened,
+    replace,
+    require_begun,
+    require_own,
+    require_regular,
+)
+from trialogue.generation.output.sink import Record, Sink, StandardOutput
 from trialogue.generation.scheduler import RunResult, run
 from trialogue.generation.settings import GenerationSettings, digest
-from trialogue.generation.sink import Record, Sink, StandardOutput
-from trialogue.generation.streaming import Feedback
 from trialogue.samplers.importance import draws, effective_sample_size
 
 _NAMED = 5

@@ -13,9 +13,9 @@ import torch
 from trialogue.errors import InputError
 from trialogue.executors import Executor
 from trialogue.generation.drawing import Drawer
+from trialogue.generation.output.live_text import Feedback
+from trialogue.generation.output.sink import Key, Record, Sink
 from trialogue.generation.settings import GenerationSettings, Sampling
-from trialogue.generation.sink import Key, Record, Sink
-from trialogue.generation.streaming import Feedback
 
 AT_ONCE = 1 << 14
 """Maximum number of samples per round. It bounds the memory of a run, whatever `n` is."""

@@ -15,7 +15,7 @@ from trialogue.errors import InputError
 from trialogue.executors.settings import Execution
 from trialogue.generation.inputs import Inputs
 from trialogue.generation.prompts import Prompt, located
-from trialogue.generation.verifier_specs import Rule
+from trialogue.generation.verifiers.specs import Rule
 from trialogue.validation import Count, Natural, NonNegative, Share, validated
 
 TRUNCATION = ("temperature", "top_p", "top_k", "min_p")

@@ -24,7 +24,7 @@ from trialogue.inspection.interaction_order.measure import Found, checkpoints_of
 from trialogue.inspection.measures.measure import MEASURES, Effort, Material, Report
 from trialogue.inspection.subject import Identity, Kind, identity_of
 from trialogue.inspection.taking import KEPT, MEMORY, Asking, MeasurePlan, MeasureTask, Taker, taking, told_of
-from trialogue.models.checkpoint_loading import checked_dtype
+from trialogue.models.hub.checkpoint_loading import checked_dtype
 from trialogue.storage import atomic_write, locked, make_folder
 
 FORMAT = "trialogue inspection 1"

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.models.attention_weights import AttendingModel
-from trialogue.models.checkpoint_loading import Checkpoint
-from trialogue.models.heads import kind_of
-from trialogue.models.pretrained import PretrainedOracle
-from trialogue.models.pretrained_masked import PretrainedMasked, longest_text
-from trialogue.models.random_weights import with_random_weights
+from trialogue.models.hub.attention_weights import AttendingModel
+from trialogue.models.hub.checkpoint_loading import Checkpoint
+from trialogue.models.hub.heads import kind_of
+from trialogue.models.hub.pretrained import PretrainedOracle
+from trialogue.models.hub.pretrained_masked import PretrainedMasked, longest_text
+from trialogue.models.hub.random_weights import with_random_weights
 
 Kind = Literal["causal", "masked"]
 _ENTRIES_AT_ONCE = 2**25

@@ -1,9 +1,9 @@
 """Models that answer with conditionals: networks, trained here or elsewhere."""
 
-from trialogue.models.cropped import Cropped, Endless
-from trialogue.models.masked_transformer import MaskedTransformer
-from trialogue.models.networks import register_network
-from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.models.networks.masked_transformer import MaskedTransformer
+from trialogue.models.networks.registry import register_network
+from trialogue.models.networks.transformer import Transformer, TransformerConfig
+from trialogue.models.wrappers.cropped import Cropped, Endless
 
 __all__ = [
     "Cropped",

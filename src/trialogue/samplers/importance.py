@@ -14,7 +14,7 @@ from torch import Tensor
 from trialogue.arrays import real_tensor
 from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
-from trialogue.samplers.prefix.samples import Samples
+from trialogue.samplers.prefix.output.samples import Samples
 from trialogue.validation import Count, validated
 
 

@@ -10,7 +10,7 @@ from trialogue.registry import Registry
 
 if TYPE_CHECKING:
     from trialogue.oracles import Chain
-    from trialogue.samplers.prefix.sampler import Sampler
+    from trialogue.samplers.prefix.contract.sampler import Sampler
 
 SAMPLERS: "Registry[type[Sampler[Any]]]" = Registry(
     "trialogue.samplers",

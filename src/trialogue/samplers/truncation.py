@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.models.altered import AlteredContext, pass_on
+from trialogue.models.wrappers.altered import AlteredContext, pass_on
 from trialogue.oracles import Autoregressive, Context, as_oracle
 from trialogue.oracles.output_checks import require_floating
 from trialogue.samplers.cut import Cut

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from trialogue.generation.verdicts import SampleOutcome
+from trialogue.generation.output.outcomes import SampleOutcome
 from trialogue.samplers import OpenRun, Sample, Terms
 from trialogue.samplers.prefix.engine import Submission
 from trialogue.serving.errors import Refused

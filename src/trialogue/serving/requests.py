@@ -8,10 +8,10 @@ from typing import Any
 
 from trialogue.errors import InputError, require_text
 from trialogue.generation.settings import SamplerSettings
-from trialogue.models.opening import TextModel
+from trialogue.models.hub.opening import TextModel
 from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import SAMPLERS
-from trialogue.samplers.prefix.sampler import Sampler
+from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.serving.body import ChatBody, CompletionBody, Kind, read_body
 from trialogue.serving.errors import Refused
 from trialogue.serving.formats import format_asked, tools_asked

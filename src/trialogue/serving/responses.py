@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from trialogue.generation.records import COSTS, cost_of, outcome_of
+from trialogue.generation.output.records import COSTS, cost_of, outcome_of
 from trialogue.models.tokenization import Tokenization
 from trialogue.serving.body import ChatBody
 from trialogue.serving.jobs import FinishedChoice

@@ -10,8 +10,8 @@ import uvicorn
 
 from trialogue.errors import InputError
 from trialogue.generation.settings import MachineSettings
-from trialogue.generation.verifier_specs import Rule
-from trialogue.models.opening import TextModel, open_pretrained
+from trialogue.generation.verifiers.specs import Rule
+from trialogue.models.hub.opening import TextModel, open_pretrained
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY
 from trialogue.serving.app import Application
 from trialogue.serving.settings import Address, Serving

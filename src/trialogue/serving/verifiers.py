@@ -10,11 +10,11 @@ from threading import Lock
 from typing import Any, Literal
 
 from trialogue.errors import InputError
-from trialogue.generation.verifier_kinds import KINDS
-from trialogue.generation.verifier_specs import Built, Loaded, Rule, rule_of
-from trialogue.models.opening import TextModel
+from trialogue.generation.verifiers.kinds import KINDS
+from trialogue.generation.verifiers.specs import Built, Loaded, Rule, rule_of
+from trialogue.models.hub.opening import TextModel
 from trialogue.oracles import Verifier
-from trialogue.samplers.prefix.sampler import Sampler
+from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.serving.errors import Refused
 from trialogue.serving.settings import Serving
 from trialogue.verifiers import GrammarVerifier

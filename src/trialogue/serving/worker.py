@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from trialogue.errors import InputError, reason
-from trialogue.generation.verdicts import verdicts
-from trialogue.models.opening import TextModel
+from trialogue.generation.output.outcomes import verdicts
+from trialogue.models.hub.opening import TextModel
 from trialogue.samplers import OpenRun
+from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.samplers.prefix.prompts import decoder
-from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.serving.errors import Refused
 from trialogue.serving.jobs import Failed, FinishedChoice, Job, PartialChoice
 

@@ -15,7 +15,7 @@ from trialogue.errors import InputError
 from trialogue.samplers.exact import ExactDistribution, exact_distribution
 from trialogue.samplers.prefix.ancestral import Ancestral
 from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.sampler import Judges, Sampler, Uses
+from trialogue.samplers.prefix.contract.sampler import Judges, Sampler, Uses
 from trialogue.samplers.truncation import truncated
 from trialogue.testing.requirements import fail, require, require_equal_distributions
 from trialogue.testing.trees import VIABLE, Prefix, RandomTree

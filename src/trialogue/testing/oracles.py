@@ -9,7 +9,7 @@ from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, as_context, as_oracle, next_log_probs
 from trialogue.randomness import generator
 from trialogue.samplers.prefix.batch import Batch, View
-from trialogue.samplers.prefix.moves import Moves
+from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.testing.requirements import require
 
 _ROWS = 6

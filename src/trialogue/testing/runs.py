@@ -9,9 +9,9 @@ from torch import Tensor
 
 from trialogue.randomness import generator
 from trialogue.samplers.exact import exact_distribution
+from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.samplers.prefix.engine import generate
-from trialogue.samplers.prefix.sampler import Sampler
-from trialogue.samplers.prefix.samples import Samples
+from trialogue.samplers.prefix.output.samples import Samples
 from trialogue.testing.distributions import ruled
 from trialogue.testing.frequencies import l1_distance, weissman_radius
 from trialogue.testing.requirements import require

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from trialogue.samplers.prefix.sampler import Sampler
+from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.testing import distributions, runs
 from trialogue.testing.distributions import Rule
 from trialogue.testing.trees import RandomTree

@@ -13,7 +13,7 @@ from trialogue.samplers.prefix.engine import generate
 from trialogue.samplers.prefix.prompts import limits
 from trialogue.testing.oracles import first_equal_rows
 from trialogue.testing.requirements import require
-from trialogue.verifiers.function import VerifierLike, as_verifier
+from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 
 _SCOPES = get_args(get_type_hints(Verifier)["scope"])
 _TOLERANCE = 1e-5  # Probes use hidden states, whose rounding errors depend on the batch.

@@ -34,8 +34,7 @@ A `Recipe` says all that decides a network's weights, and `trained` trains it on
     model, losses, kept = trained(recipe, "artifacts")
 """
 
-from trialogue.models.saved import load_model, save_model
-from trialogue.training.checkpoints import Checkpoints
+from trialogue.models.networks.saved import load_model, save_model
 from trialogue.training.config import TrainingConfig
 from trialogue.training.corpus_losses import CorpusLosses, Score, corpus_score, token_scores
 from trialogue.training.loop import TrainingResult, train
@@ -63,6 +62,7 @@ from trialogue.training.observers import (
 )
 from trialogue.training.optimizers import OptimizerFactory
 from trialogue.training.recipes import Recipe, Trained, trained
+from trialogue.training.running.checkpoints import Checkpoints
 
 __all__ = [
     "BERT",

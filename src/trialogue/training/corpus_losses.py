@@ -19,10 +19,10 @@ from torch import Tensor, nn
 
 from trialogue.arrays import Integers, require_bools
 from trialogue.errors import InputError
-from trialogue.models.attention_only import AttentionOnly
-from trialogue.models.masked import MaskedNetwork
-from trialogue.models.masked_transformer import MaskedTransformer
-from trialogue.models.transformer import Transformer
+from trialogue.models.networks.attention_only import AttentionOnly
+from trialogue.models.networks.masked import MaskedNetwork
+from trialogue.models.networks.masked_transformer import MaskedTransformer
+from trialogue.models.networks.transformer import Transformer
 from trialogue.oracles import Autoregressive, Masked
 from trialogue.randomness import generator
 from trialogue.storage import atomic_write

@@ -16,16 +16,16 @@ from torch import Tensor, nn
 
 from trialogue.errors import InputError
 from trialogue.randomness import seed_of
-from trialogue.training.allocation import kept_memory
 from trialogue.training.config import TrainingConfig
 from trialogue.training.description import told_fields
-from trialogue.training.interrupts import deferred_interrupt
 from trialogue.training.objectives import next_token_loss
 from trialogue.training.observers import Observer, StoppingRule, Update
 from trialogue.training.optimizers import OptimizerFactory, described, optimizer_of
-from trialogue.training.processes import processes
-from trialogue.training.progress import Progress
-from trialogue.training.training_state import TrainingState, restore_training, save_training
+from trialogue.training.running.allocation import kept_memory
+from trialogue.training.running.interrupts import deferred_interrupt
+from trialogue.training.running.processes import processes
+from trialogue.training.running.progress import Progress
+from trialogue.training.running.training_state import TrainingState, restore_training, save_training
 from trialogue.validation import InstanceOf, validated
 
 Batch = Tensor | tuple[Tensor, ...]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from trialogue.arrays import Integers
 from trialogue.errors import InputError
-from trialogue.models.masked import MaskReader
+from trialogue.models.networks.masked import MaskReader
 from trialogue.randomness import generator
 from trialogue.validation import Count, InstanceOf, Natural, Share, validated
 

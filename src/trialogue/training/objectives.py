@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.models.transformer import Transformer
+from trialogue.models.networks.transformer import Transformer
 
 _IGNORED = -100
 

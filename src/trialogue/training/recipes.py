@@ -19,18 +19,18 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.models.networks import NetworkT, registration_of
-from trialogue.models.saved import load_model, save_model
+from trialogue.models.networks.registry import NetworkT, registration_of
+from trialogue.models.networks.saved import load_model, save_model
 from trialogue.storage import atomic_write
 from trialogue.tensor_files import read_tensors, write_tensors
-from trialogue.training.checkpoints import Checkpoints
 from trialogue.training.config import TrainingConfig
 from trialogue.training.description import describe
 from trialogue.training.loop import Batch, train
 from trialogue.training.objectives import next_token_loss
 from trialogue.training.observers import StoppingRule
 from trialogue.training.optimizers import OptimizerFactory
-from trialogue.training.processes import processes
+from trialogue.training.running.checkpoints import Checkpoints
+from trialogue.training.running.processes import processes
 
 _KIND = "trialogue losses 1"
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.oracles import Decoding, Verifier
-from trialogue.verifiers.function import Scope, VerifierLike, as_verifier
+from trialogue.verifiers.functions.function import Scope, VerifierLike, as_verifier
 from trialogue.verifiers.wrapping import WrappingVerifier
 
 

@@ -10,7 +10,7 @@ from trialogue.errors import InputError
 from trialogue.oracles import Decoding, Verifier
 from trialogue.randomness import seed_of
 from trialogue.validation import NonNegative, Positive, validated
-from trialogue.verifiers.function import VerifierLike, as_verifier
+from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 from trialogue.verifiers.random import prefix_uniforms
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from annotated_types import Ge
 from torch import Tensor
 
-from trialogue.models.probe import Probe
+from trialogue.models.networks.probe import Probe
 from trialogue.oracles import Decoding, Verifier
 from trialogue.validation import validated
 

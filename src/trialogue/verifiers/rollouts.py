@@ -6,7 +6,7 @@ from torch import Tensor
 from trialogue.oracles import Decoding, Verifier
 from trialogue.randomness import Streams, seed_of
 from trialogue.validation import Count, NonNegative, validated
-from trialogue.verifiers.function import VerifierLike, as_verifier
+from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 from trialogue.verifiers.random import prefix_keys
 
 _MAX_PARALLEL_ROLLOUTS = 256

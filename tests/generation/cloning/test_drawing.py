@@ -8,7 +8,7 @@ from trialogue.data import ManyBody
 from trialogue.errors import InputError
 from trialogue.generation.cloning.drawing import Drawn, draw, standing
 from trialogue.generation.cloning.samplers import SAMPLERS, SCORE, chain_of
-from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.oracles import whole_sequences
 from trialogue.samplers import Convergence
 from trialogue.samplers.exact import chain_transitions

@@ -9,12 +9,12 @@ from torch import Tensor
 
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
 from trialogue.errors import InputError
-from trialogue.models import position_cache
-from trialogue.models.cache_check import CHECKED_LENGTH, cache_error, tolerance
-from trialogue.models.decoder_pass import DecoderPass
+from trialogue.models.caching import position_cache
+from trialogue.models.caching.cache_check import CHECKED_LENGTH, cache_error, tolerance
+from trialogue.models.caching.decoder_pass import DecoderPass
+from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.models.packed.formats import FORMATS, available
 from trialogue.models.packed.linear import Packing, pack_linear_layers
-from trialogue.models.pretrained import PretrainedOracle
 
 TOLERANCES = {"float32": 1e-3, "bfloat16": 0.15, "int8": 0.15, "int4": 0.15}
 PACKINGS = [Packing(name, name) for name in FORMATS] + [

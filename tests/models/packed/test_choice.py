@@ -10,12 +10,12 @@ from torch import Tensor
 
 from models.tiny_pretrained import next_distribution, tiny_model, tiny_tokenizer
 from trialogue.errors import InputError
-from trialogue.models.catalogue import home
+from trialogue.models.hub.catalogue import home
+from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.packed import choice
 from trialogue.models.packed.choice import law_distance
 from trialogue.models.packed.formats import FORMATS, available
 from trialogue.models.packed.linear import Packing, pack_linear_layers
-from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 
 pytestmark = pytest.mark.skipif(
     available() != tuple(FORMATS), reason="this machine does not multiply all formats"

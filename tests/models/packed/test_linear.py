@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from models.tiny_pretrained import next_distribution, save_tiny
+from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.packed import linear as packed_linear
 from trialogue.models.packed.formats import available
 from trialogue.models.packed.linear import (
@@ -17,7 +18,6 @@ from trialogue.models.packed.linear import (
     WeightIsPackedError,
     pack_linear_layers,
 )
-from trialogue.models.pretrained import PretrainedOracle, load_pretrained
 from trialogue.randomness import generator
 
 pytestmark = pytest.mark.skipif("float32" not in available(), reason="this build of torch cannot pack layers")

@@ -5,7 +5,7 @@ import torch
 
 from mutants.modules import altered
 from trialogue.data import ManyBody
-from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.oracles import whole_sequences
 from trialogue.samplers import Gibbs, MaskedMetropolis, run_chain
 from trialogue.samplers.chains import masked_metropolis

@@ -5,7 +5,7 @@ import torch
 
 from samplers.chains.small_models import random_ising
 from trialogue.errors import InputError
-from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.oracles import whole_sequences
 from trialogue.samplers import Gibbs, MaskedMetropolis, run_chain
 from trialogue.samplers.chains.resumable import RunningChains

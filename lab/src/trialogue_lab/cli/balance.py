@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trialogue.cli.commands import Commands
+from trialogue.cli.parsing.commands import Commands
 
 if TYPE_CHECKING:
     from trialogue_lab.models.dyck_transformer import DyckTransformer
@@ -20,7 +20,7 @@ def balance(arguments: argparse.Namespace) -> None:
     for a network that is exact at any length.
     """
     from trialogue.errors import InputError, whole_number
-    from trialogue.models.saved import load_model
+    from trialogue.models.networks.saved import load_model
     from trialogue_lab.models.dyck_transformer import DyckTransformer
 
     near = whole_number("length", arguments.length, 2)

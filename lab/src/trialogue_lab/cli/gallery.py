@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from trialogue.cli.commands import Commands
+from trialogue.cli.parsing.commands import Commands
 from trialogue_lab.cli.studies import add_results
 
 

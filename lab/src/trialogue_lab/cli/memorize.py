@@ -9,8 +9,8 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from trialogue.cli.commands import Commands
-from trialogue.cli.fields import Group, parse
+from trialogue.cli.parsing.commands import Commands
+from trialogue.cli.parsing.fields import Group, parse
 
 if TYPE_CHECKING:
     from trialogue_lab.theory.memorization.text import Built, Plan, TextMemorySettings

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trialogue.cli.commands import Commands
-from trialogue.cli.fields import override
+from trialogue.cli.parsing.commands import Commands
+from trialogue.cli.parsing.fields import override
 from trialogue.errors import InputError, whole_number
 from trialogue_lab import studies
 

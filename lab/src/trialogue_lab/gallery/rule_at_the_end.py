@@ -23,9 +23,9 @@ from trialogue.samplers.exact import (
     target_distribution,
     total_variation,
 )
-from trialogue.samplers.prefix.sampler import Sampler
-from trialogue.samplers.prefix.samples import Samples
-from trialogue.verifiers.function import FunctionVerifier
+from trialogue.samplers.prefix.contract.sampler import Sampler
+from trialogue.samplers.prefix.output.samples import Samples
+from trialogue.verifiers.functions.function import FunctionVerifier
 
 Prefix = tuple[int, ...]
 

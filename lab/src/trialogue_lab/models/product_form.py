@@ -16,8 +16,8 @@ from annotated_types import Ge
 from torch import Tensor, nn
 
 from trialogue.errors import InputError
-from trialogue.models.networks import register_network
-from trialogue.models.one_hot import ENTRIES_AT_ONCE, OneHotNetwork, drawn_weights, one_hot
+from trialogue.models.networks.one_hot import ENTRIES_AT_ONCE, OneHotNetwork, drawn_weights, one_hot
+from trialogue.models.networks.registry import register_network
 from trialogue.validation import Count, InstanceOf, Natural, Positive, validated
 
 _NAME = "product-form"

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from annotated_types import Interval
 
-from trialogue.models.transformer import TransformerConfig
+from trialogue.models.networks.transformer import TransformerConfig
 from trialogue.validation import Count, validated
 
 GPT_NEO_WINDOW = 256

@@ -13,8 +13,8 @@ import torch
 from annotated_types import Ge
 from torch import Tensor, nn
 
-from trialogue.models.networks import register_network
-from trialogue.models.one_hot import OneHotNetwork, drawn_weights, one_hot
+from trialogue.models.networks.one_hot import OneHotNetwork, drawn_weights, one_hot
+from trialogue.models.networks.registry import register_network
 from trialogue.validation import Count, InstanceOf, Natural, Positive, validated
 
 _NAME = "self-attention"

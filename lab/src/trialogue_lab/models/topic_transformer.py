@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from trialogue.arrays import real_tensor
 from trialogue.errors import InputError, whole_number
-from trialogue.models.masked import MaskedNetwork, MaskReader
-from trialogue.models.networks import register_network
-from trialogue.models.one_hot import drawn_weights
+from trialogue.models.networks.masked import MaskedNetwork, MaskReader
+from trialogue.models.networks.one_hot import drawn_weights
+from trialogue.models.networks.registry import register_network
 from trialogue.validation import Count, InstanceOf, Natural, Positive, validated
 
 _NAME = "topic-transformer"

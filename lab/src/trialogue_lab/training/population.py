@@ -9,7 +9,7 @@ from torch import Tensor
 
 from trialogue.arrays import real_tensor
 from trialogue.errors import InputError
-from trialogue.models.masked import MaskReader
+from trialogue.models.networks.masked import MaskReader
 from trialogue.oracles import whole_sequences
 from trialogue.probabilities import checked_law
 

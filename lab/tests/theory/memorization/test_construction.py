@@ -7,8 +7,8 @@ import torch
 
 from trialogue import exact_distribution
 from trialogue.errors import InputError
-from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
-from trialogue.models.text_network import save_text_network
+from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue.models.networks.text_network import save_text_network
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
 from trialogue.samplers import Ancestral

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from trialogue.errors import InputError
-from trialogue.models.attention_only import AttentionOnlyConfig
+from trialogue.models.networks.attention_only import AttentionOnlyConfig
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
 from trialogue_lab.theory.memorization import (

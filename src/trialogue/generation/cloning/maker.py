@@ -15,7 +15,7 @@ from trialogue.display.numbers import finite_or_none
 from trialogue.generation.cloning.drawing import draw
 from trialogue.generation.cloning.samplers import chain_of
 from trialogue.generation.cloning.settings import MASKED_SHARE, DrawingSettings, NetworkSettings
-from trialogue.models.factored import FactoredAttention
+from trialogue.models.networks.factored import FactoredAttention
 from trialogue.randomness import seed_of
 from trialogue.samplers import Convergence, MaskedMetropolis
 from trialogue.training import (

@@ -12,7 +12,7 @@ from trialogue.generation.cloning.samplers import Sampler
 from trialogue.validation import Count, Different, Natural, Positive, Probability, validated
 
 if TYPE_CHECKING:
-    from trialogue.models.factored import FactoredAttentionConfig
+    from trialogue.models.networks.factored import FactoredAttentionConfig
     from trialogue.training.config import TrainingConfig
 
 MASKED_SHARE = 0.15
@@ -43,7 +43,7 @@ class NetworkSettings:
         Raises:
             InputError: If the rank is larger than the vocabulary.
         """
-        from trialogue.models.factored import FactoredAttentionConfig
+        from trialogue.models.networks.factored import FactoredAttentionConfig
 
         return FactoredAttentionConfig(
             vocab_size=vocab_size,

@@ -12,8 +12,8 @@ from transformers.generation import GenerationMode
 from trialogue.errors import InputError
 from trialogue.generation.custom_generate.criteria import StoppingRules, stopped_by
 from trialogue.generation.custom_generate.processors import process_of, split
-from trialogue.models.processed import Process
-from trialogue.samplers.prefix.sampler import Sampler
+from trialogue.models.wrappers.processed import Process
+from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.samplers.prefix.weighted_rejection import WeightedRejection
 
 # What transformers adds by itself, or what makes no difference to a sampler.

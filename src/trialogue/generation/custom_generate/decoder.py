@@ -16,16 +16,16 @@ from trialogue.generation.custom_generate.oracles import evaluating, oracle_of
 from trialogue.generation.custom_generate.outputs import SamplerOutput, own_logits, padded
 from trialogue.generation.custom_generate.rejected import Policy, report
 from trialogue.generation.custom_generate.withheld import withheld
-from trialogue.models.processed import Processed
 from trialogue.models.tokenization import Tokenization
+from trialogue.models.wrappers.processed import Processed
 from trialogue.oracles import Verifier
 from trialogue.samplers.prefix.ancestral import Ancestral
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY
+from trialogue.samplers.prefix.contract.sampler import Sampler, require_verifier
 from trialogue.samplers.prefix.engine import generate
 from trialogue.samplers.prefix.prompts import StopLike, stop_parts
-from trialogue.samplers.prefix.sampler import Sampler, require_verifier
 from trialogue.samplers.truncation import truncated
-from trialogue.verifiers.function import as_verifier, is_verifier
+from trialogue.verifiers.functions.function import as_verifier, is_verifier
 
 
 def decoding(

@@ -8,10 +8,10 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
-from trialogue.samplers.prefix.judge import Judge
-from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import Judges, Sampler, Uses
-from trialogue.samplers.prefix.samples import Samples
+from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.moves import Moves
+from trialogue.samplers.prefix.contract.sampler import Judges, Sampler, Uses
+from trialogue.samplers.prefix.output.samples import Samples
 
 
 class _WatchedDecoding:

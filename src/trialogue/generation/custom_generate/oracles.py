@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
-from trialogue.models.pretrained import PretrainedOracle
+from trialogue.models.hub.pretrained import PretrainedOracle
 
 _PLACE = "_trialogue_oracles"
 

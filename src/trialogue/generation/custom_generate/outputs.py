@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from transformers.generation import GenerateDecoderOnlyOutput
 
-from trialogue.samplers.prefix.samples import Samples
+from trialogue.samplers.prefix.output.samples import Samples
 
 
 @dataclass

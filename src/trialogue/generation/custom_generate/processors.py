@@ -15,7 +15,7 @@ from transformers.generation import LogitNormalization
 from transformers.generation.logits_process import PrefixConstrainedLogitsProcessor
 
 from trialogue.errors import InputError, reason
-from trialogue.models.processed import Process
+from trialogue.models.wrappers.processed import Process
 
 _WARPERS = {
     hf.TemperatureLogitsWarper: "temperature",

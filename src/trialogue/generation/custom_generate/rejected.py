@@ -8,9 +8,9 @@ from torch import Tensor
 
 from trialogue.generation.custom_generate.call import Call
 from trialogue.oracles import Autoregressive
-from trialogue.samplers.prefix import reasons
-from trialogue.samplers.prefix.sampler import Sampler
-from trialogue.samplers.prefix.samples import Samples
+from trialogue.samplers.prefix.contract.sampler import Sampler
+from trialogue.samplers.prefix.output import reasons
+from trialogue.samplers.prefix.output.samples import Samples
 
 Policy = Literal["raise", "warn", "keep"]
 

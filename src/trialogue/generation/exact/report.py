@@ -13,8 +13,8 @@ import numpy as np
 from trialogue.errors import InputError
 from trialogue.generation.exact.settings import DistributionSettings
 from trialogue.generation.exact.sources import LoadedSource, load_source, read_values
-from trialogue.generation.verifier_specs import rule_of
-from trialogue.models.spelled import SpelledTokenization
+from trialogue.generation.verifiers.specs import rule_of
+from trialogue.models.wrappers.spelled import SpelledTokenization
 from trialogue.oracles import Verifier
 from trialogue.samplers import ValueGuided, truncated
 from trialogue.samplers.exact import (
@@ -27,9 +27,9 @@ from trialogue.samplers.exact import (
     total_variation,
     walk_conductances,
 )
-from trialogue.samplers.prefix.sampler import Sampler
+from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.verifiers import TableValues, Threshold
-from trialogue.verifiers.language_verifier import LanguageVerifier
+from trialogue.verifiers.languages.language_verifier import LanguageVerifier
 
 Prefix = tuple[int, ...]
 

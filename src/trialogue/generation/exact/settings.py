@@ -8,7 +8,7 @@ from tyro.conf import arg
 
 from trialogue.errors import InputError
 from trialogue.generation.settings import SamplerSettings
-from trialogue.generation.verifier_specs import Rule
+from trialogue.generation.verifiers.specs import Rule
 from trialogue.storage import require_folder
 from trialogue.validation import Count, validated
 

@@ -15,9 +15,9 @@ from trialogue.data import Table
 from trialogue.data.registered import DISTRIBUTIONS
 from trialogue.errors import InputError
 from trialogue.generation.exact.settings import Source
-from trialogue.models.pretrained import load_pretrained
-from trialogue.models.spelled import SpelledTokenization
+from trialogue.models.hub.pretrained import load_pretrained
 from trialogue.models.tokenization import Tokenization
+from trialogue.models.wrappers.spelled import SpelledTokenization
 from trialogue.oracles import Autoregressive
 from trialogue.validation import Count, NonNegative
 from trialogue.verifiers import TableValues

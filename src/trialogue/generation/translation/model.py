@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from trialogue.data.parallel.vocabulary import SubwordVocabulary
 from trialogue.errors import InputError
-from trialogue.models.checkpoint_loading import usable_device
 from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
-from trialogue.models.saved import load_model, save_model
+from trialogue.models.hub.checkpoint_loading import usable_device
+from trialogue.models.networks.saved import load_model, save_model
 from trialogue.storage import atomic_write, make_folder
 
 VOCABULARY, CARD = "vocabulary.json", "translation.json"

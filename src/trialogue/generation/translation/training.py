@@ -20,8 +20,8 @@ from trialogue.generation.translation.settings import Pairs, Translating
 from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.storage import atomic_write, make_folder, sha256_of
-from trialogue.training.processes import processes
 from trialogue.training.recipes import trained
+from trialogue.training.running.processes import processes
 from trialogue.training.translation.distillation import kept_translations
 from trialogue.training.translation.recipes import TranslationTraining, encoded_pairs
 

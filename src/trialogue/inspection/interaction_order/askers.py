@@ -18,13 +18,13 @@ from torch import Tensor
 from trialogue.data.clones import TEXT, Clone, Clones
 from trialogue.errors import InputError
 from trialogue.inspection.subject import frame_of
-from trialogue.models.attention_only import AttentionOnly
-from trialogue.models.checkpoint_loading import load_checkpoint, usable_device
-from trialogue.models.heads import kind_of
-from trialogue.models.masked import MaskedNetwork
-from trialogue.models.pretrained_masked import PretrainedMasked
-from trialogue.models.saved import load_model
-from trialogue.models.transformer import Transformer
+from trialogue.models.hub.checkpoint_loading import load_checkpoint, usable_device
+from trialogue.models.hub.heads import kind_of
+from trialogue.models.hub.pretrained_masked import PretrainedMasked
+from trialogue.models.networks.attention_only import AttentionOnly
+from trialogue.models.networks.masked import MaskedNetwork
+from trialogue.models.networks.saved import load_model
+from trialogue.models.networks.transformer import Transformer
 from trialogue.oracles import padded
 from trialogue.training.corpus_losses import Score, corpus_score, next_token_scores
 

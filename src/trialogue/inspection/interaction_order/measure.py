@@ -13,7 +13,7 @@ from annotated_types import Interval
 from trialogue.data.clones import Clones
 from trialogue.errors import InputError
 from trialogue.inspection.interaction_order.askers import CloneLoss, asker_of
-from trialogue.models.catalogue import CATALOGUE
+from trialogue.models.hub.catalogue import CATALOGUE
 from trialogue.validation import Count, Natural, validated
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.inspection.topic_structure.words import Placed
-from trialogue.models.attention_weights import AttendingModel
+from trialogue.models.hub.attention_weights import AttendingModel
 from trialogue.oracles import padded
 from trialogue.tensor_files import read_tensors, write_tensors
 

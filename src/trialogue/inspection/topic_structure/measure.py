@@ -32,7 +32,7 @@ from trialogue.inspection.topic_structure.words import (
     together,
     words_of,
 )
-from trialogue.models.attention_weights import AttendingModel
+from trialogue.models.hub.attention_weights import AttendingModel
 from trialogue.randomness import numpy_generator
 from trialogue.tensor_files import read_tensors, write_tensors
 from trialogue.validation import Count, Natural, validated

@@ -7,7 +7,7 @@ from annotated_types import Ge, Interval
 
 from trialogue.data.parallel.vocabulary import SPECIAL
 from trialogue.errors import InputError
-from trialogue.models.transformer import Activation
+from trialogue.models.networks.transformer import Activation
 from trialogue.validation import Count, validated
 
 

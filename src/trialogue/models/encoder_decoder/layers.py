@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
-from trialogue.models.transformer import TransformerBlock
+from trialogue.models.networks.transformer import TransformerBlock
 
 
 class EncoderBlock(TransformerBlock):

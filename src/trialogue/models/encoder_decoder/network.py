@@ -13,8 +13,8 @@ from trialogue.data.parallel.vocabulary import BOS, EOS, PAD
 from trialogue.errors import InputError
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
 from trialogue.models.encoder_decoder.layers import DecoderBlock, EncoderBlock, unseen
-from trialogue.models.networks import register_network
-from trialogue.models.transformer import draw_weights
+from trialogue.models.networks.registry import register_network
+from trialogue.models.networks.transformer import draw_weights
 from trialogue.validation import Natural, Several, validated
 
 
@@ -68,11 +68,18 @@ class Encoded(NamedTuple):
 
 @register_network("encoder-decoder", EncoderDecoderConfig)
 class EncoderDecoder(nn.Module):
-    """The network of `config`, initialised as GPT-2 is, from the stream of `seed`.
+    """Transformer encoder-decoder with the initialization of GPT-2.
 
-    Pre-norm blocks of `trialogue.models.transformer`; one table of embeddings for source, target and output. Where
-    the decoder is not causal, `length_head` predicts how long the target is from what the encoder makes of the EOS of
-    the source.
+    The network consists of the pre-norm blocks of `trialogue.models.networks.transformer` and shares one embedding
+    matrix between source, target and output. If the decoder is not causal, `length_head` predicts the length of the
+    target from the encoder's state of the EOS token of the source.
+
+    Args:
+        config: Sizes of the network.
+        seed: Seed of the initial weights.
+
+    Raises:
+        InputError: If `config` is not an `EncoderDecoderConfig`.
     """
 
     def __init__(self, config: EncoderDecoderConfig, seed: int = 0) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from trialogue.data.parallel.vocabulary import EOS, MASK, PAD, SPECIAL
 from trialogue.errors import InputError
 from trialogue.models.encoder_decoder.network import Encoded, EncoderDecoder, source_rows
-from trialogue.models.masked import MaskedNetwork
+from trialogue.models.networks.masked import MaskedNetwork
 from trialogue.oracles import SequenceModel
 
 

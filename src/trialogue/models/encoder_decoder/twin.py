@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from trialogue.data.parallel.vocabulary import BOS, EOS, MASK, PAD, SPECIAL
 from trialogue.errors import InputError
-from trialogue.models.attention_cache import AttentionCache, linear, normed
+from trialogue.models.caching.attention_cache import AttentionCache, linear, normed
 from trialogue.models.encoder_decoder.network import Encoded, EncoderDecoder, ended, source_rows
 from trialogue.oracles import Autoregressive
 

@@ -12,8 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 from torch import Tensor, nn
 
 from trialogue.errors import InputError, out_of_memory
-from trialogue.models.findings import Findings
-from trialogue.models.memory import require_memory
+from trialogue.models.hub.findings import Findings
+from trialogue.models.hub.memory import require_memory
 from trialogue.models.packed.formats import FORMATS, Product, available, fitting, require_format
 from trialogue.models.packed.linear import Packing, fill, is_plain, pack_linear_layers
 from trialogue.models.tokenization import Tokenization

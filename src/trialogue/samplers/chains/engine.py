@@ -17,7 +17,7 @@ from trialogue.randomness import Streams
 from trialogue.samplers.chains.chain import KERNELS, Advance, advancing
 from trialogue.samplers.chains.ergodicity import require_ergodic_chain
 from trialogue.samplers.inference_data import inference_data
-from trialogue.samplers.prefix.sampler import take
+from trialogue.samplers.prefix.contract.sampler import take
 from trialogue.validation import Count, Natural, validated
 
 Predicate = Callable[[Tensor], Tensor]

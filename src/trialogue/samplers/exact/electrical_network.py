@@ -15,7 +15,7 @@ from trialogue.errors import InputError
 from trialogue.samplers.exact.elimination import SMALLEST
 from trialogue.samplers.exact.prefix_trees import PrefixTree
 from trialogue.validation import InstanceOf, validated
-from trialogue.verifiers.function import VerifierLike
+from trialogue.verifiers.functions.function import VerifierLike
 
 Array = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive
 from trialogue.samplers.exact.prefix_trees import PrefixTree, TreeLimits, prefix_tree
 from trialogue.verifiers import TableValues
-from trialogue.verifiers.function import VerifierLike
+from trialogue.verifiers.functions.function import VerifierLike
 
 
 def exact_values(oracle: Autoregressive, verifier: VerifierLike, **limits: Unpack[TreeLimits]) -> TableValues:

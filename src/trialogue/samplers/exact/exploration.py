@@ -15,12 +15,12 @@ from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, as_oracle, padded
 from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.judge import Judge
-from trialogue.samplers.prefix.moves import Moves
+from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.moves import Moves
+from trialogue.samplers.prefix.contract.sampler import Sampler, log_weight, runnable, take
 from trialogue.samplers.prefix.prompts import checked_prompts, limits, replace_empty_prompts, token_ids
-from trialogue.samplers.prefix.sampler import Sampler, log_weight, runnable, take
 from trialogue.validation import Count, check
-from trialogue.verifiers.function import VerifierLike, as_verifier
+from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 
 Sequence_ = tuple[int, ...]
 Array = NDArray[np.float64]

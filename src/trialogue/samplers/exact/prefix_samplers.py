@@ -18,10 +18,10 @@ from trialogue.oracles import Autoregressive
 from trialogue.samplers.exact.elimination import SMALLEST, AbsorbingChain, require_distribution
 from trialogue.samplers.exact.exploration import FAILED, Exploration, Explored
 from trialogue.samplers.prefix.ancestral import Ancestral
+from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.samplers.prefix.prompts import limits
-from trialogue.samplers.prefix.sampler import Sampler
 from trialogue.samplers.prefix.values import values
-from trialogue.verifiers.function import VerifierLike
+from trialogue.verifiers.functions.function import VerifierLike
 
 Sequence_ = tuple[int, ...]
 

@@ -13,11 +13,11 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, as_oracle, next_log_probs, padded
 from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.judge import Judge
+from trialogue.samplers.prefix.contract.judge import Judge
 from trialogue.samplers.prefix.prompts import checked_prompts, limits, replace_empty_prompts, token_ids
 from trialogue.samplers.prefix.values import values
 from trialogue.validation import Count, check
-from trialogue.verifiers.function import VerifierLike, as_verifier
+from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 
 Sequence_ = tuple[int, ...]
 _ROWS = 1024

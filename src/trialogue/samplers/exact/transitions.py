@@ -9,7 +9,7 @@ from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Chain, SequenceModel
 from trialogue.samplers.exact.chains import chain_transitions
 from trialogue.samplers.exact.prefix_samplers import sampler_transitions
-from trialogue.samplers.prefix.sampler import Sampler
+from trialogue.samplers.prefix.contract.sampler import Sampler
 
 
 @overload

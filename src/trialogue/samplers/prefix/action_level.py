@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
 from trialogue.samplers.cut import Cut
+from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.moves import Moves
+from trialogue.samplers.prefix.contract.sampler import LogWeight, Sampler, log_values_as_given
 from trialogue.samplers.prefix.guidance import weighed_children
-from trialogue.samplers.prefix.judge import Judge
-from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import LogWeight, Sampler, log_values_as_given
 
 
 @dataclass(frozen=True)

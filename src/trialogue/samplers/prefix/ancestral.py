@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
-from trialogue.samplers.prefix.judge import Judge
-from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import NoState, Sampler
+from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.moves import Moves
+from trialogue.samplers.prefix.contract.sampler import NoState, Sampler
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from torch import Tensor
 from trialogue.errors import MOST_COUNTED, InputError
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
-from trialogue.samplers.prefix.judge import Judge
-from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import BoundedCount, Sampler, Uses
+from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.moves import Moves
+from trialogue.samplers.prefix.contract.sampler import BoundedCount, Sampler, Uses
 from trialogue.validation import validated
 
 Redo = Literal["stride", "erased", "accumulated"]

@@ -11,9 +11,9 @@ from trialogue.errors import InputError
 from trialogue.oracles import Decoding, Tokenizing
 from trialogue.randomness import Choose
 from trialogue.samplers.prefix.best_of_n import keep_best
-from trialogue.samplers.prefix.judge import Judge
-from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import BoundedCount, GroupSize, Sampler
+from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.moves import Moves
+from trialogue.samplers.prefix.contract.sampler import BoundedCount, GroupSize, Sampler
 from trialogue.validation import Natural, Several, validated
 
 

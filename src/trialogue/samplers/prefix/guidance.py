@@ -7,8 +7,8 @@ from torch import Tensor
 from trialogue.oracles import Decoding
 from trialogue.samplers.cut import Cut
 from trialogue.samplers.prefix.batch import Children
-from trialogue.samplers.prefix.judge import Judge
-from trialogue.samplers.prefix.sampler import require_support
+from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.sampler import require_support
 
 
 def weighed_children(decoding: Decoding, rows: Tensor, verifier: Judge, cut: Cut) -> Children:

@@ -12,7 +12,7 @@ from trialogue.errors import MOST_COUNTED, InputError
 from trialogue.oracles import Autoregressive, Tokenizing, padded
 from trialogue.samplers.prefix.batch import SequenceStop, Stop, says
 from trialogue.validation import check, integer_range
-from trialogue.verifiers.stop_strings import StopStrings
+from trialogue.verifiers.languages.stop_strings import StopStrings
 
 Prompts = Tensor | tuple[Tensor, Tensor] | Sequence[Sequence[int]]
 StopLike = str | Stop | Sequence[str | Stop]

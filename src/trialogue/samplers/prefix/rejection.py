@@ -10,9 +10,9 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
-from trialogue.samplers.prefix.judge import Judge
-from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import BoundedCount, NoState, Sampler
+from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.moves import Moves
+from trialogue.samplers.prefix.contract.sampler import BoundedCount, NoState, Sampler
 from trialogue.validation import Positive, validated
 
 

@@ -20,10 +20,10 @@ from torch import Tensor
 from trialogue.oracles import Decoding, StateT
 from trialogue.randomness import Choose
 from trialogue.samplers.cut import Cut, TopP
+from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.moves import Moves
+from trialogue.samplers.prefix.contract.sampler import BoundedCount, NoState, Sampler
 from trialogue.samplers.prefix.guidance import weighed_children
-from trialogue.samplers.prefix.judge import Judge
-from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import BoundedCount, NoState, Sampler
 from trialogue.validation import Share, validated
 
 Steps = Annotated[int, Interval(ge=1, le=1 << 24)]

@@ -8,9 +8,9 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Verifier, as_oracle
 from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.judge import Judge
+from trialogue.samplers.prefix.contract.judge import Judge
 from trialogue.samplers.prefix.prompts import Prompts, checked_prompts, prompt_tensors
-from trialogue.verifiers.function import VerifierLike, as_verifier
+from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 
 
 def values(

@@ -25,9 +25,9 @@ from torch.nn.functional import pad
 
 from trialogue.oracles import Decoding
 from trialogue.randomness import Choose
-from trialogue.samplers.prefix.judge import Judge
-from trialogue.samplers.prefix.moves import NO_TOKEN, Moves
-from trialogue.samplers.prefix.sampler import Sampler, log_values_as_given
+from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.moves import NO_TOKEN, Moves
+from trialogue.samplers.prefix.contract.sampler import Sampler, log_values_as_given
 
 _BLOCK = 256
 

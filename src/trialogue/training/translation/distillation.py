@@ -12,7 +12,7 @@ from trialogue.models.encoder_decoder.network import ended
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.samplers.translation.writing import BeamSearch
 from trialogue.tensor_files import read_tensors, write_tensors
-from trialogue.training.processes import processes
+from trialogue.training.running.processes import processes
 from trialogue.training.translation.recipes import rows_of
 
 _AT_ONCE = 256

@@ -15,7 +15,7 @@ from trialogue.data.parallel.vocabulary import PAD, SPECIAL
 from trialogue.errors import InputError
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
 from trialogue.models.encoder_decoder.network import EncoderDecoder, ended
-from trialogue.models.transformer import Activation
+from trialogue.models.networks.transformer import Activation
 from trialogue.training.config import OptimizerName, TrainingConfig
 from trialogue.training.recipes import Recipe
 from trialogue.training.translation.batches import TranslationBatches

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from jsonschema.protocols import Validator
 from llguidance import LLMatcher
 
+from trialogue.verifiers.languages.vocabularies import byte_tokenizer, matcher_of
 from trialogue.verifiers.schemas.dialects import KEYWORDS, SchemaError, identifier, subschemas
-from trialogue.verifiers.vocabularies import byte_tokenizer, matcher_of
 
 _PATTERNS = {"patternProperties", "additionalProperties"}
 _REMEDIES = {

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from trialogue.errors import InputError
 from trialogue.validation import validated
-from trialogue.verifiers.language_verifier import Language, shortened
+from trialogue.verifiers.languages.language_verifier import Language, shortened
 from trialogue.verifiers.schemas.dialects import DRAFTS, KEYWORDS, SchemaError, dialect_of, subschemas
 from trialogue.verifiers.schemas.grammars import schema_grammar
 from trialogue.verifiers.schemas.validation import format_checker, validation

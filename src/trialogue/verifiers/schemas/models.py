@@ -9,12 +9,12 @@ from pydantic.errors import PydanticUserError
 
 from trialogue.errors import InputError, reason
 from trialogue.validation import Positive, validated
-from trialogue.verifiers.function import call_function
-from trialogue.verifiers.language_verifier import InvalidText, Language
+from trialogue.verifiers.functions.function import call_function
+from trialogue.verifiers.functions.users_code import CRASHES, output_to_stderr
+from trialogue.verifiers.languages.language_verifier import InvalidText, Language
 from trialogue.verifiers.schemas.dialects import SchemaError
 from trialogue.verifiers.schemas.languages import Whitespace, compile_schema, spacing
 from trialogue.verifiers.schemas.validation import exact_value
-from trialogue.verifiers.users_code import CRASHES, output_to_stderr
 
 
 @validated

@@ -6,7 +6,7 @@ from typing import Any
 
 from trialogue.errors import InputError
 from trialogue.models.tokenization import Tokenization
-from trialogue.verifiers.language_verifier import Invalid, Language, shortened
+from trialogue.verifiers.languages.language_verifier import Invalid, Language, shortened
 from trialogue.verifiers.schemas.call_formats import json_format, template_format
 from trialogue.verifiers.schemas.definitions import Tool, tool
 from trialogue.verifiers.schemas.dialects import SchemaError

@@ -17,7 +17,7 @@ from jsonschema.validators import extend
 from referencing.jsonschema import EMPTY_REGISTRY
 
 from trialogue.errors import reason
-from trialogue.verifiers.language_verifier import Invalid, InvalidText
+from trialogue.verifiers.languages.language_verifier import Invalid, InvalidText
 from trialogue.verifiers.schemas.dialects import SchemaError, subschemas
 
 _DIGITS = Context(prec=1000)

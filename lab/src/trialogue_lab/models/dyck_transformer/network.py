@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from trialogue.arrays import whole_tensor
 from trialogue.errors import InputError
-from trialogue.models.networks import register_network
+from trialogue.models.networks.registry import register_network
 from trialogue.oracles import PrefixOracle
 from trialogue.randomness import generator
 from trialogue.validation import InstanceOf, Natural, validated

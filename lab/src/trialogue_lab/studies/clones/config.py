@@ -7,7 +7,7 @@ from annotated_types import Ge, Interval
 
 from trialogue.errors import InputError
 from trialogue.generation.cloning.settings import MASKED_SHARE
-from trialogue.models.transformer import TransformerConfig
+from trialogue.models.networks.transformer import TransformerConfig
 from trialogue.training import IndividualMasks
 from trialogue.training.config import TrainingConfig
 from trialogue_lab.ledger import Count, Different, Increasing, Positive, Seeds, Settings

@@ -16,9 +16,9 @@ from trialogue.generation.cloning.maker import factored_network
 from trialogue.generation.cloning.making import held_out
 from trialogue.generation.cloning.samplers import chain_of
 from trialogue.generation.cloning.settings import NetworkSettings
-from trialogue.models.masked import MaskedNetwork
-from trialogue.models.masked_transformer import MaskedTransformer
-from trialogue.models.transformer import Transformer
+from trialogue.models.networks.masked import MaskedNetwork
+from trialogue.models.networks.masked_transformer import MaskedTransformer
+from trialogue.models.networks.transformer import Transformer
 from trialogue.randomness import seed_of
 from trialogue.training import Recipe, masked_batches, masked_token_loss, trained
 from trialogue_lab.data.sentences import corpus_or_sentences

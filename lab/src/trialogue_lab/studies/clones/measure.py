@@ -8,8 +8,8 @@ from typing import Any
 from scipy.stats import entropy
 from torch import Tensor
 
-from trialogue.models.masked import MaskedNetwork
-from trialogue.models.transformer import Transformer
+from trialogue.models.networks.masked import MaskedNetwork
+from trialogue.models.networks.transformer import Transformer
 from trialogue.training import (
     CorpusLosses,
     TrainingConfig,

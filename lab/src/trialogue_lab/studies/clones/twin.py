@@ -9,8 +9,8 @@ from torch import Tensor
 
 from trialogue.data import ManyBody
 from trialogue.generation.cloning.samplers import SAMPLERS, chain_of
-from trialogue.models.masked_transformer import MaskedTransformer
-from trialogue.models.transformer import Transformer
+from trialogue.models.networks.masked_transformer import MaskedTransformer
+from trialogue.models.networks.transformer import Transformer
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator, seed_of
 from trialogue.samplers import MaskedMetropolis
@@ -99,7 +99,9 @@ def _sampler_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
         target = model.probabilities()
         for sampler in SAMPLERS:
             chain = chain_of(sampler, order)
-            metropolis = isinstance(chain, MaskedMetropolis)
-            invariant = (-chain.energy(model, states)).softmax(0) if metropolis else target
+            if isinstance(chain, MaskedMetropolis):
+                invariant = (-chain.energy(model, states)).softmax(0)
+            else:
+                invariant = target
             distance = float((invariant - target).abs().sum()) / 2
             yield {"kind": "twin-sampler", "order": order, "sampler": sampler, "distance": distance}

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
 
-from trialogue.models.transformer import TransformerConfig
+from trialogue.models.networks.transformer import TransformerConfig
 from trialogue.training.config import TrainingConfig
 from trialogue_lab.ledger import Count, Positive
 from trialogue_lab.models.published import gpt_neo

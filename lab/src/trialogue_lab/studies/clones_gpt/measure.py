@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.models.transformer import Transformer
+from trialogue.models.networks.transformer import Transformer
 from trialogue.randomness import generator
 from trialogue.training import packed_token_loss
 from trialogue_lab.ledger import Part

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import cache
 
 from trialogue.data import Table
-from trialogue.models.pretrained import load_pretrained
+from trialogue.models.hub.pretrained import load_pretrained
 from trialogue.oracles import Autoregressive, Verifier
 from trialogue.randomness import numpy_generator
-from trialogue.verifiers.function import FunctionVerifier
-from trialogue.verifiers.grammar import GrammarVerifier
+from trialogue.verifiers.functions.function import FunctionVerifier
+from trialogue.verifiers.languages.grammar import GrammarVerifier
 from trialogue_lab.ledger import note_model
 from trialogue_lab.studies.constrained_law.config import Config
 from trialogue_lab.studies.constrained_law.tasks import TASKS

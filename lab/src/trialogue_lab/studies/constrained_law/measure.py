@@ -21,7 +21,7 @@ from trialogue.samplers import (
     WeightedRejection,
     generate,
 )
-from trialogue.samplers.prefix.sampler import Sampler
+from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.constrained_law import distributions
 from trialogue_lab.studies.constrained_law.cases import Case, case_of

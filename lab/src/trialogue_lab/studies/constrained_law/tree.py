@@ -19,7 +19,7 @@ from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Decoding, PrefixOracle, Verifier, padded
 from trialogue.samplers.exact import Conductances
 from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.judge import Judge
+from trialogue.samplers.prefix.contract.judge import Judge
 from trialogue_lab.data.list_append.literals import shared_length
 
 _ROWS = 16

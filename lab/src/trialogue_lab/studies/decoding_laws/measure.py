@@ -10,7 +10,7 @@ from trialogue.oracles import Autoregressive
 from trialogue.samplers import Ancestral, truncated
 from trialogue.samplers.exact import exact_distribution, exact_values, target_distribution, total_variation
 from trialogue.verifiers import NoisyValues
-from trialogue.verifiers.function import VerifierLike
+from trialogue.verifiers.functions.function import VerifierLike
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.decoding_laws import distributions
 from trialogue_lab.studies.decoding_laws.config import Config

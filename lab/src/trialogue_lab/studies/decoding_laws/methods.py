@@ -15,7 +15,7 @@ from trialogue.samplers import (
     TokenwiseRejection,
     ValueGuided,
 )
-from trialogue.samplers.prefix.sampler import Sampler
+from trialogue.samplers.prefix.contract.sampler import Sampler
 
 RESTRICTED = "the model given the constraint"
 SHARPENED = "p(x)^(1/T) given the constraint"

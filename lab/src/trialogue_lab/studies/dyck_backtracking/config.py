@@ -8,7 +8,7 @@ from torch import Tensor
 
 from trialogue.data import Dyck
 from trialogue.errors import InputError
-from trialogue.models.transformer import TransformerConfig
+from trialogue.models.networks.transformer import TransformerConfig
 from trialogue.randomness import seed_of
 from trialogue.training.config import TrainingConfig
 from trialogue_lab.ledger import Count, Natural, Positive, Probability, Seeds, Settings, Share

@@ -16,8 +16,8 @@ from sklearn.metrics.cluster import contingency_matrix
 
 from trialogue.randomness import numpy_generator, seed_of
 from trialogue.samplers import Backtracking, Samples, generate, truncated
-from trialogue.training.probes import ProbeConfig, train_probe
-from trialogue.verifiers.function import Threshold
+from trialogue.training.probes.grid import ProbeConfig, train_probe
+from trialogue.verifiers.functions.function import Threshold
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.dyck_backtracking import models
 from trialogue_lab.studies.dyck_backtracking.config import (

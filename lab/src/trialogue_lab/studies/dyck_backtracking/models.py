@@ -11,18 +11,18 @@ from torch import Tensor
 
 from trialogue.data import Dyck
 from trialogue.errors import InputError
-from trialogue.models.probe import hidden_states
-from trialogue.models.transformer import Transformer
+from trialogue.models.networks.probe import hidden_states
+from trialogue.models.networks.transformer import Transformer
 from trialogue.oracles import Verifier
 from trialogue.randomness import seed_of
 from trialogue.samplers import Ancestral, Backtracking, generate, truncated
-from trialogue.samplers.prefix.sampler import Sampler
+from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.storage import atomic_write
 from trialogue.training.observers import StoppingRule, Update
-from trialogue.training.probes import ProbeConfig, train_probe
+from trialogue.training.probes.grid import ProbeConfig, train_probe
 from trialogue.training.recipes import Recipe, Trained, trained
 from trialogue.verifiers import ProbeVerifier
-from trialogue.verifiers.function import Threshold
+from trialogue.verifiers.functions.function import Threshold
 from trialogue.verifiers.random import RandomVerifier
 from trialogue_lab.studies.dyck_backtracking.config import Config, UntilConverged
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from trialogue.data import Dyck, DyckError
-from trialogue.models.transformer import Transformer
+from trialogue.models.networks.transformer import Transformer
 from trialogue.oracles import next_log_probs, padded
 from trialogue.samplers import Samples
 

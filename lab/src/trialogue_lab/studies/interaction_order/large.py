@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from trialogue.data import ManyBody
-from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
-from trialogue.models.one_hot import OneHotNetwork
+from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.models.networks.one_hot import OneHotNetwork
 from trialogue.oracles import Masked
 from trialogue.randomness import seed_of
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps

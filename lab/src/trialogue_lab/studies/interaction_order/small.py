@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.models.factored import FactoredAttention, FactoredAttentionConfig
+from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.randomness import seed_of
 from trialogue.training import Displacement, TrainingConfig, log_steps, train
 from trialogue_lab.models.self_attention import SelfAttention, SelfAttentionConfig

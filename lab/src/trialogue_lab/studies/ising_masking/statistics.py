@@ -97,7 +97,7 @@ def gain_of_all_masks(rows: Rows, coupling: float) -> "Series[float]":
 @draws
 def within_trace(rows: Rows, coupling: float) -> "Series[float]":
     """Return the share of training sets with an error of at most Tr Gamma / n, as a mean over k and n >= `LARGE`."""
-    return per_repetition(fitted(rows, "within_trace", coupling).stack())
+    return per_repetition(fitted(rows, "within_trace", coupling).mean(axis=1))
 
 
 def _by_model(rows: Rows, column: str, pairs: str = "unordered") -> DataFrame:

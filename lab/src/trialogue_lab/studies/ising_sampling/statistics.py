@@ -91,13 +91,15 @@ def exact_number(rows: Rows, coupling: float, chain: str, column: str = "mean") 
 @exact
 def largest_increase_with_blocks(rows: Rows) -> float:
     """Return the largest increase of the log expected steps from one k to the next, over k and J."""
-    return float(expected(rows, "log_expected")[blocks(rows)].diff(axis=1).max(axis=None))
+    increases = expected(rows, "log_expected")[blocks(rows)].diff(axis=1)
+    return float(increases.melt()["value"].max())
 
 
 @exact
 def smallest_increase_with_coupling(rows: Rows) -> float:
     """Return the smallest increase of the log expected steps from one J to the next, over J and k."""
-    return float(expected(rows, "log_expected")[blocks(rows)].diff().min(axis=None))
+    increases = expected(rows, "log_expected")[blocks(rows)].diff()
+    return float(increases.melt()["value"].min())
 
 
 @exact

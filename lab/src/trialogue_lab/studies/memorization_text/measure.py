@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue_lab.data.ngram_table import NgramTable
 from trialogue_lab.data.ngrams import ngram_distributions
 from trialogue_lab.data.sentences import corpus_or_sentences

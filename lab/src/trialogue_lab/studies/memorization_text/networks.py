@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
-from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue.models.networks.transformer import Transformer, TransformerConfig
 from trialogue.randomness import generator
 from trialogue.training.config import TrainingConfig
 from trialogue.training.recipes import Recipe, trained

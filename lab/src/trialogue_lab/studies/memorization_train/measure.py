@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.randomness import generator, seed_of
 from trialogue.training import train
 from trialogue_lab.ledger import Part

@@ -12,7 +12,7 @@ from scipy.special import rel_entr
 from torch import Tensor
 
 from trialogue.data import Ising
-from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.models.networks.transformer import Transformer, TransformerConfig
 from trialogue.oracles import Chain, whole_sequences
 from trialogue.randomness import generator, seed_of
 from trialogue.samplers import BlockGibbs, Gibbs, IndependentParallel, run_chain

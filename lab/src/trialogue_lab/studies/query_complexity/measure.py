@@ -9,7 +9,7 @@ import numpy as np
 from trialogue.data.puzzles.hidden_string import HiddenString, all_zeros_task
 from trialogue.randomness import numpy_generator, seed_of
 from trialogue.samplers import Rejection, TokenwiseRejection, generate
-from trialogue.samplers.prefix.sampler import Sampler
+from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.query_complexity import exact
 from trialogue_lab.studies.query_complexity.config import Config

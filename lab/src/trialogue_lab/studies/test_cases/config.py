@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 from trialogue.errors import InputError
 from trialogue.randomness import seed_of
-from trialogue.training.probes import ProbeConfig
+from trialogue.training.probes.grid import ProbeConfig
 from trialogue_lab.data.list_append.prompts import OOD_NAMES, TRAINING_NAMES, Task, random_names
 from trialogue_lab.ledger import Count, Different, Natural, Seeds, Settings
 from trialogue_lab.studies.test_cases.decodings import DecodingRule, Extent, decodings_of

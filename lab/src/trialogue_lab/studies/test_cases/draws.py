@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 from trialogue.oracles import Verifier
 from trialogue.randomness import seed_of
 from trialogue.samplers import Ancestral, Backtracking, BlockBestOfN, Samples, generate, truncated
-from trialogue.samplers.prefix.sampler import Sampler
+from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.verifiers import ProbeVerifier, RandomVerifier, Threshold
 from trialogue_lab.data.list_append.cases import Evaluation, distinct_correct, evaluate
 from trialogue_lab.studies.test_cases import decodings

@@ -17,15 +17,15 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.models.pretrained import PretrainedOracle, load_pretrained
-from trialogue.models.probe import hidden_states_of_prefixes
+from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
+from trialogue.models.networks.probe import hidden_states_of_prefixes
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Decoding, Verifier
 from trialogue.randomness import numpy_generator, seed_of
 from trialogue.samplers import generate, truncated
 from trialogue.storage import atomic_write
 from trialogue.tensor_files import read_tensors, write_tensors
-from trialogue.training.probes import TrainedProbe, train_probe
+from trialogue.training.probes.grid import TrainedProbe, train_probe
 from trialogue_lab.data.list_append.cases import CaseError, evaluate
 from trialogue_lab.ledger import note_model
 from trialogue_lab.studies.test_cases.config import Subject

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.models.networks.transformer import Transformer, TransformerConfig
 from trialogue.oracles import Autoregressive, Context, padded
 from trialogue.randomness import numpy_generator, seed_of
 from trialogue.training.config import TrainingConfig

@@ -11,7 +11,7 @@ from trialogue.data.corpus.hub import HUB, hub_texts
 from trialogue.data.corpus.texts import local_text
 from trialogue.inspection.topic_structure.measure import TopicMeasurement, measured
 from trialogue.inspection.topic_structure.ratios import DIFFERENT, SAME, TOGETHER
-from trialogue.models.attention_weights import AttendingModel, load_attending
+from trialogue.models.hub.attention_weights import AttendingModel, load_attending
 from trialogue.randomness import numpy_generator
 from trialogue.storage import make_folder
 from trialogue_lab.ledger import Part, note_model

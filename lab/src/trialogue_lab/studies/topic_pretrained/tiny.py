@@ -5,7 +5,7 @@ from typing import Any
 
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from trialogue.models.attention_weights import AttendingModel
+from trialogue.models.hub.attention_weights import AttendingModel
 from trialogue.randomness import numpy_generator, seed_of
 
 _TOPICS, _WORDS, _DOCUMENTS, _LENGTH = 4, 10, 80, 40

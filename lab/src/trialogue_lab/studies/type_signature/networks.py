@@ -8,7 +8,7 @@ import torch
 from scipy.stats import entropy
 from torch import Tensor
 
-from trialogue.models.transformer import Transformer, TransformerConfig
+from trialogue.models.networks.transformer import Transformer, TransformerConfig
 from trialogue.randomness import seed_of
 from trialogue.samplers import generate
 from trialogue.training import TrainingConfig, train

@@ -7,7 +7,7 @@ from annotated_types import Ge, Gt, Interval
 
 from trialogue.data import Dyck
 from trialogue.errors import InputError
-from trialogue.models.transformer import TransformerConfig
+from trialogue.models.networks.transformer import TransformerConfig
 from trialogue.training.config import TrainingConfig
 from trialogue_lab.ledger import Count, Different, Increasing, Positive, Probability, Seeds, Settings
 

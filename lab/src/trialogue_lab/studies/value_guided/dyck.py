@@ -11,15 +11,15 @@ import numpy as np
 from pandas import DataFrame
 from torch import Tensor
 
-from trialogue.models.transformer import Transformer
+from trialogue.models.networks.transformer import Transformer
 from trialogue.oracles import Verifier
 from trialogue.randomness import numpy_generator, seed_of
 from trialogue.samplers import Ancestral, Backtracking, SequentialMonteCarlo, generate
 from trialogue.samplers.exact import exact_values, prefix_tree, total_variation
-from trialogue.samplers.prefix.sampler import Sampler
-from trialogue.training.probes import ProbeConfig
+from trialogue.samplers.prefix.contract.sampler import Sampler
+from trialogue.training.probes.grid import ProbeConfig
+from trialogue.training.probes.values import train_values
 from trialogue.training.recipes import Recipe, trained
-from trialogue.training.values import train_values
 from trialogue.verifiers import NoisyValues, OutcomeReward
 from trialogue_lab.studies.value_guided.config import EXACT, Config
 from trialogue_lab.theory.value_guided import action_level_law, first_leaf

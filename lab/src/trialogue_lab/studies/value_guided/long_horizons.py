@@ -22,7 +22,7 @@ from trialogue.data import Table
 from trialogue.oracles import Decoding, Verifier
 from trialogue.randomness import numpy_generator, seed_of
 from trialogue.samplers import ActionLevel, ValueGuided, generate
-from trialogue.samplers.prefix.sampler import Sampler
+from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.verifiers import NoisyValues
 from trialogue_lab.studies.value_guided.config import LAST_TOKEN, Config
 

@@ -16,7 +16,7 @@ from scipy.linalg import lstsq, svd
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue_lab.theory.memorization.encoders import Encoder, checked_encoder, nearest_encoder
 from trialogue_lab.theory.memorization.folding import complete, fold, padded_states
 from trialogue_lab.theory.memorization.rank import generic_network

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from trialogue.arrays import whole_tensor
 from trialogue.errors import InputError, whole_number
-from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.validation import Count, InstanceOf, Natural, validated
 from trialogue_lab.theory.memorization.capacities import capacity
 from trialogue_lab.theory.memorization.encoders import (

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.models.attention_only import AttentionOnly
+from trialogue.models.networks.attention_only import AttentionOnly
 from trialogue_lab.theory.memorization.encoders import Encoder
 
 

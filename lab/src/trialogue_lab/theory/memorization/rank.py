@@ -18,7 +18,7 @@ from torch import Tensor
 
 from trialogue.arrays import Integers
 from trialogue.errors import InputError
-from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator
 from trialogue.validation import Count, InstanceOf, Natural, validated

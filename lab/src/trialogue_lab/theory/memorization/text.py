@@ -18,9 +18,9 @@ from tyro.conf import arg
 from trialogue.data.corpus.corpus import Corpus
 from trialogue.data.corpus.texts import END
 from trialogue.errors import InputError
-from trialogue.models.attention_only import AttentionOnly, AttentionOnlyConfig
-from trialogue.models.memory import require_memory
-from trialogue.models.text_network import save_text_network
+from trialogue.models.hub.memory import require_memory
+from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
+from trialogue.models.networks.text_network import save_text_network
 from trialogue.storage import require_folder
 from trialogue.validation import Count, Natural, Positive, validated
 from trialogue_lab.data.ngrams import NgramDistributions, ngram_distributions

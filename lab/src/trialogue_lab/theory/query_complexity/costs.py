@@ -21,10 +21,10 @@ from trialogue.oracles import Autoregressive, Verifier, as_oracle
 from trialogue.samplers.exact.elimination import SMALLEST
 from trialogue.samplers.exact.prefix_trees import TreeLimits
 from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.judge import Judge
+from trialogue.samplers.prefix.contract.judge import Judge
 from trialogue.samplers.prefix.prompts import checked_prompts, limits, token_ids
 from trialogue.validation import Count, validated
-from trialogue.verifiers.function import VerifierLike, as_verifier
+from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 
 Prompt = tuple[int, ...]
 

@@ -18,7 +18,7 @@ from trialogue.samplers.exact import sampler_transitions, total_variation
 from trialogue.samplers.exact.elimination import AbsorbingChain, require_distribution, stationary_distribution
 from trialogue.samplers.prefix.value_guided import ValueGuided
 from trialogue.validation import Natural, Share, validated
-from trialogue.verifiers.function import VerifierLike
+from trialogue.verifiers.functions.function import VerifierLike
 
 Array = NDArray[np.float64]
 Sequence_ = tuple[int, ...]

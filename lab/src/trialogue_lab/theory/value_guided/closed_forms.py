@@ -16,7 +16,7 @@ from trialogue.oracles import Autoregressive
 from trialogue.samplers.exact.electrical_network import network_of, walk_conductances
 from trialogue.samplers.exact.elimination import SMALLEST, require_distribution
 from trialogue.samplers.exact.prefix_trees import PrefixTree, TreeLimits, prefix_tree
-from trialogue.verifiers.function import VerifierLike
+from trialogue.verifiers.functions.function import VerifierLike
 
 Sequence_ = tuple[int, ...]
 

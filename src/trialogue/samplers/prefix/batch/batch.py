@@ -15,7 +15,7 @@ from trialogue.samplers.prefix.batch.rows import BatchRows, Ends, Stop, Stopping
 from trialogue.samplers.prefix.batch.scores import Scores
 from trialogue.samplers.prefix.batch.tree import Root
 from trialogue.samplers.prefix.batch.view import View
-from trialogue.samplers.prefix.moves import Moves
+from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.truncation import Truncated
 
 DEFAULT_MEMORY = 1 << 16

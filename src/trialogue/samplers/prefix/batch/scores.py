@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from trialogue.samplers.prefix.batch import kernels
-from trialogue.samplers.prefix.moves import Moves
+from trialogue.samplers.prefix.contract.moves import Moves
 
 
 class Scores:

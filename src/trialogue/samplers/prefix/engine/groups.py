@@ -8,10 +8,10 @@ from torch import Tensor
 
 from trialogue.randomness import Streams
 from trialogue.samplers.prefix.batch import Batch
+from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.moves import Moves
+from trialogue.samplers.prefix.contract.sampler import Sampler, join, log_weight, take
 from trialogue.samplers.prefix.engine.order import Order
-from trialogue.samplers.prefix.judge import Judge
-from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.sampler import Sampler, join, log_weight, take
 
 _UNBOUNDED = torch.iinfo(torch.int64).max
 

@@ -11,12 +11,14 @@ from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Verifier, as_oracle
 from trialogue.samplers.prefix.ancestral import Ancestral
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY, Batch, Stop
+from trialogue.samplers.prefix.contract.judge import JudgeOfRules
+from trialogue.samplers.prefix.contract.sampler import Sampler, require_verifier
 from trialogue.samplers.prefix.engine.groups import Groups
 from trialogue.samplers.prefix.engine.order import Order
 from trialogue.samplers.prefix.engine.rules import OnError, judging
 from trialogue.samplers.prefix.engine.run import STEPS_PER_TOKEN, rows_at_once
 from trialogue.samplers.prefix.engine.running import Running
-from trialogue.samplers.prefix.judge import JudgeOfRules
+from trialogue.samplers.prefix.output.samples import Samples
 from trialogue.samplers.prefix.prompts import (
     checked_prompts,
     chosen_sample_ids,
@@ -26,12 +28,10 @@ from trialogue.samplers.prefix.prompts import (
     replace_empty_prompts,
     stopping,
 )
-from trialogue.samplers.prefix.sampler import Sampler, require_verifier
-from trialogue.samplers.prefix.samples import Samples
 from trialogue.samplers.truncation import Truncated
 from trialogue.validation import Count, Natural, validated
-from trialogue.verifiers.function import VerifierLike
-from trialogue.verifiers.tolerant import Raised
+from trialogue.verifiers.functions.function import VerifierLike
+from trialogue.verifiers.functions.tolerant import Raised
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from trialogue.samplers.prefix.batch.knowledge import Meter
 from trialogue.samplers.prefix.batch.tree import Root
-from trialogue.samplers.prefix.sample import Parser
-from trialogue.samplers.prefix.samples import Cost, Samples
-from trialogue.verifiers.tolerant import Raised
+from trialogue.samplers.prefix.output.sample import Parser
+from trialogue.samplers.prefix.output.samples import Cost, Samples
+from trialogue.verifiers.functions.tolerant import Raised
 
 _STOPPED = ("", "failed", "max_steps", "max_queries")
 

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
+from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.prefix.engine.groups import Groups
-from trialogue.samplers.prefix.moves import Moves
-from trialogue.samplers.prefix.samples import Trace
+from trialogue.samplers.prefix.output.samples import Trace
 
 
 class TraceRecorder:

@@ -9,11 +9,11 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import Verifier
 from trialogue.samplers.prefix.batch import Batch
-from trialogue.samplers.prefix.judge import Judge, JudgeOfRules
-from trialogue.samplers.prefix.sample import Parser
+from trialogue.samplers.prefix.contract.judge import Judge, JudgeOfRules
+from trialogue.samplers.prefix.output.sample import Parser
 from trialogue.verifiers.combination import Anything
-from trialogue.verifiers.function import VerifierLike, as_verifier
-from trialogue.verifiers.tolerant import Raised, tolerant
+from trialogue.verifiers.functions.function import VerifierLike, as_verifier
+from trialogue.verifiers.functions.tolerant import Raised, tolerant
 
 OnError = Literal["raise", "reject"]
 

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.models.memory import require_room
+from trialogue.models.hub.memory import require_room
 from trialogue.oracles import Autoregressive, as_oracle
 from trialogue.samplers.prefix.ancestral import Ancestral
 from trialogue.samplers.prefix.batch import DEFAULT_MEMORY, Batch
+from trialogue.samplers.prefix.contract.sampler import Sampler, runnable
 from trialogue.samplers.prefix.engine.groups import Groups
 from trialogue.samplers.prefix.engine.order import Order
 from trialogue.samplers.prefix.engine.recorder import TraceRecorder
@@ -19,6 +20,7 @@ from trialogue.samplers.prefix.engine.rules import OnError, PromptVerifiers
 from trialogue.samplers.prefix.engine.running import Running, RunObserver
 from trialogue.samplers.prefix.engine.whole_run import WholeRun
 from trialogue.samplers.prefix.masked_decoding import MaskedDecoding
+from trialogue.samplers.prefix.output.samples import Samples
 from trialogue.samplers.prefix.prompts import (
     Prompts,
     StopLike,
@@ -32,10 +34,8 @@ from trialogue.samplers.prefix.prompts import (
     stop_strings,
     stopping,
 )
-from trialogue.samplers.prefix.sampler import Sampler, runnable
-from trialogue.samplers.prefix.samples import Samples
 from trialogue.validation import Count, Natural, check, validated
-from trialogue.verifiers.function import VerifierLike
+from trialogue.verifiers.functions.function import VerifierLike
 
 STEPS_PER_TOKEN = 1000
 _BYTES = 8

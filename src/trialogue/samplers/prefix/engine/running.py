@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from trialogue.samplers.prefix.batch.tree import Root
+from trialogue.samplers.prefix.contract.judge import Judge
 from trialogue.samplers.prefix.engine.clock import Clock
 from trialogue.samplers.prefix.engine.groups import Groups
 from trialogue.samplers.prefix.engine.order import Order
 from trialogue.samplers.prefix.engine.recorder import TraceRecorder
-from trialogue.samplers.prefix.judge import Judge
-from trialogue.samplers.prefix.samples import Samples, Trace
+from trialogue.samplers.prefix.output.samples import Samples, Trace
 
 _ADMIT_SHARE = 8
 _ADMIT_TOKENS = 2048

@@ -11,8 +11,8 @@ from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, as_oracle
 from trialogue.samplers.prefix.engine.run import RunSettings, started
 from trialogue.samplers.prefix.engine.whole_run import WholeRun
+from trialogue.samplers.prefix.output.sample import Sample
 from trialogue.samplers.prefix.prompts import Prompts, decoder
-from trialogue.samplers.prefix.sample import Sample
 from trialogue.validation import validated
 
 _OF_WHOLE_RUNS = {

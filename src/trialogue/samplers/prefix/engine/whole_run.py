@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from trialogue.samplers.prefix.engine.order import Order
 from trialogue.samplers.prefix.engine.running import Running
-from trialogue.samplers.prefix.samples import Samples
+from trialogue.samplers.prefix.output.samples import Samples
 
 
 class WholeRun:

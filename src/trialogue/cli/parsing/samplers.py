@@ -1,0 +1,164 @@
+"""Samplers as commands name them: their options, what their help says, and the lists of samplers and verifiers."""
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from trialogue.cli.parsing.fields import Group, attach, parse
+from trialogue.cli.parsing.words import option_of, value_of
+from trialogue.errors import InputError
+
+_ESCAPES = {r"\n": "\n", r"\t": "\t", r"\r": "\r", r"\\": "\\"}
+
+
+def parsed_with_sampler(
+    command: str, about: str, options: Mapping[str, type], tokens: Sequence[str]
+) -> dict[str, Any]:
+    """Return the option groups of a command by title, and the sampler under "sampler".
+
+    If `tokens` name no sampler, it is masked decoding where a verifier has a token mask, else ancestral sampling.
+    "sampler named" says whether they name one. If they contain `--help`, the help of the command and of the named
+    sampler is printed.
+
+    Args:
+        command: Name of the command.
+        about: Description of the command, for its help.
+        options: Class of each group of options, by title.
+        tokens: Words of the command line.
+
+    Raises:
+        InputError: As `fields.parse`.
+        SystemExit: After the help is printed.
+    """
+    groups = {title: Group(kind, inspect.getdoc(kind) or "") for title, kind in options.items()}
+    words = attach(groups, spread("--choice", tokens))
+    named = value_of("--sampler", words)
+    name = named or ("masked-decoding" if _has_mask(words) else "ancestral")
+    prog = f"trialogue {command}"
+    if named is not None:
+        prog += f" --sampler {name}"
+    else:
+        words = [f"--sampler={name}", *words]
+    if named is not None or not {"-h", "--help"} & set(words):
+        kind = sampler_class(name)
+        groups["sampler"] = Group(kind(), description_of(kind), terse=False)
+    unknown = f"neither the command nor the sampler {name} has it"
+    parsed = parse(
+        groups, words, prog=prog, description=about, unknown=unknown, elsewhere=options_of_samplers
+    )
+    return {**parsed, "sampler": with_escapes(parsed["sampler"]), "sampler named": named is not None}
+
+
+def spread(option: str, tokens: Sequence[str]) -> list[str]:
+    """Repeat an `option` before each of its values: `--choice a b` becomes `--choice=a --choice=b`."""
+    words, inside = list[str](), False
+    for token, following in zip_longest(tokens, tokens[1:], fillvalue="--"):
+        if token == option and not following.startswith("--"):
+            inside = True
+        elif inside and not token.startswith("--"):
+            words.append(f"{option}={token}")
+        else:
+            inside = False
+            words.append(token)
+    return words
+
+
+def _has_mask(words: Sequence[str]) -> bool:
+    """Return whether options in `words` name a verifier with a token mask."""
+    from trialogue.generation.verifiers.specs import SHORTHANDS, has_mask
+
+    of_masks = {option_of(field) for field in (*SHORTHANDS, "choice")}
+    given = [word.partition("=") for word in words]
+    return any(
+        option in of_masks or (option == "--verifier" and has_mask(value)) for option, _, value in given
+    )
+
+
+def sampler_class(name: str) -> Any:
+    """Return the class of the sampler `name`; raises `InputError` if there is none."""
+    from trialogue.samplers import SAMPLERS
+
+    if name not in SAMPLERS:
+        raise InputError("sampler", name, f"the samplers are {', '.join(SAMPLERS)}")
+    return SAMPLERS[name]
+
+
+def options_of_samplers() -> dict[str, str]:
+    """The options that some sampler has, with the samplers that have it."""
+    from trialogue.samplers import SAMPLERS
+
+    owners: dict[str, list[str]] = {}
+    samplers: Iterable[tuple[str, Any]] = SAMPLERS.loadable()
+    for name, sampler in samplers:
+        for field in dataclasses.fields(sampler):
+            owners.setdefault(option_of(field.name), []).append(name)
+            if isinstance(field.default, bool):
+                owners.setdefault(option_of(f"no_{field.name}"), []).append(name)
+    return {
+        option: f"the sampler{'s' * (len(names) > 1)} {' and '.join(names)}"
+        for option, names in owners.items()
+    }
+
+
+def description_of(sampler: Any) -> str:
+    """What the docstring of a sampler says to one who types: its samplers by their names, and nothing of other
+    objects.
+    """
+    # The help of each option shows its line of the section `Args`.
+    said = _by_name((inspect.getdoc(sampler) or "").partition("\n\nArgs:")[0])
+    # Sentences on other objects of Python, and on fields that are refused here.
+    others = re.compile(r"`([A-Z]\w*|erase_prompt)`")
+    paragraphs = [re.split(r"(?<=[.:])\s+(?=[A-Z`])", paragraph) for paragraph in said.split("\n\n")]
+    return "\n\n".join(
+        " ".join(sentence for sentence in sentences if not others.search(sentence))
+        for sentences in paragraphs
+    )
+
+
+def _by_name(said: str) -> str:
+    """What is said of samplers, with the names that they have in commands."""
+    from trialogue.samplers import SAMPLERS
+
+    for name, registered in SAMPLERS.loadable():
+        said = said.replace(f"`{registered.__name__}`", name)
+    return said
+
+
+def with_escapes(sampler: Any) -> Any:
+    """The sampler with its texts as they are meant."""
+    values = {field.name: getattr(sampler, field.name) for field in dataclasses.fields(sampler)}
+    texts = {name: unescaped(value) for name, value in values.items() if isinstance(value, str)}
+    return dataclasses.replace(sampler, **texts)
+
+
+def unescaped(text: str) -> str:
+    r"""`text` with \n, \t, \r and \\ as what they stand for."""
+    return re.sub(r"\\[ntr\\]", lambda match: _ESCAPES[match[0]], text)
+
+
+def print_listed() -> None:
+    """Print every sampler and every kind of verifier that there is."""
+    from trialogue.generation.verifiers.kinds import KINDS
+    from trialogue.samplers import SAMPLERS
+
+    samplers = {
+        name: _by_name((sampler.__doc__ or "").partition("\n")[0]) for name, sampler in SAMPLERS.loadable()
+    }
+    verifiers = {kind.written(name): kind.said for name, kind in KINDS.loadable()}
+    for title, listed in (("samplers", samplers), ("verifiers", verifiers)):
+        _print_box(title, listed)
+
+
+def _print_box(title: str, listed: Mapping[str, str]) -> None:
+    """Print names with what they mean, as the help shows options."""
+    from rich.console import Console
+    from rich.panel import Panel
+    from rich.table import Table
+
+    rows = Table.grid(padding=(0, 2))
+    for name, meaning in listed.items():
+        rows.add_row(name, meaning)
+    Console(highlight=False, markup=False).print(Panel(rows, title=title, title_align="left"))

@@ -1,0 +1,1 @@
+"""Samples as records, and the files that they are written to."""

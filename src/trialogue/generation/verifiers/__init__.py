@@ -1,0 +1,1 @@
+"""Verifiers as commands specify them."""

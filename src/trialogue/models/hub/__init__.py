@@ -1,0 +1,1 @@
+"""Pretrained models: download, loading and evaluation."""

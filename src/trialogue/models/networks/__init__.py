@@ -1,0 +1,1 @@
+"""Networks, and their files of weights."""

@@ -1,0 +1,1 @@
+"""Models that modify the distributions of another model."""

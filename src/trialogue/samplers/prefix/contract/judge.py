@@ -1,0 +1,274 @@
+"""Evaluation of verifiers: cached by prefix, counted and validated."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError
+from trialogue.oracles import Verifier
+from trialogue.samplers.prefix.batch import Children, View
+from trialogue.verifiers.combination import factors
+from trialogue.verifiers.functions.function import as_verifier
+
+# Children without hidden states need memory for their tokens and nodes only.
+_UNEVALUATED_AT_ONCE = 4096
+# Every round applies the truncation twice, so the number of children per round grows by this share.
+_GROWTH = 4
+
+
+class Judge:
+    """Values of the rows of a batch and of their children.
+
+    The value of each prefix is computed once per run. Verifiers that return the values of all children at once are
+    called at every visit, which counts as one call. Other verifiers are called for some children at a time, because
+    every child may need hidden states. A factor of a product is called only for sequences to which the factors before
+    it give a positive value.
+    """
+
+    def __init__(self, verifier: Verifier, batch: View) -> None:
+        self._batch, self._parts = batch, factors(as_verifier(verifier))
+
+    def values(self, rows: Tensor) -> Tensor:
+        """Return the values (n,) float64 of the sequences in `rows` (n,)."""
+        return self._values(self._batch, rows)
+
+    def candidates(self, rows: Tensor, tokens: Tensor) -> Tensor:
+        """Return the values (n,) float64 of the sequences in `rows` (n,), each followed by a token in `tokens` (n,)."""
+        return self._values(self._batch.peek(tokens, rows), torch.arange(len(rows)))
+
+    def children(self, rows: Tensor, support: Tensor) -> Tensor:
+        """Return the values (n, vocab) of all one-token continuations, zero outside `support` (n, vocab) bool.
+
+        The dtype is bool if the verifier returns a mask, otherwise float64.
+        """
+        values, unanswered = self._answered(rows, support)
+        if unanswered:
+            self._ask(values, rows, values > 0, unanswered)
+        return values
+
+    def weighed_children(self, rows: Tensor, weigh: Callable[[Tensor], Tensor]) -> Children:
+        """Return the children of `rows` (n,) with their weights. For large vocabularies they are cached by prefix.
+
+        Args:
+            rows: Rows (n,) int64.
+            weigh: Function from indices (m,) into `rows` to the log-weights (m, vocab) float64 of all children. It must
+                depend on the prefix only.
+        """
+        return self._batch.knowledge.weighed.of(self._batch.nodes(rows), weigh)
+
+    def leading_children(
+        self,
+        rows: Tensor,
+        log_laws: Tensor,
+        *,
+        verdicts: bool = False,
+        cut: Callable[[Tensor], Tensor] | None = None,
+    ) -> Tensor:
+        """Return the values (n, vocab) float64 of the continuations that survive truncation, and zero for others.
+
+        The truncation is applied to the product of the next-token distribution and the values. A verifier without a
+        mask is called for continuations in descending order of weight, and only until the remaining values cannot
+        change the result. It is called for all continuations if its values have no upper bound.
+
+        Args:
+            rows: Rows (n,) int64.
+            log_laws: Log-probabilities (n, vocab) of the next token.
+            verdicts: Use only whether a value is positive.
+            cut: The truncation, a function from log-weights (m, vocab) to truncated ones (default: top-k and top-p). It
+                must keep larger weights first.
+        """
+        values, unanswered = self._answered(rows, log_laws > -math.inf)
+        most = 1.0 if verdicts else math.prod(part.most for part in unanswered)
+        if not unanswered:
+            return values
+        if most == math.inf:
+            self._ask(values, rows, values > 0, unanswered)
+            return values
+
+        def kept(distributions: Tensor) -> Tensor:
+            # Rows with the same verifier have the same truncation.
+            return (
+                self._batch.cut(distributions, rows[:1].expand(len(distributions)))
+                if cut is None
+                else cut(distributions)
+            )
+
+        def weighed(asked: Tensor) -> Tensor:
+            factors = values[asked].sign() if verdicts else values[asked]
+            return log_laws[asked].double() + factors.log()
+
+        asking, prior = torch.arange(len(rows)), weighed(torch.arange(len(rows)))
+        order = prior.argsort(dim=1, descending=True, stable=True)
+        rank = torch.empty_like(order).scatter_(1, order, torch.arange(order.shape[1]).expand_as(order))
+        asked = torch.zeros_like(rows)
+        while len(asking):
+            judged = rank[asking] < asked[asking, None]
+            missing = self._missing(weighed(asking), prior[asking] + math.log(most), judged, kept)
+            asking, judged, missing = asking[missing > 0], judged[missing > 0], missing[missing > 0]
+            asked[asking] += missing.maximum(asked[asking] // _GROWTH)
+            fresh = (rank[asking] < asked[asking, None]) & ~judged & (prior[asking] > -math.inf)
+            self._ask(
+                values,
+                rows,
+                torch.zeros_like(prior, dtype=torch.bool).index_put_((asking,), fresh),
+                unanswered,
+            )
+        return values.masked_fill_(rank >= asked[:, None], 0.0)
+
+    def _missing(
+        self, known: Tensor, hoped: Tensor, judged: Tensor, cut: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        """Return a lower bound (n,) of the number of values that are still needed to decide what `cut` keeps.
+
+        Args:
+            known: Log-weights (n, vocab), defined where `judged`.
+            hoped: Upper bounds (n, vocab) of all log-weights.
+            judged: Whether a value is known, (n, vocab) bool.
+            cut: The truncation.
+        """
+        best = torch.where(judged, known, hoped)
+        possible = (best.amax(1) > -math.inf).nonzero()[:, 0]
+        missing = torch.zeros(len(best), dtype=torch.int64)
+        kept = cut(best[possible]) > -math.inf
+        missing[possible] = (kept & ~judged[possible]).sum(1)
+        # With the upper bounds, only known values are kept. Without them, more values might be kept.
+        settled = missing[possible] == 0
+        rows, kept = possible[settled], kept[settled]
+        worst = known[rows].masked_fill(~judged[rows], -math.inf)
+        missing[rows] = ((cut(worst) > -math.inf) != kept).any(1).long()
+        return missing
+
+    def _answered(self, rows: Tensor, support: Tensor) -> tuple[Tensor, list[Verifier]]:
+        """Return the product (n, vocab) of the factors with values of all children, and the other factors."""
+        batch, shape = self._batch, tuple(support.shape)
+        values, unanswered = support, []
+        for part in self._parts:
+            answers = part.children(batch, rows)
+            if answers is None:
+                unanswered.append(part)
+            else:
+                checked = _checked(answers, shape, part.most)
+                both = values.dtype == checked.dtype == torch.bool
+                values = values & checked if both else torch.where(values > 0, values * checked, 0.0)
+        if len(unanswered) < len(self._parts):
+            batch.count_verifier_calls(rows)
+        return values.double() if unanswered else values, unanswered
+
+    def _ask(self, values: Tensor, rows: Tensor, which: Tensor, parts: Sequence[Verifier]) -> None:
+        """Multiply `values` (n, vocab) of children of `rows` (n,) by the values of `parts` where `which` (n, vocab)."""
+        batch = self._batch
+        index, tokens = which.nonzero(as_tuple=True)
+        most = batch.scratch_rows
+        if not any(len(part.layers) for part in parts):
+            most = max(most, _UNEVALUATED_AT_ONCE)
+        for row, token in zip(index.split(most), tokens.split(most), strict=True):
+            children, each = batch.peek(token, rows[row]), torch.arange(len(row))
+            values[row, token] = self._values(children, each, parts, values[row, token])
+
+    def _values(
+        self,
+        batch: View,
+        rows: Tensor,
+        parts: Sequence[Verifier] | None = None,
+        others: Tensor | None = None,
+    ) -> Tensor:
+        """Return the values (n,) of `rows` (n,): cached, or those of `parts` times `others` (n,)."""
+        nodes = batch.nodes(rows)
+        verified = batch.knowledge.verified.values
+        unknown = verified[nodes].isnan()
+        if bool(unknown.any()):
+            fresh = _first_of_each(nodes, unknown)
+            values = torch.ones(len(fresh), dtype=torch.float64) if others is None else others[fresh]
+            for part in self._parts if parts is None else parts:
+                open_ = values.nonzero()[:, 0]
+                if len(open_):
+                    answers = part.values(batch, rows[fresh[open_]])
+                    values[open_] *= _checked(answers, (len(open_),), part.most).double()
+            verified[nodes[fresh]] = values
+            batch.count_verifier_calls(rows[fresh])
+        return verified[nodes]
+
+
+class JudgeOfRules(Judge):
+    """A `Judge` for batches of several requests, where `verifiers[i]` judges the rows whose `rule` is i."""
+
+    def __init__(self, verifiers: Mapping[int, Verifier], batch: View) -> None:
+        self._batch = batch
+        self._judges = {rule: Judge(verifier, batch) for rule, verifier in verifiers.items()}
+
+    def add(self, rule: int, verifier: Verifier) -> None:
+        """Add the verifier of rows whose rule is `rule`."""
+        self._judges[rule] = Judge(verifier, self._batch)
+
+    def remove(self, rule: int) -> None:
+        """Remove the verifier of rows whose rule is `rule`."""
+        del self._judges[rule]
+
+    def values(self, rows: Tensor) -> Tensor:
+        """Return the values (n,) float64 of the sequences in `rows` (n,)."""
+        return self._each(rows, (), lambda judge, places: judge.values(rows[places]))
+
+    def candidates(self, rows: Tensor, tokens: Tensor) -> Tensor:
+        """Return the values (n,) float64 of the sequences in `rows` (n,), each followed by a token in `tokens` (n,)."""
+        return self._each(rows, (), lambda judge, places: judge.candidates(rows[places], tokens[places]))
+
+    def children(self, rows: Tensor, support: Tensor) -> Tensor:
+        """Return the values (n, vocab) of all one-token continuations, zero outside `support` (n, vocab) bool."""
+        shape = support.shape[1:]
+        return self._each(rows, shape, lambda judge, places: judge.children(rows[places], support[places]))
+
+    def leading_children(
+        self,
+        rows: Tensor,
+        log_laws: Tensor,
+        *,
+        verdicts: bool = False,
+        cut: Callable[[Tensor], Tensor] | None = None,
+    ) -> Tensor:
+        """Return the values (n, vocab) float64 of the continuations that survive truncation, and zero for others."""
+
+        def leading(judge: Judge, places: Tensor) -> Tensor:
+            return judge.leading_children(rows[places], log_laws[places], verdicts=verdicts, cut=cut)
+
+        return self._each(rows, log_laws.shape[1:], leading)
+
+    def _each(self, rows: Tensor, shape: tuple[int, ...], call: Callable[[Judge, Tensor], Tensor]) -> Tensor:
+        """Join the results (k, *shape) of each judge for its rows, whose indices (k,) are passed to `call`."""
+        rules = self._batch.rule[rows]
+        places = {rule: (rules == rule).nonzero()[:, 0] for rule in rules.unique().tolist()}
+        results = {rule: call(self._judges[rule], own) for rule, own in places.items()}
+        verdicts = bool(shape) and all(values.dtype == torch.bool for values in results.values())
+        joined = torch.zeros(len(rows), *shape, dtype=torch.bool if verdicts else torch.float64)
+        for rule, values in results.items():
+            joined[places[rule]] = values.to(joined.dtype)
+        return joined
+
+
+def _first_of_each(nodes: Tensor, among: Tensor) -> Tensor:
+    """Return the index of the first row of each distinct node in `nodes` (n,) where `among` (n,)."""
+    index = among.nonzero()[:, 0]
+    distinct, inverse = torch.unique(nodes[index], return_inverse=True)
+    if len(distinct) == len(index):
+        return index
+    first = torch.full((len(distinct),), len(nodes)).scatter_reduce(0, inverse, index, "amin")
+    return first.sort().values
+
+
+def _checked(values: Tensor, shape: tuple[int, ...], most: float) -> Tensor:
+    """Return `values` as bool or float64. Raises `InputError` unless they are valid."""
+    if tuple(values.shape) != shape:
+        raise InputError(
+            "verifier", tuple(values.shape), f"return one value per row, a tensor of shape {shape}"
+        )
+    if values.dtype == torch.bool:
+        return values
+    values = values.detach().double()
+    wrong = ~(torch.isfinite(values) & (values >= 0))
+    if bool(wrong.any()):
+        raise InputError("verifier", float(values[wrong][0]), "return finite non-negative values")
+    if most < math.inf and bool((values > most).any()):
+        hint = f"the verifier declares most={most:g}; return values up to this bound, or do not declare one"
+        raise InputError("verifier", float(values.max()), hint)
+    return values

@@ -1,0 +1,269 @@
+"""The contract of samplers of autoregressive models, and functions that several samplers share.
+
+A sampler moves rows on the tree of prefixes. In one step a row may append a token, go back to an ancestor, continue
+from another row of its group, wait, or stop. `step` decides this for all rows at once. The engine applies the moves and
+counts the cost, so a sampler contains no loop over tokens, no counting and no printing.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Annotated, Any, Generic, Literal, NamedTuple, Protocol, Self, cast
+
+import torch
+from annotated_types import Interval
+from torch import Tensor
+
+from trialogue.arrays import require_bools
+from trialogue.errors import MOST_COUNTED, InputError
+from trialogue.indices import require_floats
+from trialogue.oracles import Autoregressive, Decoding, StateT, Tokenizing
+from trialogue.randomness import Choose, no_choice
+from trialogue.samplers.prefix.batch import kernels
+from trialogue.samplers.prefix.contract.judge import Judge
+from trialogue.samplers.prefix.contract.moves import Moves
+
+
+class NoState(NamedTuple):
+    """The state of a sampler that needs none."""
+
+
+Uses = Literal["nothing", "verdicts", "ranks", "weights"]
+Judges = Literal["prefixes", "outputs"]
+
+_MOST_ROWS = 1 << 16
+GroupSize = Annotated[int, Interval(ge=1, le=_MOST_ROWS)]
+"""Number of rows per sample. Some tensors have this size squared."""
+BoundedCount = Annotated[int, Interval(ge=1, le=MOST_COUNTED)]
+"""An integer of at least 1 whose sums fit into int64."""
+
+
+class Sampler(ABC, Generic[StateT]):
+    """Base class of samplers of autoregressive models: each step moves rows on the tree of prefixes.
+
+    A subclass defines `step`, and `init` if it has a state. It overrides the properties below if their defaults do not
+    apply, as class attributes or properties. `check_sampler` compares them with the behaviour of the sampler.
+
+    A sampler registered in `SAMPLERS` is a frozen dataclass whose fields all have defaults. The section `Args` of its
+    docstring describes the fields; the command line shows these lines as help texts.
+    """
+
+    @property
+    def uses(self) -> Uses:
+        """How `step` uses the values of the verifier (default: "nothing").
+
+        "nothing": no verifier is needed. "verdicts": only whether a value is positive. "ranks": only which of several
+        values is the largest. "weights": the values themselves.
+        """
+        return "nothing"
+
+    @property
+    def judges(self) -> Judges:
+        """Which sequences need a positive value: all "prefixes" of a sample (default), or complete "outputs" only."""
+        return "prefixes"
+
+    @property
+    def weighted(self) -> bool:
+        """Whether samples have weights (default: False).
+
+        If True, the state has a field `log_weight` (rows,) float64: the logarithm of target over proposal. Multiplying
+        the weights of all rows of a sample by one factor must not change what the sampler does.
+        """
+        return False
+
+    @property
+    def masks_first(self) -> bool:
+        """Whether the verifier's mask is applied before top-k and top-p (default: False, after them)."""
+        return False
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether a row may lose tokens or continue from another row before it is done (default: True)."""
+        return True
+
+    @property
+    def rows_per_sample(self) -> int:
+        """Number of rows that one sample moves (default: 1)."""
+        return 1
+
+    @property
+    def few_children(self) -> bool:
+        """Whether the sampler needs the values of the most probable children only (default: False)."""
+        return False
+
+    @property
+    def keeps_prompts(self) -> bool:
+        """Whether every sample begins with its prompt (default: True)."""
+        return True
+
+    @property
+    def failure_reason(self) -> str:
+        """Why a sample fails, as a phrase that is shown to users (default: "no token allowed")."""
+        return "no token allowed"
+
+    def init(self, decoding: Decoding) -> StateT:
+        """Return the state of rows that stand at their prompts (default: a state without fields).
+
+        Args:
+            decoding: The rows of the batch.
+
+        Returns:
+            A NamedTuple of tensors (rows, ...). After each step the engine gathers it along `Moves.source`.
+        """
+        del decoding
+        return cast(StateT, NoState())
+
+    @abstractmethod
+    def step(
+        self, decoding: Decoding, state: StateT, verifier: Judge, choose: Choose
+    ) -> tuple[Moves, StateT]:
+        """Decide what each row does next.
+
+        Args:
+            decoding: The rows of the batch, and the oracle's next-token distributions.
+            state: The state of the rows.
+            verifier: Values of rows and of their children. It is None if `uses` is "nothing" and no verifier is given.
+            choose: The only source of randomness: `choose(log_weights, rows)` returns one index per row.
+
+        Returns:
+            The moves, and the state after the step, before it is gathered along `Moves.source`.
+        """
+
+    def arranged(self, tokens: Tensor, lengths: Tensor, state: StateT) -> tuple[Tensor, Tensor, StateT]:
+        """Return the rows of each sample in a canonical order (default: unchanged).
+
+        Orders that lead to the same distribution of outputs become one state of an exact distribution.
+
+        Args:
+            tokens: Token ids (rows, capacity), 0 beyond `lengths`. The rows of a sample are neighbours.
+            lengths: Lengths (rows,).
+            state: The state of the rows after a step.
+
+        Returns:
+            Tokens, lengths and state, with the rows of each sample reordered.
+        """
+        return tokens, lengths, state
+
+    def in_tokens(self, tokenization: Tokenizing | None) -> "Sampler[Any]":
+        """Return the sampler with texts among its fields replaced by tokens (default: the sampler itself).
+
+        Args:
+            tokenization: The tokenization of the oracle, if it has one.
+
+        Raises:
+            InputError: If the sampler needs a tokenization and there is none, or no token matches a text.
+        """
+        del tokenization
+        return self
+
+
+def runnable(sampler: Sampler[Any], oracle: Autoregressive, verifier: object | None) -> Sampler[Any]:
+    """Return the sampler with texts among its fields converted to tokens of `oracle`.
+
+    Raises:
+        InputError: If `sampler` is a class or not a sampler, lacks the verifier that it needs, or has a text without
+            matching tokens.
+    """
+    require_verifier(sampler, verifier)
+    return sampler.in_tokens(oracle.tokenization)
+
+
+def require_verifier(sampler: Sampler[Any], verifier: object | None) -> None:
+    """Raise `InputError` if `sampler` is a class or not a sampler, or lacks the verifier that it needs."""
+    if isinstance(sampler, type):
+        raise InputError("sampler", sampler.__name__, f"give an instance: {sampler.__name__}()")
+    if not isinstance(sampler, Sampler):
+        raise InputError("sampler", sampler, "give an instance of a subclass of Sampler, such as Ancestral()")
+    each = verifier if isinstance(verifier, list | tuple) else [verifier]
+    if sampler.uses != "nothing" and all(one is None for one in each):
+        raise InputError(
+            "verifier", None, f"{type(sampler).__name__} needs a verifier; pass one as `verifier`"
+        )
+
+
+class LogWeight(NamedTuple):
+    """State of a weighted sampler: the logarithm (rows,) float64 of target over proposal."""
+
+    log_weight: Tensor
+
+    @classmethod
+    def zero(cls, decoding: Decoding) -> Self:
+        """Return weight one for every row."""
+        return cls(torch.zeros(len(decoding.lengths), dtype=torch.float64))
+
+
+class Weighted(Protocol):
+    """Any state of a weighted sampler."""
+
+    @property
+    def log_weight(self) -> Tensor:
+        """Logarithms (rows,) float64 of target over proposal."""
+        ...
+
+
+def log_weight(state: tuple[Tensor, ...]) -> Tensor:
+    """Return the log-weights (rows,) float64 in the state of a weighted sampler."""
+    return cast(Weighted, state).log_weight
+
+
+def take(state: StateT, rows: Tensor) -> StateT:
+    """Return the state of `rows` (n,), in this order."""
+    return type(state)(*(field[rows] for field in state))
+
+
+def join(first: StateT, second: StateT) -> StateT:
+    """Return the concatenated states of two batches."""
+    return type(first)(*(torch.cat(pair) for pair in zip(first, second, strict=True)))
+
+
+def log_values_as_given(decoding: Decoding, verifier: Judge) -> Tensor:
+    """Return log-values (rows,) float64 of prompts that are complete without a completion, and zero for other rows.
+
+    Weighted samplers treat the value of a prompt as one, unless the prompt itself is the output.
+    """
+    log_values = torch.zeros(len(decoding.lengths), dtype=torch.float64)
+    given = (decoding.complete & (decoding.lengths == decoding.start)).nonzero()[:, 0]
+    if given.numel():
+        log_values[given] = verifier.values(given).log()
+    return log_values
+
+
+def masked(log_laws: Tensor, allowed: Tensor) -> Tensor:
+    """Return `log_laws` (n, vocab) with -inf where `allowed` (n, vocab) bool is False.
+
+    Raises:
+        InputError: For other dtypes and shapes.
+    """
+    require_floats(
+        "log_laws", log_laws, (None, None), "give log-probabilities (n, vocab) in float32 or float64"
+    )
+    require_bools("allowed", allowed, tuple(log_laws.shape), "give one bool for each log-probability")
+    result = torch.empty_like(log_laws, memory_format=torch.contiguous_format)
+    kernels.mask(log_laws.numpy(), allowed.numpy(), result.numpy())
+    return result
+
+
+def cut_law(decoding: Decoding, log_laws: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Apply top-k and top-p to `log_laws` (n, vocab) of `rows` (n,), and normalise.
+
+    Returns:
+        The truncated log-probabilities (n, vocab), and the logarithm (n,) float64 of the mass that was kept.
+    """
+    distribution = decoding.cut(log_laws, rows)
+    return distribution, log_mass(log_laws, distribution)
+
+
+def log_mass(log_laws: Tensor, distribution: Tensor) -> Tensor:
+    """Return the log-normaliser (n,) float64 between `log_laws` (n, vocab) and the truncated `distribution` (n, vocab).
+
+    It is the difference at the most probable token, which every truncation keeps. This is much faster than a sum.
+    """
+    return log_laws.amax(1).double() - distribution.amax(1)
+
+
+def require_support(log_probs: Tensor) -> None:
+    """Raise `InputError` unless every row of `log_probs` (n, vocab) has a token of positive probability.
+
+    A row whose tokens are all excluded by a sampler is a failed sample. A row without any probability is an error of
+    the model.
+    """
+    if not bool(torch.isfinite(log_probs.amax(-1)).all()):
+        raise no_choice()

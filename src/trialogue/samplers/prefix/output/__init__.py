@@ -1,0 +1,1 @@
+"""Samples, and explanations of why samples were not accepted."""

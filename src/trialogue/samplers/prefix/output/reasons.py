@@ -1,0 +1,59 @@
+"""Explanations of why a sample was not accepted."""
+
+from typing import Any
+
+from trialogue.samplers.prefix.contract.sampler import Sampler
+
+
+def failure(
+    sampler: Sampler[Any],
+    *,
+    cut: bool,
+    length: int,
+    drawn: int,
+    max_new_tokens: int,
+    context: int | None,
+    refusal: str | None,
+) -> str:
+    """Return why a sample failed.
+
+    Args:
+        sampler: The sampler.
+        cut: Whether temperature 0, top-k, top-p or min-p remove tokens.
+        length: Length of prompt plus completion in tokens.
+        drawn: Length of the completion in tokens.
+        max_new_tokens: Maximum length of the completion.
+        context: Maximum length of a sequence.
+        refusal: Why the text is invalid, if it is complete.
+    """
+    if refusal is not None:
+        return f"the text is complete but invalid: {refusal}"
+    if sampler.rows_per_sample > 1:
+        return f"all {sampler.rows_per_sample} rows were rejected"
+    reason = sampler.failure_reason
+    if cut and not sampler.masks_first:
+        reason += " among those that temperature, top_k, top_p and min_p keep"
+    # The last token must complete the text. With more room, other tokens might have been allowed.
+    if drawn + 1 == max_new_tokens:
+        reason += f"; max_new_tokens={max_new_tokens} leaves room for one more token only"
+    elif context is not None and length + 1 == context:
+        reason += "; the model's context leaves room for one more token only"
+    return reason
+
+
+def rejection(ended: str, max_new_tokens: int, *said: str) -> str:
+    """Return why a complete sample was rejected.
+
+    Args:
+        ended: How the sample ended: "eos", "stop", "max_new_tokens" or "context".
+        max_new_tokens: Maximum length of the completion.
+        *said: Details, such as the threshold that its value missed.
+    """
+    rejected = ": ".join(("rejected by the verifier", *said[:1]))
+    if ended == "max_new_tokens":
+        return f"cut at max_new_tokens={max_new_tokens}: {rejected}"
+    if ended == "context":
+        return f"truncated at the end of the model's context: {rejected}"
+    if ended == "stop":
+        return f"ended by a stop string or criterion: {rejected}"
+    return rejected

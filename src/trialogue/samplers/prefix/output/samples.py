@@ -1,0 +1,258 @@
+"""The result of a run: samples, costs and the trace of moves."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError, NotValidError
+from trialogue.samplers.inference_data import inference_data
+from trialogue.samplers.prefix.output.sample import Parser, Sample, shown
+
+
+class Cost(NamedTuple):
+    """Total cost of a run: counts and seconds of wall time.
+
+    Rows share forward passes, so the total number of passes is less than the sum over rows.
+    """
+
+    queries: int
+    distinct_queries: int
+    forward_passes: int
+    positions: int
+    verifier_calls: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The moves of a run: one entry per step and row that changed, in the order of the steps.
+
+    All fields are (moves,) int64. The moves of one step are simultaneous, so `source` refers to rows before the step.
+
+    Args:
+        step: Step of the run.
+        sample: Index of the sample.
+        member: Member of the group of rows of the sample.
+        length: Length of the row before the move.
+        source: Member from which the row continues.
+        kept: Number of tokens of the source that are kept.
+        token: Appended token, -1 for none.
+    """
+
+    step: Tensor
+    sample: Tensor
+    member: Tensor
+    length: Tensor
+    source: Tensor
+    kept: Tensor
+    token: Tensor
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The result of a run: n samples of up to `capacity` tokens, in the order of the prompts.
+
+    `samples[i]` and iteration return a `Sample`. Slices, lists and tensors of indices or bools return `Samples`, whose
+    `total` is the sum of their own costs.
+    """
+
+    index: Tensor
+    """Index (n,) int64 among the samples of the run."""
+    tokens: Tensor
+    """Prompt and completion (n, capacity) int64, right-padded with zeros."""
+    lengths: Tensor
+    """Length (n,) int64 of prompt plus completion."""
+    prompt: Tensor
+    """Index (n,) int64 of the prompt."""
+    prompt_lengths: Tensor
+    """Length (n,) int64 of the prompt."""
+    accepted: Tensor
+    """Whether (n,) bool the sample is complete, has positive weight, and a positive value if there is a verifier."""
+    log_prob: Tensor
+    """Log-probability (n,) float64 of the completion under the model, before truncation."""
+    log_weight: Tensor
+    """Log of target over proposal (n,) float64 for weighted samplers, otherwise 0."""
+    queries: Tensor
+    """Number (n,) int64 of model calls. One call evaluates one prefix of one row."""
+    distinct_queries: Tensor
+    """Number (n,) int64 of model calls on prefixes that occur for the first time in the run."""
+    forward_passes: Tensor
+    """Number (n,) int64 of forward passes that included the sample."""
+    positions: Tensor
+    """Number (n,) int64 of positions evaluated for the sample. Shared positions count for the first row only."""
+    verifier_calls: Tensor
+    """Number (n,) int64 of verifier calls: one per distinct prefix, or one per visit for the values of all children."""
+    seconds: Tensor
+    """Wall time (n,) float64 in seconds. The time of each step is divided equally among the active samples."""
+    stopped: list[str]
+    """Why each sample ended early: "failed", "max_queries", "max_steps", or "" if it did not."""
+    total: Cost
+    """Cost of the whole run."""
+    trace: Trace | None = None
+    """The moves of the run, if they were requested."""
+    decode: Callable[[Sequence[int]], str] | None = None
+    """Function from completions to texts. None if the model has no tokenization."""
+    parsers: Sequence[Parser | None] = ()
+    """For each prompt, the function that converts an accepted text to a Python value, if its verifier defines one."""
+    token_log_probs: Tensor | None = None
+    """Log-probability (n, capacity) float64 of each token of the completion under the model, before truncation, if it
+    was requested. 0 at other positions, and NaN from the first token that was appended without a model call."""
+    errors: Sequence[str | None] = ()
+    """Error message of the verifier for samples that it rejected by raising an error. Empty unless
+    `on_error="reject"`."""
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __iter__(self) -> Iterator[Sample]:
+        return (self[place] for place in range(len(self)))
+
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+
+    @overload
+    def __getitem__(self, index: slice | Sequence[int] | Sequence[bool] | Tensor) -> "Samples": ...
+
+    def __getitem__(self, index: int | slice | Sequence[int] | Sequence[bool] | Tensor) -> "Sample | Samples":
+        places = _places(index, len(self))
+        if isinstance(places, int):
+            return self._sample(places)
+        chosen = self.at(places)
+        counts = {name: int(getattr(chosen, name).sum()) for name in Cost._fields if name != "seconds"}
+        total = Cost(**counts, seconds=float(chosen.seconds.sum()))
+        return replace(chosen, total=total, trace=None)
+
+    def at(self, places: Tensor) -> "Samples":
+        """Return the samples at `places` (k,) int64, possibly repeated, with the `total` of the whole run."""
+        columns: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        columns |= {name: column[places] for name, column in columns.items() if isinstance(column, Tensor)}
+        columns["stopped"] = [self.stopped[place] for place in places.tolist()]
+        if self.errors:
+            columns["errors"] = [self.errors[place] for place in places.tolist()]
+        return Samples(**columns | {"trace": None})
+
+    def _sample(self, place: int) -> Sample:
+        length, start = int(self.lengths[place]), int(self.prompt_lengths[place])
+        prompt, sequence = int(self.prompt[place]), tuple(self.tokens[place, :length].tolist())
+        counts = {name: int(getattr(self, name)[place]) for name in Cost._fields if name != "seconds"}
+        scores = None if self.token_log_probs is None else self.token_log_probs[place, start:length].tolist()
+        return Sample(
+            index=int(self.index[place]),
+            prompt=prompt,
+            tokens=sequence[start:],
+            text=None if self.decode is None else self.decode(sequence[start:]),
+            accepted=bool(self.accepted[place]),
+            stopped=self.stopped[place],
+            error=self.errors[place] if self.errors else None,
+            log_prob=float(self.log_prob[place]),
+            log_weight=float(self.log_weight[place]),
+            token_log_probs=scores,
+            seconds=float(self.seconds[place]),
+            parser=self.parsers[prompt] if self.parsers else None,
+            **counts,  # type: ignore[arg-type]
+        )
+
+    def __repr__(self) -> str:
+        return shown(self, len(self), int(self.accepted.sum()), self.total.queries)
+
+    def sequences(self) -> list[tuple[int, ...]]:
+        """Return prompt plus completion of each sample as a tuple of token ids."""
+        rows = zip(self.tokens.tolist(), self.lengths.tolist(), strict=True)
+        return [tuple(tokens[:length]) for tokens, length in rows]
+
+    def completions(self) -> list[tuple[int, ...]]:
+        """Return the completion of each sample as a tuple of token ids."""
+        starts = self.prompt_lengths.tolist()
+        return [tokens[start:] for tokens, start in zip(self.sequences(), starts, strict=True)]
+
+    def texts(self) -> list[str]:
+        """Return the text of each completion, up to the first stop string.
+
+        Raises:
+            InputError: If the model has no tokenization.
+        """
+        if self.decode is None:
+            raise InputError("texts", None, "the model has no tokenization; use `completions`")
+        return [self.decode(completion) for completion in self.completions()]
+
+    def to_inference_data(self) -> Any:
+        """Return the samples as ArviZ `InferenceData` (an xarray `DataTree`): one chain with a draw for each sample.
+
+        The group "posterior" has the variable `tokens` with dimensions (chain, draw, position) and `length`. The group
+        "sample_stats" has `log_weight`, `log_prob`, `accepted` and `prompt`. Samples that were not accepted have weight
+        zero: their `log_weight` is -inf.
+
+        Raises:
+            InputError: If the extra `chains` is not installed.
+        """
+        posterior = {"tokens": self.tokens[None], "length": self.lengths[None]}
+        stats = {name: getattr(self, name)[None] for name in ("log_prob", "accepted", "prompt")}
+        stats["log_weight"] = torch.where(self.accepted, self.log_weight, -torch.inf)[None]
+        return inference_data(posterior, stats, {"tokens": ["position"]})
+
+    def parsed(self) -> list[Any]:
+        """Return the Python value of each accepted sample, such as parsed JSON, and None for other samples.
+
+        Raises:
+            InputError: If no verifier of the run defines values, or if the model has no tokenization.
+        """
+        if not any(self.parsers):
+            hint = "no verifier of the run defines values; use a JSON schema, a pydantic model or tools"
+            raise InputError("parsed", None, hint)
+        judged = zip(self._parsers(), self.texts(), self.accepted.tolist(), strict=True)
+        return [parser(text) if accepted and parser else None for parser, text, accepted in judged]
+
+    def refusals(self) -> list[str | None]:
+        """Return why the text of each sample is complete but invalid. None for other samples."""
+        if not any(self.parsers) or self.decode is None:
+            return [None] * len(self)
+        judged = zip(self._parsers(), self.texts(), self.accepted.tolist(), strict=True)
+        return [
+            None if accepted or parser is None else _refusal(parser, text)
+            for parser, text, accepted in judged
+        ]
+
+    @property
+    def parser(self) -> Parser | None:
+        """The function in `parsers` that all prompts share, or None.
+
+        Raises:
+            InputError: If prompts have different functions.
+        """
+        first, *others = self.parsers or (None,)
+        if any(other != first for other in others):
+            raise InputError("parser", len(self.parsers), "prompts have different verifiers; use `parsers`")
+        return first
+
+    def _parsers(self) -> list[Parser | None]:
+        return [self.parsers[prompt] for prompt in self.prompt.tolist()]
+
+
+def _places(index: Any, count: int) -> int | Tensor:
+    """Return the place, or the places (k,) int64, that `index` selects among `count` samples."""
+    given = index.cpu().numpy() if isinstance(index, Tensor) else index
+    try:
+        places = np.arange(count)[list(given) if isinstance(given, tuple) else given]
+    except (IndexError, TypeError, ValueError):
+        if isinstance(index, int):
+            # Iteration over a sequence ends at an IndexError.
+            raise IndexError(f"there is no sample at {index}: there are {count}") from None
+        places = None
+    if places is None or places.ndim > 1:
+        hint = f"use indices from 0 to {count - 1}, or one bool per sample"
+        raise InputError("index", index, hint if count else "there are no samples")
+    return torch.from_numpy(places.copy()) if places.ndim else int(places)
+
+
+def _refusal(parser: Parser, text: str) -> str | None:
+    try:
+        parser(text)
+    except NotValidError as error:
+        return str(error)
+    except ValueError:
+        pass
+    return None

@@ -1,0 +1,1 @@
+"""Training, calibration and files of probes."""

@@ -1,0 +1,209 @@
+"""A trained verifier on disk: one safetensors file, and beside it a card in Markdown with its numbers."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trialogue.errors import InputError
+from trialogue.models.networks.probe import Probe, hidden_states_of_prefixes
+from trialogue.oracles import Autoregressive
+from trialogue.storage import atomic_write
+from trialogue.tensor_files import read_tensors, write_tensors
+from trialogue.training.probes.calibration import Calibration, Proportion, VerifierNumbers
+from trialogue.training.probes.probe_config import CalibrationMethod
+from trialogue.verifiers import ProbeVerifier, Threshold
+
+_KIND = "trialogue probe 1"
+_MEND = "write it again with `trialogue probe`"
+
+
+class GridEntry(NamedTuple):
+    """A probe that was compared: where it reads, its depth, the epoch it is from, its numbers on the selection part."""
+
+    layer: int
+    depth: int
+    epoch: int
+    log_loss: float
+    accuracy: float
+
+
+class PartSizes(NamedTuple):
+    """How many texts and examples a part of the data has."""
+
+    texts: int
+    correct: int
+    erroneous: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeFile:
+    """A calibrated probe, where it reads, its threshold, and where both come from.
+
+    `probe` includes the calibration; `calibration` is what made it of the raw probe, so that 1 / slope is the
+    temperature. `layer` counts blocks, -1 is what the output head reads. `grid` holds all probes that were compared,
+    the best first, `parts` the sizes of the parts by name, `numbers` those of the test part, which chose nothing.
+    """
+
+    probe: Probe
+    layer: int
+    threshold: float
+    model: str
+    data: str
+    data_sha256: str
+    method: CalibrationMethod
+    calibration: Calibration
+    numbers: VerifierNumbers
+    grid: tuple[GridEntry, ...]
+    parts: dict[str, PartSizes]
+    settings: dict[str, Any]
+
+    def verifier(self, threshold: float | None = None) -> Threshold:
+        """The verifier that accepts where P(correct) is at least `threshold`, by default the file's own."""
+        return Threshold(
+            ProbeVerifier(self.probe, self.layer), self.threshold if threshold is None else threshold
+        )
+
+    def check(self, oracle: Autoregressive) -> None:
+        """Raise `InputError` where `oracle` lacks the layer, or its hidden states have another width."""
+        try:
+            states = hidden_states_of_prefixes(oracle, [[0]], [[1]], (self.layer,))
+            self.probe.probability(states[:, 0])
+        except InputError as error:
+            text = f"it was trained on {self.model!r} and does not fit this model ({error.field}={error.value!r})"
+            raise InputError("probe", self.model, text) from error
+
+
+def save_probe(file: ProbeFile, path: str | PathLike[str]) -> Path:
+    """Write `file` to `path` and its card beside it, each in one step; return the path of the card.
+
+    Raises `InputError` where they cannot be written.
+    """
+    shape = {"width": file.probe.width, "depth": file.probe.depth, "hidden": file.probe.hidden}
+    metadata = {name: getattr(file, name) for name in _PLAIN} | {
+        "shape": shape,
+        "calibration": file.calibration._asdict(),
+        "numbers": file.numbers._asdict(),
+        "grid": file.grid,
+        "parts": file.parts,
+    }
+    write_tensors(path, _KIND, file.probe.state_dict(), metadata)
+    return atomic_write(Path(path).with_suffix(".md"), card(file, Path(path).name))
+
+
+_PLAIN = ("layer", "threshold", "model", "data", "data_sha256", "method", "settings")
+
+
+def load_probe(path: str | PathLike[str]) -> ProbeFile:
+    """Read what `save_probe` wrote; runs no code of the file.
+
+    Raises `InputError` where the file is missing, damaged, or no probe.
+    """
+    tensors, metadata = read_tensors(path, _KIND, _MEND)
+    try:
+        probe = Probe(**metadata["shape"])
+        probe.load_state_dict(tensors)
+        numbers = metadata["numbers"]
+        for name in ("false_rejections", "detections"):
+            numbers[name] = Proportion(*numbers[name])
+        return ProbeFile(
+            probe=probe.eval().requires_grad_(False),
+            calibration=Calibration(**metadata["calibration"]),
+            numbers=VerifierNumbers(**numbers),
+            grid=tuple(GridEntry(*entry) for entry in metadata["grid"]),
+            parts={name: PartSizes(*part) for name, part in metadata["parts"].items()},
+            **{name: metadata[name] for name in _PLAIN},
+        )
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise InputError("path", str(path), f"weights and description do not agree: {_MEND}") from error
+
+
+def card(file: ProbeFile, name: str) -> str:
+    """The card of `file`, stored as `name`, in Markdown."""
+    numbers, probe = file.numbers, file.probe
+    kind = "linear" if probe.depth == 1 else f"an MLP of {probe.depth} layers, {probe.hidden} units each"
+    where = (
+        "what the output head reads" if file.layer == -1 else f"the residual stream after block {file.layer}"
+    )
+    slope, offset = file.calibration
+    lines = [
+        f"# {name}",
+        "",
+        f"A verifier of prefixes for `{file.model}`: {kind}, on {where} at the last position (width {probe.width}).",
+        f"Its value is P(correct); it rejects a prefix where that lies below {file.threshold:.4g}.",
+        "",
+        "```sh",
+        f"trialogue generate --model {file.model} --sampler backtracking --verifier probe:{name} --prompt ...",
+        "```",
+        "",
+        "```python",
+        "from trialogue.training.probes.probe_files import load_probe",
+        "",
+        f'verifier = load_probe("{name}").verifier()',
+        "```",
+        "",
+        "## Data",
+        "",
+        f"`{file.data}`, SHA-256 `{file.data_sha256}`. P(correct) refers to the mixture of these examples, in which",
+        "errors may be more frequent than in what a model writes.",
+        "",
+        *_table(
+            ("part", "texts", "correct examples", "erroneous examples"),
+            [(part, *sizes) for part, sizes in file.parts.items()],
+        ),
+        "",
+        "## Numbers on the test part, which chose nothing",
+        "",
+        *_table(("", ""), _test_rows(numbers)),
+        "",
+        f"Calibration ({file.method}): log-odds × {slope:.4g} + {offset:.4g}, at a temperature of {1 / slope:.4g}.",
+        f"The threshold is {_threshold_origin(file)}.",
+        "",
+        "## All probes on the selection part, the best by log-loss first",
+        "",
+        *_table(
+            ("layer", "depth", "epoch", "log-loss", "accuracy"),
+            file.grid,
+        ),
+        "",
+        "## Settings",
+        "",
+        "```json",
+        json.dumps(file.settings, indent=1),
+        "```",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _threshold_origin(file: ProbeFile) -> str:
+    wanted = file.settings["threshold"]
+    if wanted is None:
+        rate = file.settings["false_rejections"]
+        return f"the largest that is expected to reject at most {rate:.2%} of new correct prefixes"
+    return "the one with the greatest J of Youden" if wanted == "youden" else "as the user set it"
+
+
+def _test_rows(numbers: VerifierNumbers) -> list[tuple[str, str | float]]:
+    def share(of: Proportion) -> str:
+        return f"{of.value:.4f} ({of.events} of {of.total}; 95 % interval {of.low:.3f} to {of.high:.3f})"
+
+    return [
+        ("accuracy at 1/2", numbers.accuracy),
+        ("AUROC", numbers.auroc),
+        ("log-loss", numbers.log_loss),
+        ("Brier score", numbers.brier),
+        ("expected calibration error", numbers.calibration_error),
+        ("the same before calibration", numbers.calibration_error_before),
+        ("correct prefixes rejected", share(numbers.false_rejections)),
+        ("errors detected", share(numbers.detections)),
+    ]
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> list[str]:
+    def written(cell: object) -> str:
+        return f"{cell:.4f}" if isinstance(cell, float) else str(cell)
+
+    return [f"| {' | '.join(map(written, row))} |" for row in (head, ("---",) * len(head), *rows)]

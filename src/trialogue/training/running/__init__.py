@@ -1,0 +1,1 @@
+"""State, progress and interruption of a training run."""

@@ -1,0 +1,1 @@
+"""Verifiers that call Python functions."""

@@ -1,0 +1,246 @@
+"""Verifiers from plain Python functions, and a threshold that converts values to verdicts."""
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from typing import Any, Literal, Self, TypeVar
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError, reason
+from trialogue.models.tokenization import Tokenization
+from trialogue.oracles import Decoding, Verifier
+from trialogue.validation import NonNegative, Positive, validated
+from trialogue.verifiers.functions.answers import annotated_bound, call_error, checked_value, timeout_error
+from trialogue.verifiers.functions.file_function import FileFunction
+from trialogue.verifiers.functions.timeout import Overdue, call_within
+from trialogue.verifiers.functions.users_code import CRASHES, output_to_stderr, raised_at
+from trialogue.verifiers.languages.stop_strings import StopStrings
+from trialogue.verifiers.wrapping import WrappingVerifier
+
+Argument = TypeVar("Argument")
+Scope = Literal["sequence", "completion"]
+
+VerifierLike = Verifier | Callable[[tuple[int, ...]], float | bool]
+"""A verifier, or a function of a prefix (the token ids of prompt and completion)."""
+
+
+@validated
+class FunctionVerifier(Verifier):
+    """Verifier that calls a Python function with the token ids of each prefix.
+
+    The argument is a tuple of ints: prompt and completion, without BOS. In the main thread, output printed by the
+    function is redirected to standard error.
+
+    Args:
+        function: Function that returns a bool, a probability, or any finite non-negative number.
+        scope: "sequence" passes prompt and completion (default), "completion" only the completion.
+        whole: Whether to call the function for complete sequences only. Prefixes then have the value 1.
+        timeout: Maximum duration of a call in seconds (default: no limit).
+        most: Upper bound of the function's values (default: 1 if it is annotated to return bool, else infinity).
+
+    Raises:
+        InputError: During sampling, if the function raises an exception, exceeds the timeout, or returns an invalid
+            value. The error names the function and its argument.
+
+    Example:
+        >>> from trialogue.verifiers import FunctionVerifier
+        >>> verifier = FunctionVerifier(lambda tokens: sum(tokens) % 2 == 0, whole=True)
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any], float | bool],
+        scope: Scope = "sequence",
+        *,
+        whole: bool = False,
+        timeout: Positive | None = None,
+        most: Positive | None = None,
+    ) -> None:
+        self._function, self.scope, self._whole, self._timeout = function, scope, whole, timeout
+        self.most = annotated_bound(function) if most is None else most
+        if whole:
+            self.most = max(self.most, 1.0)
+
+    def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        """Return the values (n,) float64 of the sequences in `rows` (n,)."""
+        complete, starts = decoding.complete[rows].tolist(), decoding.start[rows].tolist()
+        sequences = zip(decoding.tokens[rows].tolist(), decoding.lengths[rows].tolist(), strict=True)
+        indices, arguments = list[int](), list[Any]()
+        for index, (tokens, length) in enumerate(sequences):
+            if complete[index] or not self._whole:
+                indices.append(index)
+                arguments.append(
+                    self._argument(tokens[:length], starts[index], complete[index], decoding.eos)
+                )
+        values = torch.ones(len(rows), dtype=torch.float64)
+        results = _values(self._function, arguments, self._timeout, self.most)
+        values[indices] = torch.tensor(results, dtype=torch.float64)
+        return values
+
+    def _argument(self, tokens: list[int], start: int, complete: bool, eos: int | None) -> Any:
+        """Return the argument of the function for a sequence whose completion begins at index `start`."""
+        del complete, eos
+        return tuple(tokens[start:] if self.scope == "completion" else tokens)
+
+
+@validated
+class TextVerifier(FunctionVerifier):
+    """Verifier that calls a Python function with the text of each prefix.
+
+    An incomplete character at the end of a prefix is omitted, so the text of a prefix is always a prefix of the text of
+    its continuations. The text does not contain special tokens or the end-of-sequence token.
+
+    Args:
+        function: Function that returns a bool, a probability, or any finite non-negative number.
+        tokenization: Tokenization that converts token ids to text.
+        scope: "completion" passes the text of the completion (default), "sequence" the text of prompt and completion.
+        whole: Whether to call the function for complete sequences only. Prefixes then have the value 1.
+        timeout: Maximum duration of a call in seconds (default: no limit).
+        most: Upper bound of the function's values (default: 1 if it is annotated to return bool, else infinity).
+
+    Raises:
+        InputError: During sampling, under the same conditions as for `FunctionVerifier`.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[str], float | bool],
+        tokenization: Tokenization,
+        scope: Scope = "completion",
+        *,
+        whole: bool = False,
+        timeout: Positive | None = None,
+        most: Positive | None = None,
+    ) -> None:
+        super().__init__(function, scope, whole=whole, timeout=timeout, most=most)
+        self._tokenization = tokenization
+        self._stops: StopStrings | None = None
+
+    def up_to(self, stop: str | Sequence[str]) -> Self:
+        """Return a copy that ignores the text from the first of the strings `stop` onwards.
+
+        The end of a prefix is omitted as long as it may be the beginning of a stop string.
+        """
+        stopped = copy(self)
+        stopped._stops = StopStrings(stop)
+        return stopped
+
+    def _argument(self, tokens: list[int], start: int, complete: bool, eos: int | None) -> str:
+        if self.scope == "completion":
+            tokens, start = tokens[start:], 0
+        if complete and tokens and tokens[-1] == eos:
+            tokens = tokens[:-1]
+        text = self._tokenization.text(tokens, complete)
+        if self._stops is None:
+            return text
+        completion = self._tokenization.text(tokens[start:], complete)
+        removed = len(completion) - len(self._stops.before(completion, complete))
+        return text[: len(text) - removed]
+
+
+def call_function(function: Callable[[Argument], Any], argument: Argument, timeout: float | None) -> Any:
+    """Call a user function and return its result.
+
+    Args:
+        function: Function to call.
+        argument: Its argument.
+        timeout: Maximum duration in seconds, or None for no limit.
+
+    Raises:
+        InputError: If the function raises an exception or exceeds the timeout. The error names the function.
+    """
+    try:
+        with output_to_stderr():
+            return function(argument) if timeout is None else call_within(timeout, function, argument)
+    except Overdue:
+        raise timeout_error(function, argument, timeout or 0.0) from None
+    except CRASHES as error:
+        # The location is searched for in the file of the function inside of its decorators.
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        where = raised_at(error, None if code is None else code.co_filename)
+        raise call_error(function, argument, f"it raised {reason(error)}{where}") from error
+
+
+def _values(
+    function: Callable[[Argument], Any], arguments: Sequence[Argument], timeout: float | None, most: float
+) -> list[float]:
+    """Return the value of `function` for each of `arguments`."""
+    results: Iterable[Any]
+    if isinstance(function, FileFunction):
+        results = function.call_all(arguments, timeout)
+    else:
+        results = (call_function(function, argument, timeout) for argument in arguments)
+    return [
+        checked_value(function, argument, result, most)
+        for argument, result in zip(arguments, results, strict=True)
+    ]
+
+
+@validated
+class Threshold(WrappingVerifier):
+    """Verifier that returns 1 if the value of another verifier is at least a threshold, else 0.
+
+    Args:
+        verifier: Verifier or function of a prefix.
+        threshold: Smallest accepted value, at least 0.
+    """
+
+    def __init__(self, verifier: Any, threshold: NonNegative) -> None:
+        super().__init__(as_verifier(verifier))
+        self.most, self._threshold = 1.0, threshold
+
+    def _converted(self, values: Tensor) -> Tensor:
+        # NaN is returned unchanged, because the caller reports it as an error.
+        return torch.where(values.isnan(), values, (values >= self._threshold).to(values.dtype))
+
+
+def is_verifier(thing: Any) -> bool:
+    """Return whether `thing` is an object with a method `values`, as a verifier is."""
+    return hasattr(thing, "values") and not isinstance(thing, type)
+
+
+def as_verifier(verifier: Any) -> Verifier:
+    """Convert a function or an object to a `Verifier`.
+
+    Args:
+        verifier: A `Verifier`, which is returned unchanged; a function of a prefix (tuple of ints), which becomes a
+            `FunctionVerifier`; or another object with a method `values`. Attributes that such an object does not define
+            have the defaults of `Verifier`.
+
+    Raises:
+        InputError: If `verifier` is none of these, or is a class instead of an instance.
+    """
+    if isinstance(verifier, type):
+        raise InputError("verifier", verifier.__name__, f"give an instance: {verifier.__name__}()")
+    if isinstance(verifier, Verifier):
+        return verifier
+    if is_verifier(verifier):
+        return _VerifierAdapter(verifier)
+    if callable(verifier):
+        return FunctionVerifier(verifier)
+    raise InputError("verifier", verifier, "pass a Verifier or a function of a prefix (tuple of ints)")
+
+
+class _VerifierAdapter(Verifier):
+    """Adapter that makes an object with a method `values` a `Verifier`."""
+
+    def __init__(self, thing: Any) -> None:
+        self._thing = thing
+        for name in ("scope", "most", "layers", "has_mask", "notes", "parser"):
+            setattr(self, name, getattr(thing, name, getattr(Verifier, name)))
+        self.parts = tuple(as_verifier(part) for part in getattr(thing, "parts", ()))
+
+    def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        values: Tensor = self._thing.values(decoding, rows)
+        return values
+
+    def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
+        if not hasattr(self._thing, "children"):
+            return super().children(decoding, rows)
+        values: Tensor | None = self._thing.children(decoding, rows)
+        return values
+
+    def up_to(self, stop: str | Sequence[str]) -> Verifier:
+        return as_verifier(self._thing.up_to(stop)) if hasattr(self._thing, "up_to") else self

@@ -1,0 +1,134 @@
+"""Verifiers whose exceptions reject the sequence that was evaluated instead of ending the run."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from trialogue.errors import InputError, reason
+from trialogue.oracles import Decoding, Verifier
+from trialogue.verifiers.combination import Product, factors
+from trialogue.verifiers.functions.users_code import raised_at
+from trialogue.verifiers.wrapping import WrappingVerifier
+
+Call = Callable[[Decoding, Tensor], Tensor | None]
+_MOST = 1 << 16
+
+
+class _ChildErrors(NamedTuple):
+    """Number of continuations of a sequence for which a verifier raised, and the first message."""
+
+    number: int
+    first: str
+
+
+class Raised:
+    """Error messages of verifiers, stored by the sequence that was evaluated.
+
+    Args:
+        most: Maximum number of sequences to store. The oldest are discarded. The same limit holds for the errors of
+            the continuations of a sequence.
+    """
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
+        self._messages, self._child_errors = dict[bytes, str](), dict[bytes, _ChildErrors]()
+
+    def note(self, tokens: Tensor, start: int, message: str) -> None:
+        """Store an error message for a sequence. The first message for a sequence is kept.
+
+        Args:
+            tokens: Token ids (length,) of prompt and completion.
+            start: Length of the prompt.
+            message: Error message.
+        """
+        key = _key(tokens, start)
+        if key in self._messages:
+            return
+        self._messages[key] = message
+        if len(tokens) > start:
+            # If every continuation is rejected by an error, the sample ends at their parent, so it is recorded there.
+            parent = _key(tokens[:-1], start)
+            errors = self._child_errors.pop(parent, _ChildErrors(0, message))
+            self._child_errors[parent] = errors._replace(number=errors.number + 1)
+        for table in (self._messages, self._child_errors):
+            while len(table) > self._most:
+                del table[next(iter(table))]
+
+    def of(self, tokens: Tensor, start: int, failed: bool) -> str | None:
+        """Return the error message for a sequence, or None.
+
+        Args:
+            tokens: Token ids (length,) of prompt and completion.
+            start: Length of the prompt.
+            failed: Whether the sample ended because no continuation was left. In this case the errors of its
+                continuations are returned if the sequence itself has no message.
+        """
+        key = _key(tokens, start)
+        if key in self._messages or not failed or key not in self._child_errors:
+            return self._messages.get(key)
+        number, first = self._child_errors[key]
+        return (
+            f"1 continuation raised: {first}"
+            if number == 1
+            else f"{number} continuations raised, the first: {first}"
+        )
+
+
+def _key(tokens: Tensor, start: int) -> bytes:
+    return start.to_bytes(8, "little") + tokens.cpu().numpy().tobytes()
+
+
+def tolerant(verifier: Verifier, raised: Raised) -> Verifier:
+    """Wrap a verifier so that sequences for which it raises have the value 0.
+
+    Each factor of a product is wrapped separately. Out-of-memory errors and interruptions are not caught.
+
+    Args:
+        verifier: Verifier to wrap.
+        raised: Store of the error messages.
+    """
+    parts = [_Tolerant(part, raised) for part in factors(verifier)]
+    return parts[0] if len(parts) == 1 else Product(*parts)
+
+
+class _Tolerant(WrappingVerifier):
+    def __init__(self, verifier: Verifier, raised: Raised) -> None:
+        super().__init__(verifier)
+        self._raised = raised
+
+    def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        values = self._tolerated(
+            self._verifier.values, decoding, rows, lambda: torch.zeros(1, dtype=torch.float64)
+        )
+        assert values is not None
+        return values
+
+    def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
+        return self._tolerated(
+            self._verifier.children,
+            decoding,
+            rows,
+            lambda: torch.zeros(1, decoding.vocab_size, dtype=torch.bool),
+        )
+
+    def _tolerated(
+        self, call: Call, decoding: Decoding, rows: Tensor, nothing: Callable[[], Tensor]
+    ) -> Tensor | None:
+        """Return the result of `call`, with `nothing()` in the rows for which it raises."""
+        try:
+            return call(decoding, rows)
+        except (torch.OutOfMemoryError, MemoryError):
+            raise
+        except Exception as error:
+            if len(rows) > 1:
+                results = [self._tolerated(call, decoding, row, nothing) for row in rows.split(1)]
+                available = [result for result in results if result is not None]
+                # If `children` is unavailable for one row, the caller evaluates the children of all rows one by one.
+                return torch.cat(available) if len(available) == len(rows) else None
+            row = int(rows[0])
+            message = str(error) if isinstance(error, InputError) else f"{reason(error)}{raised_at(error)}"
+            sequence = decoding.tokens[row, : int(decoding.lengths[row])]
+            self._raised.note(sequence, int(decoding.start[row]), message)
+            return nothing()

@@ -1,0 +1,60 @@
+"""Fast search for the tokens that may complete a text of a language, without testing each token of a vocabulary."""
+
+import json
+from functools import cached_property
+
+import numpy as np
+from llguidance import LLMatcher
+from numpy.typing import NDArray
+
+from trialogue.models.tokenization import Tokenization
+from trialogue.verifiers.languages.vocabularies import END_MARK, end_marked_tokenizer, matcher_of
+
+
+class ClosingTokens:
+    """Filter for the tokens that may complete a text of a language.
+
+    Args:
+        grammar: Grammar with the start rule `start`, in llguidance's dialect of Lark.
+        options: llguidance options that are appended to every grammar.
+        tokenization: Tokenization of the language model.
+    """
+
+    def __init__(self, grammar: str, options: str, tokenization: Tokenization) -> None:
+        self._grammar, self._options, self._tokenization = grammar, options, tokenization
+
+    def prepare(self) -> None:
+        """Compile the grammar now instead of in the first call of `among`."""
+        _ = self._marked
+
+    def among(self, tokens: NDArray[np.int64], consumed: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Remove tokens that cannot complete a text of the language.
+
+        Args:
+            tokens: Candidates (n,) int64.
+            consumed: Tokens (k,) int64 of the text so far.
+
+        Returns:
+            A subset (m,) of the candidates that contains every token that completes a text of the language, and
+            possibly others.
+        """
+        if self._marked.is_error():
+            return tokens
+        matcher = self._marked.deep_copy()
+        if matcher.try_consume_tokens(consumed.tolist()) < len(consumed):
+            return tokens
+        size = self._tokenization.vocab_size
+        bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8), bitorder="little")
+        closing, marked = np.zeros(size, dtype=np.bool_), bits[size : 2 * size]
+        closing[: len(marked)] = marked
+        has_bytes = end_marked_tokenizer(self._tokenization)[1]
+        tokens = tokens[tokens < size]
+        return tokens[closing[tokens] | ~has_bytes[tokens]]
+
+    @cached_property
+    def _marked(self) -> LLMatcher:
+        """Matcher for the texts of the language followed by the end mark."""
+        tokenizer, _ = end_marked_tokenizer(self._tokenization)
+        outer = f"start: @text {json.dumps(END_MARK)}{self._options}"
+        grammars = [{"lark_grammar": outer}, {"name": "text", "lark_grammar": self._grammar + self._options}]
+        return matcher_of(tokenizer, json.dumps({"grammars": grammars}))

@@ -1,0 +1,313 @@
+"""Exact verifiers of formal languages: a grammar for prefixes, and an optional parser for complete texts.
+
+llguidance parses bytes, so a prefix may end inside a character. By default, if the next bytes are determined by the
+grammar, llguidance allows only their canonical tokens. This would restrict the distribution more than the language
+does. All grammars are therefore compiled with `no_forcing`, which allows a token whenever its bytes are allowed.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import lru_cache
+from threading import Lock
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import torch
+from llguidance import LLMatcher
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trialogue.errors import InputError, NotValidError
+from trialogue.models.tokenization import Tokenization
+from trialogue.oracles import Decoding, Verifier
+from trialogue.validation import Count, validated
+from trialogue.verifiers.languages.closing_tokens import ClosingTokens
+from trialogue.verifiers.languages.stop_strings import StopStrings
+from trialogue.verifiers.languages.stopped_language import StoppedLanguage
+from trialogue.verifiers.languages.vocabularies import has_exceeded_limits, matcher_of, token_bytes
+
+_NO_FORCING = '\n%llguidance {"no_forcing": true}\n'
+_MIN_MATCHERS = 64
+_MAX_QUOTED_CHARACTERS = 60
+_MAX_PARSED_TEXTS = 1024
+
+Bits = NDArray[np.uint8]
+Tokens = NDArray[np.int64]
+
+
+class Invalid(ValueError):
+    """A text is not in a language. The message is one line that states the reason."""
+
+
+class InvalidText(Invalid, NotValidError):
+    """A complete text of the grammar is not in the language. The message is one line that states the reason."""
+
+
+class Language(NamedTuple):
+    """Formal language: the texts of a grammar that a parser accepts."""
+
+    grammar: str
+    """Grammar in llguidance's dialect of Lark."""
+    source: str
+    """Text that identifies the language in error messages."""
+    parse: Callable[[str], Any] | None = None
+    """Function that converts a text to a value and raises `Invalid` for texts that are not in the language."""
+    notes: tuple[str, ...] = ()
+    """Warnings for the user."""
+
+    def acceptance(self) -> Callable[[bytes], bool]:
+        """Return a cached function that tests whether `parse` accepts a text of the grammar."""
+
+        @lru_cache(maxsize=_MAX_PARSED_TEXTS)
+        def accepts(text: bytes) -> bool:
+            if self.parse is None:
+                return True
+            try:
+                self.parse(text.decode())
+            except Invalid:
+                return False
+            return True
+
+        return accepts
+
+
+@dataclass(slots=True)
+class _Prefix:
+    """Cached results for a viable completion. Masks are little-endian bits over the vocabulary of the tokenizer."""
+
+    accepted: bool
+    """Whether the completion is in the language."""
+    viable: Bits | None = None
+    """Tokens after which the completion is still viable."""
+    members: Bits | None = None
+    """Tokens after which the completion is in the language."""
+
+
+@validated
+class LanguageVerifier(Verifier):
+    """Verifier that accepts complete texts of a language, and prefixes that can be continued to such a text.
+
+    Only the completion is evaluated, not the prompt. The end-of-sequence token does not belong to the text. The parser
+    of the language is applied only to complete texts, so the value of a prefix depends only on the grammar.
+
+    llguidance limits the exactness of viability in two cases. It reads the lexemes of a Lark grammar greedily and
+    without backtracking, as Lark does. It also treats a rule with infinite recursion as one that can be completed.
+
+    The verifier is thread-safe.
+
+    Args:
+        language: Language to accept.
+        tokenization: Tokenization of the language model.
+        memory: Number of completions whose token masks are cached, at one bit per token.
+        field: Name of the option in error messages.
+
+    Raises:
+        InputError: If the grammar does not compile or accepts nothing.
+    """
+
+    scope = "completion"
+    most = 1.0
+    has_mask = True
+
+    def __init__(self, language: Language, tokenization: Tokenization, memory: Count, field: str) -> None:
+        self._grammar, self._tokenization = language.grammar, tokenization
+        self.parser, self.notes = language.parse, language.notes
+        self._field, self._source = field, language.source
+        self._memory = memory
+        tokenizer = tokenization.matcher_tokenizer
+        self._size, self._eos = tokenizer.vocab_size, tokenizer.eos_token
+        self._ends = frozenset(tokenizer.eos_tokens)
+        self._letters = [token for token, data in enumerate(token_bytes(tokenization)) if len(data) == 1]
+        self._start = matcher_of(tokenizer, self._grammar + _NO_FORCING)
+        if self._start.is_error():
+            raise self._error(self._start)
+        self._matchers: OrderedDict[bytes, LLMatcher] = OrderedDict()  # The keys are the consumed tokens.
+        self._prefixes: OrderedDict[bytes, _Prefix] = OrderedDict()
+        self._rows, self._lock = 1, Lock()
+        self._stopped: StoppedLanguage | None = None
+        self._accepts = language.acceptance()
+        self._shortlist = ClosingTokens(self._grammar, _NO_FORCING, tokenization)
+        start = self._prefix(b"")
+        if start is None or not (start.accepted or self._viable(b"", start).any()):
+            raise InputError(field, self._source, "the tokenizer can produce no text that is accepted")
+
+    def up_to(self, stop: str | Sequence[str]) -> Self:
+        """Return a copy that evaluates the text before the first of the strings `stop`.
+
+        A token that completes a stop string is accepted if the text before the stop string is in the language. A prefix
+        may end with the beginning of a stop string.
+        """
+        stopped = copy(self)
+        stopped._stopped = StoppedLanguage(
+            self._grammar + _NO_FORCING, StopStrings(stop), self._tokenization, self._error, self._accepts
+        )
+        return stopped
+
+    def prepared(self) -> Self:
+        """Run the preparations of the first evaluation now, and return this verifier."""
+        with self._lock:
+            self._shortlist.prepare()
+            if self._stopped is not None:
+                self._stopped.prepare()
+        return self
+
+    def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        """Return the verdicts (n,) bool on the sequences in `rows` (n,)."""
+        complete = decoding.complete[rows].tolist()
+        with self._lock:
+            self._rows = max(self._rows, len(complete))
+            verdicts = []
+            for tokens, ended in zip(_completions(decoding, rows), complete, strict=True):
+                text = tokens[:-1] if ended and len(tokens) and tokens[-1] == decoding.eos else tokens
+                verdict = None if self._stopped is None else self._stopped.verdict(text, ended)
+                if verdict is None:
+                    prefix = self._prefix(text.tobytes())
+                    verdict = prefix is not None and (prefix.accepted or not ended)
+                verdicts.append(verdict)
+        return torch.tensor(verdicts, dtype=torch.bool)
+
+    def children(self, decoding: Decoding, rows: Tensor) -> Tensor:
+        """Return the verdicts (n, vocab) bool on all one-token continuations of `rows` (n,).
+
+        The end-of-sequence token is allowed if the text so far is in the language. A continuation that reaches the
+        length limit is complete, so it must be in the language itself.
+        """
+        last = (decoding.lengths + 1 >= decoding.limit)[rows].tolist()
+        verdicts = np.zeros((len(last), decoding.vocab_size), dtype=np.bool_)
+        with self._lock:
+            self._rows = max(self._rows, len(last))
+            for row, tokens in enumerate(_completions(decoding, rows)):
+                key = tokens.tobytes()
+                prefix = self._prefix(key)
+                if prefix is not None:
+                    mask = self._members(key, prefix) if last[row] else self._viable(key, prefix)
+                    verdicts[row] = np.unpackbits(mask, count=decoding.vocab_size, bitorder="little")
+                    if decoding.eos is not None:
+                        verdicts[row, decoding.eos] = prefix.accepted
+                if self._stopped is not None:
+                    self._stopped.correct(verdicts[row], tokens, last[row])
+        return torch.from_numpy(verdicts)
+
+    def _prefix(self, key: bytes) -> _Prefix | None:
+        """Return the cached results for a completion, or None if it is not viable. `key` holds its int64 tokens."""
+        prefix = self._prefixes.get(key)
+        if prefix is None:
+            matcher = self._matcher(key)
+            if matcher is None:
+                return None
+            accepted = matcher.is_accepting() and self._accepts(self._text(key))
+            prefix = self._prefixes[key] = _Prefix(accepted)
+            if len(self._prefixes) > self._memory:
+                self._prefixes.popitem(last=False)
+        else:
+            self._prefixes.move_to_end(key)
+        return prefix
+
+    def _text(self, key: bytes) -> bytes:
+        return self._tokenization.bytes(np.frombuffer(key, dtype=np.int64).tolist())
+
+    def _matcher(self, key: bytes) -> LLMatcher | None:
+        """Return a matcher that has consumed the tokens of `key`, or None if they are not viable."""
+        if key in self._matchers:
+            self._matchers.move_to_end(key)
+            return self._matchers[key]
+        tokens = np.frombuffer(key, dtype=np.int64).tolist()
+        # A matcher would consume an end-of-sequence token after a text of the language.
+        if tokens and (not self._ends.isdisjoint(tokens) or max(tokens) >= self._size):
+            return None
+        parent = key[:-8]
+        matcher = self._matchers.pop(parent, None) if key else None
+        consumed = len(tokens) - 1
+        if matcher is None:
+            held = next((cut for cut in range(len(key) - 8, 0, -8) if key[:cut] in self._matchers), 0)
+            matcher = self._matchers.get(key[:held], self._start).deep_copy()
+            consumed = held // 8
+        consumed += matcher.try_consume_tokens(tokens[consumed:])
+        if consumed == len(tokens):
+            self._keep(key, matcher)
+            return matcher
+        if matcher.is_error():
+            raise self._error(matcher)
+        # A lexer that has exceeded its limits rejects every token, and reports the error only when a mask is computed.
+        if consumed == len(tokens) - 1:
+            self._keep(parent, matcher)
+            before = self._prefix(parent)
+            # Computing a mask takes ten times as long as finding one byte that is allowed.
+            if before is not None and not any(matcher.validate_tokens([token]) for token in self._letters):
+                self._viable(parent, before)
+        elif has_exceeded_limits(matcher):
+            raise self._error(matcher)
+        return None
+
+    def _keep(self, key: bytes, matcher: LLMatcher) -> None:
+        self._matchers[key] = matcher
+        if len(self._matchers) > max(_MIN_MATCHERS, 2 * self._rows):
+            self._matchers.popitem(last=False)
+
+    def _viable(self, key: bytes, prefix: _Prefix) -> Bits:
+        """Return a mask of the tokens after which the completion is viable, without the end-of-sequence tokens."""
+        if prefix.viable is None:
+            matcher = self._matcher(key)
+            assert matcher is not None
+            mask = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8).copy()
+            if matcher.is_error():
+                del self._matchers[key]
+                if has_exceeded_limits(matcher):
+                    raise self._error(matcher)
+            for token in self._ends:
+                mask[token >> 3] &= 0xFF ^ (1 << (token & 7))
+            prefix.viable = mask
+        return prefix.viable
+
+    def _members(self, key: bytes, prefix: _Prefix) -> Bits:
+        """Return a mask of the tokens after which the completion is in the language."""
+        if prefix.members is None:
+            viable = self._viable(key, prefix)
+            prefix.members = np.zeros_like(viable)
+            candidates = self._closing(key, viable).tolist()
+            matcher = self._matcher(key) if candidates else None
+            if matcher is not None:
+                ends = [token for token in candidates if matcher.validate_tokens([token, self._eos]) == 2]
+                if self.parser is not None:
+                    text = self._text(key)
+                    ends = [
+                        token for token in ends if self._accepts(text + self._tokenization.bytes([token]))
+                    ]
+                for token in ends:
+                    prefix.members[token >> 3] |= 1 << (token & 7)
+        return prefix.members
+
+    def _closing(self, key: bytes, viable: Bits) -> Tokens:
+        """Return a superset (m,) of the tokens after which the completion is in the language."""
+        tokens = np.flatnonzero(np.unpackbits(viable, bitorder="little"))
+        if len(tokens) <= _MIN_MATCHERS:
+            return tokens
+        return self._shortlist.among(tokens, np.frombuffer(key, dtype=np.int64))
+
+    def _error(self, matcher: LLMatcher) -> InputError:
+        first, *others = matcher.get_error().splitlines() or ["it does not compile"]
+        # For a regular expression, a later line contains the specific error.
+        cause = next((line.removeprefix("error: ") for line in others if line.startswith("error: ")), None)
+        if self._field == "lark":
+            first = re.sub(r"^(?:at )?(\d+)\((\d+)\): ", r"line \1, column \2: ", first)
+            hint = first if cause is None else f"{first.removesuffix(' regex parse error:')} {cause}"
+        else:
+            about = r"at \d+\(\d+\): |failed to compile JSON schema: |invalid regex .* \(in regex\): "
+            hint = cause or re.sub(f"^({about})+", "", first)
+        return InputError(self._field, self._source, hint)
+
+
+def _completions(decoding: Decoding, rows: Tensor) -> Iterator[Tokens]:
+    """Yield the int64 tokens of each completion."""
+    sequences = decoding.tokens[rows].numpy()
+    starts, lengths = decoding.start[rows].tolist(), decoding.lengths[rows].tolist()
+    for tokens, start, length in zip(sequences, starts, lengths, strict=True):
+        yield tokens[start:length]
+
+
+def shortened(text: str) -> str:
+    """Return `text`, truncated for an error message."""
+    return text if len(text) <= _MAX_QUOTED_CHARACTERS else text[: _MAX_QUOTED_CHARACTERS - 1] + "…"
