@@ -13,7 +13,7 @@ from models.tiny_pretrained import save_tiny
 from trialogue import cli
 from trialogue_lab.ledger import judged
 from trialogue_lab.ledger.runs.execution import execute
-from trialogue_lab.ledger.study import study_of
+from trialogue_lab.ledger.study import load_study
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -23,7 +23,7 @@ def test_a_study_in_a_package_of_its_own_runs(tmp_path: Path, monkeypatch: pytes
     project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     [(name, module)] = project["entry-points"]["trialogue_lab.studies"].items()
     monkeypatch.syspath_prepend(folder)
-    study = study_of(module)
+    study = load_study(module)
     assert study.name == name
     entry = judged(study, execute(study, study.preset("smoke"), tmp_path))
     assert [verdict.replications for verdict in entry.verdicts] == [2]

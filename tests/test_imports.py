@@ -166,7 +166,11 @@ WRONG = [
     ("trialogue", "models/networks/transformer.py", "def f():\n    from ..training import loop"),
     ("trialogue", "samplers/registered.py", "CHAINS = {'new': 'trialogue.generation.run:New'}"),
     ("trialogue", "cli/parsing/fields.py", "import trialogue_lab.ledger"),
-    ("trialogue", "cli/parsing/fields.py", "if TYPE_CHECKING:\n    from trialogue_lab.ledger.study import Study"),
+    (
+        "trialogue",
+        "cli/parsing/fields.py",
+        "if TYPE_CHECKING:\n    from trialogue_lab.ledger.study import Study",
+    ),
     ("trialogue", "cli/parsing/fields.py", "importlib.import_module('trialogue_lab.studies')"),
     ("trialogue", "samplers/registered.py", "CHAINS = {'new': 'trialogue_lab.theory.chains:New'}"),
     ("trialogue_lab", "ledger/claims.py", "from trialogue_lab.studies import find"),

@@ -11,7 +11,7 @@ from trialogue.errors import InputError
 from trialogue_lab.studies.translation_dependency.hidden_markov import HiddenMarkov
 from trialogue_lab.studies.translation_dependency.language import TranslationLanguage
 from trialogue_lab.theory import topics
-from trialogue_lab.theory.masking.product_kernels import joint_law
+from trialogue_lab.theory.masking.product_kernels import joint_distribution
 from trialogue_lab.theory.masking.pseudolikelihood import asymptotic_covariance
 from trialogue_lab.theory.memorization import association_encoder
 from trialogue_lab.theory.pruning import (
@@ -33,7 +33,7 @@ def tokens(*rows: list[int]) -> torch.Tensor:
 
 
 CASES: list[tuple[str, Callable[[], object]]] = [
-    ("sites=1.2", lambda: joint_law([[0.6, 0.6]])),
+    ("sites=1.2", lambda: joint_distribution([[0.6, 0.6]])),
     ("values=(2, 2)", lambda: topics.squared_loss(EYE, MOMENTS)),
     ("second=(3, 2)", lambda: prune_pair(EYE, EYE, torch.ones(3, 2))),
     ("key=(2, 3)", lambda: prune_keys_and_queries(EYE, torch.ones(2, 3), EYE)),

@@ -22,9 +22,9 @@ from trialogue.samplers.prefix.engine import groups, rules
 from trialogue.samplers.prefix.engine.recorder import TraceRecorder
 from trialogue.testing import check_sampler, runs
 from trialogue.testing.distributions import (
-    check_its_weights,
-    check_its_weights_under_truncation,
-    check_what_it_declares,
+    check_declarations,
+    check_weights,
+    check_weights_under_truncation,
     ruled,
 )
 from trialogue.testing.trees import VIABLE
@@ -72,13 +72,13 @@ def test_frequencies_reject_faulty_streams(monkeypatch, broken):
 def test_batch_independence_rejects_faulty_streams(monkeypatch, broken, sampler):
     monkeypatch.setattr(groups, "Streams", broken)
     with pytest.raises(AssertionError, match="a batch of"):
-        runs.check_the_batch_does_not_matter(sampler)
+        runs.check_batch_independence(sampler)
 
 
 def test_a_judge_with_repeated_calls_is_rejected(monkeypatch):
     monkeypatch.setattr(rules, "Judge", judges.ForgetfulJudge)
     with pytest.raises(AssertionError, match="more than once"):
-        runs.check_prefixes_are_judged_once(TokenwiseRejection())
+        runs.check_single_evaluation(TokenwiseRejection())
 
 
 def test_a_trace_without_a_move_is_rejected(monkeypatch):
@@ -90,7 +90,7 @@ def test_a_trace_without_a_move_is_rejected(monkeypatch):
     original = TraceRecorder.record
     monkeypatch.setattr(TraceRecorder, "record", gaps)
     with pytest.raises(AssertionError, match=r"its trace does not lead|holds . tokens"):
-        runs.check_its_trace(BestOfN(2))
+        runs.check_sample_traces(BestOfN(2))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_trace_without_a_move_is_rejected(monkeypatch):
 )
 def test_an_undeclared_return_to_a_shorter_prefix_is_rejected(sampler):
     with pytest.raises(AssertionError, match="goes_back=False"):
-        runs.check_its_trace(sampler)
+        runs.check_sample_traces(sampler)
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class WithNumber(Extended):
 
 
 def test_unknown_attributes_of_samplers_are_reported():
-    check_what_it_declares(Extended())
+    check_declarations(Extended())
     for sampler, message in (
         (Misspelt(), "Sampler has no attribute weigthed: did you mean weighted?"),
         (MisspeltProperty(), "Sampler has no attribute fails_reason: did you mean failure_reason?"),
@@ -172,7 +172,7 @@ def test_the_check_rejects_faulty_samplers_by_their_distribution(mutant):
 )
 def test_wrong_weights_are_rejected_without_a_reference(mutant):
     with pytest.raises(AssertionError, match="not properly weighted"):
-        check_its_weights(mutant)
+        check_weights(mutant)
 
 
 @pytest.mark.parametrize(
@@ -185,6 +185,6 @@ def test_wrong_weights_are_rejected_without_a_reference(mutant):
     ids=repr,
 )
 def test_wrong_weights_under_truncation_are_rejected(mutant):
-    check_its_weights(mutant)
+    check_weights(mutant)
     with pytest.raises(AssertionError, match="not properly weighted"):
-        check_its_weights_under_truncation(mutant)
+        check_weights_under_truncation(mutant)

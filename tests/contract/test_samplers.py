@@ -12,7 +12,7 @@ from trialogue.errors import InputError
 from trialogue.oracles import Verifier
 from trialogue.samplers import SAMPLERS, Sampler, SequentialMonteCarlo, generate
 from trialogue.samplers.exact import exact_distribution, sampler_transitions
-from trialogue.testing.distributions import check_its_law_sums_to_one
+from trialogue.testing.distributions import check_probabilities_sum_to_one
 from trialogue.testing.runs import LONG
 from trialogue.testing.samplers import SAMPLER_CHECKS
 from trialogue.testing.trees import TREES
@@ -74,7 +74,7 @@ def test_its_distribution_sums_to_one(sampler, tree):
         sampler = replace(
             sampler, particles=1
         )  # two rows with several draws per token have too many branches
-    check_its_law_sums_to_one(sampler, tree)
+    check_probabilities_sum_to_one(sampler, tree)
 
 
 def drawn(sampler, table, verifier=None):

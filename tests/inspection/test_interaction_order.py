@@ -140,7 +140,7 @@ def test_a_causal_checkpoint_is_asked_after_its_first_token(own: bool, bos: bool
         assert answer.tokens_per_byte == pytest.approx(sum(map(len, ids)) / (30 * len(texts)))
 
 
-def two_body() -> tuple[FactoredAttention, ManyBody]:
+def two_body_solution() -> tuple[FactoredAttention, ManyBody]:
     """A layer with the conditionals of a distribution of two bodies."""
     distribution = ManyBody.random(5, 3, order=2, rank=3, scale=2.0, seed=1)
     net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=5)).double()
@@ -151,7 +151,7 @@ def two_body() -> tuple[FactoredAttention, ManyBody]:
 
 
 def test_a_model_of_two_bodies_has_learned_beyond_one(tmp_path: Path) -> None:
-    net, distribution = two_body()
+    net, distribution = two_body_solution()
     states = distribution.states()
     weights, draw = (-distribution.energy(states)).softmax(0), generator(0, "two bodies")
 

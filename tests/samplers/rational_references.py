@@ -14,7 +14,7 @@ from trialogue.randomness import numpy_generator
 from trialogue.samplers import SAMPLERS
 from trialogue.testing.trees import RandomTree
 
-from . import reference_laws
+from . import reference_distributions
 
 Prefix = tuple[int, ...]
 Distribution = dict[Prefix, Fraction]
@@ -240,11 +240,11 @@ def backtracking(sampler: Any, tree: RationalTree) -> Expected:
 
     if sampler.redo == "accumulated":
         once = sampler.once_per_prefix
-        distribution, calls = reference_laws.released_backtracking(
+        distribution, calls = reference_distributions.released_backtracking(
             tree, rule, sampler.quota, sampler.stride, once_per_prefix=once
         )
     else:
-        distribution, calls = reference_laws.backtracking(
+        distribution, calls = reference_distributions.backtracking(
             tree, rule, sampler.quota, sampler.stride, argmax_redo=sampler.argmax_redo, redo=sampler.redo
         )
     return Expected(distribution, calls)

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from mutants import samplers as mutants
-from samplers.reference_laws import backtracking, largest_difference, released_backtracking
+from samplers.reference_distributions import backtracking, largest_difference, released_backtracking
 from trialogue.data.table import Table
 from trialogue.samplers import Backtracking
 from trialogue.samplers.exact import exact_distribution

@@ -35,7 +35,7 @@ from trialogue.samplers.exact import ExactDistribution, exact_distribution, targ
 from trialogue.samplers.exact import prefix_samplers as samplers
 from trialogue.samplers.exact.elimination import AbsorbingChain
 from trialogue.samplers.prefix.contract.sampler import LogWeight
-from trialogue.testing.distributions import rules_of
+from trialogue.testing.distributions import named_verifiers
 from trialogue.testing.trees import VIABLE, RandomTree
 
 from .rational_references import LARGEST_VALUE, ExtremeTree, RationalTree, ValuedTree, expected
@@ -130,7 +130,7 @@ def ordinary_trees(sampler: Sampler) -> list[ValuedTree]:
         trees = [RandomTree(41, horizon=2), RandomTree(43, eos=1)]
     elif not isinstance(sampler, ValueGuided | StationaryValueGuided) and sampler.rows_per_sample == 1:
         trees = VIABLE
-    return [ValuedTree(tree, rule) for tree in trees for _, rule in rules_of(tree)]
+    return [ValuedTree(tree, rule) for tree in trees for _, rule in named_verifiers(tree)]
 
 
 ORDINARY_SAMPLERS: list[Sampler] = [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mutants import samplers as mutants
-from samplers.reference_laws import (
+from samplers.reference_distributions import (
     largest_difference,
     normalised,
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from samplers.reference_laws import restricted
+from samplers.reference_distributions import restricted
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.samplers import (

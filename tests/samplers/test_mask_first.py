@@ -8,7 +8,7 @@ import torch
 from batches import AllChildrenVerifier, batch_of
 from mutants import judges
 from mutants import truncation as mutants
-from samplers.reference_laws import largest_difference, masked_first
+from samplers.reference_distributions import largest_difference, masked_first
 from trialogue.data.table import Table
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import (

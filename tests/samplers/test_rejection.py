@@ -2,7 +2,7 @@
 
 import pytest
 
-from samplers.reference_laws import largest_difference, rejection_queries, restricted
+from samplers.reference_distributions import largest_difference, rejection_queries, restricted
 from trialogue.data import Table
 from trialogue.samplers import Ancestral, Rejection, TokenwiseRejection, generate
 from trialogue.samplers.exact import exact_distribution, target_distribution, total_variation

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mutants import truncation as mutants
-from samplers.reference_laws import truncation
+from samplers.reference_distributions import truncation
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.models.wrappers.cropped import Endless

@@ -12,7 +12,7 @@ from samplers.judged_texts import TOKENS, value
 from trialogue.errors import InputError
 from trialogue.verifiers import GrammarVerifier
 from trialogue.verifiers.languages.language_verifier import Invalid
-from trialogue.verifiers.languages.vocabularies import END_OF_BYTES, byte_tokenizer, matcher_of
+from trialogue.verifiers.languages.vocabularies import END_OF_BYTES, byte_tokenizer, make_matcher
 from trialogue.verifiers.schemas import grammars, validation
 from trialogue.verifiers.schemas.languages import json_language
 
@@ -280,7 +280,7 @@ RANGES = (
 def lost_numbers(schema: dict[str, object]) -> list[str]:
     """Decimals of up to two digits after the point that are valid, and that the grammar has no place for."""
     language = json_language({"type": "number", **schema}, "compact")
-    matcher = matcher_of(byte_tokenizer(), language.grammar)
+    matcher = make_matcher(byte_tokenizer(), language.grammar)
     accepts, lost = language.acceptance(), []
     for number in {Decimal(count) / unit for unit in (1, 10, 100) for count in range(-320, 321)}:
         text = f"{number.normalize():f}".encode()

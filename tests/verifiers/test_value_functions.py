@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
+from samplers.reference_distributions import expected_value, largest_difference, normalised, restricted
 
-from samplers.reference_laws import expected_value, largest_difference, normalised, restricted
 from trialogue.errors import InputError
 from trialogue.samplers import SequentialMonteCarlo, TokenwiseRejection, ValueGuided, generate, values
 from trialogue.samplers.exact import exact_distribution, transition_matrix
@@ -110,11 +110,11 @@ def test_outcomes_have_no_error_and_leaves_their_law(kind):
     noisy = NoisyValues(TREE.value, 0.5, kind, spread=20.0)
     leaves = [prefix for prefix in TREE.nodes() if TREE.complete(prefix)]
     assert uniform_reach(noisy, leaves, TREE) == [1.0] * len(leaves)
-    assert largest_difference(leaf_law(TREE, noisy), restricted(TREE, TREE.value)) < 1e-12
+    assert largest_difference(leaf_distribution(TREE, noisy), restricted(TREE, TREE.value)) < 1e-12
     check_verifier(noisy, TREE.table(), [(), (0,)])
 
 
-def leaf_law(tree, verifier) -> dict:
+def leaf_distribution(tree, verifier) -> dict:
     """The stationary distribution of leaves, from the transitions of the sampler alone."""
     states, transitions = transition_matrix(ValueGuided(stop_at_leaf=False), tree.table(), verifier)
     distribution = np.abs(np.linalg.svd(transitions.toarray().T - np.eye(len(states)))[2][-1])
@@ -128,8 +128,8 @@ def test_the_outcome_takes_the_place_of_values_at_leaves():
         float(TREE.allows(prefix)) if TREE.complete(prefix) else TREE.value(prefix) for prefix in TREE.nodes()
     ]
     assert found == due
-    assert largest_difference(leaf_law(TREE, reward), restricted(TREE, TREE.allows)) < 1e-12
-    assert largest_difference(leaf_law(TREE, TREE.value), restricted(TREE, TREE.allows)) > 1e-2
+    assert largest_difference(leaf_distribution(TREE, reward), restricted(TREE, TREE.allows)) < 1e-12
+    assert largest_difference(leaf_distribution(TREE, TREE.value), restricted(TREE, TREE.allows)) > 1e-2
     check_verifier(reward, TREE.table(), [(), (0,)])
 
 
@@ -140,7 +140,7 @@ def test_values_where_the_outcome_is_certain_to_be_zero_are_named():
             ValueGuided(), TREE.table(), OutcomeReward(TREE.value, TREE.allows, viability=True)
         )
     viable = OutcomeReward(ruled(TREE), TREE.allows, viability=True)
-    assert largest_difference(leaf_law(TREE, viable), restricted(TREE, TREE.allows)) < 1e-12
+    assert largest_difference(leaf_distribution(TREE, viable), restricted(TREE, TREE.allows)) < 1e-12
 
 
 def test_rollouts_estimate_the_value_and_their_queries_count():

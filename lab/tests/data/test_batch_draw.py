@@ -4,7 +4,7 @@ import hashlib
 
 from trialogue.data import TopicModel
 from trialogue.data.topics.model import Documents
-from trialogue_lab.data.batch_draw import draw_batch
+from trialogue_lab.data.batch_draw import sample_document_batch
 
 
 def test_a_batch_draws_the_documents_of_committed_results() -> None:
@@ -14,5 +14,5 @@ def test_a_batch_draws_the_documents_of_committed_results() -> None:
         return hashlib.blake2b(documents.tokens.numpy().tobytes(), digest_size=8).hexdigest()
 
     dirichlet, restricted = TopicModel(4, 3, concentration=0.2), TopicModel(4, 3, 2)
-    assert digest(draw_batch(dirichlet, 30, (8, 12), 7)) == "0907a7380b3abdfd"
-    assert digest(draw_batch(restricted, 1, 200, 7)) == "0a63784052aa2c1d"
+    assert digest(sample_document_batch(dirichlet, 30, (8, 12), 7)) == "0907a7380b3abdfd"
+    assert digest(sample_document_batch(restricted, 1, 200, 7)) == "0a63784052aa2c1d"

@@ -116,7 +116,7 @@ def test_a_table_shows_published_numbers_next_to_ours() -> None:
         source="s",
         published={"a": {"x": 0.5}, "c": {"x": 0.25, "y": "many"}},
         cells={"a": {"x": Series([0.49, 0.53]), "z": 3}, "b": {"x": 0.1, "z": Series([4.0])}},
-        rows_are="name",
+        row_heading="name",
     )
     shown = sheet(table, Rows([]))
     columns = [(head, origin) for head in "xzy" for origin in ("published", "ours")]

@@ -18,8 +18,8 @@ from trialogue_lab.ledger import (
     Rows,
     Statistic,
     Verdict,
+    counts_from_shares,
     exact,
-    shares_of,
 )
 from trialogue_lab.ledger.claims.claims import Registration
 from trialogue_lab.ledger.claims.pilots import Pilot
@@ -47,7 +47,7 @@ def first(rows: Rows) -> float:
 
 @draws
 def share(rows: Rows, identical: bool = False) -> Counts:
-    return shares_of(rows["draw"].set_index("seed").value, 12, identical=identical)
+    return counts_from_shares(rows["draw"].set_index("seed").value, 12, identical=identical)
 
 
 def claim(criterion: Criterion | None = None, **fields: object) -> Claim:
@@ -204,7 +204,7 @@ def test_only_identical_trials_are_pooled() -> None:
 def test_counts_are_computed_from_shares() -> None:
     @draws
     def rounded(rows: Rows) -> Counts:
-        return shares_of(rows["draw"].set_index("seed").value, rows.config["runs"])
+        return counts_from_shares(rows["draw"].set_index("seed").value, rows.config["runs"])
 
     values = (0.995, 1.0, 0.005, 0.145, 0.5)
     rows = Rows(rows_of(*values).records, config={"runs": 200})

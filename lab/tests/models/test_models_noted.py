@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 from models.tiny_pretrained import save_tiny
-from trialogue_lab.ledger.runs.provenance import models_noted
+from trialogue_lab.ledger.runs.provenance import record_models
 from trialogue_lab.studies.constrained_law import cases
 from trialogue_lab.studies.constrained_law.config import Config as LawConfig
 from trialogue_lab.studies.test_cases.config import Subject
@@ -19,7 +19,7 @@ def test_studies_say_which_model_answered(tmp_path: Path) -> None:
         lambda: oracle_of(Subject(model=str(folder), layer=-1, layers=(-1,)), 0, tmp_path),
     ):
         for _ in range(2):  # the second is of a model that was loaded before
-            with models_noted() as models:
+            with record_models() as models:
                 ask()
             assert [model["files"] for model in models] == [known]
             assert models[0]["weights"]

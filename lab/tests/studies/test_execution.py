@@ -13,7 +13,7 @@ import pytest
 from biased_coin import STUDY, Config
 
 from trialogue.errors import InputError
-from trialogue_lab.ledger import Figure, Part, Rows, Study, judged, note_model
+from trialogue_lab.ledger import Figure, Part, Rows, Study, judged, record_model
 from trialogue_lab.ledger.runs.drafts import Draft, Row
 from trialogue_lab.ledger.runs.execution import execute
 from trialogue_lab.ledger.runs.provenance import session
@@ -104,10 +104,10 @@ def test_models_are_recorded_for_their_parts(tmp_path: Path) -> None:
         if stop and part.name == "seed-2":
             raise KeyboardInterrupt
         for _ in range(2):
-            note_model(models.get(part.name, models["seed-0"]))
+            record_model(models.get(part.name, models["seed-0"]))
         yield from part.measure(artifacts)
 
-    note_model({"model": "outside of a part"})
+    record_model({"model": "outside of a part"})
     with pytest.raises(KeyboardInterrupt):
         execute(measured_by(partial(measure, True)), CONFIG, tmp_path)
     provenance = execute(measured_by(partial(measure, False)), CONFIG, tmp_path).provenance

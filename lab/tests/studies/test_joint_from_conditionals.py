@@ -15,7 +15,7 @@ from trialogue_lab.ledger.claims.extremes import largest, smallest
 from trialogue_lab.studies.joint_from_conditionals import clique_family, measure
 from trialogue_lab.studies.joint_from_conditionals.clique_family import CliqueFamily
 from trialogue_lab.studies.joint_from_conditionals.config import PRESETS
-from trialogue_lab.theory.masking.block_laws import block_law, conditionals
+from trialogue_lab.theory.masking.block_laws import block_distribution, conditionals
 
 SMOKE = PRESETS["smoke"]
 FAMILY = CliqueFamily(3, (0.0, 0.1), (0.8, 1.2))
@@ -71,7 +71,7 @@ def test_the_bound_holds_and_is_below_one() -> None:
 
 def test_a_wrong_fit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tightest bound rejects a fit far from the data. The bound of the theorem is too loose to reject it."""
-    monkeypatch.setattr(measure.sample_bound, "empirical_law_bound", lambda **_: 1e-4)
+    monkeypatch.setattr(measure.sample_bound, "empirical_distribution_bound", lambda **_: 1e-4)
     row = measure.bound_row(SMOKE, SMOKE.sizes[0], 0, 0)
     assert row["empirical_within"] < 1
     monkeypatch.setattr(
@@ -87,7 +87,7 @@ def test_decay_bounds_hold_and_twice_the_rate_does_not() -> None:
     rows = [
         row
         for size in (1, 2, 3)
-        for row in measure.decay_rows(SMOKE, model, block_law(3, 2, block_size=size), draws)
+        for row in measure.decay_rows(SMOKE, model, block_distribution(3, 2, block_size=size), draws)
     ]
     assert max(row["chi_square"] for row in rows) < 1e-6
     assert max(row["entropy"] for row in rows) < 1e-6

@@ -15,7 +15,7 @@ from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED,
 from trialogue_lab.studies.mixing_and_learning.models import random_family, random_ising, random_masks
 from trialogue_lab.studies.mixing_and_learning.statistics import FEW
 from trialogue_lab.theory.masking import covariance_bound
-from trialogue_lab.theory.masking.block_laws import BlockLaw, block_dynamics, block_law
+from trialogue_lab.theory.masking.block_laws import BlockDistribution, block_distribution, block_dynamics
 from trialogue_lab.theory.masking.covariance_bound import CovarianceBound, bound_covariance
 from trialogue_lab.theory.masking.mixing import poincare_constant
 from trialogue_lab.theory.masking.pseudolikelihood import pseudolikelihood_information
@@ -25,13 +25,13 @@ SMALL = Config(sites=4, couplings=(0.4,), models=2, seeds=(0,))
 
 def test_known_constants_and_traces() -> None:
     model = Ising.clique(4, 4, coupling=0.3, field=0.0)
-    found = [measure.bound_of(model, block_law(4, 2, block_size=size)) for size in (1, 2, 3, 4)]
+    found = [measure.bound_of(model, block_distribution(4, 2, block_size=size)) for size in (1, 2, 3, 4)]
     assert [one["constant"] for one in found] == pytest.approx((14.6987, 5.5516, 2.5172, 1), abs=1e-4)
     assert [one["trace"] for one in found] == pytest.approx((43.7325, 23.4621, 17.8210, 16.3272), abs=1e-4)
 
 
 def test_tightness_agrees_with_power_iteration() -> None:
-    model, law = random_ising(4, 0.5, 0.3, 0, 0), block_law(4, 2, block_size=1)
+    model, law = random_ising(4, 0.5, 0.3, 0, 0), block_distribution(4, 2, block_size=1)
     one = measure.bound_of(model, law)
     probabilities, features = model.probabilities(), model.features(model.states())
     relative = gamma(probabilities, features, law) @ fisher(probabilities, features)
@@ -66,7 +66,7 @@ def fisher(probabilities: Tensor, features: Tensor) -> Tensor:
     return (probabilities[:, None] * centred).T @ centred
 
 
-def gamma(probabilities: Tensor, features: Tensor, law: BlockLaw) -> Tensor:
+def gamma(probabilities: Tensor, features: Tensor, law: BlockDistribution) -> Tensor:
     return pseudolikelihood_information(probabilities, features, law).inverse()
 
 
@@ -97,7 +97,9 @@ def test_the_theorems_hold_and_are_attained() -> None:
     assert nearly_tight(rows)
 
 
-def _constant_of_independent_sites(probabilities: Tensor, features: Tensor, law: BlockLaw) -> CovarianceBound:
+def _constant_of_independent_sites(
+    probabilities: Tensor, features: Tensor, law: BlockDistribution
+) -> CovarianceBound:
     """Use the constant of a chain on independent sites."""
     own = bound_covariance(probabilities, features, law)
     wrong = float(law.sites / law.blocks[0].sum())
@@ -105,7 +107,7 @@ def _constant_of_independent_sites(probabilities: Tensor, features: Tensor, law:
     return own._replace(constant=wrong, slack=float(torch.linalg.eigvalsh(wrong * inverse - covariance)[0]))
 
 
-def _larger_constant(probabilities: Tensor, features: Tensor, law: BlockLaw) -> CovarianceBound:
+def _larger_constant(probabilities: Tensor, features: Tensor, law: BlockDistribution) -> CovarianceBound:
     own = bound_covariance(probabilities, features, law)
     return own._replace(constant=1.01 * own.constant)
 
@@ -120,12 +122,12 @@ def test_a_wrong_constant_is_detected(
 
 
 def test_the_constant_of_the_unweighted_chain_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unweighted(probabilities: Tensor, law: BlockLaw) -> Tensor:
+    def unweighted(probabilities: Tensor, law: BlockDistribution) -> Tensor:
         even = torch.full_like(law.given, 1 / len(law.blocks))
         return block_dynamics(probabilities, dataclasses.replace(law, given=even))
 
     model = random_ising(4, 0.4, 0.3, 0, 0)
-    law = block_law(4, 2, blocks=[[0], [1], [2], [3]], weights=[0.7, 0.1, 0.1, 0.1])
+    law = block_distribution(4, 2, blocks=[[0], [1], [2], [3]], weights=[0.7, 0.1, 0.1, 0.1])
     right = measure.bound_of(model, law)["slack"]
     monkeypatch.setattr(
         covariance_bound,
@@ -138,7 +140,7 @@ def test_the_constant_of_the_unweighted_chain_is_detected(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_without_couplings_the_bound_is_an_equality(size: int) -> None:
-    one = measure.bound_of(random_ising(4, 0.0, 0.3, 0, 0), block_law(4, 2, block_size=size))
+    one = measure.bound_of(random_ising(4, 0.0, 0.3, 0, 0), block_distribution(4, 2, block_size=size))
     assert one["constant"] == pytest.approx(4 / size)
     assert one["tightness"] == pytest.approx(1)
 

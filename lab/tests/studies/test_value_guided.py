@@ -24,7 +24,7 @@ from trialogue_lab.studies.value_guided.long_horizons import (
 )
 from trialogue_lab.studies.value_guided.statistics import golden_residual, least_leaf_mass, tree
 from trialogue_lab.studies.value_guided.trees import measure_trees
-from trialogue_lab.theory.value_guided import action_level_law, first_leaf
+from trialogue_lab.theory.value_guided import action_level_distribution, first_leaf
 
 SMOKE = PRESETS["smoke"]
 COINS = Table(lambda _: (0.5, 0.5), 2, max_length=5)
@@ -38,13 +38,16 @@ def product_law(shares: np.ndarray) -> dict[tuple[int, ...], float]:
 
 
 @pytest.mark.parametrize(
-    ("shares_of", "law_of"),
-    [(action_level_shares, action_level_law), (first_leaf_shares, lambda *tree: first_leaf(*tree).law)],
+    ("counts_from_shares", "law_of"),
+    [
+        (action_level_shares, action_level_distribution),
+        (first_leaf_shares, lambda *tree: first_leaf(*tree).law),
+    ],
 )
 @pytest.mark.parametrize("error", [0.0, 0.3])
-def test_long_horizon_distributions_agree_with_the_tree(shares_of, law_of, error):
+def test_long_horizon_distributions_agree_with_the_tree(counts_from_shares, law_of, error):
     guide = NoisyValues(ProductValues(0.3), error, "last token")
-    shares = shares_of(5, 0.3, error)
+    shares = counts_from_shares(5, 0.3, error)
     law, target = law_of(COINS, guide), target_distribution(COINS, guide)
     assert total_variation(product_law(shares), law) < 1e-12
     far = total_variation(law, target)

@@ -10,7 +10,7 @@ from one_line_errors import refusals
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
 from trialogue_lab.theory import order_truncation
-from trialogue_lab.theory.order_truncation import keep_orders
+from trialogue_lab.theory.order_truncation import truncate_orders
 
 SITES, VOCAB = 5, 3
 MANY = ManyBody.random(SITES, VOCAB, order=4, rank=8, seed=1)
@@ -29,10 +29,10 @@ def test_lowest_and_highest_orders_have_closed_forms():
     product = torch.ones(())
     for site in range(SITES):
         product = product[..., None] * LAW.sum([axis for axis in range(SITES) if axis != site])
-    torch.testing.assert_close(keep_orders(LAW, 1), product, rtol=1e-10, atol=0)
-    torch.testing.assert_close(keep_orders(LAW, SITES), LAW, rtol=1e-14, atol=0)
+    torch.testing.assert_close(truncate_orders(LAW, 1), product, rtol=1e-10, atol=0)
+    torch.testing.assert_close(truncate_orders(LAW, SITES), LAW, rtol=1e-14, atol=0)
     # The energy has four-body terms only, so truncation to order four changes nothing.
-    torch.testing.assert_close(keep_orders(LAW, 4, tolerance=1e-9), LAW, rtol=1e-4, atol=0)
+    torch.testing.assert_close(truncate_orders(LAW, 4, tolerance=1e-9), LAW, rtol=1e-4, atol=0)
 
 
 def residual_of_order(law, order):
@@ -50,7 +50,7 @@ def residual_of_order(law, order):
 
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_truncation_has_the_marginals_and_no_higher_interactions(order):
-    law = keep_orders(LAW, order)
+    law = truncate_orders(LAW, order)
     assert float(law.sum()) == pytest.approx(1, abs=1e-14)
     assert marginals_differ(law, order) < 1e-10
     assert marginals_differ(law, order + 1) > 1e-4
@@ -68,7 +68,7 @@ def test_truncation_has_the_marginals_and_no_higher_interactions(order):
     ids=["half a step", "started at the distribution", "missing marginal"],
 )
 def test_wrong_projections_are_detected(change):
-    mutant = altered(order_truncation, change, ("100_000", "200"), compiled=False)["keep_orders"]
+    mutant = altered(order_truncation, change, ("100_000", "200"), compiled=False)["truncate_orders"]
     try:
         law = mutant(LAW, 2)
     except InputError:
@@ -79,8 +79,8 @@ def test_wrong_projections_are_detected(change):
 test_bad_input_is_named = refusals(
     "^{}=",
     [
-        ("order", lambda: keep_orders(LAW, SITES + 1)),
-        ("probabilities", lambda: keep_orders(2 * LAW, 2)),
-        ("probabilities", lambda: keep_orders(torch.tensor([[1.0, 0.0], [0.0, 0.0]]), 1)),
+        ("order", lambda: truncate_orders(LAW, SITES + 1)),
+        ("probabilities", lambda: truncate_orders(2 * LAW, 2)),
+        ("probabilities", lambda: truncate_orders(torch.tensor([[1.0, 0.0], [0.0, 0.0]]), 1)),
     ],
 )

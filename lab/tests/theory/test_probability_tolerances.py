@@ -8,20 +8,23 @@ import torch
 
 from trialogue.errors import InputError
 from trialogue_lab.theory.factoring.overlap import overlap
-from trialogue_lab.theory.masking.block_laws import block_law
-from trialogue_lab.theory.masking.mixing import stationary_law
+from trialogue_lab.theory.masking.block_laws import block_distribution
+from trialogue_lab.theory.masking.mixing import stationary_probabilities
 from trialogue_lab.theory.masking.product_kernels import closest_in_divergence, product_transitions
 from trialogue_lab.theory.potts.greedy_patterns import greedy_patterns
 
-ADAPTIVE = list(signature(block_law).parameters)[-1]
+ADAPTIVE = list(signature(block_distribution).parameters)[-1]
 """The keyword of an adaptive distribution."""
 CHECKED = {
-    "block distribution": (1e-6, lambda p: block_law(1, 2, blocks=[[0], [0]], **{ADAPTIVE: p.expand(2, -1)})),
+    "block distribution": (
+        1e-6,
+        lambda p: block_distribution(1, 2, blocks=[[0], [0]], **{ADAPTIVE: p.expand(2, -1)}),
+    ),
     "overlap": (1e-9, lambda p: overlap(torch.ones(2), p)),
     "product distribution": (1e-6, lambda p: closest_in_divergence(p.numpy())),
     "predictions": (1e-6, lambda p: product_transitions(p.expand(2, 1, 2).numpy())),
     "log-probabilities": (1e-4, lambda p: greedy_patterns(p.log().expand(2, 2))),
-    "transitions": (1e-9, lambda p: stationary_law(p.expand(2, 2))),
+    "transitions": (1e-9, lambda p: stationary_probabilities(p.expand(2, 2))),
 }
 
 

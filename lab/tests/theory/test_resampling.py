@@ -11,7 +11,7 @@ from trialogue.errors import InputError
 from trialogue.randomness import numpy_generator
 from trialogue.samplers import MaskedDecoding, SequentialMonteCarlo
 from trialogue.samplers.exact import exact_distribution
-from trialogue_lab.theory.resampling import resampled_law
+from trialogue_lab.theory.resampling import resampled_distribution
 
 
 def enumerated(q, w, number):
@@ -37,19 +37,22 @@ CASES = {
 @pytest.mark.parametrize(("q", "w"), CASES.values(), ids=CASES)
 def test_it_is_that_of_all_draws(q, w, number):
     q, w = np.array(q), np.array(w)
-    exact, law = enumerated(q, w, number), resampled_law(q, w, number)
+    exact, law = enumerated(q, w, number), resampled_distribution(q, w, number)
     assert np.abs(law - exact).max() < 1e-13
     # Mutants: one draw more, and weights turned round.
     if number > 1 and len(set(w[(q > 0) & (w > 0)])) > 1:
-        assert np.abs(resampled_law(q, w, number + 1) - exact).max() > 1e-10
-        assert np.abs(resampled_law(q, np.divide(1, w, where=w > 0, out=w * 0), number) - exact).max() > 1e-3
+        assert np.abs(resampled_distribution(q, w, number + 1) - exact).max() > 1e-10
+        assert (
+            np.abs(resampled_distribution(q, np.divide(1, w, where=w > 0, out=w * 0), number) - exact).max()
+            > 1e-3
+        )
 
 
 def test_what_fails_has_no_weight():
     q = np.array([0.3, 0.2])
-    law = resampled_law(q, [1.0, 4.0], 3)
+    law = resampled_distribution(q, [1.0, 4.0], 3)
     assert law.sum() == pytest.approx(1 - 0.5**3, abs=1e-13)
-    whole = resampled_law([*q, 0.5], [1.0, 4.0, 0.0], 3)
+    whole = resampled_distribution([*q, 0.5], [1.0, 4.0, 0.0], 3)
     assert np.abs(law - whole[:2]).max() < 1e-14
 
 
@@ -66,8 +69,8 @@ def test_particles_that_are_never_resampled_are_drawn_so():
     for number in (1, 2, 3):
         walk = exact_distribution(SequentialMonteCarlo(number, 0.0, "mask"), oracle, even)
         run = np.array([walk.probabilities[x] for x in outputs])
-        assert np.abs(resampled_law(q, w, number) - run).max() < 1e-12
-        assert np.abs(resampled_law(q, w, number + 1) - run).max() > 1e-3
+        assert np.abs(resampled_distribution(q, w, number) - run).max() < 1e-12
+        assert np.abs(resampled_distribution(q, w, number + 1) - run).max() > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -80,4 +83,4 @@ def test_particles_that_are_never_resampled_are_drawn_so():
 )
 def test_bad_input_is_named(arguments, told):
     with pytest.raises(InputError, match=told):
-        resampled_law(*arguments)
+        resampled_distribution(*arguments)

@@ -33,7 +33,7 @@ def ruled(tree: RandomTree) -> Rule:
     return lambda prefix: tree.value(prefix) * tree.allows(prefix)
 
 
-def rules_of(tree: RandomTree) -> Iterator[tuple[str, Rule]]:
+def named_verifiers(tree: RandomTree) -> Iterator[tuple[str, Rule]]:
     """Yield a verifier of every kind on a tree, with its name."""
     yield "an exact verifier", tree.allows
     yield "an imperfect verifier", tree.judges
@@ -59,7 +59,7 @@ def _exact(sampler: Sampler[Any], tree: RandomTree, rule: Rule | None) -> ExactD
         fail(sampler, f"it cannot run on {tree}: {error}")
 
 
-def check_what_it_declares(sampler: Sampler[Any]) -> None:
+def check_declarations(sampler: Sampler[Any]) -> None:
     """Check that `sampler` is a sampler and that its attributes have valid names and values."""
     require(isinstance(sampler, Sampler), sampler, "use an instance of a subclass of Sampler")
     _check_attribute_names(sampler)
@@ -147,9 +147,9 @@ def check_judged_sequences(sampler: Sampler[Any]) -> None:
         )
 
 
-def check_its_law_sums_to_one(sampler: Sampler[Any], tree: RandomTree) -> None:
+def check_probabilities_sum_to_one(sampler: Sampler[Any], tree: RandomTree) -> None:
     """Check that the exact distribution on `tree` is a distribution of complete sequences for any verifier."""
-    for name, rule in (*rules_of(tree), ("a verifier that rejects everything", _never)):
+    for name, rule in (*named_verifiers(tree), ("a verifier that rejects everything", _never)):
         distribution, where = _exact(sampler, tree, rule), f"on {tree} with {name}"
         total = (
             math.fsum(distribution.probabilities.values()) + distribution.failed + distribution.never_halts
@@ -172,7 +172,7 @@ def check_its_law_sums_to_one(sampler: Sampler[Any], tree: RandomTree) -> None:
         )
 
 
-def check_its_weights(sampler: Sampler[Any]) -> None:
+def check_weights(sampler: Sampler[Any]) -> None:
     """Check proper weighting: E[exp(log_weight) 1(x)] = p(x) for every x that the verifier accepts."""
     for tree in small_trees(sampler) if sampler.weighted else ():
         due = {x: p for x, p in tree.distribution().items() if tree.allows(x)}
@@ -180,7 +180,7 @@ def check_its_weights(sampler: Sampler[Any]) -> None:
         require_equal_distributions(sampler, weights, due, f"on {tree} it is not properly weighted")
 
 
-def check_its_weights_under_truncation(sampler: Sampler[Any]) -> None:
+def check_weights_under_truncation(sampler: Sampler[Any]) -> None:
     """Check proper weighting with respect to the truncated distribution.
 
     If the sampler masks before truncation, the target is the distribution p_T without truncation on its outputs.
@@ -230,7 +230,7 @@ def check_same_distribution(
             calls are compared too.
     """
     for tree in (*small_trees(sampler), TIED):
-        for name, rule in rules_of(tree):
+        for name, rule in named_verifiers(tree):
             distribution, where = _exact(sampler, tree, rule), f"on {tree} with {name}"
             if isinstance(reference, Sampler):
                 due: Any = exact_distribution(reference, tree.table(), rule)

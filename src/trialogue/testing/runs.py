@@ -45,7 +45,7 @@ def _require_same(
     require(first.stopped == [stopped[place] for place in order.tolist()], sampler, f"{what} changes stopped")
 
 
-def check_the_batch_does_not_matter(sampler: Sampler[Any]) -> None:
+def check_batch_independence(sampler: Sampler[Any]) -> None:
     """Check that samples and counts do not depend on the batch size."""
     settings: dict[str, Any] = {"verifier": ruled(LONG), "num_samples": 10, "seed": 3, "max_steps": 300}
     whole = generate(LONG.table(), RAGGED, sampler=sampler, **settings)
@@ -131,7 +131,7 @@ def check_frequencies(sampler: Sampler[Any], reference: Sampler[Any] | None = No
     require(distance < RADIUS, sampler, message)
 
 
-def check_its_trace(sampler: Sampler[Any]) -> None:
+def check_sample_traces(sampler: Sampler[Any]) -> None:
     """Check that the trace reproduces the samples, and removes tokens only if the sampler declares `goes_back`."""
     settings: dict[str, Any] = {"num_samples": 4, "batch_size": 6, "max_steps": 300, "trace": True}
     run = generate(LONG.table(), RAGGED, sampler=sampler, verifier=ruled(LONG), **settings)
@@ -174,7 +174,7 @@ def check_budgets(sampler: Sampler[Any]) -> None:
     require(int(run.queries[0]) <= 1000 * rows, sampler, "it exceeds the default budget of steps")
 
 
-def check_prefixes_are_judged_once(sampler: Sampler[Any]) -> None:
+def check_single_evaluation(sampler: Sampler[Any]) -> None:
     """Check that the verifier evaluates each prefix once, and that every evaluation is counted."""
     judged = []
 

@@ -9,18 +9,18 @@ from trialogue.testing.distributions import Rule
 from trialogue.testing.trees import RandomTree
 
 SAMPLER_CHECKS: dict[str, Callable[[Sampler[Any]], None]] = {
-    "declarations": distributions.check_what_it_declares,
+    "declarations": distributions.check_declarations,
     "use of the verifier": distributions.check_verifier_use,
     "judged sequences": distributions.check_judged_sequences,
-    "weights": distributions.check_its_weights,
-    "weights under truncation": distributions.check_its_weights_under_truncation,
+    "weights": distributions.check_weights,
+    "weights under truncation": distributions.check_weights_under_truncation,
     "complete prompts": distributions.check_complete_prompts,
     "completeness": runs.check_completeness,
     "sample independence": runs.check_sample_independence,
     "sample ids": runs.check_sample_ids,
-    "batch independence": runs.check_the_batch_does_not_matter,
-    "single evaluation": runs.check_prefixes_are_judged_once,
-    "traces": runs.check_its_trace,
+    "batch independence": runs.check_batch_independence,
+    "single evaluation": runs.check_single_evaluation,
+    "traces": runs.check_sample_traces,
     "budgets": runs.check_budgets,
     "frequencies": runs.check_frequencies,
 }
@@ -50,10 +50,10 @@ def check_sampler(
     Raises:
         AssertionError: If a requirement is violated.
     """
-    distributions.check_what_it_declares(sampler)
+    distributions.check_declarations(sampler)
     if distribution is not None:
         distributions.check_same_distribution(sampler, distribution)
     for tree in distributions.small_trees(sampler):
-        distributions.check_its_law_sums_to_one(sampler, tree)
+        distributions.check_probabilities_sum_to_one(sampler, tree)
     for check in SAMPLER_CHECKS.values():
         check(sampler)

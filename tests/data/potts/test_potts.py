@@ -60,7 +60,7 @@ def check_walls(chain: PottsChain, length: int, temperature: float):
     close(chain.expected_domain_walls(length, temperature), (distribution @ walls.double()).sum())
     first = torch.cat((walls, torch.ones(len(x), 1, dtype=torch.bool)), 1).double().argmax(1)
     runs = torch.zeros(walls.shape[1] + 1, dtype=torch.float64).index_add(0, first, distribution)
-    close(chain.run_length_law(length, temperature), runs)
+    close(chain.run_length_distribution(length, temperature), runs)
     close(chain.no_wall_probability(length, temperature), runs[-1])
 
 
@@ -79,7 +79,7 @@ def test_a_chain_of_one_window(name):
     check_thermodynamics(chain, chain.window, 0.7)
     assert chain.wall_probabilities(chain.window, 0.7).shape == (0,)
     assert chain.expected_domain_walls(chain.window, 0.7) == 0
-    close(chain.run_length_law(chain.window, 0.7), torch.ones(1))
+    close(chain.run_length_distribution(chain.window, 0.7), torch.ones(1))
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_rare_walls_do_not_underflow(temperature):
     # Splices 0..01..1 alone: two windows of one wrong token each.
     assert math.log(probability) == pytest.approx(-1.0 / temperature, rel=1e-3)
     assert chain.no_wall_probability(9, temperature) == pytest.approx(1)
-    distribution = chain.run_length_law(9, temperature)
+    distribution = chain.run_length_distribution(9, temperature)
     assert float(distribution[:-1].max()) < 1e-40
     assert float(distribution[3]) > 0
 
@@ -249,7 +249,11 @@ CHAIN = PottsChain(TABLE)
         (lambda: CHAIN.at(30, 1.0).states(), "sites", "too many"),
         (lambda: CHAIN.window_marginals(10**9, 1.0), "length", "at most"),
         (lambda: PottsChain.from_patterns([[0], [1]]).expected_domain_walls(10**9, 1.0), "length", "at most"),
-        (lambda: PottsChain.from_patterns([[0], [1]]).run_length_law(10**9, 1.0), "length", "at most"),
+        (
+            lambda: PottsChain.from_patterns([[0], [1]]).run_length_distribution(10**9, 1.0),
+            "length",
+            "at most",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_in_one_line(make, field, says):
@@ -265,7 +269,7 @@ def test_long_runs_that_settle_are_those_of_every_window(temperature):
     for patterns, window in (([[0], [1]], 2), ([[0, 0, 1], [1, 1, 0]], 4), ([[0, 1, 2], [2, 1, 0]], 3)):
         chain = PottsChain.from_patterns(patterns, window)
         for length in (window, window + 1, 500, 501, 502):
-            by_window = chain.run_length_law(length, temperature)[-1]
+            by_window = chain.run_length_distribution(length, temperature)[-1]
             found = chain.log_no_wall_probability(length, temperature)
             assert found == pytest.approx(float(by_window.log()), rel=1e-9, abs=1e-12)
 

@@ -8,7 +8,7 @@ from trialogue.validation import Natural, validated
 
 
 @validated
-def draw_batch(
+def sample_document_batch(
     model: TopicModel, documents: Natural, lengths: int | tuple[int, int], seed: int = 0
 ) -> Documents:
     """Sample documents like `TopicModel.draw`, but with streams shared by the batch.

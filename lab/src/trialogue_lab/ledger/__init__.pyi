@@ -28,8 +28,8 @@ from .claims.statistics import Counts as Counts
 from .claims.statistics import Criterion as Criterion
 from .claims.statistics import Replication as Replication
 from .claims.statistics import Statistic as Statistic
+from .claims.statistics import counts_from_shares as counts_from_shares
 from .claims.statistics import exact as exact
-from .claims.statistics import shares_of as shares_of
 from .claims.verdicts import Verdict as Verdict
 from .claims.withdrawn import WithdrawnClaim as WithdrawnClaim
 from .entries import Entry as Entry
@@ -49,7 +49,7 @@ from .pages.tables import ResultTable as ResultTable
 from .pages.tables import result_table as result_table
 from .rows import NoRows as NoRows
 from .rows import Rows as Rows
-from .runs.provenance import note_model as note_model
+from .runs.provenance import record_model as record_model
 from .runs.results import ADDED as ADDED
 from .runs.results import Result as Result
 from .runs.results import find_result as find_result

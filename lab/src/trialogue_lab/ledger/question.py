@@ -1,6 +1,6 @@
 """The question that a study answers, read from its docstring."""
 
 
-def question_of(doc: str | None) -> str:
+def first_paragraph(doc: str | None) -> str:
     """Return the first paragraph of a docstring on one line."""
     return " ".join((doc or "").strip().partition("\n\n")[0].split())

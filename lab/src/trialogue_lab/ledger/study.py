@@ -19,7 +19,7 @@ from trialogue_lab.ledger.claims.statistics import Statistic
 from trialogue_lab.ledger.claims.withdrawn import WithdrawnClaim, read_withdrawn
 from trialogue_lab.ledger.pages.figures import Figure
 from trialogue_lab.ledger.pages.tables import ResultTable
-from trialogue_lab.ledger.question import question_of
+from trialogue_lab.ledger.question import first_paragraph
 from trialogue_lab.ledger.rows import Rows
 from trialogue_lab.ledger.runs.drafts import Row
 from trialogue_lab.ledger.runs.results import PRESETS, Result, config_hash, config_values
@@ -151,7 +151,7 @@ class Study(Generic[Config]):
     @property
     def question(self) -> str:
         """The first paragraph of the module's docstring, on one line."""
-        return question_of(self._doc)
+        return first_paragraph(self._doc)
 
     @property
     def background(self) -> str:
@@ -217,7 +217,7 @@ def _add_titles(claims: Sequence[Claim], path: Path) -> Sequence[Claim]:
     return [dataclasses.replace(claim, title=titles.get(claim.id, claim.title)) for claim in claims]
 
 
-def study_of(module: str) -> Study[Any]:
+def load_study(module: str) -> Study[Any]:
     """Import a module and return its study, which it must assign to `STUDY`. Raises `InputError` if it does not."""
     study: Study[Any] | None = getattr(importlib.import_module(module), "STUDY", None)
     if study is None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trialogue.errors import InputError
-from trialogue_lab.ledger.question import question_of
+from trialogue_lab.ledger.question import first_paragraph
 
 if TYPE_CHECKING:
     from trialogue_lab.ledger.study import Study
@@ -44,10 +44,10 @@ def find(name: str) -> "Study[Any]":
         close = difflib.get_close_matches(name, known, n=3)
         hint = f"did you mean {' or '.join(close)}?" if close else "see `trialogue list`"
         raise InputError("study", name, f"no such study: {hint}")
-    from trialogue_lab.ledger.study import study_of
+    from trialogue_lab.ledger.study import load_study
 
     try:
-        study = study_of(known[name])
+        study = load_study(known[name])
     except InputError:
         raise
     except Exception as error:  # A user's module can raise anything when it is imported.
@@ -85,6 +85,6 @@ def _question(module: str) -> str:
     if spec is None or spec.origin is None:
         return f"(module {module} is not installed)"
     try:
-        return question_of(ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))))
+        return first_paragraph(ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))))
     except (SyntaxError, ValueError, OSError) as error:
         return f"(module {module} cannot be read: {error})"

@@ -107,7 +107,7 @@ class GaussianFlow:
             -2 * last[:, None] * third,
         )
 
-    def two_body(self, start: Tensor, time: float) -> Tensor:
+    def two_body_solution(self, start: Tensor, time: float) -> Tensor:
         """Return a(t) (L,) for B = 0 by solving equation 12 in the eigenbasis of the covariance.
 
         Args:

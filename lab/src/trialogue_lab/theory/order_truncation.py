@@ -23,7 +23,7 @@ _ROUNDS = 100_000
 
 
 @validated
-def keep_orders(
+def truncate_orders(
     probabilities: Annotated[Tensor, Reals("V*")], order: Count, tolerance: Positive = 1e-11
 ) -> Tensor:
     """Return the maximum-entropy distribution with the same marginals of `order` sites.

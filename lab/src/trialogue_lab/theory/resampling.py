@@ -29,7 +29,7 @@ _POINTS_AT_ONCE = 64
 
 
 @validated
-def resampled_law(proposal: Weights, weights: Weights, number: Count) -> Array:
+def resampled_distribution(proposal: Weights, weights: Weights, number: Count) -> Array:
     """Compute the output distribution of one weighted draw among `number` draws.
 
     If the probabilities of the proposal sum to less than one, the remainder is a failed draw with weight

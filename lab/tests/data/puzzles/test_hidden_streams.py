@@ -28,7 +28,7 @@ def target(tuples: SemiprimeTuples) -> dict[tuple[int, ...], float]:
 def distance(stream: HiddenStream, tuples: SemiprimeTuples) -> float:
     """Total variation between what the user sees and the law of the tuples."""
     return total_variation(
-        stream.visible_law(exact_distribution(Ancestral(), stream).probabilities), target(tuples)
+        stream.visible_distribution(exact_distribution(Ancestral(), stream).probabilities), target(tuples)
     )
 
 
@@ -57,7 +57,7 @@ def test_a_seed_is_within_its_bound(digits: int, bits: int) -> None:
     tuples = SemiprimeTuples(digits)
     stream = random_seed(tuples, bits)
     law = exact_distribution(Ancestral(), stream).probabilities
-    seen = stream.visible_law(law)
+    seen = stream.visible_distribution(law)
     assert len(law) == 2**bits
     assert total_variation(seen, target(tuples)) <= min(1, tuples.size / 2**bits) + 1e-12
     seeds = Counter(round(probability * 2**bits) for probability in seen.values())

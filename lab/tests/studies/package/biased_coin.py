@@ -150,7 +150,7 @@ STUDY = Study(
             source="Textbook, table 1",
             published={"flips": {"heads": 0.7, "tails": "0.3 or so"}, "law": {"heads": 0.7}},
             cells={"flips": {"heads": heads()}, "law": {"heads": bias()}},
-            rows_are="kind",
+            row_heading="kind",
             note="± one standard deviation over seeds",
         ),
     ),

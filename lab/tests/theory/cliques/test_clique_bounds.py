@@ -13,10 +13,10 @@ from trialogue.randomness import numpy_generator
 from trialogue_lab.theory.cliques.bounds import (
     clique_assumption,
     hitting_bound,
-    least_block_size,
-    least_parameters,
     mode_ordering,
     one_step_corollary,
+    smallest_block_size,
+    smallest_parameters,
     stuck_bound,
 )
 from trialogue_lab.theory.cliques.chains import (
@@ -93,8 +93,8 @@ def test_printed_stuck_probabilities():
     ],
 )
 def test_the_corollary_where_its_assumptions_hold(delta, steps, clique, sites, size, true, rate):
-    assert least_block_size(sites, clique, delta) == size
-    needed = least_parameters(clique, delta=delta, steps=steps)
+    assert smallest_block_size(sites, clique, delta) == size
+    needed = smallest_parameters(clique, delta=delta, steps=steps)
     assert needed.clique <= clique
     corollary = one_step_corollary(
         sites, clique, size, needed.excess, needed.clique_field, delta=delta, steps=steps

@@ -15,7 +15,7 @@ from trialogue_lab.theory.cliques.chains import (
     log_hitting_times,
     parallel_chain,
 )
-from trialogue_lab.theory.masking.block_laws import block_dynamics, block_law
+from trialogue_lab.theory.masking.block_laws import block_distribution, block_dynamics
 
 # Expected steps of k-Gibbs from R_{-1} to R_1, k = 1 to 10, of 10 sites with a clique of 4 and fields 5.
 HITTING = {
@@ -59,7 +59,7 @@ def lumped(matrix, up):
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 def test_block_chain_is_the_lumped_block_dynamics(size):
     model = Ising.clique(5, 3, coupling=0.7, field=torch.tensor([0.2, 0.2, 0.2, -0.4, 1.0]))
-    matrix = block_dynamics(model.probabilities(), block_law(5, 2, block_size=size))
+    matrix = block_dynamics(model.probabilities(), block_distribution(5, 2, block_size=size))
     expected = lumped(matrix, model.states()[:, :3].sum(1))
     np.testing.assert_allclose(np.exp(block_chain(5, 3, 0.7, 0.2, size)), expected, atol=1e-14)
     # Ordered pairs would be twice the coupling.

@@ -15,7 +15,7 @@ from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.hidden_streams import hidden_factors
 from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic
 from trialogue_lab.data.puzzles.random_primes import RandomPrimes
-from trialogue_lab.theory.factoring.overlap import cheating_generator, semiprime_masses
+from trialogue_lab.theory.factoring.overlap import best_generator_oracle, semiprime_masses
 from trialogue_lab.theory.factoring.reduction import (
     PrimeByTrials,
     TupleByTrials,
@@ -53,7 +53,7 @@ def test_an_exact_generator_factors_every_semiprime(digits: int, count: int) -> 
 
 def test_a_generator_that_rarely_knows_the_factors_fails() -> None:
     tuples = SemiprimeTuples(1)
-    oracle = cheating_generator(tuples, dict.fromkeys(semiprime_masses(tuples), 0.5))
+    oracle = best_generator_oracle(tuples, dict.fromkeys(semiprime_masses(tuples), 0.5))
     answers = factor_by_generating(oracle, [4] * 120)
     assert set(answers) == {None, (2, 2)}
     assert abs(sum(answer is not None for answer in answers) / 120 - 0.5) < 0.15

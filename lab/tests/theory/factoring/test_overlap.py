@@ -13,8 +13,8 @@ from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.theory.factoring.overlap import (
     Cheating,
-    cheating_generator,
-    optimal_cheating,
+    best_generator_oracle,
+    optimal_generator,
     overlap,
     overlap_bound,
     semiprime_masses,
@@ -59,11 +59,11 @@ def is_optimal(solver) -> bool:
 
 
 def test_the_knapsack_is_the_optimum_and_its_strategy_attains_it() -> None:
-    assert is_optimal(optimal_cheating)
+    assert is_optimal(optimal_generator)
 
 
 def _smallest_first(success: torch.Tensor, target: torch.Tensor) -> Cheating:
-    found = optimal_cheating(success.max() - success, target)
+    found = optimal_generator(success.max() - success, target)
     return Cheating(overlap(success, found.first, target), found.first)
 
 
@@ -74,7 +74,7 @@ def _largest_only(success: torch.Tensor, target: torch.Tensor) -> Cheating:
 
 
 def _without_masses(success: torch.Tensor, target: torch.Tensor) -> Cheating:
-    return optimal_cheating(success)
+    return optimal_generator(success)
 
 
 @pytest.mark.parametrize("broken", [_smallest_first, _largest_only, _without_masses])
@@ -89,7 +89,7 @@ def test_no_violation_of_the_bound() -> None:
         size = 2 + seed % 60
         success = random_success(size, seed, 0.2 + seed % 11)
         bound = overlap_bound(success)
-        best = optimal_cheating(success).overlap
+        best = optimal_generator(success).overlap
         assert best <= bound + 1e-12
         largest = max(largest, best / bound)
     assert 0.9 < largest <= 1 + 1e-12
@@ -99,7 +99,7 @@ def test_no_violation_of_the_bound() -> None:
 def test_the_bound_is_attained(factored: int) -> None:
     success = tightest_success(100, factored)
     assert overlap_bound(success) == pytest.approx(factored / 100, abs=1e-14)
-    assert optimal_cheating(success).overlap == pytest.approx(factored / 100, abs=1e-14)
+    assert optimal_generator(success).overlap == pytest.approx(factored / 100, abs=1e-14)
 
 
 @pytest.mark.parametrize("digits", [1, 2])
@@ -110,9 +110,9 @@ def test_the_best_generator_as_an_oracle(digits: int) -> None:
     assert math.fsum(masses.values()) == pytest.approx(1)
     chances = random_success(len(masses), 4)
     target = torch.tensor(list(masses.values()), dtype=torch.float64)
-    best = optimal_cheating(chances, target)
+    best = optimal_generator(chances, target)
     assert best.overlap <= overlap_bound(chances, target)
-    oracle = cheating_generator(tuples, dict(zip(masses, chances.tolist(), strict=True)))
+    oracle = best_generator_oracle(tuples, dict(zip(masses, chances.tolist(), strict=True)))
     law = exact_distribution(Ancestral(), oracle).probabilities
     truth = {tuple(row): 1 / tuples.size for row in tuples.states().tolist()}
     assert 1 - total_variation(law, truth) == pytest.approx(best.overlap, abs=1e-12)
@@ -126,9 +126,9 @@ test_bad_input = refusals(
             r"^first=1\.1\d*: give non-negative probabilities that sum to one",
         ),
         (lambda: tightest_success(4, 5), r"^factored=5: use from 1 to semiprimes=4"),
-        (lambda: cheating_generator(SemiprimeTuples(1, "factors-first"), {}), r"^order='factors-first'"),
+        (lambda: best_generator_oracle(SemiprimeTuples(1, "factors-first"), {}), r"^order='factors-first'"),
         (
-            lambda: cheating_generator(SemiprimeTuples(1), {4: 1.0}),
+            lambda: best_generator_oracle(SemiprimeTuples(1), {4: 1.0}),
             r"^success=\{4: 1.0\}: give a chance for each of the 10",
         ),
     ],

@@ -8,7 +8,11 @@ from trialogue.samplers import Ancestral
 from trialogue.samplers.exact import exact_distribution, total_variation
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.random_primes import RandomNumbers
-from trialogue_lab.theory.factoring.randomized_algorithms import derandomized, law_over_coins, randomness_test
+from trialogue_lab.theory.factoring.randomized_algorithms import (
+    derandomized,
+    distribution_over_coins,
+    randomness_test,
+)
 
 GPT4 = (
     253489, 572931, 523749, 935271, 754823, 543219, 523891, 523689,
@@ -25,9 +29,9 @@ def biased_walk(prefix: tuple[int, ...], coins: int) -> int:
 def test_a_deterministic_algorithm_has_the_law_of_the_randomized_one() -> None:
     oracle = derandomized(biased_walk, 5, 3, length=5)
     law = exact_distribution(Ancestral(), oracle).probabilities
-    assert total_variation(law, law_over_coins(biased_walk, 5, 5)) < 1e-14
+    assert total_variation(law, distribution_over_coins(biased_walk, 5, 5)) < 1e-14
     # That rests on fresh coins: one toss for all calls is another law.
-    assert total_variation(law, law_over_coins(biased_walk, 5, 5, fresh=False)) > 0.3
+    assert total_variation(law, distribution_over_coins(biased_walk, 5, 5, fresh=False)) > 0.3
 
 
 def test_coins_that_are_kept_are_memory() -> None:
@@ -39,8 +43,8 @@ def test_coins_that_are_kept_are_memory() -> None:
         return states[coins][len(prefix)]
 
     uniform = dict.fromkeys(states, 1 / len(states))
-    assert total_variation(law_over_coins(digit, 16, 4, fresh=False), uniform) < 1e-14
-    assert total_variation(law_over_coins(digit, 16, 4), uniform) > 0.8
+    assert total_variation(distribution_over_coins(digit, 16, 4, fresh=False), uniform) < 1e-14
+    assert total_variation(distribution_over_coins(digit, 16, 4), uniform) > 0.8
 
 
 def test_numbers_of_gpt_4_are_not_random() -> None:
@@ -70,7 +74,7 @@ def test_numbers_that_cannot_be_tested(numbers) -> None:
 test_too_many_tosses = refusals(
     "{}",
     [
-        (lambda: law_over_coins(biased_walk, 100, 5), r"^outcomes=100: 100\^5 tosses"),
+        (lambda: distribution_over_coins(biased_walk, 100, 5), r"^outcomes=100: 100\^5 tosses"),
     ],
 )
 

@@ -8,13 +8,13 @@ import torch
 from theory.random_models import SIX_BLOCKS, random_ising, random_simplex, reversibility_gap
 from trialogue.errors import InputError
 from trialogue_lab.theory.masking.block_laws import (
+    block_distribution,
     block_dynamics,
-    block_law,
     conditionals,
     joint_block_dynamics,
     uniform_blocks,
 )
-from trialogue_lab.theory.masking.mixing import stationary_law
+from trialogue_lab.theory.masking.mixing import stationary_probabilities
 
 # Lemma 4.3.1, states 00, 01, 10, 11; blocks {0}, {1} are what is masked.
 LEMMA = torch.tensor([1 / 2, 1 / 3, 1 / 6, 0.0], dtype=torch.float64)
@@ -24,10 +24,10 @@ LEMMA_LAW = torch.tensor(
 
 
 def test_conditioning_on_the_block_changes_the_conditionals():
-    table = conditionals(LEMMA, block_law(2, 2, blocks=[[0], [1]], distribution=LEMMA_LAW))
+    table = conditionals(LEMMA, block_distribution(2, 2, blocks=[[0], [1]], distribution=LEMMA_LAW))
     assert float(table[0, 1]) == pytest.approx(9 / 17, abs=1e-15)  # p(x_1 = 0 | x_0 = 0, K = {1}), not 3/5
     assert float(table[0, 0]) == pytest.approx(6 / 7, abs=1e-15)  # p(x_0 = 0 | x_1 = 0, K = {0}), not 3/4
-    plain = conditionals(LEMMA, block_law(2, 2, blocks=[[0], [1]]))
+    plain = conditionals(LEMMA, block_distribution(2, 2, blocks=[[0], [1]]))
     assert plain[0].tolist() == pytest.approx([3 / 4, 3 / 5], abs=1e-15)
 
 
@@ -41,26 +41,29 @@ def test_block_dynamics_is_the_definition(block_size):
         rest = [site for site in range(4) if site not in block]
         same = (states[:, None, rest] == states[None, :, rest]).all(2)
         expected += same * p / (same * p).sum(1, keepdim=True) / len(blocks)
-    matrix = block_dynamics(p, block_law(4, 2, block_size=block_size))
+    matrix = block_dynamics(p, block_distribution(4, 2, block_size=block_size))
     torch.testing.assert_close(matrix, expected, rtol=0, atol=1e-15)
 
 
 def test_the_adaptive_chain_keeps_the_law_and_ignoring_the_block_loses_it():
     model, given = random_ising(4), random_simplex(16, 6)
     p = model.probabilities()
-    law = block_law(4, 2, blocks=SIX_BLOCKS, distribution=given)
+    law = block_distribution(4, 2, blocks=SIX_BLOCKS, distribution=given)
     assert reversibility_gap(block_dynamics(p, law), p) < 1e-15
-    torch.testing.assert_close(stationary_law(block_dynamics(p, law)), p, rtol=1e-12, atol=0)
+    torch.testing.assert_close(stationary_probabilities(block_dynamics(p, law)), p, rtol=1e-12, atol=0)
     # The mutant draws x_K from p(x_K | x_{-K}) though the law of K depends on x.
     mutant = torch.zeros(16, 16, dtype=torch.float64)
-    for k, fibers in enumerate(block_law(4, 2, blocks=SIX_BLOCKS).fibers(p)):
+    for k, fibers in enumerate(block_distribution(4, 2, blocks=SIX_BLOCKS).fibers(p)):
         rows, columns = fibers.states[:, :, None], fibers.states[:, None, :]
         mutant[rows, columns] += given[:, k][rows] * fibers.conditionals[:, None, :]
     assert reversibility_gap(mutant, p) > 1e-3
 
 
 def test_the_chain_on_pairs_keeps_the_block():
-    p, law = random_simplex(8), block_law(3, 2, blocks=[[0], [1, 2]], distribution=random_simplex(8, 2))
+    p, law = (
+        random_simplex(8),
+        block_distribution(3, 2, blocks=[[0], [1, 2]], distribution=random_simplex(8, 2)),
+    )
     matrix = joint_block_dynamics(p, law)
     torch.testing.assert_close(matrix.sum(1), torch.ones(16, dtype=torch.float64), rtol=0, atol=1e-14)
     pairs = torch.arange(16) % 2

@@ -5,7 +5,7 @@ import torch
 
 from theory.random_models import SIX_BLOCKS, random_family, random_ising, random_simplex
 from trialogue.data.ising.model import Ising
-from trialogue_lab.theory.masking.block_laws import block_law
+from trialogue_lab.theory.masking.block_laws import block_distribution
 from trialogue_lab.theory.masking.covariance_bound import bound_covariance
 from trialogue_lab.theory.masking.pseudolikelihood import (
     asymptotic_covariance,
@@ -17,7 +17,7 @@ from trialogue_lab.theory.masking.pseudolikelihood import (
 def test_the_bound_on_the_printed_model():
     """At k = 2 the slowest function is itself a score, so that the bound is an equality."""
     model = Ising.clique(4, 4, coupling=0.3, field=0.0)
-    bound = bound_covariance(*enumerated(model), block_law(4, 2, block_size=2))
+    bound = bound_covariance(*enumerated(model), block_distribution(4, 2, block_size=2))
     assert bound.constant == pytest.approx(5.5516, abs=6e-5)
     assert bound.best == pytest.approx(bound.constant, rel=1e-10)
     assert bound.slack > -1e-10
@@ -32,7 +32,7 @@ def test_the_covariance_is_bounded_and_the_bound_is_tight(seed, adaptive):
         if adaptive
         else {"weights": random_simplex(6, names=seed)}
     )
-    bound = bound_covariance(*enumerated(model), block_law(4, 2, blocks=SIX_BLOCKS, **given))
+    bound = bound_covariance(*enumerated(model), block_distribution(4, 2, blocks=SIX_BLOCKS, **given))
     assert bound.information_slack > -1e-10
     assert bound.slack > -1e-9 * bound.constant
     assert bound.best <= bound.constant * (1 + 1e-10)
@@ -41,7 +41,7 @@ def test_the_covariance_is_bounded_and_the_bound_is_tight(seed, adaptive):
 
 
 def test_slack_and_best_are_what_they_say():
-    model, law = random_ising(3), block_law(3, 2, block_size=1)
+    model, law = random_ising(3), block_distribution(3, 2, block_size=1)
     p, features = enumerated(model)
     bound = bound_covariance(p, features, law)
     inverse = torch.linalg.inv(fisher_information(p, features))

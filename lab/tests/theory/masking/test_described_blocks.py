@@ -8,15 +8,15 @@ import torch
 
 from trialogue.data import Ising
 from trialogue.errors import InputError
-from trialogue_lab.theory.masking.block_laws import block_law
+from trialogue_lab.theory.masking.block_laws import block_distribution
 from trialogue_lab.theory.masking.pseudolikelihood import asymptotic_covariance
 
 MODEL = Ising.clique(3, 3, 0.3, 0.1)
 BLOCKS = [[0, 1], [2], [1, 2]]
-ADAPTIVE = list(signature(block_law).parameters)[-1]
+ADAPTIVE = list(signature(block_distribution).parameters)[-1]
 """The keyword of an adaptive distribution."""
 DESCRIBED = {
-    "block law": lambda **described: block_law(3, 2, **described).given,
+    "block law": lambda **described: block_distribution(3, 2, **described).given,
     "asymptotic covariance": lambda **described: asymptotic_covariance(MODEL, **described),
 }
 REFUSED = [

@@ -13,7 +13,7 @@ from trialogue.data.ising.model import Ising
 from trialogue.errors import InputError
 from trialogue.samplers import BlockGibbs, Gibbs
 from trialogue.samplers.exact import transition_matrix
-from trialogue_lab.theory.masking.block_laws import block_dynamics, block_law, joint_block_dynamics
+from trialogue_lab.theory.masking.block_laws import block_distribution, block_dynamics, joint_block_dynamics
 from trialogue_lab.theory.masking.mixing import (
     block_dirichlet_form,
     chi_square,
@@ -21,12 +21,12 @@ from trialogue_lab.theory.masking.mixing import (
     dirichlet_form,
     mixing_time,
     poincare_constant,
-    stationary_law,
+    stationary_probabilities,
 )
 
 
 def dynamics(model, **given):
-    return block_dynamics(model.probabilities(), block_law(model.sites, 2, **given))
+    return block_dynamics(model.probabilities(), block_distribution(model.sites, 2, **given))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def two_states(a, b):
 def test_two_states_in_closed_form(a, b):
     matrix = two_states(a, b)
     law = torch.tensor([b, a], dtype=torch.float64) / (a + b)
-    torch.testing.assert_close(stationary_law(matrix), law, rtol=1e-14, atol=0)
+    torch.testing.assert_close(stationary_probabilities(matrix), law, rtol=1e-14, atol=0)
     assert poincare_constant(matrix) == pytest.approx(1 / (a + b), rel=1e-5)
     # TV from state x is mu(other) |1 - a - b|^t.
     steps = math.ceil(math.log(0.25 / float(law.max())) / math.log(abs(1 - a - b)))
@@ -60,7 +60,7 @@ def test_stationary_law_keeps_small_probabilities():
     for state in range(size - 1):
         matrix[state, state + 1], matrix[state + 1, state] = 0.4 * ratio, 0.4
     matrix[np.diag_indices(size)] = 1 - matrix.sum(1)
-    law = stationary_law(matrix)
+    law = stationary_probabilities(matrix)
     np.testing.assert_allclose(law[1:] / law[:-1], ratio, rtol=1e-9)
 
 
@@ -69,19 +69,19 @@ def test_probabilities_too_small_for_a_float(field):
     """Four spins that are nearly independent in a field: C = 4 and ten steps, though p(- - - -) underflows."""
     model = Ising.clique(4, 4, coupling=0.3, field=field)
     matrix = transition_matrix(Gibbs(), model)
-    torch.testing.assert_close(stationary_law(matrix), model.probabilities(), rtol=1e-10, atol=0)
+    torch.testing.assert_close(stationary_probabilities(matrix), model.probabilities(), rtol=1e-10, atol=0)
     assert poincare_constant(matrix) == pytest.approx(4, rel=1e-12)
     assert mixing_time(matrix) == powers_until_mixed(matrix, 0.25) == 10
 
 
 def test_states_left_for_good_have_no_mass():
     matrix = [[0.5, 0.25, 0.25], [0.0, 0.5, 0.5], [0.0, 0.25, 0.75]]
-    assert stationary_law(matrix).tolist() == pytest.approx([0, 1 / 3, 2 / 3])
+    assert stationary_probabilities(matrix).tolist() == pytest.approx([0, 1 / 3, 2 / 3])
     assert poincare_constant(matrix) == pytest.approx(1 / 0.75)
 
 
 def powers_until_mixed(matrix, eps):
-    law, power = stationary_law(matrix), torch.eye(len(matrix), dtype=torch.float64)
+    law, power = stationary_probabilities(matrix), torch.eye(len(matrix), dtype=torch.float64)
     for step in range(10_000):
         if float((power - law).abs().sum(1).max()) / 2 <= eps:
             return step
@@ -107,14 +107,14 @@ def test_a_distance_that_is_reached_exactly_counts():
 
 def test_mixing_time_of_a_chain_that_is_not_reversible():
     matrix = random_simplex(6, 6, names="rows") * 0.1 + 0.9 * torch.eye(6, dtype=torch.float64).roll(1, 0)
-    assert reversibility_gap(matrix, stationary_law(matrix)) > 1e-3
+    assert reversibility_gap(matrix, stationary_probabilities(matrix)) > 1e-3
     assert mixing_time(matrix) == powers_until_mixed(matrix, 0.25)
 
 
 def test_poincare_constant_is_the_supremum():
     """Also where the chain is not reversible; no function found beats it, and some function reaches it."""
     matrix = random_simplex(5, 5, names="sup")
-    law = stationary_law(matrix)
+    law = stationary_probabilities(matrix)
 
     def minus_ratio(values):
         f = torch.tensor(values)
@@ -140,7 +140,7 @@ def test_dirichlet_form_by_differences():
 def test_block_dirichlet_form_equals_that_of_the_joint_chain(adaptive):
     blocks = [block for block in SIX_BLOCKS if max(block) < 3] + [(0, 1, 2), (1,)]
     given = {"distribution": random_simplex(8, 5)} if adaptive else {"weights": random_simplex(5)}
-    law = block_law(3, 2, blocks=blocks, **given)
+    law = block_distribution(3, 2, blocks=blocks, **given)
     p = random_ising(3).probabilities()
     f, g = random_simplex(8, 5, names="f"), random_simplex(8, 5, names="g")
     mass = (p[:, None] * law.each_state()).flatten()
@@ -170,7 +170,7 @@ def test_block_dynamics_equals_the_matrix_of_block_gibbs(block_size):
     model = Ising.clique(4, 3, coupling=0.4, field=0.1)
     matrix = transition_matrix(BlockGibbs(block_size=block_size), model)
     torch.testing.assert_close(matrix, dynamics(model, block_size=block_size), rtol=0, atol=1e-14)
-    torch.testing.assert_close(stationary_law(matrix), model.probabilities(), rtol=1e-10, atol=0)
+    torch.testing.assert_close(stationary_probabilities(matrix), model.probabilities(), rtol=1e-10, atol=0)
     assert reversibility_gap(matrix, model.probabilities()) < 1e-15
 
 
@@ -182,7 +182,7 @@ def test_chi_square_of_laws_without_common_support():
 
 def test_no_finite_constant_on_pairs():
     """The chain on (X, K) keeps K: only its X-marginal has a Poincaré constant."""
-    law = block_law(2, 2, blocks=[[0], [1]], distribution=random_simplex(4, 2))
+    law = block_distribution(2, 2, blocks=[[0], [1]], distribution=random_simplex(4, 2))
     p = random_simplex(4)
     assert poincare_constant(block_dynamics(p, law)) > 1
     with pytest.raises(InputError, match="reducible"):

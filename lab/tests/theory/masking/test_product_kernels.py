@@ -7,12 +7,12 @@ import pytest
 
 from one_line_errors import refusals
 from theory.random_models import random_ising, random_simplex
-from trialogue_lab.theory.masking.block_laws import block_dynamics, block_law
+from trialogue_lab.theory.masking.block_laws import block_distribution, block_dynamics
 from trialogue_lab.theory.masking.product_kernels import (
     closest_in_divergence,
     closest_in_variation,
     factorization_gap,
-    joint_law,
+    joint_distribution,
     product_transitions,
 )
 
@@ -46,7 +46,7 @@ def test_the_marginals_are_closest_in_divergence():
     law = random_simplex(27, names="law").numpy().reshape(3, 3, 3)
     best = closest_in_divergence(law)
     for seed in range(20):
-        other = joint_law(0.9 * best.sites + 0.1 * random_simplex(3, 3, names=seed).numpy())
+        other = joint_distribution(0.9 * best.sites + 0.1 * random_simplex(3, 3, names=seed).numpy())
         assert float((law * np.log(law / other)).sum()) > best.distance
 
 
@@ -61,7 +61,7 @@ def test_transitions_of_a_predictor_factorise():
 
 def test_a_block_drawn_jointly_is_no_product():
     model = random_ising(3)
-    matrix = block_dynamics(model.probabilities(), block_law(3, 2, block_size=3)).numpy()
+    matrix = block_dynamics(model.probabilities(), block_distribution(3, 2, block_size=3)).numpy()
     gap = factorization_gap(matrix, 3)
     expected = closest_in_divergence(model.probabilities().numpy().reshape(2, 2, 2)).distance
     np.testing.assert_allclose(gap.divergence, expected, rtol=1e-10)

@@ -12,7 +12,7 @@ from one_line_errors import refusals
 from theory.random_models import SIX_BLOCKS, random_family, random_ising, random_simplex
 from trialogue.data.ising.model import Ising
 from trialogue.errors import InputError
-from trialogue_lab.theory.masking.block_laws import block_law, conditionals
+from trialogue_lab.theory.masking.block_laws import block_distribution, conditionals
 from trialogue_lab.theory.masking.pseudolikelihood import (
     asymptotic_covariance,
     enumerated,
@@ -55,14 +55,17 @@ def test_more_masks_per_sample_interpolate():
 
 def adaptive(sites, seed):
     blocks = [block for block in SIX_BLOCKS if max(block) < sites] + [tuple(range(sites))]
-    return block_law(
+    return block_distribution(
         sites, 2, blocks=blocks, distribution=random_simplex(2**sites, len(blocks), names=("law", seed))
     )
 
 
 LAWS = [
-    ("cover", lambda: block_law(4, 2, blocks=[[0, 1], [1, 2, 3], [3], [0, 2]], weights=random_simplex(4))),
-    ("size", lambda: block_law(4, 2, block_size=2)),
+    (
+        "cover",
+        lambda: block_distribution(4, 2, blocks=[[0, 1], [1, 2, 3], [3], [0, 2]], weights=random_simplex(4)),
+    ),
+    ("size", lambda: block_distribution(4, 2, block_size=2)),
     ("adaptive", lambda: adaptive(4, 0)),
 ]
 
@@ -86,13 +89,13 @@ def test_information_is_the_hessian_of_the_loss(law):
 
 def test_the_loss_is_the_mean_of_minus_log_conditionals():
     p, r = random_simplex(8, names="p"), random_simplex(8, names="r")
-    law = block_law(3, 2, blocks=[[0], [1, 2], [0, 1]], distribution=random_simplex(8, 3))
+    law = block_distribution(3, 2, blocks=[[0], [1, 2], [0, 1]], distribution=random_simplex(8, 3))
     expected = -(r[:, None] * law.given * conditionals(p, law).log()).sum()
     assert float(pseudolikelihood_loss(r, 3.0 + p.log(), law)) == pytest.approx(float(expected), rel=1e-14)
 
 
 def test_losses_at_zeros():
-    law = block_law(2, 2, blocks=[[0], [1]])
+    law = block_distribution(2, 2, blocks=[[0], [1]])
     p = torch.tensor([0.5, 0.5, 0.0, 0.0], dtype=torch.float64)
     assert float(pseudolikelihood_loss(p, p.log(), law)) == pytest.approx(math.log(2) / 2)
     assert float(pseudolikelihood_loss(torch.full((4,), 0.25), p.log(), law)) == math.inf
@@ -115,7 +118,7 @@ def test_masking_more_rejects_blocks_that_are_not_uniform():
 
 
 def test_features_of_single_precision():
-    model, law = random_ising(4), block_law(4, 2, block_size=1)
+    model, law = random_ising(4), block_distribution(4, 2, block_size=1)
     probabilities, features = enumerated(model)
     single = pseudolikelihood_information(probabilities, features.float(), law)
     assert torch.equal(single, pseudolikelihood_information(probabilities, features, law))
@@ -123,7 +126,7 @@ def test_features_of_single_precision():
 
 def test_larger_vocabularies():
     model = random_family(3, 3, 5)
-    hessian, information = hessian_and_information(model, block_law(3, 3, block_size=2))
+    hessian, information = hessian_and_information(model, block_distribution(3, 3, block_size=2))
     assert float((hessian - information).abs().max()) < 1e-13
     assert float(masking_more(model).smallest_eigenvalue.min()) > -1e-10
 
@@ -143,7 +146,7 @@ def test_sandwich_where_no_parameter_is_the_truth():
     truth = random_ising(3, "misspecified", scale=0.5)
     data = truth.probabilities()
     features = truth.features(truth.states())[:, 3:]
-    law = block_law(3, 2, block_size=2)
+    law = block_distribution(3, 2, block_size=2)
     best = fitted(data, features, law)
     gamma = sandwich_covariance(data, (features @ best).softmax(0), features, law)
     model = (features @ best).softmax(0)
@@ -171,11 +174,15 @@ test_bad_input_is_refused = refusals(
     [
         (lambda m: asymptotic_covariance(m, 2, masks_per_sample=0), "masks_per_sample"),
         (
-            lambda m: sandwich_covariance(random_simplex(16), *enumerated(m), block_law(4, 2, block_size=1)),
+            lambda m: sandwich_covariance(
+                random_simplex(16), *enumerated(m), block_distribution(4, 2, block_size=1)
+            ),
             "probabilities",
         ),
         (
-            lambda m: pseudolikelihood_loss(torch.ones(16), torch.zeros(16), block_law(4, 2, block_size=1)),
+            lambda m: pseudolikelihood_loss(
+                torch.ones(16), torch.zeros(16), block_distribution(4, 2, block_size=1)
+            ),
             "data",
         ),
         (lambda m: masking_more(Ising.clique(1, 1, 0.0, 0.1)), "model"),

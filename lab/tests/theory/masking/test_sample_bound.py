@@ -6,7 +6,7 @@ import pytest
 
 from trialogue.data.ising.model import Ising
 from trialogue_lab.theory.masking.sample_bound import (
-    empirical_law_bound,
+    empirical_distribution_bound,
     mask_average_bound,
     mask_average_deviation,
     sample_bound,
@@ -35,15 +35,15 @@ def test_printed_sample_bounds():
     assert sample_bound(**GIVEN).bound == pytest.approx(1.283, abs=6e-4)
     small = {**GIVEN, "sites": 1, "samples": 10**4, "masks": 10**4, "tensorization": 1.0}
     assert sample_bound(**small).bound == pytest.approx(1.437, abs=6e-4)
-    assert empirical_law_bound(sites=3, vocab_size=2, samples=1000, delta=0.3) == pytest.approx(
+    assert empirical_distribution_bound(sites=3, vocab_size=2, samples=1000, delta=0.3) == pytest.approx(
         0.327, abs=6e-4
     )
 
 
 def test_bounds_beyond_a_float_are_infinite():
     many = {"sites": 400, "vocab_size": 2, "samples": 10, "delta": 0.1}
-    assert empirical_law_bound(**many) == pytest.approx(math.exp(600 * math.log(2)) / 4, rel=1e-9)
-    assert empirical_law_bound(**{**many, "sites": 800}) == math.inf
+    assert empirical_distribution_bound(**many) == pytest.approx(math.exp(600 * math.log(2)) / 4, rel=1e-9)
+    assert empirical_distribution_bound(**{**many, "sites": 800}) == math.inf
     assert mask_average_bound(**{**many, "sites": 800}, masks=1, beta=0.1) == math.inf
     assert sample_bound(**{**GIVEN, "sites": 800}).bound == math.inf
 
@@ -51,7 +51,7 @@ def test_bounds_beyond_a_float_are_infinite():
 def test_the_theorem_is_its_two_halves_at_half_the_risk():
     bound = sample_bound(**GIVEN)
     half = {key: GIVEN[key] for key in ("sites", "vocab_size", "samples")}
-    assert bound.samples_term == pytest.approx(empirical_law_bound(**half, delta=0.05))
+    assert bound.samples_term == pytest.approx(empirical_distribution_bound(**half, delta=0.05))
     one_cell = mask_average_bound(**half, masks=GIVEN["masks"], beta=GIVEN["beta"], delta=0.05)
     term = sample_bound(**{**GIVEN, "cells": 1}).masks_term
     assert term * math.log(1 / GIVEN["beta"]) == pytest.approx(one_cell)

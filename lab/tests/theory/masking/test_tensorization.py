@@ -9,7 +9,7 @@ from torch import Tensor
 from theory.random_models import random_ising, random_simplex
 from trialogue.data.ising.model import Ising
 from trialogue.errors import InputError
-from trialogue_lab.theory.masking.block_laws import BlockLaw, block_dynamics, block_law
+from trialogue_lab.theory.masking.block_laws import BlockDistribution, block_distribution, block_dynamics
 from trialogue_lab.theory.masking.mixing import poincare_constant
 from trialogue_lab.theory.masking.tensorization import tensorization_upper_bound
 
@@ -18,7 +18,7 @@ def kl(r: Tensor, q: Tensor) -> float:
     return float(torch.where(r > 0, r * (r.clamp_min(1e-300) / q).log(), 0.0).sum())
 
 
-def entropy_ratio(r: Tensor, q: Tensor, law: BlockLaw) -> float:
+def entropy_ratio(r: Tensor, q: Tensor, law: BlockDistribution) -> float:
     """Ratio of Definition 4.1.9 at r, which is a lower bound of the constant."""
     below = 0.0
     for k, weight in enumerate(law.given[0].tolist()):
@@ -33,7 +33,7 @@ def entropy_ratio(r: Tensor, q: Tensor, law: BlockLaw) -> float:
 @pytest.mark.parametrize("size", [1, 2])
 def test_upper_bound_exceeds_entropy_ratios_and_poincare_constant(seed: int, size: int) -> None:
     q = random_ising(3, seed, scale=0.4).probabilities()
-    law = block_law(3, 2, block_size=size)
+    law = block_distribution(3, 2, block_size=size)
     bound = tensorization_upper_bound(q, law)
     assert bound >= poincare_constant(block_dynamics(q, law)) * (1 - 1e-9)
     for r in (*torch.eye(8, dtype=torch.float64), *random_simplex(20, 8, names=seed)):
@@ -43,18 +43,20 @@ def test_upper_bound_exceeds_entropy_ratios_and_poincare_constant(seed: int, siz
 def test_upper_bound_is_exact_for_product_distributions() -> None:
     product = Ising.clique(3, 3, coupling=0.0, field=0.4).probabilities()
     for size in (1, 2, 3):
-        assert tensorization_upper_bound(product, block_law(3, 2, block_size=size)) == pytest.approx(3 / size)
-    weighted = block_law(3, 2, blocks=[[0, 1], [2]], weights=[0.3, 0.7])
+        assert tensorization_upper_bound(product, block_distribution(3, 2, block_size=size)) == pytest.approx(
+            3 / size
+        )
+    weighted = block_distribution(3, 2, blocks=[[0, 1], [2]], weights=[0.3, 0.7])
     assert tensorization_upper_bound(product, weighted) == pytest.approx(1 / 0.3)
     # No product distribution approximates two coupled spins better than one without coupling: exp(2 J).
     coupled = Ising.clique(2, 2, coupling=0.3, field=0.2).probabilities()
-    bound = tensorization_upper_bound(coupled, block_law(2, 2, block_size=1))
+    bound = tensorization_upper_bound(coupled, block_distribution(2, 2, block_size=1))
     assert bound == pytest.approx(2 * math.exp(0.6), rel=1e-7)
 
 
 def test_adaptive_and_zero_distributions_are_rejected() -> None:
-    adaptive = block_law(2, 2, blocks=[[0], [1]], distribution=random_simplex(4, 2))
+    adaptive = block_distribution(2, 2, blocks=[[0], [1]], distribution=random_simplex(4, 2))
     with pytest.raises(InputError, match=r"^law='adaptive'"):
         tensorization_upper_bound(random_simplex(4), adaptive)
     with pytest.raises(InputError, match="positive everywhere"):
-        tensorization_upper_bound(torch.tensor([0.5, 0.5, 0.0, 0.0]), block_law(2, 2, block_size=1))
+        tensorization_upper_bound(torch.tensor([0.5, 0.5, 0.0, 0.0]), block_distribution(2, 2, block_size=1))

@@ -13,7 +13,7 @@ from trialogue_lab.theory.memorization import (
     accuracy_bound,
     capacity,
     expected_rank,
-    expected_rank_of,
+    expected_rank_for,
     feature_rank,
     independent_integers,
     previous_capacity,
@@ -58,7 +58,7 @@ def test_the_rank_of_some_contexts():
     contexts = whole_sequences(6, 3)
     some = contexts[contexts[:, -1] < 2]
     config = AttentionOnlyConfig(vocab_size=6, context=3, width=5, head_width=2, heads=10)
-    assert feature_rank(6, 3, 5, 2, 10, contexts=some) == expected_rank_of(config, some) == 22
+    assert feature_rank(6, 3, 5, 2, 10, contexts=some) == expected_rank_for(config, some) == 22
 
 
 @pytest.mark.parametrize("wide", [3, 8])
@@ -68,8 +68,8 @@ def test_the_rank_of_contexts_of_few_tokens(wide):
     apart = few.clone()
     apart[:, 1] += 10
     for contexts in (few, apart, apart[apart[:, 0] < 2]):
-        assert feature_rank(50, 3, 8, wide, 3, contexts=contexts) == expected_rank_of(config, contexts)
-    assert expected_rank_of(config, few) < expected_rank(50, 3, 8, wide, 3, 27) or wide == 3
+        assert feature_rank(50, 3, 8, wide, 3, contexts=contexts) == expected_rank_for(config, contexts)
+    assert expected_rank_for(config, few) < expected_rank(50, 3, 8, wide, 3, 27) or wide == 3
 
 
 def test_contexts_beyond_all_numbers_take_no_time():

@@ -19,10 +19,10 @@ from trialogue_lab.theory.potts.domain_walls import (
     free_energy_bound,
     largest_wall_energy,
     largest_wall_entropy,
-    no_wall_decay,
+    no_wall_decay_rate,
     one_wall,
     stored_pattern_count,
-    stored_pattern_decay,
+    stored_pattern_decay_rate,
     stored_sequences,
 )
 
@@ -145,7 +145,7 @@ def test_the_decay_of_ground_states_is_that_of_long_chains(patterns, width, temp
         return math.log(vector.sum()) + log_scale
 
     falls = [total(free, length) - total(weights, length) for length in (2000, 2006)]
-    rate = stored_pattern_decay(energies, temperature)
+    rate = stored_pattern_decay_rate(energies, temperature)
     assert rate == pytest.approx(-(falls[1] - falls[0]) / 6, abs=1e-6)
     assert rate > 0
 
@@ -162,7 +162,7 @@ def test_the_decay_of_ground_states_is_that_of_long_chains(patterns, width, temp
 )
 def test_the_decay_without_walls_is_that_of_long_chains(chain, temperature):
     """Where it is cold, the label that lasts longest outweighs the others from thousands of windows on alone."""
-    rate = no_wall_decay(chain, temperature)
+    rate = no_wall_decay_rate(chain, temperature)
     near, far = (chain.log_no_wall_probability(length, temperature) for length in (6 * 10**6, 12 * 10**6))
     assert rate == pytest.approx((near - far) / (6 * 10**6), rel=1e-6)
     assert rate > 0
@@ -170,9 +170,9 @@ def test_the_decay_without_walls_is_that_of_long_chains(chain, temperature):
 
 def test_the_sparse_eigenvalue_is_the_dense_one(monkeypatch):
     energies = planted(3, 5, stored_sequences(LONG, 12))
-    dense = stored_pattern_decay(energies, 0.6)
+    dense = stored_pattern_decay_rate(energies, 0.6)
     monkeypatch.setattr(potts_spectrum, "DENSE_STATES", 10)
-    assert stored_pattern_decay(energies, 0.6) == pytest.approx(dense, abs=1e-10)
+    assert stored_pattern_decay_rate(energies, 0.6) == pytest.approx(dense, abs=1e-10)
 
 
 COLD = 0.01
@@ -183,25 +183,25 @@ def test_cold_decay_keeps_its_digits():
     energies = 1 - torch.eye(3, dtype=torch.float64)
     for temperature in (0.1, 0.04, 0.03, COLD):
         exact = math.log1p(2 * math.exp(-1 / temperature))
-        assert stored_pattern_decay(energies, temperature) == pytest.approx(exact, rel=1e-4)
+        assert stored_pattern_decay_rate(energies, temperature) == pytest.approx(exact, rel=1e-4)
     # Of two labels 01 has the lower one of the tie: 0 1 0 has no wall, 0 1 1 has one.
-    assert no_wall_decay(PottsChain(energies[:2, :2], [[0], [1]]), COLD) == pytest.approx(
+    assert no_wall_decay_rate(PottsChain(energies[:2, :2], [[0], [1]]), COLD) == pytest.approx(
         math.exp(-1 / COLD), rel=1e-9
     )
     # What costs everywhere changes no law.
-    assert no_wall_decay(PottsChain(energies[:2, :2] + 8, [[0], [1]]), COLD) == pytest.approx(
+    assert no_wall_decay_rate(PottsChain(energies[:2, :2] + 8, [[0], [1]]), COLD) == pytest.approx(
         math.exp(-1 / COLD), rel=1e-9
     )
 
 
 def test_a_decay_that_is_not_resolved_is_refused():
     chain = PottsChain.from_patterns([[0], [1], [2]], 4)
-    assert no_wall_decay(chain, 0.3) > 0
+    assert no_wall_decay_rate(chain, 0.3) > 0
     with pytest.raises(InputError, match=r"^temperature=0.01: .*27 states"):
-        no_wall_decay(chain, COLD)
+        no_wall_decay_rate(chain, COLD)
     with pytest.raises(InputError, match=r"^temperature=0.01: .*27 states"):
-        stored_pattern_decay(chain.energies, COLD)
-    assert no_wall_decay(PottsChain.from_patterns([[0]], 4, vocab_size=3), COLD) == 0.0
+        stored_pattern_decay_rate(chain.energies, COLD)
+    assert no_wall_decay_rate(PottsChain.from_patterns([[0]], 4, vocab_size=3), COLD) == 0.0
 
 
 def test_components_that_lead_to_each_other_one_way_are_told_apart():
@@ -216,10 +216,10 @@ def test_components_that_lead_to_each_other_one_way_are_told_apart():
 
 
 def test_of_one_token_windows_all_tokens_count():
-    assert stored_pattern_decay(torch.tensor([0.0, 1.0, 2.0]), 1.0) == pytest.approx(
+    assert stored_pattern_decay_rate(torch.tensor([0.0, 1.0, 2.0]), 1.0) == pytest.approx(
         math.log(1 + math.exp(-1) + math.exp(-2))
     )
-    assert stored_pattern_decay(torch.tensor([0.0, 1.0]), COLD) == pytest.approx(math.exp(-1 / COLD))
+    assert stored_pattern_decay_rate(torch.tensor([0.0, 1.0]), COLD) == pytest.approx(math.exp(-1 / COLD))
 
 
 def test_forbidden_windows_keep_order():
@@ -227,10 +227,10 @@ def test_forbidden_windows_keep_order():
     energies = torch.full((2, 2), math.inf, dtype=torch.float64)
     energies.fill_diagonal_(0.0)
     sequences = stored_sequences(UNIFORM, 9)[:2]
-    assert stored_pattern_decay(energies, 0.5) == 0.0
+    assert stored_pattern_decay_rate(energies, 0.5) == 0.0
     assert one_wall(energies, sequences, 0.5).log_weight == -math.inf
     assert stored_pattern_count(energies, 9) == 2
-    rates = [stored_pattern_decay(energies.clamp_max(cost), 0.5) for cost in (1.0, 3.0, 9.0)]
+    rates = [stored_pattern_decay_rate(energies.clamp_max(cost), 0.5) for cost in (1.0, 3.0, 9.0)]
     assert all(rate > after > 0 for rate, after in pairwise(rates))
 
 
@@ -248,8 +248,8 @@ test_what_the_theorem_does_not_assume_is_named = refusals(
     [
         (lambda: one_wall(torch.zeros(2, 2), STORED[:1], 1.0), "patterns"),
         (lambda: stored_pattern_count(torch.zeros(2, 2), 1), "length"),
-        (lambda: stored_pattern_decay(torch.ones(2, 2), 1.0), "energies"),
-        (lambda: stored_pattern_decay(1 - torch.eye(2), 1e-320), "temperature"),
+        (lambda: stored_pattern_decay_rate(torch.ones(2, 2), 1.0), "energies"),
+        (lambda: stored_pattern_decay_rate(1 - torch.eye(2), 1e-320), "temperature"),
         (lambda: one_wall(1 - torch.eye(2), STORED, 1e-320), "temperature"),
         (lambda: one_wall(1 - torch.eye(2), STORED.double(), 1.0), "patterns"),
     ],

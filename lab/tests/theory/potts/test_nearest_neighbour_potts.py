@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from trialogue.oracles import whole_sequences
-from trialogue_lab.theory.potts.domain_walls import stored_pattern_decay
+from trialogue_lab.theory.potts.domain_walls import stored_pattern_decay_rate
 from trialogue_lab.theory.potts.nearest_neighbour import NearestNeighbourPotts
 
 
@@ -23,7 +23,7 @@ def test_it_is_the_law_of_all_sequences(vocab, coupling, temperature, length):
     assert chain.expected_walls(length) == pytest.approx(float(law @ walls.sum(1).double()), abs=1e-13)
     runs = (walls.long().cumsum(1) == 0).sum(1) + 1
     expected = [float(law[runs == run].sum()) for run in range(1, length + 1)]
-    assert chain.run_length_law(length).tolist() == pytest.approx(expected, abs=1e-14)
+    assert chain.run_length_distribution(length).tolist() == pytest.approx(expected, abs=1e-14)
 
 
 def test_numbers_of_the_source():
@@ -39,7 +39,7 @@ def test_numbers_of_the_source():
 def test_the_decay_is_that_of_the_transfer_matrix(temperature):
     energies = 1.3 * (1 - torch.eye(4, dtype=torch.float64))
     assert NearestNeighbourPotts(4, 1.3, temperature).decay_rate == pytest.approx(
-        stored_pattern_decay(energies, temperature), abs=1e-12
+        stored_pattern_decay_rate(energies, temperature), abs=1e-12
     )
 
 

@@ -25,11 +25,11 @@ from trialogue.samplers.exact import (
 from trialogue.testing.trees import TREES, VIABLE, RandomTree
 from trialogue.verifiers import TableValues
 from trialogue_lab.theory.value_guided import (
-    WalkChain,
-    action_level_law,
+    ValueGuidedChain,
+    action_level_distribution,
     first_leaf,
     leaf_mass,
-    stationary_law,
+    stationary_probabilities,
     value_guided_chain,
 )
 
@@ -96,7 +96,7 @@ def test_closed_forms_are_those_of_the_walk_itself(tree):
     assert found.nodes < found.moves
     # Whatever the values inside, a leaf of the walk that goes on has the restricted law.
     target = target_distribution(oracle, tree.value)
-    assert total_variation(chain.leaf_law(chain.stationary), target) < 1e-12
+    assert total_variation(chain.leaf_distribution(chain.stationary), target) < 1e-12
     assert total_variation(found.law, target) > 1e-3
 
 
@@ -107,15 +107,15 @@ def test_exact_values_make_the_first_leaf_exact_where_leaves_are_equally_deep(tr
     far = total_variation(first_leaf(oracle, values).law, target)
     assert far < 1e-12 if tree.eos is None else far > 1e-3
     chain = value_guided_chain(oracle, values)
-    assert total_variation(chain.leaf_law(chain.stationary), target) < 1e-12
+    assert total_variation(chain.leaf_distribution(chain.stationary), target) < 1e-12
 
 
 @pytest.mark.parametrize("tree", VIABLE, ids=str)
 def test_with_verdicts_for_values_going_down_only_is_tokenwise_rejection(tree):
     law = exact_distribution(MaskedDecoding(), tree.table(), tree.allows).probabilities
-    assert total_variation(action_level_law(tree.table(), tree.allows), law) < 1e-12
+    assert total_variation(action_level_distribution(tree.table(), tree.allows), law) < 1e-12
     law = exact_distribution(ActionLevel(), tree.table(), tree.value).probabilities
-    assert total_variation(action_level_law(tree.table(), tree.value), law) < 1e-12
+    assert total_variation(action_level_distribution(tree.table(), tree.value), law) < 1e-12
 
 
 def test_a_law_is_mixed_when_it_is_said_to_be():
@@ -131,7 +131,7 @@ def test_a_law_is_mixed_when_it_is_said_to_be():
     far = [abs(law_after(number) - chain.stationary).sum() / 2 for number in (steps - 1, steps)]
     assert far[1] <= 0.1 < far[0]
     leaf_steps = chain.leaf_mixing_time(target, 0.05)
-    assert total_variation(chain.leaf_law(law_after(leaf_steps)), target) <= 0.05
+    assert total_variation(chain.leaf_distribution(law_after(leaf_steps)), target) <= 0.05
     with pytest.raises(InputError, match="allow more steps"):
         chain.mixing_time(0.1, max_steps=2)
 
@@ -174,7 +174,7 @@ def even_parity(prefix):
 
 def test_prefixes_that_the_walk_never_reaches_have_no_mass():
     fair = Table(lambda _: (0.5, 0.5), 2, max_length=3)
-    chain, stationary = value_guided_chain(fair, even_parity), stationary_law(fair, even_parity)
+    chain, stationary = value_guided_chain(fair, even_parity), stationary_probabilities(fair, even_parity)
     assert leaf_mass(fair, even_parity) == close(1 / 14)
     assert chain.leaf_mass == close(1 / 14)
     assert stationary == close(dict(zip(chain.states, chain.stationary, strict=True)))
@@ -216,11 +216,11 @@ def test_the_chain_and_closed_forms_in_rational_arithmetic():
         found = first_leaf(oracle, tree.value)
         law = {x: float(p) for x, p in truth.distribution.items() if p}
         assert found.law == close(law)
-        assert {x: p for x, p in chain.first_leaf_law().items() if p} == close(law)
+        assert {x: p for x, p in chain.first_leaf_distribution().items() if p} == close(law)
         assert found.moves == close(float(truth.calls))
         assert chain.steps_to_leaf == close(2 * float(truth.calls))
         exact = {x: float(p) for x, p in stationary.items()}
-        assert stationary_law(oracle, tree.value) == close(exact)
+        assert stationary_probabilities(oracle, tree.value) == close(exact)
         own = dict(zip(chain.states, chain.stationary.tolist(), strict=True))
         assert own == close(exact)
         leaves = float(sum(p for x, p in stationary.items() if tree.complete(x)))
@@ -248,13 +248,13 @@ def test_siblings_are_summed_without_subtraction():
 
 def test_going_down_only_does_not_lose_long_paths():
     long = Table(lambda y: (1e-200, 1.0) if len(y) < 3 else (0.5, 0.5), 2, max_length=4)
-    law = action_level_law(long, lambda y: float(1 not in y[:3]))
+    law = action_level_distribution(long, lambda y: float(1 not in y[:3]))
     assert law == close({(0, 0, 0, 0): 0.5, (0, 0, 0, 1): 0.5})
 
 
 def test_a_prompt_that_is_complete_is_the_only_state():
     done = Table(lambda _: (0.5, 0.5), 2, max_length=0)
-    assert stationary_law(done, even_parity) == {(): 1.0}
+    assert stationary_probabilities(done, even_parity) == {(): 1.0}
     assert leaf_mass(done, even_parity) == 1.0
 
 
@@ -269,9 +269,12 @@ test_bad_input_is_one_line = refusals(
         (lambda: Conductances(np.array([-1, 0]), np.ones(3), HALF), "edge=.*one for each node"),
         (lambda: Conductances(np.array([-1, 0]), np.array([0, np.nan]), HALF), "edge=.*finite conductances"),
         (lambda: Conductances(np.array([-1, 0]), np.ones(2), np.ones(2)), "leaf=.*True or False"),
-        (lambda: WalkChain([(), (0,)], FLIP, HALF).leaf_law(np.ones(3)), r"law=\(3,\): give non-negative"),
         (
-            lambda: WalkChain([(), (0,)], csr_array(np.eye(2)), HALF).first_leaf_law(),
+            lambda: ValueGuidedChain([(), (0,)], FLIP, HALF).leaf_distribution(np.ones(3)),
+            r"law=\(3,\): give non-negative",
+        ),
+        (
+            lambda: ValueGuidedChain([(), (0,)], csr_array(np.eye(2)), HALF).first_leaf_distribution(),
             "never_ends=1.0: must be 0: the walk may never reach a leaf",
         ),
         (

@@ -214,7 +214,7 @@ class PottsChain:
         """The expected number of positions where the nearest pattern (see `window_labels`) changes."""
         return float(self.wall_probabilities(length, temperature).sum())
 
-    def run_length_law(self, length: int, temperature: float) -> Tensor:
+    def run_length_distribution(self, length: int, temperature: float) -> Tensor:
         """P(the first coherent run has r windows) (L - W + 1,) float64, r = 1, 2, ...
 
         The run is the windows before the first wall; the last entry is the probability that there is no wall.

@@ -8,7 +8,7 @@ from llguidance import LLMatcher
 from numpy.typing import NDArray
 
 from trialogue.models.tokenization import Tokenization
-from trialogue.verifiers.languages.vocabularies import END_MARK, end_marked_tokenizer, matcher_of
+from trialogue.verifiers.languages.vocabularies import END_MARK, end_marked_tokenizer, make_matcher
 
 
 class ClosingTokens:
@@ -57,4 +57,4 @@ class ClosingTokens:
         tokenizer, _ = end_marked_tokenizer(self._tokenization)
         outer = f"start: @text {json.dumps(END_MARK)}{self._options}"
         grammars = [{"lark_grammar": outer}, {"name": "text", "lark_grammar": self._grammar + self._options}]
-        return matcher_of(tokenizer, json.dumps({"grammars": grammars}))
+        return make_matcher(tokenizer, json.dumps({"grammars": grammars}))

@@ -27,7 +27,7 @@ from trialogue.validation import Count, validated
 from trialogue.verifiers.languages.closing_tokens import ClosingTokens
 from trialogue.verifiers.languages.stop_strings import StopStrings
 from trialogue.verifiers.languages.stopped_language import StoppedLanguage
-from trialogue.verifiers.languages.vocabularies import has_exceeded_limits, matcher_of, token_bytes
+from trialogue.verifiers.languages.vocabularies import has_exceeded_limits, make_matcher, token_bytes
 
 _NO_FORCING = '\n%llguidance {"no_forcing": true}\n'
 _MIN_MATCHERS = 64
@@ -121,7 +121,7 @@ class LanguageVerifier(Verifier):
         self._size, self._eos = tokenizer.vocab_size, tokenizer.eos_token
         self._ends = frozenset(tokenizer.eos_tokens)
         self._letters = [token for token, data in enumerate(token_bytes(tokenization)) if len(data) == 1]
-        self._start = matcher_of(tokenizer, self._grammar + _NO_FORCING)
+        self._start = make_matcher(tokenizer, self._grammar + _NO_FORCING)
         if self._start.is_error():
             raise self._error(self._start)
         self._matchers: OrderedDict[bytes, LLMatcher] = OrderedDict()  # The keys are the consumed tokens.

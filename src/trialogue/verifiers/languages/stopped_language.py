@@ -14,7 +14,7 @@ from trialogue.verifiers.languages.vocabularies import (
     END_OF_BYTES,
     byte_tokenizer,
     has_exceeded_limits,
-    matcher_of,
+    make_matcher,
     token_bytes,
 )
 
@@ -60,7 +60,7 @@ class StoppedLanguage:
     ) -> None:
         self._stops, self._error, self._accepts = stops, error, accepts
         self._token_bytes = token_bytes(tokenization)
-        self._start = matcher_of(byte_tokenizer(), grammar)
+        self._start = make_matcher(byte_tokenizer(), grammar)
         if self._start.is_error():
             raise error(self._start)
         self._matchers: OrderedDict[bytes, LLMatcher | None] = OrderedDict()

@@ -15,7 +15,7 @@ _LIMITS = LLParserLimits(step_lexer_fuel=20_000_000)
 """A limit at which a mask may take about a second. A lexer that reaches the limit rejects every token silently."""
 
 
-def matcher_of(tokenizer: Any, grammar: str) -> LLMatcher:
+def make_matcher(tokenizer: Any, grammar: str) -> LLMatcher:
     """Return a matcher for a grammar. The caller must check `is_error()`.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from jsonschema.protocols import Validator
 from llguidance import LLMatcher
 
-from trialogue.verifiers.languages.vocabularies import byte_tokenizer, matcher_of
+from trialogue.verifiers.languages.vocabularies import byte_tokenizer, make_matcher
 from trialogue.verifiers.schemas.dialects import KEYWORDS, SchemaError, identifier, subschemas
 
 _PATTERNS = {"patternProperties", "additionalProperties"}
@@ -77,7 +77,7 @@ def schema_grammar(
 
 
 def _compiled(schema: dict[str, Any]) -> LLMatcher:
-    return matcher_of(byte_tokenizer(), f"start: %json {json.dumps(schema)}")
+    return make_matcher(byte_tokenizer(), f"start: %json {json.dumps(schema)}")
 
 
 def _drop_keywords(schema: dict[str, Any], keywords: set[str]) -> set[str]:

@@ -30,7 +30,7 @@ from trialogue.validation import Count, validated
 from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic
 from trialogue_lab.data.puzzles.random_primes import (
     INT64_DIGITS,
-    DecimalLaw,
+    DecimalDistribution,
     RandomPrimes,
     digit_rows,
     draw_primes,
@@ -45,7 +45,7 @@ product.
 """
 
 
-class SemiprimeTuples(DecimalLaw):
+class SemiprimeTuples(DecimalDistribution):
     """Tuples [pq, p, q] or [p, q, pq] of two independent uniform n-digit primes.
 
     A sequence has 4n tokens: n for each prime and 2n for the product. The distribution is uniform over

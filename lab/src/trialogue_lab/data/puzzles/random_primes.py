@@ -58,7 +58,7 @@ def _about_primes(digits: int) -> str:
     return f"{10**fraction:.1f}e+{power:02.0f}"
 
 
-class DecimalLaw(WeightedPrefixes):
+class DecimalDistribution(WeightedPrefixes):
     """Uniform distribution on numbers, or tuples of numbers, with a fixed number of digits.
 
     The states can be listed up to `ENUMERABLE_STATES`. Larger distributions can be sampled, and some
@@ -92,7 +92,7 @@ class DecimalLaw(WeightedPrefixes):
         return self.size
 
 
-class RandomNumbers(DecimalLaw):
+class RandomNumbers(DecimalDistribution):
     """Uniform numbers of exactly `digits` digits, as in "give me a random 6-digit number" of the source."""
 
     @validated
@@ -125,7 +125,7 @@ class RandomNumbers(DecimalLaw):
         return [float(bool(prefix)), *[1.0] * 9]
 
 
-class RandomPrimes(DecimalLaw):
+class RandomPrimes(DecimalDistribution):
     """Uniform primes of exactly `digits` digits.
 
     The oracle counts primes in the ten intervals after a prefix, which requires a list of primes. `sample`

@@ -35,7 +35,7 @@ class Counts(NamedTuple):
     identical: bool = False
 
 
-def shares_of(shares: Any, trials: int, *, identical: bool = False) -> Counts:
+def counts_from_shares(shares: Any, trials: int, *, identical: bool = False) -> Counts:
     """Return the counts that belong to `shares`, one share per replication with this number of `trials` each."""
     return Counts((shares * trials).round(), shares * 0 + trials, identical)
 

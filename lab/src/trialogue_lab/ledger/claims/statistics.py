@@ -23,7 +23,7 @@ from pandas import Series
 
 from trialogue.errors import InputError
 from trialogue_lab.ledger.claims.intervals import Counts as Counts
-from trialogue_lab.ledger.claims.intervals import shares_of as shares_of
+from trialogue_lab.ledger.claims.intervals import counts_from_shares as counts_from_shares
 from trialogue_lab.ledger.rows import Rows
 
 Arguments = ParamSpec("Arguments")

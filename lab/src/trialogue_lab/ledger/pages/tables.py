@@ -28,7 +28,7 @@ class ResultTable:
         source: Place in the source, such as "Table 3.1".
         cells: The cells, or a function of the rows that returns them as `Cells` or as a DataFrame.
         published: The published numbers or words, by row label and column label.
-        rows_are: Heading of the first column (default: empty).
+        row_heading: Heading of the first column (default: empty).
         note: Note below the table (default: empty).
         digits: Number of significant digits (default: 3).
     """
@@ -37,7 +37,7 @@ class ResultTable:
     source: str
     cells: "Cells | Callable[[Rows], Cells | DataFrame]"
     published: Mapping[str, Mapping[str, float | str]] = field(default_factory=dict)
-    rows_are: str = ""
+    row_heading: str = ""
     note: str = ""
     digits: int = 3
 
@@ -64,7 +64,7 @@ def result_table(
     Args:
         title: Title of the table.
         source: Place in the source, such as "Table 3.1".
-        **settings: Other fields of `ResultTable`, such as `rows_are` and `note`.
+        **settings: Other fields of `ResultTable`, such as `row_heading` and `note`.
     """
     return lambda cells: ResultTable(title=title, source=source, cells=cells, **settings)
 
@@ -121,4 +121,4 @@ def sheet(table: ResultTable, rows: Rows) -> Sheet:
         return shown if math.isnan(deviation) else f"{shown} ± {format_number(deviation, 2)}"
 
     lines = [(label, [text(label, *column) for column in columns]) for label in labels]
-    return Sheet(table.rows_are, columns, lines)
+    return Sheet(table.row_heading, columns, lines)

@@ -16,9 +16,9 @@ from trialogue_lab.ledger.claims.verdicts import stored_estimates
 from trialogue_lab.ledger.pages.figures import svg
 from trialogue_lab.ledger.rows import Rows
 from trialogue_lab.ledger.runs.drafts import Draft, MeasuredPart, finish_part
-from trialogue_lab.ledger.runs.provenance import models_noted, own_command, session
+from trialogue_lab.ledger.runs.provenance import own_command, record_models, session
 from trialogue_lab.ledger.runs.results import LATE, Result, config_values, is_finished, open_result, read_json
-from trialogue_lab.ledger.study import Part, Study, study_of
+from trialogue_lab.ledger.study import Part, Study, load_study
 
 Config = TypeVar("Config")
 
@@ -124,7 +124,7 @@ def _complete(study: Study[Config], result: Result) -> Result:
 def _measure(study: Study[Config], part: Part, artifacts: Path) -> MeasuredPart:
     started = time.time()
     try:
-        with models_noted() as models:
+        with record_models() as models:
             rows = part.rows(artifacts)
     except Exception as error:
         error.add_note(f"in part {part.name} of the study {study.name}")
@@ -176,7 +176,7 @@ def _start_storing_worker(
     module: str, config: object, folder: Path, report: Callable[[str], None]
 ) -> Callable[[str], None]:
     """Return a function that measures a part and stores it, for a worker on the same disk."""
-    study, draft = study_of(module), Draft(folder)
+    study, draft = load_study(module), Draft(folder)
     parts = {part.name: part for part in study.parts(config)}
     return lambda name: _keep(study, draft, _measure(study, parts[name], draft.artifacts), report)
 
@@ -185,7 +185,7 @@ def _start_returning_worker(
     module: str, config: object, artifacts: SharedFolder, command: str
 ) -> Callable[[str], tuple[MeasuredPart, dict[str, object]]]:
     """Return a function that measures a part and returns it with the worker's session, for a remote worker."""
-    study = study_of(module)
+    study = load_study(module)
     parts = {part.name: part for part in study.parts(config)}
     own = cache(partial(session, command))
     return lambda name: (_measure(study, parts[name], artifacts.of_worker()), own())

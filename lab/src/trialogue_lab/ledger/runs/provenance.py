@@ -20,8 +20,8 @@ _distributions = cache(metadata.packages_distributions)
 
 
 @contextmanager
-def models_noted() -> Iterator[list[dict[str, str]]]:
-    """Collect the models that are passed to `note_model` inside the context, without duplicates."""
+def record_models() -> Iterator[list[dict[str, str]]]:
+    """Collect the models that are passed to `record_model` inside the context, without duplicates."""
     models: list[dict[str, str]] = []
     before = _models.set(models)
     try:
@@ -30,7 +30,7 @@ def models_noted() -> Iterator[list[dict[str, str]]]:
         _models.reset(before)
 
 
-def note_model(described: Mapping[str, str]) -> None:
+def record_model(described: Mapping[str, str]) -> None:
     """Record a model in the provenance of the part that is being measured.
 
     Args:

@@ -22,7 +22,7 @@ from trialogue.models.networks.transformer import Transformer
 from trialogue.randomness import seed_of
 from trialogue.training import Recipe, masked_batches, masked_token_loss, trained
 from trialogue_lab.data.sentences import corpus_or_sentences
-from trialogue_lab.ledger import note_model
+from trialogue_lab.ledger import record_model
 from trialogue_lab.studies.clones.config import ENCODER, MASKS, TEXT, Material
 
 INITIAL = 0
@@ -33,7 +33,7 @@ def corpus_of(config: Material, artifacts: Path) -> Corpus:
     """Return the text as rows of tokens, and record its files in the provenance."""
     sizes = {"vocab_size": config.vocab_size, "length": config.length}
     corpus = corpus_or_sentences(config.text, artifacts, **sizes, test_share=config.test_share)
-    note_model({"text": config.text or "synthetic sentences", "files": corpus.fingerprint})
+    record_model({"text": config.text or "synthetic sentences", "files": corpus.fingerprint})
     return corpus
 
 

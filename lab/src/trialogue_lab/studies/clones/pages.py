@@ -33,7 +33,7 @@ def _labelled_clones(rows: Rows) -> DataFrame:
 @result_table(
     "Networks on held-out text",
     "Figure 3a",
-    rows_are="network",
+    row_heading="network",
     note="nats per token, with one token masked at a time; mean ± one standard deviation over trainings",
 )
 def _networks(rows: Rows) -> Cells:
@@ -43,7 +43,7 @@ def _networks(rows: Rows) -> Cells:
 @result_table(
     "Chains that sample the clones",
     "Figure 3b and section A.3",
-    rows_are="clone",
+    row_heading="clone",
     note="acceptance: share of updates that changed their token; ESS, R-hat and drift (± standard error): of the "
     "energy after the first half of the sweeps; own loss: loss of the network on its own clone in nats per token, "
     "which is below its loss on held-out text if the clone is sharper than the text; token entropy: in nats",
@@ -65,7 +65,7 @@ def chains_table(rows: Rows) -> DataFrame:
 @result_table(
     "Sequences of the clones",
     "Table 1",
-    rows_are="clone",
+    row_heading="clone",
     note="all chains start from the same held-out sequence",
 )
 def _sequences(rows: Rows) -> DataFrame:
@@ -75,7 +75,7 @@ def _sequences(rows: Rows) -> DataFrame:
 @result_table(
     "Steps at which losses on clones reach their minimum",
     "Figures 1 and 4",
-    rows_are="clone",
+    row_heading="clone",
     note="first step at which the loss of an encoder is within 5 % of its total fall from its minimum; mean ± one "
     "standard deviation over orders of the data, with the same initial weights",
 )

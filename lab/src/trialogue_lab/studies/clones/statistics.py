@@ -3,7 +3,7 @@
 import numpy as np
 from pandas import DataFrame, Series, concat
 
-from trialogue_lab.ledger import Counts, NoRows, Replication, Rows, shares_of
+from trialogue_lab.ledger import Counts, NoRows, Replication, Rows, counts_from_shares
 from trialogue_lab.studies.clones.config import ENCODER, TEXT, of_layers
 
 trainings = Replication("training", "seeds")
@@ -112,7 +112,7 @@ def in_order(rows: Rows, sampler: str) -> Counts:
     """Return whether losses reach their minimum in the order of the clones."""
     times = DataFrame({name: curves(rows, name, sampler).apply(saturated) for name in clone_names(rows)})
     ordered = (times.diff(axis=1).iloc[:, 1:] > 0).all(axis=1)
-    return shares_of(ordered, trials=1)
+    return counts_from_shares(ordered, trials=1)
 
 
 @followed

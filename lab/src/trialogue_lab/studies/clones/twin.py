@@ -27,7 +27,7 @@ from trialogue.training import (
 from trialogue_lab.models.published import bert
 from trialogue_lab.studies.clones.config import Config
 from trialogue_lab.studies.clones.material import INITIAL
-from trialogue_lab.theory.order_truncation import keep_orders
+from trialogue_lab.theory.order_truncation import truncate_orders
 
 
 def twin_rows(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
@@ -81,7 +81,7 @@ def _many_body_model(config: Config, seed: int, order: int) -> ManyBody:
 def _clones(config: Config, model: ManyBody) -> dict[int, Tensor]:
     """Return the truncation of a distribution to k bodies (V, ..., V), by k. For four bodies, it is unchanged."""
     full = model.probabilities().view((config.twin_vocab,) * config.twin_sites)
-    return {order: full if order == 4 else keep_orders(full, order, 1e-9) for order in config.twin_orders}
+    return {order: full if order == 4 else truncate_orders(full, order, 1e-9) for order in config.twin_orders}
 
 
 def _conditional_entropy(probabilities: Tensor) -> float:
@@ -99,9 +99,8 @@ def _sampler_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
         target = model.probabilities()
         for sampler in SAMPLERS:
             chain = chain_of(sampler, order)
-            if isinstance(chain, MaskedMetropolis):
-                invariant = (-chain.energy(model, states)).softmax(0)
-            else:
-                invariant = target
+            invariant = (
+                (-chain.energy(model, states)).softmax(0) if isinstance(chain, MaskedMetropolis) else target
+            )
             distance = float((invariant - target).abs().sum()) / 2
             yield {"kind": "twin-sampler", "order": order, "sampler": sampler, "distance": distance}

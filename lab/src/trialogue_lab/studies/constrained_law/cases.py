@@ -10,7 +10,7 @@ from trialogue.oracles import Autoregressive, Verifier
 from trialogue.randomness import numpy_generator
 from trialogue.verifiers.functions.function import FunctionVerifier
 from trialogue.verifiers.languages.grammar import GrammarVerifier
-from trialogue_lab.ledger import note_model
+from trialogue_lab.ledger import record_model
 from trialogue_lab.studies.constrained_law.config import Config
 from trialogue_lab.studies.constrained_law.tasks import TASKS
 
@@ -41,7 +41,7 @@ def case_of(config: Config, kind: str, seed: int) -> Case:
     if not config.model:
         return toy_case(config, kind, seed)
     oracle, task = _loaded(config.model), TASKS[kind](seed)
-    note_model(oracle.described())
+    record_model(oracle.described())
     tokenization = oracle.tokenization
     grammar = GrammarVerifier.regex if kind == "regex" else GrammarVerifier.json_schema
     verifier, prompt = grammar(task.constraint, tokenization), tuple(tokenization.chat(task.question))

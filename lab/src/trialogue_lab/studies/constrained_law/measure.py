@@ -28,7 +28,7 @@ from trialogue_lab.studies.constrained_law.cases import Case, case_of
 from trialogue_lab.studies.constrained_law.config import Config
 from trialogue_lab.studies.constrained_law.tasks import TASKS
 from trialogue_lab.studies.constrained_law.tree import Lumped, TokenTree, explore, first_leaf
-from trialogue_lab.theory.resampling import resampled_law
+from trialogue_lab.theory.resampling import resampled_distribution
 
 Rows = Iterator[dict[str, Any]]
 
@@ -114,7 +114,7 @@ def _on_tree(
     effective_share = 1.0 / float(proposal @ weights**2)
     for number in config.sizes:
         # Masked outputs outside the explored part of the tree are left out of the draw.
-        drawn = proposal.sum() * resampled_law(proposal / proposal.sum(), weights, number)
+        drawn = proposal.sum() * resampled_distribution(proposal / proposal.sum(), weights, number)
         texts = distributions.by_text(dict(zip(restricted, drawn.tolist(), strict=True)), case.text)
         yield {
             "measure": "exact",

@@ -31,7 +31,7 @@ def _line(measure: str, rule: str, **values: int) -> dict[str, Statistic]:
 @ledger.result_table(
     "What each decoding method samples, and its cost",
     "Definitions 3.1.4 and 3.1.5, Algorithms 1 and 2",
-    rows_are="decoding method",
+    row_heading="decoding method",
     note="means over questions, ± one standard deviation over seeds; rejection: geometric mean. N = 1 is masked "
     "decoding, which masks a rejected token and does not sample it again. The total variation of samplers as run "
     "includes the sampling error of few outputs. Sequential Monte Carlo ran with 16 particles. The value-guided walk "

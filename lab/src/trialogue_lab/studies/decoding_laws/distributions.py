@@ -7,7 +7,7 @@ import numpy as np
 
 from trialogue.samplers.exact import ExactDistribution
 from trialogue_lab.studies.decoding_laws import methods
-from trialogue_lab.theory.resampling import resampled_law
+from trialogue_lab.theory.resampling import resampled_distribution
 
 Prefix = tuple[int, ...]
 Probabilities = Mapping[Prefix, float]
@@ -62,4 +62,4 @@ def weighted_distribution(masked: ExactDistribution, number: int) -> dict[Prefix
     outputs = [x for x, p in masked.probabilities.items() if p > 0]
     proposal = np.array([masked.probabilities[x] for x in outputs])
     weights = np.array([masked.weights[x] for x in outputs]) / proposal
-    return dict(zip(outputs, resampled_law(proposal, weights, number).tolist(), strict=True))
+    return dict(zip(outputs, resampled_distribution(proposal, weights, number).tolist(), strict=True))

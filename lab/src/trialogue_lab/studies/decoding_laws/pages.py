@@ -181,7 +181,7 @@ FIGURES = (_costs_figure, _tasks_figure, _difficulty_figure, _truncations_figure
 @result_table(
     "Distance and cost of decoding methods",
     "ours",
-    rows_are="decoding method",
+    row_heading="decoding method",
     note="means over tasks, ± one standard deviation over models. Model calls per run: relative to unconstrained "
     "sampling, geometric means over the tasks on which runs end. Weighted: total variation of outputs drawn by weight "
     "among infinitely many. Rejection checks finished outputs; the first leaf with momentum and verdicts is rejection "
@@ -207,7 +207,7 @@ def _methods_table(rows: Rows) -> Cells:
 @result_table(
     "Difficulty of the tasks",
     "ours",
-    rows_are="constraint and length",
+    row_heading="constraint and length",
     note="total variation of masked decoding with random and with uniform models, and measures of difficulty; means "
     "over random models. The hidden string has its own model",
 )

@@ -85,7 +85,7 @@ def _balance_figure(rows: Rows) -> Drawing:
 @result_table(
     "Networks that close brackets",
     "Sections 2.2.3.2 to 2.2.3.4, Figures 2.11 to 2.17",
-    rows_are="trained on, with",
+    row_heading="trained on, with",
     note="k = 2, D = 4. Accuracies are shares of closing brackets, as means over seeds ± one standard deviation. "
     "Confident: more than 0.8 of the probability of closing brackets is on the correct one. Variation: mean over pairs "
     "of seeds on nested pairs, relative to random causal attention. Violation and error: Spearman correlation over "
@@ -149,7 +149,7 @@ TABLES = (
             }
             for setting, numbers in zip(networks.SETTINGS, _PUBLISHED_VARIATION, strict=True)
         },
-        rows_are="setting",
+        row_heading="setting",
         note="On 40 complete words of 18 brackets, which have 19 positions with the start token. Variation is relative "
         "to random causal attention, as the mean of pseudo-values over all pairs of seeds. The residual is added after "
         "the norm. Accuracy: on the closing brackets of 400 words from the training distribution.",

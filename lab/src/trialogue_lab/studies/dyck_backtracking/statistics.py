@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from trialogue_lab.ledger import Counts, Replication, Rows, Statistic, shares_of
+from trialogue_lab.ledger import Counts, Replication, Rows, Statistic, counts_from_shares
 
 ALGORITHM, LOW = "Q=4, B=4, top-p 1.0", "Q=4, B=4, top-p 1.0, low threshold"
 SAMPLING = "no verifier, top-p 1.0"
@@ -21,7 +21,7 @@ def learned(rows: Rows, column: str, data: str) -> "Series[float]":
 @trainings
 def prepared(rows: Rows) -> Counts:
     """Whether a training meets the precondition of an in-distribution accuracy above 99.9 % on closing brackets."""
-    return shares_of(learned("closing_accuracy", "in-distribution")(rows) > 0.999, trials=1)
+    return counts_from_shares(learned("closing_accuracy", "in-distribution")(rows) > 0.999, trials=1)
 
 
 @trainings

@@ -57,7 +57,7 @@ def _decoding_label(verifier: str, top_p: float) -> str:
     "Tables 3.3 and 3.16. Errors on unseen prompts, with all controls (Q = B = 4)",
     f"{_THESIS}, Tables 3.3 and 3.16",
     published={_decoding_label(*key): {"errors per 10,000": errors} for key, errors in ERRORS.items()},
-    rows_are="verifier",
+    row_heading="verifier",
     note=f"{_SPREAD} Thresholds are 0.5, and 0.1 as the low threshold. Greedy decoding, random and exact verifiers, "
     "and other variants of the redo are controls that are not in the thesis.",
 )

@@ -36,7 +36,7 @@ def _disturbance_figure(rows: Rows) -> Drawing:
 @result_table(
     "Networks that are exact by construction",
     "Theorem 2.2.1, Corollary 2.2.1",
-    rows_are="network",
+    row_heading="network",
     note="Total variation distance from the exact distribution of the next bracket. k = 3, D = 4, q = 1/2, float64.",
 )
 def _exact_table(rows: Rows) -> DataFrame:
@@ -50,7 +50,7 @@ def _exact_table(rows: Rows) -> DataFrame:
 @result_table(
     "The inequalities of Theorem 2.2.2",
     "Theorem 2.2.2, equations 2.54 and 2.79",
-    rows_are="networks",
+    row_heading="networks",
     note="k = 2, D = 3, N = 40 and 512, with corrected constants. Positive side: the distributions differ by more than "
     "both errors for some prefix. Slack: decimal logarithm of the bound divided by the largest |S|.",
 )

@@ -25,7 +25,7 @@ def _attention_figure(rows: Rows) -> Drawing:
 @result_table(
     "Networks that copy",
     "Figures 2.19 to 2.21",
-    rows_are="network",
+    row_heading="network",
     note="Shares of brackets, and mean attention weights in the last layer. Means over seeds ± one standard deviation. "
     "Distances are relative to the distance of two random causal patterns.",
 )

@@ -42,7 +42,7 @@ def _draw_quartiles(axes: Axes, table: DataFrame, column: str, color: str, label
 @result_table(
     "Random transformers pruned to given transformers",
     "Theorem 2.2.3, Corollary 2.2.3",
-    rows_are="transformer",
+    row_heading="transformer",
     note="Targets have width 2. Error: largest distance of the outputs, relative to the largest input vector, on 50 "
     "sequences of 8 positions. Targets apart: median of the same distance between two targets.",
 )

@@ -4,7 +4,7 @@ import numpy as np
 from pandas import DataFrame, Series
 from scipy.stats import linregress
 
-from trialogue_lab.ledger import Counts, Replication, Rows, exact, shares_of
+from trialogue_lab.ledger import Counts, Replication, Rows, counts_from_shares, exact
 
 draws = Replication("draw", "seeds")
 
@@ -57,7 +57,7 @@ def both_transformers_within(rows: Rows, layers: int, hidden: int, eps: float) -
     """Whether two targets are approximated within `eps`, at every position of the shared layers."""
     table = rows.where("transformer", layers=layers, hidden=hidden)
     within = (table.error < eps) & (table.other_error < eps)
-    return shares_of(within.groupby(table.seed).all(), trials=1)
+    return counts_from_shares(within.groupby(table.seed).all(), trials=1)
 
 
 @exact
@@ -70,7 +70,7 @@ def different_shared_layers(rows: Rows) -> float:
 def both_within(rows: Rows, size: int, units: int, eps: float) -> Counts:
     """Whether two target matrices are approximated within `eps` by networks pruned from the same weights."""
     table = rows.where("matrix", size=size, units=units).set_index("seed")
-    return shares_of((table.error < eps) & (table.other_error < eps), trials=1)
+    return counts_from_shares((table.error < eps) & (table.other_error < eps), trials=1)
 
 
 @exact

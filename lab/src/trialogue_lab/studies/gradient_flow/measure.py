@@ -144,7 +144,7 @@ def two_body_row(config: Config, covariance: Tensor, weights: Weights) -> dict[s
     times = torch.linspace(0, config.time, _POINTS)
     start = Weights(weights.last, torch.zeros(size, size, dtype=torch.float64))
     ends = integrate(flow, start, times, tolerance=_TOLERANCE)
-    solved = [flow.two_body(weights.last, float(time)) for time in times]
+    solved = [flow.two_body_solution(weights.last, float(time)) for time in times]
     errors = [(end.last - last).abs().max() for end, last in zip(ends, solved, strict=True)]
     precision = torch.linalg.inv(covariance)
     return {

@@ -149,7 +149,7 @@ def _large_figure(rows: Rows) -> Drawing:
 @result_table(
     "Interaction orders of random networks",
     "Section 2 and section A.2",
-    rows_are="network",
+    row_heading="network",
     note="Tokens have two values. Bodies are counted in terms whose coefficient exceeds 1e-10 of the largest one.",
 )
 def _orders_table(rows: Rows) -> DataFrame:

@@ -3,7 +3,7 @@
 import numpy as np
 from pandas import DataFrame, Series
 
-from trialogue_lab.ledger import Counts, Replication, Rows, exact, shares_of
+from trialogue_lab.ledger import Counts, Replication, Rows, counts_from_shares, exact
 from trialogue_lab.studies.interaction_order.config import DEPTHS
 
 trainings = Replication("training", "seeds")
@@ -45,7 +45,9 @@ def standing(rows: Rows, level: int) -> "Series[float]":
 def in_order(rows: Rows) -> Counts:
     """Return whether the last of three layers begins to learn first, then the middle one, then the first."""
     table = _trainings_with(rows, 3)
-    return shares_of(((table.onset_3 < table.onset_2) & (table.onset_2 < table.onset_1)).astype(float), 1)
+    return counts_from_shares(
+        ((table.onset_3 < table.onset_2) & (table.onset_2 < table.onset_1)).astype(float), 1
+    )
 
 
 @trainings
@@ -53,14 +55,14 @@ def last_first(rows: Rows, layers: int = 3) -> Counts:
     """Return whether the last layer begins to learn before all others."""
     table = _trainings_with(rows, layers)
     others = table[[f"onset_{layer}" for layer in range(1, layers)]].min(axis=1)
-    return shares_of((table[f"onset_{layers}"] < others).astype(float), 1)
+    return counts_from_shares((table[f"onset_{layers}"] < others).astype(float), 1)
 
 
 @trainings
 def middle_before_first(rows: Rows) -> Counts:
     """Return whether the middle of three layers begins to learn before the first."""
     table = _trainings_with(rows, 3)
-    return shares_of((table.onset_2 < table.onset_1).astype(float), 1)
+    return counts_from_shares((table.onset_2 < table.onset_1).astype(float), 1)
 
 
 @trainings

@@ -12,7 +12,7 @@ from trialogue_lab.studies.ising_masking.statistics import error_at, limit
 @result_table(
     "Exact limits of n times the squared error",
     "Lemma 4.1.1, Theorems 4.1.1 and 4.1.2",
-    rows_are="model and masked sites",
+    row_heading="model and masked sites",
     note="k/N Tr Γ: the limit if every site is scored equally often; C Tr I⁻¹: upper bound of Tr Γ; ordered pairs: the "
     "energy counts every pair twice",
     digits=5,

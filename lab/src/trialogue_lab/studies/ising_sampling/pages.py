@@ -12,7 +12,7 @@ from trialogue_lab.studies.ising_sampling import statistics
 @result_table(
     "Probability of reaching R_1 within the budget",
     "Figure 4.3",
-    rows_are="coupling",
+    row_heading="coupling",
     note="± one standard deviation over repetitions of the figure",
 )
 def _arrivals_table(rows: Rows) -> Cells:

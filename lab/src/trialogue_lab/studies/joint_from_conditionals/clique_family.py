@@ -14,7 +14,7 @@ from scipy.special import xlogy
 from torch import Tensor
 
 from trialogue.data import Ising
-from trialogue_lab.theory.masking.block_laws import BlockLaw, block_law, conditionals
+from trialogue_lab.theory.masking.block_laws import BlockDistribution, block_distribution, conditionals
 from trialogue_lab.theory.masking.tensorization import smallest_conditional, tensorization_upper_bound
 
 Array = NDArray[np.float64]
@@ -56,9 +56,9 @@ class CliqueFamily:
         return Ising.clique(self.sites, self.sites, coupling, field).probabilities()
 
     @cached_property
-    def blocks(self) -> BlockLaw:
+    def blocks(self) -> BlockDistribution:
         """Mask distribution: one site, chosen uniformly."""
-        return block_law(self.sites, 2, block_size=1)
+        return block_distribution(self.sites, 2, block_size=1)
 
     @cached_property
     def _slopes(self) -> Array:

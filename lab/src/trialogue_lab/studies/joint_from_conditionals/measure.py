@@ -18,7 +18,7 @@ from trialogue_lab.ledger import Part
 from trialogue_lab.studies.joint_from_conditionals.clique_family import total_variation
 from trialogue_lab.studies.joint_from_conditionals.config import Config, Sizes
 from trialogue_lab.theory.masking import sample_bound
-from trialogue_lab.theory.masking.block_laws import BlockLaw, block_dynamics, block_law
+from trialogue_lab.theory.masking.block_laws import BlockDistribution, block_distribution, block_dynamics
 from trialogue_lab.theory.masking.mixing import chi_square_decay
 from trialogue_lab.theory.masking.pseudolikelihood import pseudolikelihood_loss
 from trialogue_lab.theory.masking.tensorization import tensorization_upper_bound
@@ -43,7 +43,7 @@ def _measure(config: Config, seed: int, _: Path) -> Rows:
         draws = numpy_generator(seed, "joint-from-conditionals", "model", place)
         model = random_model(config.spins, config.deviation, draws)
         for size in range(1, config.spins + 1):
-            masks = block_law(config.spins, 2, block_size=size)
+            masks = block_distribution(config.spins, 2, block_size=size)
             for row in decay_rows(config, model, masks, draws):
                 yield {"kind": "decay", "seed": seed, "masked": size, **row}
         yield {"kind": "convexity", "seed": seed, **convexity_row(config, draws)}
@@ -62,7 +62,7 @@ def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, 
     theta, beta, cells = np.array([sizes.coupling, sizes.field]), family.beta, family.cells(config.eps)
     truth = family.probabilities(sizes.coupling, sizes.field)
     average = sample_bound.mask_average_bound(**counts, beta=beta, delta=config.delta)
-    empirical = sample_bound.empirical_law_bound(**size, delta=config.delta)
+    empirical = sample_bound.empirical_distribution_bound(**size, delta=config.delta)
     nearest = min(lemma_distances(config, sizes, beta))
     risks: dict[str, Any] = {"eps": config.eps, "delta": config.delta}
     bound_of = partial(sample_bound.sample_bound, **counts, **risks, beta=beta, cells=cells)
@@ -115,7 +115,7 @@ def random_model(spins: int, deviation: float, draws: np.random.Generator) -> Is
     return Ising.from_parameters(torch.from_numpy(parameters), spins)
 
 
-def decay_rows(config: Config, model: Ising, masks: BlockLaw, draws: np.random.Generator) -> Rows:
+def decay_rows(config: Config, model: Ising, masks: BlockDistribution, draws: np.random.Generator) -> Rows:
     """Measure the decay of chi^2 and KL to the model in continuous time, from two starting distributions.
 
     The starts are a random distribution and the least likely state. `chi_square` is the maximum over times of
@@ -173,7 +173,7 @@ def convexity_row(config: Config, draws: np.random.Generator) -> dict[str, float
     spins = config.spins
     data = torch.from_numpy(draws.dirichlet(np.ones(2**spins)))
     blocks = [[0], list(range(1, spins)), sorted(draws.choice(spins, 2, replace=False).tolist())]
-    masks = block_law(spins, 2, blocks=blocks, weights=torch.from_numpy(draws.dirichlet(np.ones(3))))
+    masks = block_distribution(spins, 2, blocks=blocks, weights=torch.from_numpy(draws.dirichlet(np.ones(3))))
     model = random_model(spins, config.deviation, draws)
     features = model.features(model.states())
 

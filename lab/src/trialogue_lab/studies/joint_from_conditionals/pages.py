@@ -32,7 +32,7 @@ _QUANTITIES = {
 @result_table(
     "Bounds on the joint distribution learned from conditionals",
     "Theorem 4.1.4 and the steps of its proof, which have no numbers",
-    rows_are="quantity",
+    row_heading="quantity",
     note="Columns: sites N, samples n, masks per sample m. Means over data sets, ± one standard deviation over seeds. "
     "Satisfied: share of data sets. Log looseness: natural logarithm of a bound over the bounded quantity. The bound "
     "of the proof uses the loss relative to the samples' own conditionals. No distribution in the box of the fits is "

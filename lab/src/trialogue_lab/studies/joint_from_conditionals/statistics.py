@@ -4,7 +4,7 @@ import math
 
 from pandas import Series
 
-from trialogue_lab.ledger import Counts, Replication, Rows, exact, shares_of
+from trialogue_lab.ledger import Counts, Replication, Rows, counts_from_shares, exact
 
 draws = Replication("draw", "seeds")
 
@@ -13,7 +13,7 @@ draws = Replication("draw", "seeds")
 def within(rows: Rows, bound: str) -> Counts:
     """Return the share of data sets that satisfy a bound, for the sizes with the smallest share."""
     shares = rows["bound"].groupby("seed")[f"{bound}_within"].min()
-    return shares_of(shares, rows.config["data_sets"], identical=True)
+    return counts_from_shares(shares, rows.config["data_sets"], identical=True)
 
 
 @draws

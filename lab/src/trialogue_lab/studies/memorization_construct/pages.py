@@ -75,7 +75,7 @@ def _distance_figure(rows: Rows) -> Drawing:
 @result_table(
     "Rank of the features",
     "Lemma 2, Remark 2",
-    rows_are="shape",
+    row_heading="shape",
     note="Generic heads and the skip connection, on all N^S contexts. The published rank is min(T, H d_h + d).",
 )
 def _rank_table(rows: Rows) -> DataFrame:

@@ -14,7 +14,7 @@ from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnl
 from trialogue_lab.data.ngram_table import NgramTable
 from trialogue_lab.data.ngrams import ngram_distributions
 from trialogue_lab.data.sentences import corpus_or_sentences
-from trialogue_lab.ledger import Part, note_model
+from trialogue_lab.ledger import Part, record_model
 from trialogue_lab.studies.memorization_text import networks
 from trialogue_lab.studies.memorization_text.config import EXACT, TABLE, TRAINED, TRANSFORMER, Config
 from trialogue_lab.theory import memorization
@@ -80,7 +80,7 @@ class Sample:
 def _measure_sample(config: Config, seed: int, artifacts: Path) -> Row:
     sizes = {"vocab_size": config.vocab_size, "length": config.length}
     corpus = corpus_or_sentences(config.text, artifacts, **sizes, test_share=config.test_share)
-    note_model({"text": config.text or "made-up sentences", "files": corpus.fingerprint})
+    record_model({"text": config.text or "made-up sentences", "files": corpus.fingerprint})
     rows, held_out = (part[seed :: config.samples] for part in (corpus.train, corpus.test))
     if not len(rows) or not len(held_out):
         hint = "the text has too few rows: use fewer samples, shorter rows, or a longer text"

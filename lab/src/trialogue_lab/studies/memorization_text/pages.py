@@ -102,7 +102,7 @@ _BOUND_HEADS = {"left": "prior of the other contexts", "kl": "KL", "tight": "(13
 @result_table(
     "Next-token distributions after S tokens of a text",
     "Definition 1",
-    rows_are="context",
+    row_heading="context",
     note="Nats per token. Contexts: the contexts to be stored, and all different contexts of the sample. The table has "
     "all contexts of up to S tokens. KL at d: the nearest encoder. Means over samples, ± one standard deviation.",
 )
@@ -119,7 +119,7 @@ def _texts_table(rows: Rows) -> Cells:
 @result_table(
     "Bounds for the most likely contexts stored exactly",
     "Theorem 1, equations 13 and 14",
-    rows_are="share of the contexts with features",
+    row_heading="share of the contexts with features",
     note="Nats. Bound (14) is infinite if the stored contexts end in fewer than d tokens. Means leave these cases out.",
 )
 def _bounds_table(rows: Rows) -> Cells:

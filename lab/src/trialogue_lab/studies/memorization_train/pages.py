@@ -97,7 +97,7 @@ def _size_figure(rows: Rows) -> Drawing:
 @result_table(
     "Trained and published accuracies",
     "Experiments 1 to 3, 5 and 6",
-    rows_are="network",
+    row_heading="network",
     note=f"Means over trainings, ± one standard deviation. Reached: our accuracy is at most {REACHED} lower. For a "
     "network with an MLP, H is the number of heads of the network of heads alone that has as many parameters.",
 )
@@ -120,7 +120,7 @@ def _published_table(rows: Rows) -> Cells:
 @result_table(
     "Associations stored per head",
     "Experiments 1, 4 and 6, appendix B",
-    rows_are="networks",
+    row_heading="networks",
     note="Slope of the accuracy in the number of heads, times the number of contexts, for accuracies up to 0.95. For "
     "several layers, the number of heads is per layer.",
 )

@@ -15,7 +15,11 @@ from trialogue_lab.ledger import Part
 from trialogue_lab.studies.mixing_and_learning import models
 from trialogue_lab.studies.mixing_and_learning.config import ADAPTIVE, WEIGHTED, Config, size_label
 from trialogue_lab.theory.masking import pseudolikelihood
-from trialogue_lab.theory.masking.block_laws import BlockLaw, block_law, joint_block_dynamics
+from trialogue_lab.theory.masking.block_laws import (
+    BlockDistribution,
+    block_distribution,
+    joint_block_dynamics,
+)
 from trialogue_lab.theory.masking.covariance_bound import bound_covariance
 
 RANK_TOLERANCE = 1e-9
@@ -66,17 +70,17 @@ def bound_rows(config: Config, targets: list[Any], seed: int) -> Iterator[dict[s
         yield {"law": name, "models": len(values), **summary(values)}
 
 
-def mask_distributions(config: Config, seed: int, place: int) -> dict[str, BlockLaw]:
+def mask_distributions(config: Config, seed: int, place: int) -> dict[str, BlockDistribution]:
     """Return all mask distributions for a model: every k, random weighted blocks, and random adaptive blocks."""
     sizes = range(1, config.sites + 1)
-    uniform = {size_label(size): block_law(config.sites, 2, block_size=size) for size in sizes}
+    uniform = {size_label(size): block_distribution(config.sites, 2, block_size=size) for size in sizes}
     return uniform | {
         name: models.random_masks(config.sites, config.blocks, name == ADAPTIVE, seed, place)
         for name in (WEIGHTED, ADAPTIVE)
     }
 
 
-def bound_of(model: pseudolikelihood.ExponentialFamily, masks: BlockLaw) -> dict[str, float]:
+def bound_of(model: pseudolikelihood.ExponentialFamily, masks: BlockDistribution) -> dict[str, float]:
     """Return the quantities of Theorems 4.1.2 and 4.1.3 for one model and one mask distribution.
 
     `constant` is C, and `best` is the smallest constant that satisfies the bound. `slack` is the smallest eigenvalue of
@@ -100,7 +104,7 @@ def bound_of(model: pseudolikelihood.ExponentialFamily, masks: BlockLaw) -> dict
     }
 
 
-def classes_of_pairs(model: pseudolikelihood.ExponentialFamily, masks: BlockLaw) -> float:
+def classes_of_pairs(model: pseudolikelihood.ExponentialFamily, masks: BlockDistribution) -> float:
     """Return the number of closed classes of the chain of eq. (4.26) on (X, K).
 
     The chain has a Poincaré constant only if it has one class.
@@ -149,7 +153,7 @@ def _gains(model: Any) -> Iterator[dict[str, float]]:
     theorem = pseudolikelihood.masking_more(model)
     information = [
         pseudolikelihood.pseudolikelihood_information(
-            probabilities, features, block_law(model.sites, 2, block_size=size)
+            probabilities, features, block_distribution(model.sites, 2, block_size=size)
         )
         for size in range(1, model.sites + 1)
     ]

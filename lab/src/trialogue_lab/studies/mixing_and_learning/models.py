@@ -10,7 +10,7 @@ from torch import Tensor
 from trialogue.data import Ising
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import numpy_generator
-from trialogue_lab.theory.masking.block_laws import BlockLaw, block_law
+from trialogue_lab.theory.masking.block_laws import BlockDistribution, block_distribution
 
 
 def random_ising(sites: int, coupling: float, field: float, seed: int, place: int) -> Ising:
@@ -64,7 +64,7 @@ def random_family(sites: int, seed: int, place: int) -> RandomFamily:
     return RandomFamily(torch.from_numpy(features), torch.from_numpy(parameters), sites)
 
 
-def random_masks(sites: int, blocks: int, adaptive: bool, seed: int, place: int) -> BlockLaw:
+def random_masks(sites: int, blocks: int, adaptive: bool, seed: int, place: int) -> BlockDistribution:
     """Sample a mask distribution on random blocks of 1 to N - 1 sites that cover all sites.
 
     Args:
@@ -81,7 +81,7 @@ def random_masks(sites: int, blocks: int, adaptive: bool, seed: int, place: int)
         chosen = [sorted(draws.choice(sites, size, replace=False).tolist()) for size in sizes]
     weights = torch.from_numpy(draws.dirichlet(np.ones(blocks), 2**sites if adaptive else 1))
     described: dict[str, Any] = {"distribution": weights} if adaptive else {"weights": weights[0]}
-    return block_law(sites, 2, blocks=chosen, **described)
+    return block_distribution(sites, 2, blocks=chosen, **described)
 
 
 def _generator(seed: int, *names: object) -> np.random.Generator:

@@ -13,7 +13,7 @@ from trialogue_lab.studies.mixing_and_learning.statistics import MASKED
 @result_table(
     "Asymptotic covariance compared with its bound",
     "Theorems 4.1.2 and 4.1.3, which have no numbers",
-    rows_are="couplings and masks",
+    row_heading="couplings and masks",
     note="J ~ 0.3: normal couplings with this standard deviation. Means over models, geometric for C and Tr Γ, ± one "
     "standard deviation over sets of models. Minima and maxima are over all models. If the theorems hold, the last two "
     "columns are nonnegative up to rounding. Without couplings, C = N / k, and the bound is an equality.",
@@ -38,7 +38,7 @@ def _bound_table(rows: Rows) -> Cells:
 @result_table(
     "Effect of one more masked site",
     "Theorem 4.1.1",
-    rows_are="family and step",
+    row_heading="family and step",
     note="Improved directions: largest rank of Γ^k - Γ^(k+1) over models. If it is smaller than the number of "
     "parameters, the covariance is unchanged in some direction.",
 )

@@ -13,7 +13,7 @@ from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL
 @result_table(
     "One joint step compared with many parallel steps, on twelve instances",
     "Corollary 4.1.1",
-    rows_are="instance",
+    row_heading="instance",
     note="The fields and J_0 are the smallest ones that Assumption 4.1.6 allows, and k is the smallest one that 4.1.7 "
     "allows. Both samplers start from states whose sum over the clique is at most -2. ± one standard deviation over "
     "seeds.",

@@ -128,7 +128,7 @@ def growth_rows() -> Iterator[dict[str, Any]]:
     k-Gibbs starts with all spins down, the others with the most up spins for which the sum is at most -2.
     """
     for clique in (4, 6, 8, 12, 16, 24, 32, 44, 60, 75):
-        least = bounds.least_parameters(clique, delta=0.1, steps=1)
+        least = bounds.smallest_parameters(clique, delta=0.1, steps=1)
         coupling, field = least.excess + least.clique_field, least.clique_field / clique
         start = clique // 2 - 1
         matrices = {

@@ -53,12 +53,12 @@ class Instance(Settings):
     @property
     def block_size(self) -> int:
         """The block size k."""
-        return bounds.least_block_size(self.sites, self.clique, self.delta)
+        return bounds.smallest_block_size(self.sites, self.clique, self.delta)
 
     @property
     def least(self) -> bounds.LeastParameters:
         """The smallest J_0 and h_G."""
-        return bounds.least_parameters(self.clique, delta=self.delta, steps=self.steps)
+        return bounds.smallest_parameters(self.clique, delta=self.delta, steps=self.steps)
 
     @property
     def field(self) -> float:

@@ -24,7 +24,7 @@ def _renamed(table: DataFrame, label: str, columns: Mapping[str, str]) -> DataFr
 @result_table(
     "One joint step against many parallel steps",
     "Corollary 4.1.1",
-    rows_are="instance",
+    row_heading="instance",
     note="from the worst start with the clique's sum at most -2; fields and J_0 are the smallest of Assumption 4.1.6, "
     "k of 4.1.7; large instances are not simulated; ± one standard deviation over seeds",
     digits=5,
@@ -49,7 +49,7 @@ def _one_step_table(rows: Rows) -> Cells:
 @result_table(
     "Smallest probability to be in R_1 after one step of k-Gibbs",
     "Proposition 4.1.4",
-    rows_are="instance",
+    row_heading="instance",
     note="five instances, each with two δ; the claims also use a grid",
 )
 def _hitting_table(rows: Rows) -> DataFrame:
@@ -68,7 +68,7 @@ def _hitting_table(rows: Rows) -> DataFrame:
 @result_table(
     "Probability that independent parallel updates stay where they are",
     "Proposition 4.1.5",
-    rows_are="assumptions and instance",
+    row_heading="assumptions and instance",
     note="corrected: with the missing assumption |C| tanh J_0 > 2; with T = 0 the proposition states nothing",
     digits=5,
 )
@@ -81,7 +81,7 @@ def _stuck_table(rows: Rows) -> DataFrame:
 @result_table(
     "A transformer that imitates one step",
     "Propositions 4.1.2 and 4.1.3",
-    rows_are="chain and clique",
+    row_heading="chain and clique",
     note="mean over starting states; ± one standard deviation over trainings; KL in nats; in the limit: between the "
     "model and the distribution that repeated network steps converge to",
 )
@@ -106,7 +106,7 @@ def _networks_table(rows: Rows) -> Cells:
 @result_table(
     "Distance to product distributions",
     "Propositions 4.1.3 and 4.3.5",
-    rows_are="distribution, or chain and clique",
+    row_heading="distribution, or chain and clique",
     note="for a chain, the largest over starting states. The product of the marginals is the closest in KL. Steps of "
     "independent parallel updates, and of 1-Gibbs at a fixed site, are products by definition",
 )

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from trialogue_lab.ledger import Counts, Replication, Rows, shares_of
+from trialogue_lab.ledger import Counts, Replication, Rows, counts_from_shares
 from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL
 
 draws = Replication("draw", "seeds")
@@ -31,7 +31,7 @@ def both_events(rows: Rows) -> "Series[float]":
 def leaves(rows: Rows) -> Counts:
     """Count the runs of independent parallel updates that visit R_1 within M steps, in the worst instance."""
     reached = rows.where("simulated", chain=PARALLEL).groupby("seed").reached.max()
-    return shares_of(reached, rows.config["runs"], identical=True)
+    return counts_from_shares(reached, rows.config["runs"], identical=True)
 
 
 @draws

@@ -21,8 +21,8 @@ from trialogue.training import TrainingConfig, train
 from trialogue.training.masking import masked_token_loss
 from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL
 from trialogue_lab.theory.masking import product_kernels
-from trialogue_lab.theory.masking.block_laws import BlockLaw, block_dynamics
-from trialogue_lab.theory.masking.mixing import stationary_law
+from trialogue_lab.theory.masking.block_laws import BlockDistribution, block_dynamics
+from trialogue_lab.theory.masking.mixing import stationary_probabilities
 
 Array = NDArray[np.float64]
 PRODUCT = 1e-12
@@ -78,7 +78,7 @@ def product_distances(distribution: Array) -> dict[str, float]:
         smallest TV that was found ("best_variation").
     """
     closest = product_kernels.closest_in_divergence(distribution)
-    variation = float(np.abs(distribution - product_kernels.joint_law(closest.sites)).sum()) / 2
+    variation = float(np.abs(distribution - product_kernels.joint_distribution(closest.sites)).sum()) / 2
     # The search for the smallest TV is skipped for products, which are at distance zero from themselves.
     is_product = closest.distance < PRODUCT
     best = variation if is_product else product_kernels.closest_in_variation(distribution).distance
@@ -100,7 +100,7 @@ def kernel_rows(sizes: Sequence[int], coupling: float) -> Iterator[dict[str, Any
         model = Ising.clique(sites, sites, coupling, 0.0)
         first = torch.zeros(1, sites, dtype=torch.bool)
         first[0, 0] = True
-        fixed = BlockLaw(first, torch.ones(1, 1, dtype=torch.float64), 2)
+        fixed = BlockDistribution(first, torch.ones(1, 1, dtype=torch.float64), 2)
         kernels = {
             PARALLEL: transition_matrix(IndependentParallel(), model),
             "one fixed site": block_dynamics(model.probabilities(), fixed),
@@ -123,7 +123,7 @@ def network_row(imitation: Imitation, seed: int) -> dict[str, Any]:
     """
     truth = imitation.transitions()
     network = product_kernels.product_transitions(predictions(imitation, seed))
-    limit = stationary_law(torch.from_numpy(network))
+    limit = stationary_probabilities(torch.from_numpy(network))
     return {
         "chain": imitation.chain,
         "sites": imitation.sites,

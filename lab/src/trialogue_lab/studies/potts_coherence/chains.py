@@ -89,13 +89,13 @@ def chain_rows(family: Family, temperatures: Sequence[float], lengths: Sequence[
             "kind": "chain",
             **common,
             "temperature": temperature,
-            "ground_decay": domain_walls.stored_pattern_decay(energies, temperature),
-            "wall_decay": domain_walls.no_wall_decay(chain, temperature),
+            "ground_decay": domain_walls.stored_pattern_decay_rate(energies, temperature),
+            "wall_decay": domain_walls.no_wall_decay_rate(chain, temperature),
             "wall_energy_bound": domain_walls.largest_wall_energy(chain.window, chain.max_energy),
             "crossing_length": domain_walls.crossing_length(*setting) if walls else None,
         }
         for length in lengths:
-            runs = chain.run_length_law(length, temperature)
+            runs = chain.run_length_distribution(length, temperature)
             row = {
                 "kind": "length",
                 **common,
@@ -139,7 +139,9 @@ def closed_form_rows() -> Iterator[Row]:
             "penalty": coupling,
             "temperature": temperature,
             **{f"{name}_error": max(values) for name, values in errors.items()},
-            "decay_error": abs(solved.decay_rate - domain_walls.stored_pattern_decay(energies, temperature)),
+            "decay_error": abs(
+                solved.decay_rate - domain_walls.stored_pattern_decay_rate(energies, temperature)
+            ),
             "crossing_length": at_crossing,
             "kept_at_crossing": math.exp(-(at_crossing - 1) * solved.decay_rate),
         }
@@ -154,7 +156,7 @@ def control_rows() -> Iterator[Row]:
             "kind": "control",
             "penalty": cost if math.isfinite(cost) else None,
             "forbidden": math.isinf(cost),
-            "ground_decay": domain_walls.stored_pattern_decay(energies, 1.0),
+            "ground_decay": domain_walls.stored_pattern_decay_rate(energies, 1.0),
             "wall": 1 - solved.no_wall_probability(10**6),
         }
 

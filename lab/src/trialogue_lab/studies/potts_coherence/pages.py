@@ -30,7 +30,7 @@ def _sampled_label(patterns: Any, window: Any, temperature: Any) -> str:
 @result_table(
     "Autoregressive models as chains",
     "Theorem 1.2 and Corollary 1.2.1",
-    rows_are="context width, extreme over models",
+    row_heading="context width, extreme over models",
     note="Total variation from the distribution of the model, or from equation 10 at a temperature. Patterns of greedy "
     "decoding are counted with their phases.",
 )

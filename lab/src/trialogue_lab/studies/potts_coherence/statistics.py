@@ -5,7 +5,7 @@ import math
 import numpy as np
 from pandas import DataFrame, Series
 
-from trialogue_lab.ledger import Counts, NoRows, Replication, Rows, exact, shares_of
+from trialogue_lab.ledger import Counts, NoRows, Replication, Rows, counts_from_shares, exact
 from trialogue_lab.studies.potts_coherence.chains import UNIFORM
 
 draws = Replication("draw", "seeds")
@@ -86,7 +86,7 @@ def rise(rows: Rows, *places: int) -> "Series[float]":
 def share(rows: Rows, place: int) -> Counts:
     """Return the smallest share, over chains, of Gibbs chains with a wall at one of the lengths."""
     smallest = rows.where("sampled", place=place).groupby("seed").gibbs.min()
-    return shares_of(smallest, rows.config["chains"], identical=True)
+    return counts_from_shares(smallest, rows.config["chains"], identical=True)
 
 
 @draws

@@ -10,7 +10,7 @@ from trialogue_lab.studies.potts_patterns.statistics import order_at
 @result_table(
     "P(no wall) at falling temperatures",
     "Theorem 1.1, at fixed length",
-    rows_are="chain",
+    row_heading="chain",
     note="exact; E: smallest positive energy of a window",
 )
 def _cold_table(rows: Rows) -> DataFrame:
@@ -24,7 +24,7 @@ def _cold_table(rows: Rows) -> DataFrame:
 @result_table(
     "Texts of random models that start on a pattern of the model",
     "Corollary 1.2.1",
-    rows_are="context and model",
+    row_heading="context and model",
     note="rates in nats per token; ± one standard deviation over seeds",
 )
 def _texts_table(rows: Rows) -> Cells:

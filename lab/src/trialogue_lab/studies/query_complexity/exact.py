@@ -110,8 +110,10 @@ def distribution_rows(lengths: Iterable[int]) -> Rows:
         def fair(_: Prefix) -> tuple[int, int]:
             return (1, 1)
 
-        distribution = theory.tokenwise_law(fair, is_allowed, length)
-        variation = theory.rational_variation(distribution, theory.restricted_law(fair, is_allowed, length))
+        distribution = theory.tokenwise_distribution(fair, is_allowed, length)
+        variation = theory.rational_variation(
+            distribution, theory.restricted_distribution(fair, is_allowed, length)
+        )
         strings = product((0, 1), repeat=length)
         others = [distribution.get(string, 0) * 2**length for string in strings if string != last]
         task = hidden_string.some_zero_task(length)

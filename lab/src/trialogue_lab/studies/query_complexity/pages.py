@@ -18,7 +18,7 @@ _BEST = "optimal, infers the last"
 @result_table(
     "Queries to find the hidden string",
     "Theorem 3.1.1",
-    rows_are="length",
+    row_heading="length",
     published={
         f"D = {length}": {_BEST: 2.0 ** (length - 1)} for length in PRESETS["default"].optimum_lengths
     },
@@ -42,7 +42,7 @@ def _optimum_table(rows: Rows) -> Cells:
 @result_table(
     "The hidden string with a perfect verifier",
     "Theorem 3.1.1, section 3.1.3",
-    rows_are="length",
+    row_heading="length",
     note="Exact. With a cap, tokenwise rejection returns FAIL after this number of rejections at one position. The "
     "calls per output include the restarts after FAIL. Without a cap, the expected number of calls is infinite.",
 )

@@ -22,7 +22,7 @@ from trialogue_lab.data.puzzles.random_primes import RandomNumbers
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.solution_first.config import ORDERS, Config
 from trialogue_lab.studies.type_signature.exact import listed_law
-from trialogue_lab.theory.factoring.overlap import optimal_cheating, overlap_bound
+from trialogue_lab.theory.factoring.overlap import optimal_generator, overlap_bound
 from trialogue_lab.theory.factoring.prime_density import density_variation
 from trialogue_lab.theory.factoring.reduction import first_number_costs
 
@@ -152,7 +152,7 @@ def overlap_rows(config: Config) -> Rows:
             success = torch.rand(2 + vector % 99, dtype=torch.float64, generator=stream) ** (
                 0.2 + vector % 11
             )
-            overlap, bound = optimal_cheating(success).overlap, overlap_bound(success)
+            overlap, bound = optimal_generator(success).overlap, overlap_bound(success)
             worst = [max(worst[0], overlap - bound), max(worst[1], overlap / bound)]
         yield {"kind": "overlap", "vectors": len(batch), "excess": worst[0], "ratio": worst[1]}
 

@@ -11,7 +11,7 @@ from trialogue_lab.studies.solution_first.statistics import variations
 @result_table(
     "Look-ups for 4 x 4 Sudoku without memory",
     'Section "Where this comes up"',
-    rows_are="puzzles",
+    row_heading="puzzles",
     note="Means over sampled puzzles. A look-up reads one cell of one of the 288 grids.",
 )
 def _sudoku_table(rows: Rows) -> DataFrame:
@@ -24,7 +24,7 @@ def _sudoku_table(rows: Rows) -> DataFrame:
 @result_table(
     "Cost of the digits of the first number, by trial",
     'Section "Factoring"',
-    rows_are="primes and order",
+    row_heading="primes and order",
     note="Most expensive digit. Means over tuples, ± one standard deviation over seeds. With the product first, pairs "
     "of primes are sampled until a product begins with the digits that are already written.",
 )

@@ -27,7 +27,7 @@ from trialogue.storage import atomic_write
 from trialogue.tensor_files import read_tensors, write_tensors
 from trialogue.training.probes.grid import TrainedProbe, train_probe
 from trialogue_lab.data.list_append.cases import CaseError, evaluate
-from trialogue_lab.ledger import note_model
+from trialogue_lab.ledger import record_model
 from trialogue_lab.studies.test_cases.config import Subject
 from trialogue_lab.studies.test_cases.surrogate import PieceTokens, Surrogate, train_surrogate
 
@@ -64,7 +64,7 @@ def oracle_of(subject: Subject, seed: int, artifacts: Path) -> TextOracle:
     if key not in _LOADED:
         _LOADED.clear()
         _LOADED[key] = load_pretrained(subject.model, dtype=subject.dtype, weights=subject.weights)
-    note_model(_LOADED[key].described())
+    record_model(_LOADED[key].described())
     return _LOADED[key]
 
 

@@ -139,7 +139,7 @@ def _time_table(_: Rows) -> Cells:
 @result_table(
     "First errors of the completions on which the verifiers are trained",
     f"{THESIS}.4",
-    rows_are="first error",
+    row_heading="first error",
     note=f"Shares of completions. {DEVIATIONS}",
 )
 def _errors_table(rows: Rows) -> DataFrame:

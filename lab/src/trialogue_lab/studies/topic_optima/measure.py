@@ -15,7 +15,7 @@ from torch import Tensor
 
 from trialogue.data import BertMasking, TopicModel
 from trialogue.randomness import generator
-from trialogue_lab.data.batch_draw import draw_batch
+from trialogue_lab.data.batch_draw import sample_document_batch
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.topic_optima.config import Config
 from trialogue_lab.studies.topic_training.matrices import entry_means
@@ -130,7 +130,7 @@ def _documents(config: Config, size: tuple[int, int, int], _: Path) -> Row:
 
 def _rate_z(model: TopicModel, masking: BertMasking, words: int, seed: int) -> float:
     """Return the largest deviation of a simulated document's input rates from Proposition 2.1.1, in standard errors."""
-    tokens = draw_batch(model, 1, words, seed).tokens[0]
+    tokens = sample_document_batch(model, 1, words, seed).tokens[0]
     random = generator(seed, "topic-optima", "read")
     read = masking.read_where_masked(torch.eye(model.vocab_size, dtype=torch.float64))[tokens]
     drawn = torch.multinomial(read, 1, generator=random)[:, 0]

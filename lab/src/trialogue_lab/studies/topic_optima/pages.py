@@ -100,7 +100,7 @@ FIGURES = (_landscapes_figure, _scaling_figure)
 @result_table(
     "Optimal values by document length",
     "Theorem 2.1.2, section 2.1.5.1",
-    rows_are="documents",
+    row_heading="documents",
     note="ten topics of ten words, exact at every length; loss: squared loss of W^V under uniform attention; Theorem "
     "2.1.2 is about infinitely long documents of three topics",
 )

@@ -14,7 +14,7 @@ from trialogue.inspection.topic_structure.ratios import DIFFERENT, SAME, TOGETHE
 from trialogue.models.hub.attention_weights import AttendingModel, load_attending
 from trialogue.randomness import numpy_generator
 from trialogue.storage import make_folder
-from trialogue_lab.ledger import Part, note_model
+from trialogue_lab.ledger import Part, record_model
 from trialogue_lab.studies.topic_pretrained.config import MODELS, Config, Name
 from trialogue_lab.studies.topic_pretrained.statistics import PRETRAINED, RANDOM
 from trialogue_lab.studies.topic_pretrained.tiny import made_up_documents, tiny_model
@@ -39,10 +39,10 @@ def parts(config: Config) -> list[Part]:
 def _measured(config: Config, name: Name, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     model = _model(name, config.tiny)
     if not config.tiny:
-        note_model({"model": MODELS[name].location, "files": model.files})
+        record_model({"model": MODELS[name].location, "files": model.files})
     for text in config.texts:
         passages, files = _passages(text, config.passage)
-        note_model({"text": text or "made-up documents", "files": files})
+        record_model({"text": text or "made-up documents", "files": files})
         chosen = numpy_generator(seed, "draw", text).permutation(len(passages))[: config.sample]
         measurements = measured(
             model,

@@ -95,7 +95,7 @@ def _printed(table: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, dict[s
     "Ratio of same topic to different topics, one topic per word",
     "Thesis, Table 2.3",
     published=_printed(_ONE),
-    rows_are="model",
+    row_heading="model",
     note="geometric mean over texts; shares of the vocabulary in the source: .0005 for 15 words, .001 for 30 words and "
     ".002 for 61 words; a dash: some sample has no such pairs, or no positive mean, as with random embeddings",
 )
@@ -107,7 +107,7 @@ def _one_topic_table(rows: Rows) -> Cells:
     "Ratio of same topic to different topics, one or more topics per word",
     "Thesis, Table 2.4",
     published=_printed(_SOME),
-    rows_are="model",
+    row_heading="model",
 )
 def _more_topics_table(rows: Rows) -> Cells:
     return _ratios(rows, single=False)
@@ -117,7 +117,7 @@ def _more_topics_table(rows: Rows) -> Cells:
     "Pairs of words of a topic and pairs that most often occur together",
     "Thesis, Table 2.5",
     published={label: dict(zip(_TOGETHER_HEADS, line, strict=True)) for label, line in _TOGETHER.items()},
-    rows_are="model",
+    row_heading="model",
     note="means over all pairs of words of one topic, for attention over the measured pairs; often together: the same "
     "number of pairs, which occur together in the most passages",
 )
@@ -134,7 +134,7 @@ def _together_table(rows: Rows) -> Cells:
     }
 
 
-@result_table("The largest topics in one sample", "not in the source", rows_are="text, topic")
+@result_table("The largest topics in one sample", "not in the source", row_heading="text, topic")
 def _topics_table(rows: Rows) -> Cells:
     table = rows["topic"]
     model, seed = table.model.iloc[0], table.seed.iloc[0]

@@ -14,7 +14,7 @@ from trialogue.data import BertMasking, TopicModel
 from trialogue.errors import InputError
 from trialogue.randomness import seed_of
 from trialogue.training import TrainingConfig, train
-from trialogue_lab.data.batch_draw import draw_batch
+from trialogue_lab.data.batch_draw import sample_document_batch
 from trialogue_lab.ledger import Part
 from trialogue_lab.models.topic_transformer import TopicTransformer, TopicTransformerConfig
 from trialogue_lab.studies.topic_training.attention import attention_by_class
@@ -94,7 +94,7 @@ def documents(config: Config, seed: int) -> tuple[CountedDocuments, CountedDocum
 
     def sample(number: int, name: str) -> CountedDocuments:
         stream = seed_of(seed, "topic-training", name)
-        tokens = draw_batch(model, number, config.lengths, stream).tokens
+        tokens = sample_document_batch(model, number, config.lengths, stream).tokens
         return CountedDocuments(tokens, model.vocab_size, MASKING, config.batch_size, stream, once=True)
 
     return sample(config.documents, "documents"), sample(config.tests, "tests")

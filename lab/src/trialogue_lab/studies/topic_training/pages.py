@@ -129,7 +129,7 @@ _PUBLISHED = _TABLE_1 | {f"{label}{_FIXED}": numbers for label, numbers in _TABL
     "Attention by class of word pairs",
     "Tables 2.1 and 2.2",
     published={label: dict(zip(_CLASSES, numbers, strict=True)) for label, numbers in _PUBLISHED.items()},
-    rows_are="optimizer and learning rate",
+    row_heading="optimizer and learning rate",
     note="mean over pairs of positions, multiplied by the document length divided by 100; cross-entropy unless stated; "
     "this project chose the highest rate of SGD",
 )

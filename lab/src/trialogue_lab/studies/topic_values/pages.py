@@ -36,7 +36,7 @@ def _values_figure(rows: Rows) -> Drawing:
     "Entries of value matrices trained by SGD on the squared loss",
     "Figures 2.2, 2.5 and 2.6",
     published={arm: dict(zip(_SHOWN, numbers, strict=True)) for arm, numbers in _PRINTED.items()},
-    rows_are="training",
+    row_heading="training",
     note="mean ± one standard deviation over sets of documents; within topics includes the diagonal; ratio: mean "
     "within topics divided by the absolute mean elsewhere",
 )

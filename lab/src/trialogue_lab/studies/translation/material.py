@@ -29,7 +29,7 @@ from trialogue.tensor_files import read_tensors, write_tensors
 from trialogue.training import trained
 from trialogue.training.translation.distillation import kept_translations
 from trialogue.training.translation.recipes import encoded_pairs
-from trialogue_lab.ledger import note_model
+from trialogue_lab.ledger import record_model
 from trialogue_lab.studies.translation.config import DISTILLED, MASK_PREDICT, REFINER, TWIN, Config
 from trialogue_lab.studies.translation.hub_pairs import HUB_PAIRS, hub_parallel
 from trialogue_lab.studies.translation.variants import one_word_variants
@@ -72,7 +72,7 @@ def material(config: Config, seed: int, artifacts: Path) -> Material:
             _prepare(config, seed, folder)
     pairs, _ = read_tensors(folder / "train.safetensors", _KIND, _DAMAGED)
     held = json.loads((folder / "tested.json").read_text())
-    note_model({"text": config.text or "made-up pairs", "sum": held.pop("sum")})
+    record_model({"text": config.text or "made-up pairs", "sum": held.pop("sum")})
     vocabulary = SubwordVocabulary.open(folder / "vocabulary.json")
     return Material((pairs["sources"].long(), pairs["targets"].long()), HeldOut(**held), vocabulary)
 

@@ -23,7 +23,7 @@ _PUBLISHED = {
 @result_table(
     "Quality against steps and hypotheses",
     "Tables 4.1 and 4.2",
-    rows_are="translator",
+    row_heading="translator",
     published=_PUBLISHED,
     note="BLEU and chrF of sacreBLEU on all detokenised test sentences, with 95 % bootstrap intervals over sentences. "
     "Repeated: rate of repeated words before repeats are dropped; for rescored candidates, as the twin ranked them. "
@@ -49,7 +49,7 @@ def _quality(arm: str, steps: int, hypotheses: int) -> "dict[str, Statistic]":
 @result_table(
     "BLEU by kind of test sentence",
     "Table 4.1",
-    rows_are="translator",
+    row_heading="translator",
     note="familiar: a training target equals the reference up to one word",
 )
 def _strata_table(_: Rows) -> Cells:
@@ -65,7 +65,7 @@ def _strata_table(_: Rows) -> Cells:
 @result_table(
     "Effect of the recommendations on small refiners",
     "Section 4.2.2",
-    rows_are="refiner",
+    row_heading="refiner",
     note="one hypothesis; means over sets of test sentences ± one standard deviation",
 )
 def _recommendations_table(_: Rows) -> Cells:
@@ -82,7 +82,7 @@ def _recommendations_table(_: Rows) -> Cells:
 @result_table(
     "Seconds per sentence",
     "Section 4.2.3",
-    rows_are="translator",
+    row_heading="translator",
     note="on one thread, contenders in rotating order; long: references of 20 tokens and more. Refiners are named by "
     "steps and hypotheses; rescored: ranked by the twin",
 )

@@ -149,7 +149,7 @@ def attention_tables(translators: Translators, published: str, over: str) -> tup
                 f"{published}, stutter: {label}": dict(zip(columns, numbers[stutter], strict=True))
                 for stutter, label in _STUTTER.items()
             },
-            rows_are="network, repeated tokens",
+            row_heading="network, repeated tokens",
             note=f"last layer, {note}; ± standard deviation over {over}; published: WMT",
         )
         for title, source, columns, numbers, note in tables

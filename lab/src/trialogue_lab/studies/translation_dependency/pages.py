@@ -30,7 +30,7 @@ _COLOR_OF = {ONE_STAGE: COLORS[3], TWO_STAGES: OURS, config.DETERMINISTIC: COLOR
 @ledger.result_table(
     "The gap of refinement, exact",
     "Propositions 4.1.2 and 4.1.3",
-    rows_are="sentence and coupling",
+    row_heading="sentence and coupling",
     note="KL in nats from the truth to the distribution after each number of passes from masks, mean over lengths. "
     "Pattern: tokens of each word's two synonyms. The first pass is the same for both models and loses the total "
     "correlation. Teacher: always uses the first synonyms, in order",
@@ -57,7 +57,7 @@ def _gaps_table(rows: Rows) -> DataFrame:
 @ledger.result_table(
     "Translations of the networks",
     "Sections 4.2.2 and 4.2.3, Table 4.1",
-    rows_are="network",
+    row_heading="network",
     note="share of correct translations, BLEU against one sampled translation, share of repeated adjacent words. The "
     "most probable length and tokens are used; ± one standard deviation over trainings",
 )
@@ -81,7 +81,7 @@ def _translations_table(_: Rows) -> Cells:
 @ledger.result_table(
     "Distributions of the networks on sentences that can be enumerated",
     "Propositions 4.1.2 and 4.1.3",
-    rows_are="network",
+    row_heading="network",
     note="sources that may occur in training. Joint distributions of length and tokens, tokens sampled, from random "
     "targets that the perfect denoiser starts from too. KL in nats from the truth; outside: probability of tokens or "
     "lengths that no translation of the source has; ± one standard deviation over trainings",

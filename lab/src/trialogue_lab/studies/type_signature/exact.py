@@ -19,7 +19,11 @@ from trialogue_lab.data.puzzles.random_primes import RandomPrimes
 from trialogue_lab.studies.type_signature.config import FACTORS_FIRST, HIDDEN, STREAMS
 from trialogue_lab.theory.factoring import overlap
 from trialogue_lab.theory.factoring.prime_density import density_variation, uniform_variation
-from trialogue_lab.theory.factoring.randomized_algorithms import derandomized, law_over_coins, randomness_test
+from trialogue_lab.theory.factoring.randomized_algorithms import (
+    derandomized,
+    distribution_over_coins,
+    randomness_test,
+)
 from trialogue_lab.theory.factoring.reduction import factor_by_generating, share_factored
 
 Rows = Iterator[dict[str, Any]]
@@ -119,7 +123,7 @@ def overlap_rows(vectors: int) -> Rows:
         target = torch.tensor(list(masses.values()), dtype=torch.float64)
         stream = generator(0, "type-signature", "generators", digits)
         success = torch.rand(len(masses), dtype=torch.float64, generator=stream) ** 4
-        oracle = overlap.cheating_generator(tuples, dict(zip(masses, success.tolist(), strict=True)))
+        oracle = overlap.best_generator_oracle(tuples, dict(zip(masses, success.tolist(), strict=True)))
         yield {
             "kind": "generator",
             "digits": digits,
@@ -148,7 +152,7 @@ def coin_rows() -> Rows:
     averaged = exact_distribution(Ancestral(), derandomized(digit, len(states), 10, 4)).probabilities
     uniform = dict.fromkeys(states, 1 / len(states))
     for fresh in (True, False):
-        own = law_over_coins(digit, len(states), 4, fresh=fresh)
+        own = distribution_over_coins(digit, len(states), 4, fresh=fresh)
         yield {
             "kind": "coins",
             "fresh": fresh,
@@ -177,14 +181,14 @@ def game_rows() -> Rows:
 
 
 def _overlap(success: torch.Tensor, target: torch.Tensor | None = None) -> dict[str, float]:
-    found = overlap.optimal_cheating(success, target).overlap
+    found = overlap.optimal_generator(success, target).overlap
     return {"overlap": found, "bound": overlap.overlap_bound(success, target)}
 
 
 def _visible_distribution(oracle: WeightedPrefixes) -> dict[Prefix, float]:
     """Return the distribution of the visible tokens under token-by-token sampling."""
     probabilities = exact_distribution(Ancestral(), oracle).probabilities
-    return oracle.visible_law(probabilities) if isinstance(oracle, HiddenStream) else probabilities
+    return oracle.visible_distribution(probabilities) if isinstance(oracle, HiddenStream) else probabilities
 
 
 def listed_law(listed: Listed) -> dict[Prefix, float]:

@@ -22,7 +22,7 @@ _NETWORKS = {"valid": "valid tuples", "overlap": "overlap with the tuples", "exc
 @result_table(
     "Random primes by density: total variation of the first digits",
     'Appendix, "Generating primes deterministically"',
-    rows_are="digits",
+    row_heading="digits",
     note="Exact. The error stays constant over the last digits, if these are counted.",
 )
 def _density_table(rows: Rows) -> DataFrame:
@@ -35,7 +35,7 @@ def _density_table(rows: Rows) -> DataFrame:
 @result_table(
     "Networks trained on the same number of tuples",
     "not in the post",
-    rows_are="training data",
+    row_heading="training data",
     note="± one standard deviation over trainings. With a hidden stream, the overlap counts true hidden streams only. "
     "Its sequences are half as long again, so that more is computed per tuple.",
 )

@@ -22,7 +22,7 @@ from trialogue.training.probes.values import train_values
 from trialogue.training.recipes import Recipe, trained
 from trialogue.verifiers import NoisyValues, OutcomeReward
 from trialogue_lab.studies.value_guided.config import EXACT, Config
-from trialogue_lab.theory.value_guided import action_level_law, first_leaf
+from trialogue_lab.theory.value_guided import action_level_distribution, first_leaf
 
 Prefix = tuple[int, ...]
 ExactDistribution = Mapping[Prefix, float]
@@ -89,7 +89,7 @@ def measure_prompt(
     for name, guide in values.items():
         found = first_leaf(model, guide, prompt=prompt, max_new_tokens=horizon)
         yield _row("first leaf", name, found.law, target, found.moves, found.nodes)
-        down = action_level_law(model, guide, prompt=prompt, max_new_tokens=horizon)
+        down = action_level_distribution(model, guide, prompt=prompt, max_new_tokens=horizon)
         yield _row("action level", name, down, target, horizon, horizon)
     samplers: dict[tuple[str, str], tuple[Sampler[Any], Verifier | None]] = {
         ("no rule", ""): (Ancestral(), None),

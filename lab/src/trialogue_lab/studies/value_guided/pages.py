@@ -118,7 +118,7 @@ def _dyck_figure(rows: Rows) -> Drawing:
 @result_table(
     "Models of Dyck strings",
     "Section 3.3.1",
-    rows_are="method",
+    row_heading="method",
     note="Means over prompts, ± one standard deviation over trainings. Backtracking has the exact verifier. The total "
     "variations of backtracking, sequential Monte Carlo and no rule are measured on counts of outputs, and include "
     "sampling error. The last row shows the size of this error.",

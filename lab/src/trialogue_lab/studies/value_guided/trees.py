@@ -42,14 +42,17 @@ def measure_trees(config: Config, seed: int, _: Path) -> Rows:
         errors = [(kind, error) for kind in KINDS for error in (config.errors if kind != EXACT else (0.0,))]
         for kind, error in errors:
             values = exact if kind == EXACT else NoisyValues(exact, error, kind, seed=seed)
-            found, stationary = theory.first_leaf(oracle, values), theory.stationary_law(oracle, values)
+            found, stationary = (
+                theory.first_leaf(oracle, values),
+                theory.stationary_probabilities(oracle, values),
+            )
             leaves = {x: p for x, p in stationary.items() if len(x) == horizon}
             mass = math.fsum(leaves.values())
             setting = {"horizon": horizon, "values": kind, "error": error}
             yield {
                 "kind": "tree",
                 **setting,
-                "action_level": total_variation(theory.action_level_law(oracle, values), target),
+                "action_level": total_variation(theory.action_level_distribution(oracle, values), target),
                 "first_leaf": total_variation(found.law, target),
                 "stationary": total_variation({x: p / mass for x, p in leaves.items()}, target),
                 "leaf_mass": theory.leaf_mass(oracle, values),
@@ -66,10 +69,10 @@ def measure_trees(config: Config, seed: int, _: Path) -> Rows:
                     "stationary_residual": max(
                         abs(stationary_of_chain[x] - p) for x, p in stationary.items()
                     ),
-                    "first_leaf_residual": total_variation(chain.first_leaf_law(), found.law),
+                    "first_leaf_residual": total_variation(chain.first_leaf_distribution(), found.law),
                     "steps": chain.steps_to_leaf,
                     "steps_residual": abs(chain.steps_to_leaf / (2 * found.moves) - 1),
-                    "leaf_variation": total_variation(chain.leaf_law(chain.stationary), target),
+                    "leaf_variation": total_variation(chain.leaf_distribution(chain.stationary), target),
                     "gap": chain.spectral_gap,
                     "closed_gap": (1 - math.cos(math.pi / (2 * horizon))) / 2,
                     "mixing": chain.mixing_time(MIXED),

@@ -18,7 +18,7 @@ _SHADES = ("#82071e", "#cf222e", "#8250df", "#1f6feb", "#54aeff", "#0a3069")
 @result_table(
     "Text of each network",
     "Potts chains, Corollary 1.2.1",
-    rows_are="network",
+    row_heading="network",
     note="At temperature 1 unless noted. Survival: share of texts without a wall up to the horizon, measured or exact. "
     "First run: mean tokens up to the first wall or the horizon. ± one standard deviation over trainings.",
 )
@@ -42,7 +42,7 @@ def _text_table(rows: Rows) -> Cells:
 @result_table(
     "The crossing length and the coherent length",
     "Potts chains, Theorem 1.1, equation 5",
-    rows_are="network",
+    row_heading="network",
     note="At temperature 1. E_max is in nats. ± one standard deviation over trainings. N is the number of labels "
     "(patterns times phases).",
 )

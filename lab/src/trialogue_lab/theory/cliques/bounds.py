@@ -223,8 +223,8 @@ def one_step_corollary(
     Raises:
         InputError: If an assumption fails; the error names the first one.
     """
-    needed = least_parameters(clique, delta=delta, steps=steps)
-    least_block = least_block_size(sites, clique, delta)
+    needed = smallest_parameters(clique, delta=delta, steps=steps)
+    least_block = smallest_block_size(sites, clique, delta)
     for field, value, least in (
         ("clique", clique, needed.clique),
         ("clique_field", clique_field, needed.clique_field),
@@ -248,7 +248,7 @@ class LeastParameters(NamedTuple):
 
 
 @validated
-def least_parameters(clique: Several, *, delta: Probability, steps: Count) -> LeastParameters:
+def smallest_parameters(clique: Several, *, delta: Probability, steps: Count) -> LeastParameters:
     """Return the smallest |C|, h_G and J_0 of Assumption 4.1.6 for M = `steps` and |C| = `clique`."""
     return LeastParameters(
         math.ceil(8 * (1 + math.log(4 * steps / delta))),
@@ -258,7 +258,7 @@ def least_parameters(clique: Several, *, delta: Probability, steps: Count) -> Le
 
 
 @validated
-def least_block_size(sites: Several, clique: Several, delta: Probability) -> int:
+def smallest_block_size(sites: Several, clique: Several, delta: Probability) -> int:
     """Return the smallest k of Assumption 4.1.7: max(|C|, N - delta (N + 1) / ((4 - delta) |C| + delta))."""
     require_most("clique", clique, sites)
     return max(clique, math.ceil(sites - delta * (sites + 1) / ((4 - delta) * clique + delta) - 1e-9))

@@ -61,7 +61,7 @@ def overlap_bound(success: Chances, target: Tensor | None = None) -> float:
 
 
 @validated
-def optimal_cheating(success: Chances, target: Tensor | None = None) -> Cheating:
+def optimal_generator(success: Chances, target: Tensor | None = None) -> Cheating:
     """Return the largest overlap over all a.
 
     The semiprimes with the largest p_i receive t_i / p_i each, until the mass is used up. Remaining mass goes
@@ -100,11 +100,11 @@ def semiprime_masses(tuples: SemiprimeTuples) -> dict[int, float]:
     return {product: count / tuples.size for product, count in sorted(counts.items())}
 
 
-def cheating_generator(tuples: SemiprimeTuples, success: Mapping[int, float]) -> Listed:
+def best_generator_oracle(tuples: SemiprimeTuples, success: Mapping[int, float]) -> Listed:
     """Return the optimal generator of tuples [pq, p, q] as an oracle.
 
     It factors product s with probability `success[s]` and otherwise writes zeros for the factors. Its overlap
-    with `tuples` is the optimum of `optimal_cheating`.
+    with `tuples` is the optimum of `optimal_generator`.
 
     Raises:
         InputError: If `tuples` do not start with the product, or `success` does not cover exactly its
@@ -117,7 +117,7 @@ def cheating_generator(tuples: SemiprimeTuples, success: Mapping[int, float]) ->
         raise InputError("success", success, f"give a chance for each of the {len(masses)} products")
     success = {product: probability("success", success[product]) for product in masses}
     chances = torch.tensor(list(success.values()), dtype=torch.float64)
-    first = optimal_cheating(chances, torch.tensor(list(masses.values()), dtype=torch.float64)).first
+    first = optimal_generator(chances, torch.tensor(list(masses.values()), dtype=torch.float64)).first
     written = dict(zip(masses, first.tolist(), strict=True))
     rows = tuples.decode(tuples.states())
     right = [written[s] * success[s] / (masses[s] * tuples.size) for s, _, _ in rows]

@@ -43,7 +43,7 @@ def derandomized(function: CoinFunction, outcomes: Count, vocab_size: int, lengt
 
 
 @validated
-def law_over_coins(
+def distribution_over_coins(
     function: CoinFunction, outcomes: Count, length: Count, *, fresh: bool = True
 ) -> dict[Prefix, float]:
     """Return the distribution of sequences by enumerating all coins.

@@ -50,8 +50,8 @@ class Fibers(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class BlockLaw:
-    """Distribution p_K(K | x) of the masked block; use `block_law` to create it.
+class BlockDistribution:
+    """Distribution p_K(K | x) of the masked block; use `block_distribution` to create it.
 
     Attributes:
         blocks: Masks (blocks, sites) bool.
@@ -123,7 +123,7 @@ def uniform_blocks(sites: Count, block_size: int) -> Tensor:
 
 
 class Described(TypedDict, total=False):
-    """Arguments of `block_law` that describe a block distribution."""
+    """Arguments of `block_distribution` that describe a block distribution."""
 
     blocks: Blocks | None
     weights: Weights | None
@@ -131,7 +131,7 @@ class Described(TypedDict, total=False):
 
 
 @validated
-def block_law(
+def block_distribution(
     sites: Count,
     vocab_size: Count,
     *,
@@ -139,7 +139,7 @@ def block_law(
     blocks: Blocks | None = None,
     weights: Weights | None = None,
     distribution: AdaptiveDistribution | None = None,
-) -> BlockLaw:
+) -> BlockDistribution:
     """Create a block distribution (thesis, Definitions 4.1.2, 4.1.3 and 4.1.7).
 
     Args:
@@ -168,11 +168,11 @@ def block_law(
     else:
         given = checked_law("distribution", distribution, (int(vocab_size**sites), len(masks)))
     require_covered("blocks", masks[(given > 0).any(0)])
-    return BlockLaw(masks, given, vocab_size)
+    return BlockDistribution(masks, given, vocab_size)
 
 
 @validated
-def block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockLaw]) -> Tensor:
+def block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDistribution]) -> Tensor:
     """Return the transition matrix of block dynamics on X (Definitions 4.1.6 and 4.1.8).
 
     P(x, x') = sum_K p_K(K | x) 1[x_{-K} = x'_{-K}] p(x'_K | x_{-K}, K). For an adaptive distribution, this is
@@ -185,7 +185,7 @@ def block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockLaw]) ->
     Returns:
         Matrix (states, states) float64.
     """
-    probabilities = law_of_states(probabilities, distribution.states)
+    probabilities = checked_state_distribution(probabilities, distribution.states)
     matrix = torch.zeros(distribution.states, distribution.states, dtype=torch.float64)
     given = distribution.each_state()
     for block, fibers in enumerate(distribution.fibers(probabilities)):
@@ -197,7 +197,7 @@ def block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockLaw]) ->
 
 
 @validated
-def joint_block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockLaw]) -> Tensor:
+def joint_block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDistribution]) -> Tensor:
     """Return the transition matrix of equation 4.26 on pairs (X, K), with K varying fastest.
 
     The chain redraws X_K from p(. | x_{-K}, K) and keeps K. It is reducible, so its eigenvalue one is not
@@ -206,7 +206,7 @@ def joint_block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockLa
     Returns:
         Matrix (states * blocks, states * blocks) float64.
     """
-    probabilities = law_of_states(probabilities, distribution.states)
+    probabilities = checked_state_distribution(probabilities, distribution.states)
     blocks = len(distribution.blocks)
     matrix = torch.eye(distribution.states * blocks, dtype=torch.float64)
     for block, fibers in enumerate(distribution.fibers(probabilities)):
@@ -218,18 +218,18 @@ def joint_block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockLa
 
 
 @validated
-def conditionals(probabilities: Tensor, distribution: InstanceOf[BlockLaw]) -> Tensor:
+def conditionals(probabilities: Tensor, distribution: InstanceOf[BlockDistribution]) -> Tensor:
     """Return p(x_K | x_{-K}, K) with shape (states, blocks), which includes the distribution of K (equation
     4.1).
     """
-    probabilities = law_of_states(probabilities, distribution.states)
+    probabilities = checked_state_distribution(probabilities, distribution.states)
     table = torch.empty(distribution.states, len(distribution.blocks), dtype=torch.float64)
     for block, fibers in enumerate(distribution.fibers(probabilities)):
         table[fibers.states, block] = fibers.conditionals
     return table
 
 
-def law_of_states(probabilities: Tensor, states: int, field: str = "probabilities") -> Tensor:
+def checked_state_distribution(probabilities: Tensor, states: int, field: str = "probabilities") -> Tensor:
     """Return probabilities (states,) as float64.
 
     Raises:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue_lab.theory.masking.block_laws import BlockLaw, block_dynamics
+from trialogue_lab.theory.masking.block_laws import BlockDistribution, block_dynamics
 from trialogue_lab.theory.masking.mixing import poincare_constant
 from trialogue_lab.theory.masking.pseudolikelihood import (
     fisher_information,
@@ -30,7 +30,7 @@ class CovarianceBound(NamedTuple):
     information_slack: float
 
 
-def bound_covariance(probabilities: Tensor, features: Tensor, law: BlockLaw) -> CovarianceBound:
+def bound_covariance(probabilities: Tensor, features: Tensor, law: BlockDistribution) -> CovarianceBound:
     """Compute Theorem 4.1.2 (weighted) or 4.1.3 (adaptive).
 
     C is the Poincaré constant of the block dynamics on X. The chain on (X, K) keeps K and has no finite

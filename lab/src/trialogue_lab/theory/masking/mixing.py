@@ -23,7 +23,7 @@ from trialogue.errors import InputError
 from trialogue.probabilities import checked_probabilities
 from trialogue.samplers.exact import ergodicity
 from trialogue.validation import Probability, validated
-from trialogue_lab.theory.masking.block_laws import BlockLaw, law_of_states
+from trialogue_lab.theory.masking.block_laws import BlockDistribution, checked_state_distribution
 
 Transitions = Annotated[Tensor, Reals("states states", least=0)]
 """Transition matrix, of which row x holds the distribution of the state after x."""
@@ -34,7 +34,7 @@ _TIE = 1e-12
 
 
 @validated
-def stationary_law(transitions: Transitions) -> Tensor:
+def stationary_probabilities(transitions: Transitions) -> Tensor:
     """Return the stationary distribution (states,) of a chain.
 
     Elimination without subtraction (Grassmann, Taksar and Heyman 1985) in logarithms keeps the relative
@@ -61,7 +61,11 @@ def dirichlet_form(transitions: Transitions, f: Tensor, g: Tensor, law: Tensor |
     """
     matrix = torch.from_numpy(_stochastic(transitions))
     f, g = (_function(name, function, (len(matrix),)) for name, function in (("f", f), ("g", g)))
-    law = stationary_law(matrix) if law is None else law_of_states(law, len(matrix), "law")
+    law = (
+        stationary_probabilities(matrix)
+        if law is None
+        else checked_state_distribution(law, len(matrix), "law")
+    )
     return float((law * f) @ (g - matrix @ g))
 
 
@@ -143,8 +147,8 @@ def chi_square(first: Tensor, second: Annotated[Tensor, Reals("states")]) -> flo
 
     The result is infinite if p is not absolutely continuous with respect to mu.
     """
-    second = law_of_states(second, len(second), "second")
-    first = law_of_states(first, len(second), "first")
+    second = checked_state_distribution(second, len(second), "second")
+    first = checked_state_distribution(first, len(second), "first")
     if bool(((first > 0) & (second == 0)).any()):
         return math.inf
     support = second > 0
@@ -178,8 +182,8 @@ def chi_square_decay(
         InputError: If `poincare_constant` rejects the chain.
     """
     matrix = torch.from_numpy(_stochastic(transitions))
-    law, constant = stationary_law(matrix), poincare_constant(matrix)
-    start = law_of_states(start, len(law), "start")
+    law, constant = stationary_probabilities(matrix), poincare_constant(matrix)
+    start = checked_state_distribution(start, len(law), "start")
     initial = chi_square(start, law)
     times = torch.as_tensor(times, dtype=torch.float64)
     powers = [torch.linalg.matrix_exp(time * (matrix - torch.eye(len(law)))) for time in times.tolist()]
@@ -187,7 +191,7 @@ def chi_square_decay(
     return Decay(times, values, torch.exp(-2 * times / constant) * initial)
 
 
-def block_dirichlet_form(probabilities: Tensor, law: BlockLaw, f: Tensor, g: Tensor) -> float:
+def block_dirichlet_form(probabilities: Tensor, law: BlockDistribution, f: Tensor, g: Tensor) -> float:
     """Return E(f, g) of the chain (4.26) on (X, K) by Proposition 4.1.1.
 
     E(f, g) = E_{(X_{-K}, K)} Cov_{X_K | (X_{-K}, K)}(f, g). If f and g depend on X only, this is the
@@ -201,7 +205,7 @@ def block_dirichlet_form(probabilities: Tensor, law: BlockLaw, f: Tensor, g: Ten
     """
     shape = (law.states, len(law.blocks))
     f, g = (_function(name, function, shape) for name, function in (("f", f), ("g", g)))
-    probabilities = law_of_states(probabilities, law.states)
+    probabilities = checked_state_distribution(probabilities, law.states)
     covariance = 0.0
     for block, (states, weights, conditionals) in enumerate(law.fibers(probabilities)):
         own, other = f[:, block][states], g[:, block][states]

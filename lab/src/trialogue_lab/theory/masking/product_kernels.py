@@ -36,7 +36,7 @@ class ProductDistribution(NamedTuple):
 
 
 @validated
-def joint_law(sites: Annotated[ArrayLike, Reals("sites vocab", least=0)]) -> Array:
+def joint_distribution(sites: Annotated[ArrayLike, Reals("sites vocab", least=0)]) -> Array:
     """Return the joint distribution (vocab,) * sites of independent sites.
 
     Args:

@@ -3,8 +3,8 @@
 The estimator minimizes -log p_theta(x_K | x_{-K}, K) over samples, each with one random block K of masked
 sites (thesis, Definitions 4.1.2, 4.1.3 and 4.1.7). If all sites are masked, it is the maximum likelihood
 estimator. Functions of arrays use a distribution p (states,) in the order of `itertools.product`, features F
-(states, parameters) of an exponential family p_theta ∝ exp(theta . F), and a `BlockLaw`. Functions of a model
-use an enumerable exponential family such as `trialogue.data.Ising` and the arguments of `block_law`. All
+(states, parameters) of an exponential family p_theta ∝ exp(theta . F), and a `BlockDistribution`. Functions of a model
+use an enumerable exponential family such as `trialogue.data.Ising` and the arguments of `block_distribution`. All
 results are exact.
 """
 
@@ -19,7 +19,12 @@ from torch import Tensor
 from trialogue.arrays import Reals
 from trialogue.errors import InputError
 from trialogue.validation import InstanceOf, validated
-from trialogue_lab.theory.masking.block_laws import BlockLaw, Described, block_law, law_of_states
+from trialogue_lab.theory.masking.block_laws import (
+    BlockDistribution,
+    Described,
+    block_distribution,
+    checked_state_distribution,
+)
 
 Features = Annotated[Tensor, Reals("states parameters")]
 """Features of an exponential family, one row per state."""
@@ -64,7 +69,7 @@ class ExponentialFamily(Protocol):
 def pseudolikelihood_loss(
     data: Tensor,
     log_weights: Annotated[Tensor, Reals("states", infinite="negative")],
-    distribution: InstanceOf[BlockLaw],
+    distribution: InstanceOf[BlockDistribution],
 ) -> Tensor:
     """Return the population loss in nats, which is differentiable.
 
@@ -77,7 +82,7 @@ def pseudolikelihood_loss(
         log_weights: log p_theta (states,) up to a constant.
         distribution: Distribution of the block.
     """
-    data = law_of_states(data, distribution.states, "data")
+    data = checked_state_distribution(data, distribution.states, "data")
     if log_weights.shape != (distribution.states,):
         raise InputError("log_weights", tuple(log_weights.shape), f"use the shape ({distribution.states},)")
     log_weights = log_weights.double()
@@ -97,14 +102,14 @@ def pseudolikelihood_loss(
 def fisher_information(probabilities: Tensor, features: Features) -> Tensor:
     """Return the Fisher information I = Cov_p(F) of an exponential family (Definition 4.1.1)."""
     features = features.double()
-    probabilities = law_of_states(probabilities, len(features))
+    probabilities = checked_state_distribution(probabilities, len(features))
     centred = features - probabilities @ features
     return (probabilities[:, None] * centred).T @ centred
 
 
 @validated
 def pseudolikelihood_information(
-    probabilities: Tensor, features: Features, distribution: InstanceOf[BlockLaw]
+    probabilities: Tensor, features: Features, distribution: InstanceOf[BlockDistribution]
 ) -> Tensor:
     """Return I_PL = E Cov(F | X_{-K}, K), the Hessian of the loss and covariance of the score.
 
@@ -112,7 +117,7 @@ def pseudolikelihood_information(
     is both the model and the distribution of the data.
     """
     features = features.double()
-    probabilities = law_of_states(probabilities, distribution.states)
+    probabilities = checked_state_distribution(probabilities, distribution.states)
     _affordable(distribution, features)
     information = features.new_zeros(features.shape[1], features.shape[1])
     for states, weights, conditionals in distribution.fibers(probabilities):
@@ -127,7 +132,7 @@ def sandwich_covariance(
     data: Tensor,
     probabilities: Tensor,
     features: Features,
-    distribution: InstanceOf[BlockLaw],
+    distribution: InstanceOf[BlockDistribution],
     masks_per_sample: Masks = 1,
 ) -> Tensor:
     """Return the asymptotic covariance H^{-1} V H^{-1} of the estimator (Lemmas 4.1.1 and 4.3.9).
@@ -149,8 +154,8 @@ def sandwich_covariance(
     Raises:
         InputError: If H is singular or the loss has a gradient at `probabilities`.
     """
-    data, features = law_of_states(data, distribution.states, "data"), features.double()
-    probabilities = law_of_states(probabilities, distribution.states)
+    data, features = checked_state_distribution(data, distribution.states, "data"), features.double()
+    probabilities = checked_state_distribution(probabilities, distribution.states)
     hessian, once, averaged, gradient = _score_moments(data, probabilities, features, distribution)
     if float(gradient.abs().max()) > 1e-6:
         hint = "the loss has a gradient here: give the law that minimises it"
@@ -177,7 +182,7 @@ def asymptotic_covariance(
         model: Model of the data.
         block_size: Size of uniformly chosen blocks.
         masks_per_sample: As in `sandwich_covariance`.
-        described: Other arguments of `block_law`.
+        described: Other arguments of `block_distribution`.
 
     Returns:
         Matrix (parameters, parameters) float64.
@@ -186,7 +191,7 @@ def asymptotic_covariance(
         InputError: If the block distribution is invalid, the model is too large to enumerate, or the
             parameters are not identified.
     """
-    own = block_law(model.sites, model.vocab_size, block_size=block_size, **described)
+    own = block_distribution(model.sites, model.vocab_size, block_size=block_size, **described)
     probabilities, features = enumerated(model)
     if masks_per_sample == 1:
         return _inverse(pseudolikelihood_information(probabilities, features, own))
@@ -218,7 +223,9 @@ def masking_more(model: InstanceOf[ExponentialFamily]) -> MaskingMore:
     if model.sites < 2:
         raise InputError("model", model.sites, "one site can only be masked: use two or more")
     probabilities, features = enumerated(model)
-    laws = [block_law(model.sites, model.vocab_size, block_size=size + 1) for size in range(model.sites)]
+    laws = [
+        block_distribution(model.sites, model.vocab_size, block_size=size + 1) for size in range(model.sites)
+    ]
     information = [
         pseudolikelihood_information(probabilities, features, distribution) for distribution in laws
     ]
@@ -248,7 +255,7 @@ def enumerated(model: ExponentialFamily) -> tuple[Tensor, Tensor]:
 
 
 def _score_moments(
-    data: Tensor, probabilities: Tensor, features: Tensor, distribution: BlockLaw
+    data: Tensor, probabilities: Tensor, features: Tensor, distribution: BlockDistribution
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the Hessian, the score covariance for one mask and for averaged masks, and the mean score."""
     _affordable(distribution, features)
@@ -270,7 +277,7 @@ def _score_moments(
 
 
 def _conditional_means(
-    probabilities: Tensor, features: Tensor, laws: list[BlockLaw]
+    probabilities: Tensor, features: Tensor, laws: list[BlockDistribution]
 ) -> dict[frozenset[int], Tensor]:
     """Return E[F | x_{-K}] (states, parameters) for each block K."""
     means = {}
@@ -293,7 +300,7 @@ def _inverse(information: Tensor) -> Tensor:
     return inverse
 
 
-def _affordable(distribution: BlockLaw, features: Tensor) -> None:
+def _affordable(distribution: BlockDistribution, features: Tensor) -> None:
     if len(features) != distribution.states:
         hint = f"use the shape ({distribution.states}, parameters)"
         raise InputError("features", tuple(features.shape), hint)

@@ -61,13 +61,17 @@ def sample_bound(
     """
     masks_term = _root(3 * sites, vocab_size, sites, cells / (masks * delta))
     masks_term += math.sqrt(math.log(8 * cells / delta) / (2 * samples))
-    samples_term = empirical_law_bound(sites=sites, vocab_size=vocab_size, samples=samples, delta=delta / 2)
+    samples_term = empirical_distribution_bound(
+        sites=sites, vocab_size=vocab_size, samples=samples, delta=delta / 2
+    )
     inside = tensorization / 2 * (loss + masks_term * math.log(1 / beta) + eps)
     return SampleBound(math.sqrt(inside) + samples_term, masks_term, samples_term)
 
 
 @validated
-def empirical_law_bound(*, sites: Count, vocab_size: Count, samples: Count, delta: Probability) -> float:
+def empirical_distribution_bound(
+    *, sites: Count, vocab_size: Count, samples: Count, delta: Probability
+) -> float:
     """Return the bound of Lemma 4.3.6 on TV(p~_X, p_X): sqrt(|Omega|^{3N} / (16 delta n)), with probability 1 -
     delta.
     """

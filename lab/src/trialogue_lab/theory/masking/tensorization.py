@@ -9,16 +9,20 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
-from trialogue_lab.theory.masking.block_laws import BlockLaw, conditionals, law_of_states
+from trialogue_lab.theory.masking.block_laws import (
+    BlockDistribution,
+    checked_state_distribution,
+    conditionals,
+)
 
 
-def smallest_conditional(probabilities: Tensor, law: BlockLaw) -> float:
+def smallest_conditional(probabilities: Tensor, law: BlockDistribution) -> float:
     """Return the smallest positive p(x_K | x_{-K}, K), which is beta of Assumption 4.1.3 for one parameter."""
     table = conditionals(probabilities, law)
     return float(table[table > 0].min())
 
 
-def tensorization_upper_bound(probabilities: Tensor, law: BlockLaw) -> float:
+def tensorization_upper_bound(probabilities: Tensor, law: BlockDistribution) -> float:
     """Return an upper bound on C_AT(q) of Definition 4.1.9.
 
     A product distribution has C_AT = 1 / min_i P(site i is masked) by Shearer's inequality, which is N / k
@@ -32,7 +36,7 @@ def tensorization_upper_bound(probabilities: Tensor, law: BlockLaw) -> float:
     Raises:
         InputError: If q has a zero or the block distribution depends on the state.
     """
-    q = law_of_states(probabilities, law.states)
+    q = checked_state_distribution(probabilities, law.states)
     if not bool((q > 0).all()):
         raise InputError("probabilities", 0.0, "use a distribution that is positive everywhere")
     if law.adaptive:

@@ -15,7 +15,7 @@ from .encoders import softened as softened
 from .encoders import truncated_encoder as truncated_encoder
 from .independence import independent_integers as independent_integers
 from .rank import expected_rank as expected_rank
-from .rank import expected_rank_of as expected_rank_of
+from .rank import expected_rank_for as expected_rank_for
 from .rank import feature_rank as feature_rank
 from .rank import generic_network as generic_network
 from .rank import printed_rank as printed_rank

@@ -129,7 +129,7 @@ def expected_rank(
 
 
 @validated
-def expected_rank_of(
+def expected_rank_for(
     config: InstanceOf[AttentionOnlyConfig], contexts: Contexts, heads: Natural | None = None
 ) -> int:
     """Return `expected_rank` for given distinct contexts (T, S), which depends on the tokens at each position.
@@ -156,7 +156,7 @@ def expected_rank_of(
 def require_capacity(config: InstanceOf[AttentionOnlyConfig], contexts: Contexts) -> None:
     """Raise `InputError` if no weights of `config` give the features of `contexts` (T, S) full rank."""
     total, length = contexts.shape
-    have, skip = expected_rank_of(config, contexts), expected_rank_of(config, contexts, 0)
+    have, skip = expected_rank_for(config, contexts), expected_rank_for(config, contexts, 0)
     if have >= total:
         return
     if length == 1:
@@ -165,7 +165,7 @@ def require_capacity(config: InstanceOf[AttentionOnlyConfig], contexts: Contexts
             f"width of {total}: use it, or a longer context"
         )
         raise InputError("width", config.width, hint)
-    each = expected_rank_of(config, contexts, 1) - skip
+    each = expected_rank_for(config, contexts, 1) - skip
     needed = f"use {-(-(total - skip) // each)} heads" if each > 0 else "use wider heads"
     hint = (
         f"{total} contexts need features of rank {total}: the heads have {config.heads * each} and the skip "

@@ -22,7 +22,7 @@ from trialogue.arrays import Integers, Reals
 from trialogue.data import PottsChain
 from trialogue.errors import InputError
 from trialogue.validation import Count, InstanceOf, NonNegative, Positive, validated
-from trialogue_lab.theory.potts.transfer_decay import kept_decay
+from trialogue_lab.theory.potts.transfer_decay import kept_decay_rate
 
 Energies = Annotated[Tensor, Reals("V*", least=0, infinite="both")]
 """Energies of one window, with one axis of size V per token; infinite for forbidden windows."""
@@ -196,7 +196,7 @@ def stored_pattern_count(energies: Energies, length: Count) -> int:
 
 
 @validated
-def stored_pattern_decay(energies: Energies, temperature: Positive) -> float:
+def stored_pattern_decay_rate(energies: Energies, temperature: Positive) -> float:
     """Return the rate c of P(energy zero) ~ exp(-c L), in nats per site.
 
     c = log(lambda(T) / lambda(0)), where lambda are the leading eigenvalues of the transfer matrices with all
@@ -212,14 +212,14 @@ def stored_pattern_decay(energies: Energies, temperature: Positive) -> float:
             temperature.
     """
     table = energies.double().numpy()
-    rate = kept_decay(_log_weights(table, temperature), [[table == 0]], temperature)
+    rate = kept_decay_rate(_log_weights(table, temperature), [[table == 0]], temperature)
     if rate == math.inf:
         raise InputError("energies", float(table.min()), "no sequence of any length has energy zero")
     return rate
 
 
 @validated
-def no_wall_decay(chain: InstanceOf[PottsChain], temperature: Positive) -> float:
+def no_wall_decay_rate(chain: InstanceOf[PottsChain], temperature: Positive) -> float:
     """Return the rate c of P(all windows follow one label) ~ exp(-c L), in nats per site.
 
     c = log(lambda / lambda_0), where lambda is the leading eigenvalue of the transfer matrix and lambda_0 the
@@ -236,7 +236,7 @@ def no_wall_decay(chain: InstanceOf[PottsChain], temperature: Positive) -> float
     period = len(chain.patterns[0]) if chain.patterns else 1
     labels = [chain.window_labels(site).numpy() for site in range(period)]
     kept = [[of_site == label for of_site in labels] for label in np.unique(labels)]
-    return kept_decay(_log_weights(chain.energies.double().numpy(), temperature), kept, temperature)
+    return kept_decay_rate(_log_weights(chain.energies.double().numpy(), temperature), kept, temperature)
 
 
 def _log_weights(energies: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:

@@ -63,7 +63,7 @@ class NearestNeighbourPotts:
         return math.exp(-(length - 1) * self.decay_rate)
 
     @validated
-    def run_length_law(self, length: Count) -> Tensor:
+    def run_length_distribution(self, length: Count) -> Tensor:
         """Return P(the first token is repeated up to site r) for r = 1 .. L: geometric, truncated at L."""
         bonds = torch.arange(length, dtype=torch.float64)
         law = torch.exp(-self.decay_rate * bonds)

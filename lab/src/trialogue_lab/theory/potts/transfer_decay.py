@@ -30,7 +30,9 @@ _CLOSE = 1e-6
 Mask = NDArray[np.bool_]
 
 
-def kept_decay(log_weights: NDArray[np.float64], kept: Sequence[Sequence[Mask]], temperature: float) -> float:
+def kept_decay_rate(
+    log_weights: NDArray[np.float64], kept: Sequence[Sequence[Mask]], temperature: float
+) -> float:
     """Return the rate c of P(all windows are kept) ~ exp(-c L), in nats per site.
 
     c = log(lambda / lambda_kept) per site. It is zero if all recurrent windows are kept, and infinite if no

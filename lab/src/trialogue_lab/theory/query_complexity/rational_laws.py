@@ -15,7 +15,9 @@ _MOST_STRINGS = 1 << 14
 
 
 @validated
-def tokenwise_law(conditional: Conditional, accepts: Callable[[Prefix], bool], length: Count) -> RationalLaw:
+def tokenwise_distribution(
+    conditional: Conditional, accepts: Callable[[Prefix], bool], length: Count
+) -> RationalLaw:
     """Return the output distribution of tokenwise rejection.
 
     q(s) = prod_t p(s_t) V(s_1..t) / a(s_1..t-1), where a is the acceptance probability of a sampled token.
@@ -33,11 +35,13 @@ def tokenwise_law(conditional: Conditional, accepts: Callable[[Prefix], bool], l
 
 
 @validated
-def restricted_law(conditional: Conditional, accepts: Callable[[Prefix], bool], length: Count) -> RationalLaw:
+def restricted_distribution(
+    conditional: Conditional, accepts: Callable[[Prefix], bool], length: Count
+) -> RationalLaw:
     """Return the distribution of strings restricted to accepted ones and normalized.
 
     Raises:
-        InputError: If no string is accepted, or for the reasons of `tokenwise_law`.
+        InputError: If no string is accepted, or for the reasons of `tokenwise_distribution`.
     """
     whole = _law(conditional, length, lambda prefix: len(prefix) < length or accepts(prefix), tokenwise=False)
     total = sum(whole.values(), Fraction(0))

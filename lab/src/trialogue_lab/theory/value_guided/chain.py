@@ -27,7 +27,7 @@ _DENSE = 1500
 
 
 @dataclass(frozen=True, eq=False)
-class WalkChain:
+class ValueGuidedChain:
     """A walk without stopping on n prefixes.
 
     Attributes:
@@ -66,7 +66,7 @@ class WalkChain:
         """Stationary probability of the leaves."""
         return math.fsum(self.stationary[self.leaf])
 
-    def leaf_law(self, law: Array) -> dict[Sequence_, float]:
+    def leaf_distribution(self, law: Array) -> dict[Sequence_, float]:
         """Return the distribution over leaves, given the distribution `law` (n,) over states.
 
         Raises:
@@ -115,7 +115,7 @@ class WalkChain:
         """
 
         def far(law: Array) -> float:
-            return total_variation(self.leaf_law(law), target) if law[self.leaf].any() else 1.0
+            return total_variation(self.leaf_distribution(law), target) if law[self.leaf].any() else 1.0
 
         return self._first(far, distance, max_steps)
 
@@ -145,7 +145,7 @@ class WalkChain:
         chain = self._before_leaves[1]
         return math.inf if chain.never_ends > 0 else float(chain.visits.sum())
 
-    def first_leaf_law(self) -> dict[Sequence_, float]:
+    def first_leaf_distribution(self) -> dict[Sequence_, float]:
         """Return the distribution of the first leaf.
 
         Raises:
@@ -174,7 +174,9 @@ class WalkChain:
         return {self.states[place]: share for place, share in shares}
 
 
-def value_guided_chain(oracle: Autoregressive, values: VerifierLike, max_states: int = 100_000) -> WalkChain:
+def value_guided_chain(
+    oracle: Autoregressive, values: VerifierLike, max_states: int = 100_000
+) -> ValueGuidedChain:
     """Return the Markov chain of `ValueGuided(stop_at_leaf=False)`.
 
     Args:
@@ -190,4 +192,4 @@ def value_guided_chain(oracle: Autoregressive, values: VerifierLike, max_states:
         ValueGuided(stop_at_leaf=False), oracle, values, max_states=max_states
     )
     leaf = [len(state) == oracle.max_length or state[-1:] == (oracle.eos,) for state in states]
-    return WalkChain(states, transitions, np.array(leaf, dtype=np.bool_))
+    return ValueGuidedChain(states, transitions, np.array(leaf, dtype=np.bool_))

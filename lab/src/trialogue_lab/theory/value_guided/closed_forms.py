@@ -58,7 +58,7 @@ def first_leaf(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[Tr
     return FirstLeaf(law, math.fsum(network.visits), math.fsum(network.visited))
 
 
-def stationary_law(
+def stationary_probabilities(
     oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]
 ) -> dict[Sequence_, float]:
     """Return the stationary distribution of the walk, with mass c(y) + sum of c over children at prefix y.
@@ -96,7 +96,7 @@ def _stationary(tree: PrefixTree, values: VerifierLike) -> NDArray[np.float64]:
     return mass
 
 
-def action_level_law(
+def action_level_distribution(
     oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]
 ) -> dict[Sequence_, float]:
     """Return the output distribution without backtracking: token a has probability proportional to p(a | y)
