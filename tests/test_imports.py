@@ -163,7 +163,7 @@ def test_imports_run_one_way(package: str, root: Path) -> None:
 WRONG = [
     ("trialogue", "data/dyck/language.py", "from trialogue.samplers import samplers"),
     ("trialogue", "randomness.py", "import trialogue.data.dyck.language"),
-    ("trialogue", "models/networks/transformer.py", "def f():\n    from ..training import loop"),
+    ("trialogue", "models/networks/transformer.py", "def f():\n    from ...training import loop"),
     ("trialogue", "samplers/registered.py", "CHAINS = {'new': 'trialogue.generation.run:New'}"),
     ("trialogue", "cli/parsing/fields.py", "import trialogue_lab.ledger"),
     (

@@ -153,11 +153,11 @@ def test_late_share_of_the_decrease(steps, losses, share):
     "change",
     [
         ("late.iloc[0] - late.min()", "late.iloc[0] - late.iloc[-1]"),
-        ("/ (table.iloc[0] - table.min())", "/ (table.iloc[0] - late.min())"),
+        ("/ (table.iloc[0] - table.min())", "/ (table.iloc[0] - _after(table, 0.1).min())"),
         ("np.interp(np.log(step), np.log(steps)", "np.interp(step, steps"),
         (
-            "steps, step = looks.index.to_numpy(float), share * table.index[-1]",
-            "steps = looks.index.to_numpy(float); step = steps[np.abs(steps - share * steps[-1]).argmin()]",
+            "steps, step = table.index.to_numpy(float), share * table.index[-1]",
+            "steps = table.index.to_numpy(float); step = steps[np.abs(steps - share * steps[-1]).argmin()]",
         ),
     ],
     ids=["to the last loss", "late decrease as total", "linear in steps", "at the nearest step"],

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trialogue.cli.parsing.commands import Commands
+from trialogue.validation import Count, check, integer_range
 
 if TYPE_CHECKING:
     from trialogue_lab.models.dyck_transformer import DyckTransformer
@@ -19,13 +20,13 @@ def balance(arguments: argparse.Namespace) -> None:
     Attention is stack-like if a closing bracket attends most to the innermost open bracket. The balance violation is 0
     for a network that is exact at any length.
     """
-    from trialogue.errors import InputError, whole_number
+    from trialogue.errors import InputError
     from trialogue.models.networks.saved import load_model
     from trialogue_lab.models.dyck_transformer import DyckTransformer
 
-    near = whole_number("length", arguments.length, 2)
-    far = whole_number("far", arguments.far, near + 1)
-    prefixes = whole_number("prefixes", arguments.prefixes, 1)
+    near = check("length", arguments.length, integer_range(2))
+    far = check("far", arguments.far, integer_range(near + 1))
+    prefixes = check("prefixes", arguments.prefixes, Count)
     network = load_model(arguments.checkpoint, DyckTransformer)
     if not network.config.causal:
         raise InputError(

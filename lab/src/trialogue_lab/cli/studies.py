@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trialogue.cli.parsing.commands import Commands
 from trialogue.cli.parsing.fields import override
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue_lab import studies
 
 if TYPE_CHECKING:
@@ -81,15 +81,15 @@ def _check_folder(results: Path | None) -> None:
 
 def _execute(study: "Study[Any]", config: object, arguments: argparse.Namespace) -> "Result":
     """Measure a config with the threads, workers and executor of the command line."""
-    for name in ("threads", "workers"):
-        if getattr(arguments, name) is not None:
-            whole_number(name, getattr(arguments, name), 1)
-
     import torch
 
     from trialogue.executors import executor_of
+    from trialogue.validation import Count, check
     from trialogue_lab.ledger.runs.execution import execute
 
+    for name in ("threads", "workers"):
+        if getattr(arguments, name) is not None:
+            check(name, getattr(arguments, name), Count)
     torch.set_num_threads(arguments.threads)
     return execute(
         study,

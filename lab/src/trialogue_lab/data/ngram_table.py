@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
+from trialogue.validation import Natural, check, integer_range
 from trialogue_lab.data.ngrams import NgramDistributions
 
 TOKEN_BYTES, OFFSET_BYTES, COUNT_BYTES = 2, 4, 4
@@ -45,7 +46,7 @@ class NgramTable:
                 "orders", lengths, "give the distributions after contexts of 0, 1, and so on up to S tokens"
             )
         hint = f"a token takes {TOKEN_BYTES} bytes: use at most {_MOST_TOKENS}"
-        self.vocab_size = whole_number("vocab_size", orders[0].counts.shape[1], 1, _MOST_TOKENS, hint)
+        self.vocab_size = check("vocab_size", orders[0].counts.shape[1], integer_range(1, _MOST_TOKENS), hint)
         self.context = lengths[-1]
         different = [(distributions.counts > 0).sum(1).numpy() for distributions in orders]
         sizes = np.concatenate(
@@ -56,7 +57,7 @@ class NgramTable:
         )
         times = np.concatenate([distributions.counts.sum(1).numpy() for distributions in orders])
         order = np.argsort(-times, kind="stable")
-        room = math.inf if most_bytes is None else whole_number("most_bytes", most_bytes, 0)
+        room = math.inf if most_bytes is None else check("most_bytes", most_bytes, Natural)
         kept = np.zeros(len(sizes), dtype=bool)
         kept[order[sizes[order].cumsum() <= room]] = True
         self.size = int(sizes[kept].sum())

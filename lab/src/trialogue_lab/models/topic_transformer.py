@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from trialogue.arrays import real_tensor
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.models.networks.masked import MaskedNetwork, MaskReader
 from trialogue.models.networks.one_hot import drawn_weights
 from trialogue.models.networks.registry import register_network
-from trialogue.validation import Count, InstanceOf, Natural, Positive, validated
+from trialogue.validation import Count, InstanceOf, Natural, Positive, check, integer_range, validated
 
 _NAME = "topic-transformer"
 _AT_ONCE = 2**22
@@ -142,7 +142,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         matrix = real_tensor("values", values, f"give a matrix ({width}, {width})")
         if matrix.shape != (width, width):
             raise InputError("values", tuple(matrix.shape), f"give a matrix ({width}, {width})")
-        held = self.values[whole_number("layer", layer, 0, self.config.layers - 1)]
+        held = self.values[check("layer", layer, integer_range(0, self.config.layers - 1))]
         held.data.copy_(matrix)
 
     def counts(self, inputs: Tensor) -> Tensor:

@@ -19,9 +19,19 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
-from trialogue.validation import Count, InstanceOf, Natural, Positive, Probability, Several, validated
+from trialogue.validation import (
+    Count,
+    InstanceOf,
+    Natural,
+    Positive,
+    Probability,
+    Several,
+    check,
+    integer_range,
+    validated,
+)
 from trialogue_lab.models.dyck_transformer.embeddings import state_count, state_of
 from trialogue_lab.models.dyck_transformer.network import DyckTransformer
 
@@ -98,8 +108,8 @@ class Balance:
         if shape.norm == "sum" and (shape.residual or any(shape.mlps)):
             raise InputError("norm", shape.norm, "use a network that normalizes the attention output only")
         hint = "use at least two types and two depths"
-        self.types, self.depth = whole_number("types", shape.types, 2, hint=hint), shape.depth
-        whole_number("depth", shape.depth, 2, hint=hint)
+        self.types, self.depth = check("types", shape.types, integer_range(2), hint), shape.depth
+        check("depth", shape.depth, integer_range(2), hint)
         if self.types ** (self.depth - 1) > _MOST_STRINGS:
             hint = f"{self.types}^{self.depth - 1} strings of types are too many. Use fewer types or depths"
             raise InputError("depth", self.depth, hint)
@@ -237,7 +247,7 @@ def inequality_chain(
     """
     balance = Balance(network)
     for length in lengths:
-        whole_number("lengths", length, 8 * balance.depth)
+        check("lengths", length, integer_range(8 * balance.depth))
     gamma, sizes = _lipschitz_bound(network), balance.pairs.norm(dim=-1)
     columns: list[list[float]] = [[] for _ in range(6)]
     distance, required, total, total_bound, pair, pair_bound = columns

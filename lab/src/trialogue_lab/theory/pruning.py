@@ -12,9 +12,9 @@ from pydantic import BeforeValidator
 from torch import Tensor
 
 from trialogue.arrays import Reals
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.randomness import generator
-from trialogue.validation import Count, Finite, Natural, as_tuple, validated
+from trialogue.validation import Count, Finite, Natural, as_tuple, check, integer_range, validated
 
 Matrix = Annotated[Tensor, Reals("rows columns")]
 """A matrix of finite numbers."""
@@ -120,7 +120,7 @@ def prune_linear(target: Weights, width: int, seed: Natural = 0, name: str = "")
         InputError: If an entry of W is outside [-1, 1] or the width is below 2 m.
     """
     inputs = target.shape[1]
-    width = whole_number("width", width, 2 * inputs)
+    width = check("width", width, integer_range(2 * inputs))
     return prune_pair(
         target,
         uniform_weights(width, inputs, seed, f"{name}first"),
@@ -171,7 +171,7 @@ def prune_scores(target: Weights, width: int, seed: Natural = 0) -> PrunedScores
         InputError: If an entry of W is outside [-1, 1] or the width is too small.
     """
     rows, columns = target.shape
-    width = whole_number("width", width, rows * columns)
+    width = check("width", width, integer_range(rows * columns))
     key, query = (
         uniform_weights(width, size, seed, name) for size, name in ((rows, "key"), (columns, "query"))
     )

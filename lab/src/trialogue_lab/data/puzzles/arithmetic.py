@@ -25,8 +25,8 @@ from trialogue.data.puzzles.weighted_prefixes import (
     one_hot,
     token_rows,
 )
-from trialogue.errors import InputError, whole_number
-from trialogue.validation import Count, validated
+from trialogue.errors import InputError
+from trialogue.validation import Count, Natural, check, validated
 from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic
 from trialogue_lab.data.puzzles.random_primes import (
     INT64_DIGITS,
@@ -98,7 +98,7 @@ class SemiprimeTuples(DecimalDistribution):
         """
         rows = []
         for given in tuples:
-            numbers = [whole_number("tuples", number, 0) for number in given]
+            numbers = [check("tuples", number, Natural) for number in given]
             fits = len(numbers) == 3 and all(
                 number < 10**width for number, width in zip(numbers, self._widths, strict=True)
             )

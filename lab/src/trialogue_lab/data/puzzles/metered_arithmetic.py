@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from sympy import isprime, pollard_rho
 
-from trialogue.errors import InputError, whole_number
-from trialogue.validation import validated
+from trialogue.errors import InputError
+from trialogue.validation import Natural, check, validated
 
 Factoring = Literal["pollard-rho", "trial-division"]
 _CHUNK = 1 << 16
@@ -57,7 +57,7 @@ class Arithmetic:
 
     def is_prime(self, number: int) -> bool:
         """Return whether `number` is prime. Counts one test."""
-        number = whole_number("number", number, 0)
+        number = check("number", number, Natural)
         self._tests += 1
         return bool(isprime(number))
 
@@ -87,7 +87,7 @@ class Arithmetic:
         Raises:
             InputError: If `semiprime` is not a product of two primes, or exceeds 63 bits for trial division.
         """
-        semiprime = whole_number("semiprime", semiprime, 0)
+        semiprime = check("semiprime", semiprime, Natural)
         if self.factoring == "trial-division" and semiprime >= 1 << 63:
             hint = "trial division takes numbers below 2^63: use pollard-rho"
             raise InputError("semiprime", semiprime, hint)

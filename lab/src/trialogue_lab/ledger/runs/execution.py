@@ -7,11 +7,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.executors import Executor, Start
 from trialogue.executors.folders import SharedFolder
 from trialogue.executors.local import Local
 from trialogue.storage import atomic_write
+from trialogue.validation import Count, check
 from trialogue_lab.ledger.claims.verdicts import stored_estimates
 from trialogue_lab.ledger.pages.figures import svg
 from trialogue_lab.ledger.rows import Rows
@@ -54,7 +55,7 @@ def execute(
         InputError: The folder cannot be written, has corrupted files, or is in use by another process.
         KeyboardInterrupt: The run was interrupted. The message names the folder of the finished parts.
     """
-    whole_number("workers", workers, 1)
+    check("workers", workers, Count)
     executor = executor or Local(workers=workers)
     folder = study.result_folder(config, results)
     report = progress or (lambda _: None)

@@ -9,8 +9,9 @@ import math
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.oracles import Masked, whole_sequences
+from trialogue.validation import Count, check, integer_range
 
 CONTEXTS = 2**20
 """Maximum number of contexts that are enumerated."""
@@ -33,8 +34,8 @@ def logit_spectrum(model: Masked, sites: int, site: int = 0) -> Tensor:
     Raises:
         InputError: `sites` or `site` is out of range, or there are more than `CONTEXTS` contexts.
     """
-    sites = whole_number("sites", sites, 1)
-    site, vocab = whole_number("site", site, 0, sites - 1), model.vocab_size
+    sites = check("sites", sites, Count)
+    site, vocab = check("site", site, integer_range(0, sites - 1)), model.vocab_size
     if (sites - 1) * math.log2(vocab) > math.log2(CONTEXTS) + 1e-9:
         hint = f"{vocab}^{sites - 1} contexts are too many to enumerate: use fewer sites"
         raise InputError("sites", sites, hint)

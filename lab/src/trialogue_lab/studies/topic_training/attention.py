@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from trialogue.data import TopicModel
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
+from trialogue.validation import check, integer_range
 from trialogue_lab.models.topic_transformer import TopicTransformer
 
 REFERENCE_LENGTH = 100.0
@@ -43,7 +44,7 @@ def attention_by_class(
     if model.vocab_size != network.vocab_size:
         hint = f"use a topic model with {network.vocab_size} words, as the network has"
         raise InputError("model", model.vocab_size, hint)
-    shifted = torch.arange(model.vocab_size) + whole_number("shift", shift, 0, model.vocab_size)
+    shifted = torch.arange(model.vocab_size) + check("shift", shift, integer_range(0, model.vocab_size))
     topic = shifted // model.words_per_topic
     same_word = torch.eye(model.vocab_size, dtype=torch.bool)
     same_topic = (topic[:, None] == topic) & ~same_word

@@ -7,10 +7,11 @@ halves of the sites, it is a product of two thin matrices, so that distributions
 import torch
 from torch import Tensor
 
-from trialogue.errors import InputError, one_of, whole_number
+from trialogue.errors import InputError, one_of
 from trialogue.oracles import Masked, as_model, whole_sequences
 from trialogue.oracles.whole import answered
 from trialogue.probabilities import checked_probabilities
+from trialogue.validation import Count, Natural, check
 
 MOST_STATES = 2**17
 """Maximum number of sequences of one length."""
@@ -62,12 +63,12 @@ def refinement_distributions(model: Masked, sites: int, steps: int, start: str |
     oracle = as_model(model)
     if not isinstance(oracle, Masked):
         raise InputError("model", type(model).__name__, "use a masked model for refinement")
-    number, vocab = whole_number("sites", sites, 1), int(oracle.vocab_size)
+    number, vocab = check("sites", sites, Count), int(oracle.vocab_size)
     if vocab**number > MOST_STATES:
         hint = f"{vocab}^{number} sequences are more than {MOST_STATES}: use fewer sites"
         raise InputError("sites", sites, hint)
     distributions = [_first(oracle, number, start)]
-    if whole_number("steps", steps, 0):
+    if check("steps", steps, Natural):
         at_once = max(1, _ENTRIES_AT_ONCE // (number * vocab**2))
         states = whole_sequences(vocab, number).split(at_once)
         step = ParallelSteps(torch.cat([_site_distributions(oracle, part, False) for part in states]))

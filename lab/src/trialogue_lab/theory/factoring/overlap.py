@@ -18,9 +18,9 @@ from torch import Tensor
 
 from trialogue.arrays import Reals
 from trialogue.data.puzzles.weighted_prefixes import Listed
-from trialogue.errors import InputError, probability
+from trialogue.errors import InputError
 from trialogue.probabilities import checked_probabilities
-from trialogue.validation import Count, validated
+from trialogue.validation import Count, Share, check, validated
 from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 
 _SUM = 1e-9
@@ -115,7 +115,7 @@ def best_generator_oracle(tuples: SemiprimeTuples, success: Mapping[int, float])
     masses = semiprime_masses(tuples)
     if not isinstance(success, Mapping) or set(success) != set(masses):
         raise InputError("success", success, f"give a chance for each of the {len(masses)} products")
-    success = {product: probability("success", success[product]) for product in masses}
+    success = {product: check("success", success[product], Share) for product in masses}
     chances = torch.tensor(list(success.values()), dtype=torch.float64)
     first = optimal_generator(chances, torch.tensor(list(masses.values()), dtype=torch.float64)).first
     written = dict(zip(masses, first.tolist(), strict=True))

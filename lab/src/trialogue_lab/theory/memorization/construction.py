@@ -16,9 +16,9 @@ from scipy.linalg import lstsq
 from torch import Tensor
 
 from trialogue.arrays import whole_tensor
-from trialogue.errors import InputError, whole_number
+from trialogue.errors import InputError
 from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
-from trialogue.validation import Count, InstanceOf, Natural, validated
+from trialogue.validation import Count, InstanceOf, Natural, check, integer_range, validated
 from trialogue_lab.theory.memorization.capacities import capacity
 from trialogue_lab.theory.memorization.encoders import (
     Encoder,
@@ -159,7 +159,7 @@ def _prepare(
         laws = checked_log_probs(targets)
         if vocab_size is not None:
             hint = f"the targets are laws of {laws.shape[1]} tokens: leave it out"
-            whole_number("vocab_size", vocab_size, laws.shape[1], laws.shape[1], hint)
+            check("vocab_size", vocab_size, integer_range(laws.shape[1], laws.shape[1]), hint)
         if laws.shape[1] > MAX_VOCABULARY:
             raise InputError("vocab_size", laws.shape[1], f"use at most {MAX_VOCABULARY} tokens")
         tokens = checked_contexts(contexts, len(laws), laws.shape[1])
@@ -172,8 +172,10 @@ def _prepare(
         raise InputError("targets", tuple(chosen.shape), hint)
     tokens = whole_tensor("contexts", contexts, "give token ids (T, S)")
     most = max(int(chosen.max()), int(tokens.max()) if tokens.numel() else 0)
-    size = whole_number(
-        "vocab_size", most + 1 if vocab_size is None else vocab_size, max(2, most + 1), MAX_VOCABULARY
+    size = check(
+        "vocab_size",
+        most + 1 if vocab_size is None else vocab_size,
+        integer_range(max(2, most + 1), MAX_VOCABULARY),
     )
     if int(chosen.min()) < 0:
         raise InputError("targets", int(chosen.min()), f"tokens are 0 to {size - 1}")
