@@ -16,7 +16,7 @@ from trialogue_lab.ledger import Rows
 from trialogue_lab.ledger.pages.figures import svg
 from trialogue_lab.studies.constrained_law import STUDY
 from trialogue_lab.studies.constrained_law import statistics as stats
-from trialogue_lab.studies.constrained_law.cases import Case, toy_case
+from trialogue_lab.studies.constrained_law.cases import ModelQuestion, toy_case
 from trialogue_lab.studies.constrained_law.config import PRESETS
 from trialogue_lab.studies.constrained_law.distributions import distance, drawn_distance, sampling_error
 from trialogue_lab.studies.constrained_law.measure import measure
@@ -26,7 +26,7 @@ from trialogue_lab.studies.constrained_law.tree import Lumped, TokenTree, explor
 SMOKE = PRESETS["smoke"]
 
 
-def toy(kind: str = "regex", seed: int = 0) -> tuple[Case, TokenTree]:
+def toy(kind: str = "regex", seed: int = 0) -> tuple[ModelQuestion, TokenTree]:
     case = toy_case(SMOKE, kind, seed)
     tree = explore(case.oracle, case.verifier, (), SMOKE.max_new_tokens, tolerance=1e-9, max_prefixes=1000)
     return case, tree
@@ -68,7 +68,7 @@ def test_first_leaf_distribution_agrees_with_enumeration(kind: str) -> None:
     assert total_variation(law, tree.masked) > 0.01
 
 
-def word_case(words: set[str], horizon: int, seed: int) -> Case:
+def word_case(words: set[str], horizon: int, seed: int) -> ModelQuestion:
     """A random table over two letters whose rule allows `words`, some of which may be too long for `horizon`."""
 
     def law(prefix: tuple[int, ...]) -> list[float]:
@@ -83,7 +83,7 @@ def word_case(words: set[str], horizon: int, seed: int) -> Case:
         return any(word.startswith(text(completion)) for word in words)
 
     oracle = Table(law, vocab_size=3, eos=2, max_length=horizon)
-    return Case(oracle, FunctionVerifier(allowed), (), text, horizon)
+    return ModelQuestion(oracle, FunctionVerifier(allowed), (), text, horizon)
 
 
 def test_dead_ends_are_visited_but_lead_nowhere() -> None:

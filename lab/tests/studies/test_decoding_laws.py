@@ -32,7 +32,7 @@ from trialogue_lab.studies.decoding_laws.tasks import (
     HIDDEN,
     LADDER,
     VARYING,
-    Task,
+    ConstraintTask,
     random_model,
     uniform_model,
 )
@@ -40,12 +40,12 @@ from trialogue_lab.studies.decoding_laws.tasks import (
 CONFIG = Config(seeds=(3, 4), candidates=(2,), drawn_among=(2,))
 
 
-def task_of(name: str, place: int = 0) -> Task:
+def task_of(name: str, place: int = 0) -> ConstraintTask:
     family = next(family for family in LADDER if family.name == name)
     return list(family.tasks())[place]
 
 
-def drawn(name: str, seed: int = 3, place: int = 0) -> tuple[Task, Any]:
+def drawn(name: str, seed: int = 3, place: int = 0) -> tuple[ConstraintTask, Any]:
     task = task_of(name, place)
     return task, random_model(task, seed, 1.0)
 

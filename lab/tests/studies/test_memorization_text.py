@@ -15,7 +15,7 @@ from trialogue_lab.ledger import Result, Rows
 from trialogue_lab.ledger.claims.extremes import largest, smallest
 from trialogue_lab.studies.memorization_text import STUDY, statistics
 from trialogue_lab.studies.memorization_text.config import EXACT, LIKELIEST, PRESETS, RIDGE, TABLE
-from trialogue_lab.studies.memorization_text.measure import Sample
+from trialogue_lab.studies.memorization_text.measure import TextSample
 from trialogue_lab.studies.memorization_text.networks import (
     count_parameters,
     matching_transformer,
@@ -66,7 +66,7 @@ def test_wrong_rows_are_detected(rows):
 
 def test_scores_are_means_over_text_positions():
     config = replace(SMOKE, contexts=8, widths=(2,), smoothing=0.1)
-    sample = Sample(config, 2, TEXT, HELD_OUT)
+    sample = TextSample(config, 2, TEXT, HELD_OUT)
     table = NgramTable(sample.orders, smoothing=0.1, most_bytes=300)
     found = sample.scores(table.answers)
     places = HELD_OUT.unfold(1, 3, 1).reshape(-1, 3)

@@ -10,7 +10,13 @@ from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.topic_training import statistics
 from trialogue_lab.studies.topic_training.config import PRESETS, SETTINGS
 from trialogue_lab.studies.topic_training.matrices import entry_means
-from trialogue_lab.studies.topic_training.measure import ONE_HOT, VALUES_ONLY, Training, documents, trained
+from trialogue_lab.studies.topic_training.measure import (
+    ONE_HOT,
+    VALUES_ONLY,
+    TopicTraining,
+    documents,
+    trained,
+)
 from trialogue_lab.studies.topic_training.statistics import (
     contrast,
     gap,
@@ -32,7 +38,7 @@ def test_mean_entries_by_class_of_words() -> None:
 
 
 def test_a_training_that_diverges_is_counted() -> None:
-    run = Training("values", "wild", "squared", "sgd", 1e9, 20, network=VALUES_ONLY)
+    run = TopicTraining("values", "wild", "squared", "sgd", 1e9, 20, network=VALUES_ONLY)
     _, row = trained(SMOKE, run, 0)
     assert row["failed"]
     assert row["test"] is None
@@ -40,7 +46,7 @@ def test_a_training_that_diverges_is_counted() -> None:
 
 def test_trainings_of_a_seed_share_documents_and_are_repeated() -> None:
     assert documents(SMOKE, 0) is documents(SMOKE, 0)
-    run = Training("attention", "with values", "CE", "adam", 0.01, 10, network=ONE_HOT)
+    run = TopicTraining("attention", "with values", "CE", "adam", 0.01, 10, network=ONE_HOT)
     assert trained(SMOKE, run, 0)[1] == trained(SMOKE, run, 0)[1]
     assert trained(SMOKE, run, 0)[1]["test"] != trained(SMOKE, run, 10)[1]["test"]
 

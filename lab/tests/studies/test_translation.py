@@ -15,7 +15,7 @@ from trialogue_lab.ledger import Rows
 from trialogue_lab.studies.translation import STUDY, measure
 from trialogue_lab.studies.translation import material as making
 from trialogue_lab.studies.translation.config import MASK_PREDICT, PLAIN, PRESETS, REFINER, SMALL, TWIN
-from trialogue_lab.studies.translation.material import HeldOut, Material
+from trialogue_lab.studies.translation.material import HeldOut, TranslationCorpus
 from trialogue_lab.studies.translation.measure import (
     _evenly_spaced,
     _latency,
@@ -124,7 +124,7 @@ def test_contenders_begin_in_turns_and_rounds_have_sentences_of_their_own(monkey
     def contender(name):
         return lambda sources, numbers: asked.append((name, *numbers))
 
-    monkeypatch.setattr(measure, "material", lambda *_: Material((), tested, None))
+    monkeypatch.setattr(measure, "material", lambda *_: TranslationCorpus((), tested, None))
     for name in ("twin_of", "refiner_of"):
         monkeypatch.setattr(measure, name, lambda *_: None)
     monkeypatch.setattr(measure, "_by_twin", lambda *_: contender("twin"))

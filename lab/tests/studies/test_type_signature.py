@@ -29,7 +29,7 @@ from trialogue_lab.studies.type_signature.exact import (
     reduction_rows,
 )
 from trialogue_lab.studies.type_signature.measure import cost_rows
-from trialogue_lab.studies.type_signature.networks import Training, network_rows
+from trialogue_lab.studies.type_signature.networks import NetworkTraining, network_rows
 from trialogue_lab.studies.type_signature.statistics import (
     density_error,
     factored,
@@ -72,10 +72,10 @@ def test_costs_grow_in_one_order() -> None:
     assert len(cost) == 6
 
 
-QUICK = Training(1, FACTORS_FIRST, 300, 32, 32)
+QUICK = NetworkTraining(1, FACTORS_FIRST, 300, 32, 32)
 
 
-def network(training: Training, seed: int = 0) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def network(training: NetworkTraining, seed: int = 0) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     whole, *positions = network_rows(training, 200, seed)
     return whole, positions
 
@@ -97,7 +97,7 @@ def test_a_network_learns_small_tuples(stream: str) -> None:
 def test_untrained_and_wrongly_trained_networks_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not has_learned(network(dataclasses.replace(QUICK, steps=1))[0])
     with monkeypatch.context() as patch:
-        patch.setattr(Training, "add_hidden_tokens", lambda training, public: public.flip(1))
+        patch.setattr(NetworkTraining, "add_hidden_tokens", lambda training, public: public.flip(1))
         trained = networks.train_network(QUICK, 0)
     monkeypatch.setattr(networks, "train_network", lambda *_: trained)
     assert not has_learned(network(QUICK)[0])

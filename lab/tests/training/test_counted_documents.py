@@ -148,7 +148,10 @@ def test_attention_by_class_agrees_with_pairs_of_positions(shift: int) -> None:
             lambda: document_loss(network(), *CountedDocuments(TOKENS, 6, MASKING, 2)(0), kind="mse"),  # type: ignore[arg-type]
             "kind='mse': use one of cross-entropy, squared",
         ),
-        (lambda: attention_by_class(network(), TOKENS, TopicModel(2, 2, 1)), "model=4: use a topic model with 6 words"),
+        (
+            lambda: attention_by_class(network(), TOKENS, TopicModel(2, 2, 1)),
+            "model=4: use a topic model with 6 words",
+        ),
     ],
 )
 def test_invalid_input_is_rejected(call: Any, message: str) -> None:

@@ -13,7 +13,7 @@ from trialogue.cli.parsing.commands import Commands
 from trialogue.cli.parsing.fields import Group, parse
 
 if TYPE_CHECKING:
-    from trialogue_lab.theory.memorization.text import Built, Plan, TextMemorySettings
+    from trialogue_lab.theory.memorization.text import MemorizedText, Plan, TextMemorySettings
 
 
 def memorize(arguments: argparse.Namespace) -> None:
@@ -61,7 +61,7 @@ def _print_plan(plan: "Plan", settings: "TextMemorySettings") -> None:
         print("no model is built: use --out DIR to build one")
 
 
-def _print_built(built: "Built", settings: "TextMemorySettings") -> None:
+def _print_built(built: "MemorizedText", settings: "TextMemorySettings") -> None:
     print(
         f"KL divergence from the distributions of the text: {built.kl:.4g} nats per token, "
         f"{built.encoder_kl:.4g} of which are due to the width"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from trialogue.errors import InputError
 from trialogue_lab.data.list_append.cases import CaseError, distinct_correct, evaluate
-from trialogue_lab.data.list_append.prompts import OOD_NAMES, TRAINING_NAMES, Task, random_names
+from trialogue_lab.data.list_append.prompts import OOD_NAMES, TRAINING_NAMES, PromptLayout, random_names
 
 KNK = """assert knk([], 2) == [2]
 assert knk([1], 2) == [1, 2]
@@ -177,7 +177,7 @@ def test_the_first_error_is_where_viability_ends(
 
 
 def test_prompts_have_the_layout_of_table_3_7() -> None:
-    prompt = Task().prompt("knk", 3)
+    prompt = PromptLayout().prompt("knk", 3)
     lines = prompt.split("\n")
     assert lines[:3] == ["def f(a, b):", "    return a + b", ""]
     assert lines[12:] == [
@@ -193,11 +193,11 @@ def test_prompts_have_the_layout_of_table_3_7() -> None:
     for line in lines[4:12]:
         call, _, total = line.removeprefix("assert f(").partition(") == ")
         assert sum(map(int, call.split(", "))) == int(total)
-    assert Task().prompt("knk", 4) != prompt == Task().prompt("knk", 3)
+    assert PromptLayout().prompt("knk", 4) != prompt == PromptLayout().prompt("knk", 3)
 
 
 def test_further_demonstrations_are_correct_and_names_are_new() -> None:
-    prompt = Task(cases=4, examples=2).prompt("add", 0)
+    prompt = PromptLayout(cases=4, examples=2).prompt("add", 0)
     shown = prompt.split("def ")[2:]
     assert len(shown) == 3
     for block in shown[:-1]:

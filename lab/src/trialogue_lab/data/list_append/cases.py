@@ -62,7 +62,7 @@ Key = tuple[tuple[str, str], ...]
 """Canonical spelling of the list and of the appended item."""
 
 
-class Case(NamedTuple):
+class ListAppendCase(NamedTuple):
     """A parsed test case. Cases differ if their lists or items differ (thesis footnote 8)."""
 
     key: Key
@@ -77,7 +77,7 @@ class Evaluation(NamedTuple):
 
     error: CaseError | None
     position: int
-    cases: tuple[Case, ...]
+    cases: tuple[ListAppendCase, ...]
 
     @property
     def correct(self) -> int:
@@ -104,7 +104,7 @@ def evaluate(text: str, name: str, cases: Count = 8, *, final: bool = True) -> E
         final: Whether the text is complete. Otherwise text that can still become correct is not an error.
     """
     error, position, right = None, -1, 0
-    read: list[Case] = []
+    read: list[ListAppendCase] = []
     start = 0
     while start < len(text):
         stop = text.find("\n", start)
@@ -120,7 +120,7 @@ def evaluate(text: str, name: str, cases: Count = 8, *, final: bool = True) -> E
                 error, position = outcome.error, start + outcome.position
             right += whole and outcome.error is None
             if outcome.key is not None and whole and len(read) < cases:
-                read.append(Case(outcome.key, outcome.error is None, stop))
+                read.append(ListAppendCase(outcome.key, outcome.error is None, stop))
         if error is not None and len(read) == cases:
             break
         start = stop + 1

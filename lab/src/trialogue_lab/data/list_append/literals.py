@@ -53,7 +53,7 @@ class Lexeme(NamedTuple):
         return self.start + len(self.written)
 
 
-class Reading(NamedTuple):
+class ParsedLiteral(NamedTuple):
     """Result of parsing one literal.
 
     Attributes:
@@ -92,7 +92,7 @@ def fault_of(character: str) -> Fault:
     return Fault.NOT_A_LITERAL if character in _OPERATORS else Fault.SYNTAX
 
 
-def read_literal(text: str, start: int = 0) -> Reading:
+def read_literal(text: str, start: int = 0) -> ParsedLiteral:
     """Parse the literal at `start`, or after blanks, up to its end or the end of the text.
 
     A number or constant at the end of the text is open. Append a newline if the text is complete.
@@ -105,7 +105,7 @@ def read_literal(text: str, start: int = 0) -> Reading:
         while True:
             position = skip_blanks(text, position)
             if position == len(text):
-                return Reading(tuple(lexemes))
+                return ParsedLiteral(tuple(lexemes))
             try:
                 lexeme = _lexeme(text, position)
             except _Stop as stop:
@@ -125,13 +125,13 @@ def read_literal(text: str, start: int = 0) -> Reading:
                     lexemes.pop()
             lexemes.append(lexeme)
             if lexeme.open:
-                return Reading(tuple(lexemes))
+                return ParsedLiteral(tuple(lexemes))
             if lexeme.kind not in _CLOSERS and lexeme.kind != ",":
                 if not brackets:
-                    return Reading(tuple(lexemes), position)
+                    return ParsedLiteral(tuple(lexemes), position)
                 sizes[-1] += 1
     except _Stop as stop:
-        return Reading(tuple(lexemes), None, stop.fault, stop.position)
+        return ParsedLiteral(tuple(lexemes), None, stop.fault, stop.position)
 
 
 def _check_place(

@@ -35,7 +35,7 @@ def random_names(n: Count, seed: int, unlike: Iterable[str] = ()) -> list[str]:
 
 @validated
 @dataclass(frozen=True, kw_only=True)
-class Task:
+class PromptLayout:
     """Layout of a prompt: a demonstration of addition, then the target function, with `cases` test cases each.
 
     Args:

@@ -18,7 +18,7 @@ _LETTERS = "abcd"
 
 
 @dataclass(frozen=True)
-class Case:
+class ModelQuestion:
     """A question to a model.
 
     Args:
@@ -36,7 +36,7 @@ class Case:
     max_new_tokens: int
 
 
-def case_of(config: Config, kind: str, seed: int) -> Case:
+def case_of(config: Config, kind: str, seed: int) -> ModelQuestion:
     """Return the question of a kind that `seed` selects, for the model of the config."""
     if not config.model:
         return toy_case(config, kind, seed)
@@ -45,14 +45,14 @@ def case_of(config: Config, kind: str, seed: int) -> Case:
     tokenization = oracle.tokenization
     grammar = GrammarVerifier.regex if kind == "regex" else GrammarVerifier.json_schema
     verifier, prompt = grammar(task.constraint, tokenization), tuple(tokenization.chat(task.question))
-    return Case(oracle, verifier, prompt, tokenization.text, config.max_new_tokens)
+    return ModelQuestion(oracle, verifier, prompt, tokenization.text, config.max_new_tokens)
 
 
 _loaded = cache(load_pretrained)
 """Load a model once per process."""
 
 
-def toy_case(config: Config, kind: str, seed: int) -> Case:
+def toy_case(config: Config, kind: str, seed: int) -> ModelQuestion:
     """Return a random table over four letters, with a constraint that allows a few words with common prefixes."""
 
     def next_token(prefix: tuple[int, ...]) -> list[float]:
@@ -70,4 +70,4 @@ def toy_case(config: Config, kind: str, seed: int) -> Case:
         return any(word.startswith(text(completion)) for word in words)
 
     oracle = Table(next_token, vocab_size=5, eos=end, max_length=config.max_new_tokens)
-    return Case(oracle, FunctionVerifier(allowed), (), text, config.max_new_tokens)
+    return ModelQuestion(oracle, FunctionVerifier(allowed), (), text, config.max_new_tokens)

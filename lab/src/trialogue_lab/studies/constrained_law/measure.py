@@ -24,7 +24,7 @@ from trialogue.samplers import (
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.constrained_law import distributions
-from trialogue_lab.studies.constrained_law.cases import Case, case_of
+from trialogue_lab.studies.constrained_law.cases import ModelQuestion, case_of
 from trialogue_lab.studies.constrained_law.config import Config
 from trialogue_lab.studies.constrained_law.tasks import TASKS
 from trialogue_lab.studies.constrained_law.tree import Lumped, TokenTree, explore, first_leaf
@@ -33,7 +33,7 @@ from trialogue_lab.theory.resampling import resampled_distribution
 Rows = Iterator[dict[str, Any]]
 
 
-class Method(NamedTuple):
+class MeasuredSampler(NamedTuple):
     """A sampler that is run on the model.
 
     Args:
@@ -48,12 +48,12 @@ class Method(NamedTuple):
 
 
 METHODS = {
-    "no rule": Method(Ancestral(), weighted=True),
-    "masked": Method(MaskedDecoding(), weighted=True),
-    "weighted rejection": Method(WeightedRejection(), weighted=True),
-    "backtracking": Method(Backtracking(4, 4)),
-    "smc": Method(SequentialMonteCarlo(16, proposal="mask"), timed=8),
-    "value-guided": Method(ValueGuided(), timed=8),
+    "no rule": MeasuredSampler(Ancestral(), weighted=True),
+    "masked": MeasuredSampler(MaskedDecoding(), weighted=True),
+    "weighted rejection": MeasuredSampler(WeightedRejection(), weighted=True),
+    "backtracking": MeasuredSampler(Backtracking(4, 4)),
+    "smc": MeasuredSampler(SequentialMonteCarlo(16, proposal="mask"), timed=8),
+    "value-guided": MeasuredSampler(ValueGuided(), timed=8),
 }
 
 
@@ -70,7 +70,7 @@ def _measure(config: Config, kind: str, seed: int, _: Path) -> Rows:
     return measure(case_of(config, kind, seed), config, seed)
 
 
-def measure(case: Case, config: Config, seed: int) -> Rows:
+def measure(case: ModelQuestion, config: Config, seed: int) -> Rows:
     """Yield the measurements of every decoding method on `case`."""
     began = time.process_time()
     tree = explore(
@@ -104,7 +104,11 @@ def measure(case: Case, config: Config, seed: int) -> Rows:
 
 
 def _on_tree(
-    case: Case, tree: TokenTree, config: Config, seed: int, answers: dict[str, distributions.Distribution]
+    case: ModelQuestion,
+    tree: TokenTree,
+    config: Config,
+    seed: int,
+    answers: dict[str, distributions.Distribution],
 ) -> Rows:
     """Yield exact and simulated measurements on the tree, and add the distributions of texts to `answers`."""
     target, restricted, masked = answers["restricted"], tree.restricted, tree.masked
@@ -155,7 +159,9 @@ def _shares(samples: Samples, text: Callable[[tuple[int, ...]], str]) -> distrib
     return {each: count / len(samples.lengths) for each, count in counts.items()}
 
 
-def _on_model(case: Case, config: Config, seed: int, answers: dict[str, distributions.Distribution]) -> Rows:
+def _on_model(
+    case: ModelQuestion, config: Config, seed: int, answers: dict[str, distributions.Distribution]
+) -> Rows:
     """Yield measurements of samplers on the model, and add the shares of texts to `answers`."""
     for name, (sampler, weighted, timed) in METHODS.items():
         number = max(1, config.samples // (timed or 1))

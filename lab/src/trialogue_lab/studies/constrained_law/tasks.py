@@ -14,14 +14,14 @@ STARS = (1, 5)
 
 
 @dataclass(frozen=True)
-class Task:
+class Question:
     """A question and the constraint on its answer, which is a regular expression or a JSON schema."""
 
     question: str
     constraint: str
 
 
-def capital(seed: int) -> Task:
+def capital(seed: int) -> Question:
     """Return a question about the capital of a country, with a regular expression that lists five cities."""
     random = numpy_generator(seed, "capital")
     country = str(random.choice(sorted(CAPITALS)))
@@ -30,10 +30,10 @@ def capital(seed: int) -> Task:
     listed = [listed[index] for index in random.permutation(5)]
     question = f"Which of these cities is the capital of {country}: {', '.join(listed)}? "
     question += "Reply with the name of the city and nothing else."
-    return Task(question, f"({'|'.join(map(re.escape, listed))})")
+    return Question(question, f"({'|'.join(map(re.escape, listed))})")
 
 
-def review(seed: int) -> Task:
+def review(seed: int) -> Question:
     """Return a question about the stars and the tone of a review, with a JSON schema and an example."""
     random = numpy_generator(seed, "review")
     first, second = random.choice(_DATA["remarks"], 2, replace=False).tolist()
@@ -54,7 +54,7 @@ def review(seed: int) -> Task:
         # Every value has one spelling, so that the allowed strings can be enumerated.
         "x-guidance": {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "},
     }
-    return Task(question, json.dumps(schema))
+    return Question(question, json.dumps(schema))
 
 
 TASKS = {"regex": capital, "json-schema": review}

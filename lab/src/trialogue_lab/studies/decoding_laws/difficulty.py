@@ -14,7 +14,7 @@ import numpy as np
 from trialogue.oracles import Autoregressive
 from trialogue.samplers.exact import prefix_tree
 from trialogue.samplers.exact.expected_outcomes import tree_values
-from trialogue_lab.studies.decoding_laws.tasks import Task
+from trialogue_lab.studies.decoding_laws.tasks import ConstraintTask
 
 
 class Difficulty(NamedTuple):
@@ -38,7 +38,7 @@ class Difficulty(NamedTuple):
     unseen: float
 
 
-def difficulty(oracle: Autoregressive, task: Task) -> Difficulty:
+def difficulty(oracle: Autoregressive, task: ConstraintTask) -> Difficulty:
     """Return the difficulty of `task` for the model `oracle`."""
     tree = prefix_tree(oracle, viable=task)
     parent = tree.parent[1:]

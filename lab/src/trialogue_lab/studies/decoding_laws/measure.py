@@ -16,7 +16,13 @@ from trialogue_lab.studies.decoding_laws import distributions
 from trialogue_lab.studies.decoding_laws.config import Config
 from trialogue_lab.studies.decoding_laws.difficulty import difficulty
 from trialogue_lab.studies.decoding_laws.methods import EXACT, MASK, METHODS, NOISY, TEMPERATURE, VERDICTS
-from trialogue_lab.studies.decoding_laws.tasks import HIDDEN, LADDER, Task, random_model, uniform_model
+from trialogue_lab.studies.decoding_laws.tasks import (
+    HIDDEN,
+    LADDER,
+    ConstraintTask,
+    random_model,
+    uniform_model,
+)
 
 Rows = Iterator[dict[str, Any]]
 
@@ -30,7 +36,7 @@ def parts(config: Config) -> list[Part]:
     return [*seeded, Part("uniform", partial(_uniform, config))]
 
 
-def _tasks(config: Config) -> Iterator[tuple[Task, dict[str, Any]]]:
+def _tasks(config: Config) -> Iterator[tuple[ConstraintTask, dict[str, Any]]]:
     """Yield the tasks with the columns that identify them."""
     for family in LADDER:
         if family.name in config.families:
@@ -55,7 +61,7 @@ def _uniform(config: Config, _: Path) -> Rows:
             yield {"kind": "uniform", "variation": variation, **columns}
 
 
-def measure_task(config: Config, task: Task, oracle: Autoregressive, seed: int) -> Rows:
+def measure_task(config: Config, task: ConstraintTask, oracle: Autoregressive, seed: int) -> Rows:
     """Yield a row with the difficulty of the task, and one row per decoding method."""
     yield {"kind": "task", **difficulty(oracle, task)._asdict()}
     free, restricted = exact_distribution(Ancestral(), oracle), target_distribution(oracle, task)

@@ -33,7 +33,7 @@ BLOCK = 2
 
 
 @dataclass(frozen=True)
-class Method:
+class DecodingMethod:
     """A decoding method.
 
     Args:
@@ -54,33 +54,35 @@ class Method:
 
 
 UNCONSTRAINED, REJECTION, MASK = "no rule", "rejection", "mask"
-METHODS: dict[str, Method] = {
-    UNCONSTRAINED: Method(Ancestral()),
-    REJECTION: Method(Rejection(), exact=True),
-    "tokenwise rejection": Method(TokenwiseRejection()),
-    MASK: Method(MaskedDecoding(), weighs=True),
-    "backtracking": Method(Backtracking(QUOTA, STRIDE)),
-    "backtracking, as released": Method(Backtracking.released(QUOTA, STRIDE)),
-    "backtracking, redo sampled": Method(Backtracking(QUOTA, STRIDE, argmax_redo=False)),
-    "block best of 2": Method(BlockBestOfN(2, block_tokens=BLOCK)),
-    "particles, 2": Method(SequentialMonteCarlo(2, 1.0, "mask"), weighs=True),
-    "action level, exact values": Method(ActionLevel(), guide=EXACT, exact=True),
-    "action level, noisy values": Method(ActionLevel(), guide=NOISY),
-    "first leaf, verdicts": Method(ValueGuided(lazy=False)),
-    "first leaf, exact values": Method(ValueGuided(lazy=False), guide=EXACT),
-    "first leaf, noisy values": Method(ValueGuided(lazy=False), guide=NOISY),
-    "first leaf with momentum, verdicts": Method(ValueGuided(lazy=False, momentum=1.0), exact=True),
-    "first leaf by blocks, verdicts": Method(BlockValueGuided(2, BLOCK)),
-    "temperature, rejection": Method(Rejection(), SHARPENED, cut={"temperature": TEMPERATURE}),
-    "temperature, mask": Method(MaskedDecoding(), TEMPERED, cut={"temperature": TEMPERATURE}, weighs=True),
-    "top-p, rejection": Method(Rejection(), KEPT, cut={"top_p": TOP_P}),
-    "top-p, then mask": Method(MaskedDecoding(mask_first=False), KEPT, cut={"top_p": TOP_P}),
-    "mask, then top-p": Method(MaskedDecoding(), KEPT, cut={"top_p": TOP_P}, weighs=True),
-    "top-k, rejection": Method(Rejection(), KEPT, cut={"top_k": TOP_K}),
-    "top-k, then mask": Method(MaskedDecoding(mask_first=False), KEPT, cut={"top_k": TOP_K}),
-    "mask, then top-k": Method(MaskedDecoding(), KEPT, cut={"top_k": TOP_K}, weighs=True),
-    "greedy": Method(Ancestral(), LIKELIEST_OF_ALL, cut={"temperature": 0.0}),
-    "greedy, mask": Method(MaskedDecoding(), LIKELIEST, cut={"temperature": 0.0}),
+METHODS: dict[str, DecodingMethod] = {
+    UNCONSTRAINED: DecodingMethod(Ancestral()),
+    REJECTION: DecodingMethod(Rejection(), exact=True),
+    "tokenwise rejection": DecodingMethod(TokenwiseRejection()),
+    MASK: DecodingMethod(MaskedDecoding(), weighs=True),
+    "backtracking": DecodingMethod(Backtracking(QUOTA, STRIDE)),
+    "backtracking, as released": DecodingMethod(Backtracking.released(QUOTA, STRIDE)),
+    "backtracking, redo sampled": DecodingMethod(Backtracking(QUOTA, STRIDE, argmax_redo=False)),
+    "block best of 2": DecodingMethod(BlockBestOfN(2, block_tokens=BLOCK)),
+    "particles, 2": DecodingMethod(SequentialMonteCarlo(2, 1.0, "mask"), weighs=True),
+    "action level, exact values": DecodingMethod(ActionLevel(), guide=EXACT, exact=True),
+    "action level, noisy values": DecodingMethod(ActionLevel(), guide=NOISY),
+    "first leaf, verdicts": DecodingMethod(ValueGuided(lazy=False)),
+    "first leaf, exact values": DecodingMethod(ValueGuided(lazy=False), guide=EXACT),
+    "first leaf, noisy values": DecodingMethod(ValueGuided(lazy=False), guide=NOISY),
+    "first leaf with momentum, verdicts": DecodingMethod(ValueGuided(lazy=False, momentum=1.0), exact=True),
+    "first leaf by blocks, verdicts": DecodingMethod(BlockValueGuided(2, BLOCK)),
+    "temperature, rejection": DecodingMethod(Rejection(), SHARPENED, cut={"temperature": TEMPERATURE}),
+    "temperature, mask": DecodingMethod(
+        MaskedDecoding(), TEMPERED, cut={"temperature": TEMPERATURE}, weighs=True
+    ),
+    "top-p, rejection": DecodingMethod(Rejection(), KEPT, cut={"top_p": TOP_P}),
+    "top-p, then mask": DecodingMethod(MaskedDecoding(mask_first=False), KEPT, cut={"top_p": TOP_P}),
+    "mask, then top-p": DecodingMethod(MaskedDecoding(), KEPT, cut={"top_p": TOP_P}, weighs=True),
+    "top-k, rejection": DecodingMethod(Rejection(), KEPT, cut={"top_k": TOP_K}),
+    "top-k, then mask": DecodingMethod(MaskedDecoding(mask_first=False), KEPT, cut={"top_k": TOP_K}),
+    "mask, then top-k": DecodingMethod(MaskedDecoding(), KEPT, cut={"top_k": TOP_K}, weighs=True),
+    "greedy": DecodingMethod(Ancestral(), LIKELIEST_OF_ALL, cut={"temperature": 0.0}),
+    "greedy, mask": DecodingMethod(MaskedDecoding(), LIKELIEST, cut={"temperature": 0.0}),
 }
 """Decoding methods by name. Rejection checks finished outputs.
 

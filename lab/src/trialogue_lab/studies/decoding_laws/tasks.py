@@ -16,7 +16,7 @@ HIDDEN = "hidden string"
 
 
 @dataclass(frozen=True, eq=False)
-class Family:
+class ConstraintFamily:
     """A constraint at two lengths.
 
     Args:
@@ -33,19 +33,19 @@ class Family:
     allows: Callable[[str], object]
     ends: bool = False
 
-    def tasks(self) -> Iterator["Task"]:
+    def tasks(self) -> Iterator["ConstraintTask"]:
         """Return the task of each length."""
-        return (Task(self, length) for length in self.lengths)
+        return (ConstraintTask(self, length) for length in self.lengths)
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class ConstraintTask:
     """A family of constraints at one length.
 
     A task is also the verifier of prefixes. It depends on the constraint and the length only, not on the model.
     """
 
-    family: Family
+    family: ConstraintFamily
     length: int
 
     def __call__(self, prefix: Prefix) -> bool:
@@ -86,23 +86,25 @@ def _digits(text: str) -> int:
 
 
 LADDER = (
-    Family("first token", "abc", (3, 4), lambda text: text.startswith("a")),
-    Family("no repeats", "abc", (3, 4), lambda text: all(a != b for a, b in itertools.pairwise(text))),
-    Family("regex", "abc.", (5, 7), re.compile(r"(aab|c)*\.").fullmatch, ends=True),
-    Family("JSON", "[01,]", (3, 5), re.compile(r"\[([01](,[01])*)?\]").fullmatch, ends=True),
-    Family("all different", "abcd", (3, 4), lambda text: len(set(text)) == len(text)),
-    Family("brackets", "[]", (4, 8), _balanced),
-    Family("palindrome", "abc", (4, 6), lambda text: text == text[::-1]),
-    Family("sum", "012", (3, 4), lambda text: _digits(text) == len(text)),
-    Family("checksum", "012", (3, 4), lambda text: _digits(text) % 3 == 0),
-    Family(HIDDEN, "01", (3, 6), lambda text: _digits(text) % 2 == 0),
+    ConstraintFamily("first token", "abc", (3, 4), lambda text: text.startswith("a")),
+    ConstraintFamily(
+        "no repeats", "abc", (3, 4), lambda text: all(a != b for a, b in itertools.pairwise(text))
+    ),
+    ConstraintFamily("regex", "abc.", (5, 7), re.compile(r"(aab|c)*\.").fullmatch, ends=True),
+    ConstraintFamily("JSON", "[01,]", (3, 5), re.compile(r"\[([01](,[01])*)?\]").fullmatch, ends=True),
+    ConstraintFamily("all different", "abcd", (3, 4), lambda text: len(set(text)) == len(text)),
+    ConstraintFamily("brackets", "[]", (4, 8), _balanced),
+    ConstraintFamily("palindrome", "abc", (4, 6), lambda text: text == text[::-1]),
+    ConstraintFamily("sum", "012", (3, 4), lambda text: _digits(text) == len(text)),
+    ConstraintFamily("checksum", "012", (3, 4), lambda text: _digits(text) % 3 == 0),
+    ConstraintFamily(HIDDEN, "01", (3, 6), lambda text: _digits(text) % 2 == 0),
 )
 """Families of constraints. The model of the last is that of Theorem 3.1.1, in which one valid string can occur."""
 VARYING = [family.name for family in LADDER if family.ends]
 """Names of the families whose valid strings have several lengths."""
 
 
-def random_model(task: Task, seed: int, concentration: float) -> Autoregressive:
+def random_model(task: ConstraintTask, seed: int, concentration: float) -> Autoregressive:
     """Return a random Markov chain of order 1 for a task, or the model of Theorem 3.1.1 for the hidden string.
 
     The next-token distributions are drawn from a symmetric Dirichlet distribution with this concentration.
@@ -120,7 +122,7 @@ def random_model(task: Task, seed: int, concentration: float) -> Autoregressive:
     return Table(next_token, size, eos=task.eos, max_length=task.length, memory=1)
 
 
-def uniform_model(task: Task) -> Autoregressive:
+def uniform_model(task: ConstraintTask) -> Autoregressive:
     """Return the model whose next-token distributions are uniform."""
     size = len(task.family.tokens)
     return Table(lambda _: [1.0] * size, size, eos=task.eos, max_length=task.length)

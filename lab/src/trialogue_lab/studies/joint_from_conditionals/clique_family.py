@@ -25,7 +25,7 @@ def total_variation(first: Tensor, second: Tensor) -> float:
     return float((first - second).abs().sum()) / 2
 
 
-class Counts(NamedTuple):
+class StateCounts(NamedTuple):
     """Counts of a data set.
 
     Attributes:
@@ -96,13 +96,13 @@ class CliqueFamily:
 
     def draw(
         self, coupling: float, field: float, samples: int, masks: int, draws: np.random.Generator
-    ) -> Counts:
+    ) -> StateCounts:
         """Sample a data set of `samples` states with `masks` masks each, and return its counts."""
         states = draws.multinomial(samples, self.probabilities(coupling, field).numpy())
         uniform = np.full(self.sites, 1 / self.sites)
-        return Counts(states, np.stack([draws.multinomial(count * masks, uniform) for count in states]))
+        return StateCounts(states, np.stack([draws.multinomial(count * masks, uniform) for count in states]))
 
-    def fit(self, counts: Counts) -> Array:
+    def fit(self, counts: StateCounts) -> Array:
         """Return the parameters (2,) in the box that minimize L^_PL, which is convex."""
         weights = counts.masks / counts.masks.sum()
 
@@ -118,15 +118,15 @@ class CliqueFamily:
         found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         return np.asarray(found.x)
 
-    def empirical_loss(self, counts: Counts, theta: Array) -> float:
+    def empirical_loss(self, counts: StateCounts, theta: Array) -> float:
         """Return L^_PL, the mean of -log p_theta(x_i | x_-i) over samples and masks, in nats."""
         return float((counts.masks * self.losses(theta)).sum() / counts.masks.sum())
 
-    def averaged_loss(self, counts: Counts, theta: Array) -> float:
+    def averaged_loss(self, counts: StateCounts, theta: Array) -> float:
         """Return L~_PL, the expectation of `empirical_loss` over masks, in nats."""
         return float((counts.samples @ self.losses(theta)).sum() / (counts.samples.sum() * self.sites))
 
-    def conditional_entropy(self, counts: Counts) -> float:
+    def conditional_entropy(self, counts: StateCounts) -> float:
         """Return the mean of -log p~(x_i | x_-i), in nats, where p~ is the empirical distribution of the samples.
 
         This is the part of `empirical_loss` that no parameters can reduce.

@@ -36,7 +36,7 @@ def parts(config: Config) -> list[Part]:
     ]
 
 
-class Sample:
+class TextSample:
     """Next-token distributions after the most frequent contexts of a sample, and its held-out text.
 
     Args:
@@ -87,14 +87,14 @@ def _measure_sample(config: Config, seed: int, artifacts: Path) -> Row:
         raise InputError("samples", config.samples, hint)
     rows = rows[: config.rows]
     for context in config.context_lengths:
-        sample = Sample(config, context, rows, held_out)
+        sample = TextSample(config, context, rows, held_out)
         yield {"context": context} | _text_row(config, sample)
         for width in config.widths:
             for row in _measure_width(config, sample, width, seed, artifacts):
                 yield {"context": context, "width": width} | row
 
 
-def _text_row(config: Config, sample: Sample) -> dict[str, Any]:
+def _text_row(config: Config, sample: TextSample) -> dict[str, Any]:
     """Describe the distributions, and score the distribution of single tokens and the full table."""
     table = NgramTable(sample.orders, smoothing=config.smoothing)
     alone = sample.orders[0].log_probs(config.smoothing)
@@ -113,7 +113,7 @@ def _text_row(config: Config, sample: Sample) -> dict[str, Any]:
     }
 
 
-def _measure_width(config: Config, sample: Sample, width: int, seed: int, artifacts: Path) -> Row:
+def _measure_width(config: Config, sample: TextSample, width: int, seed: int, artifacts: Path) -> Row:
     encoder = memorization.nearest_encoder(sample.targets, width, sample.prior)
     truncated = memorization.truncated_encoder(sample.targets, width, sample.prior)
     yield {"kind": "encoder", "kl": encoder.kl, "truncated": truncated.kl}
@@ -146,7 +146,7 @@ def _size_columns(parameters: int) -> dict[str, int]:
 
 
 def _built_rows(
-    sample: Sample, encoder: memorization.Encoder, shape: AttentionOnlyConfig, seed: int, *, exact: bool
+    sample: TextSample, encoder: memorization.Encoder, shape: AttentionOnlyConfig, seed: int, *, exact: bool
 ) -> Row:
     """Build networks that store all distributions, or that approximate them by both methods."""
     target = (sample.targets, sample.contexts, shape.width, shape.heads, shape.head_width, seed)
@@ -174,7 +174,7 @@ def _built_rows(
         } | _built_scores(sample, found.model)
 
 
-def _built_scores(sample: Sample, network: AttentionOnly) -> dict[str, float]:
+def _built_scores(sample: TextSample, network: AttentionOnly) -> dict[str, float]:
     """Return the scores of a network in float64, and its KL with weights cast to float32."""
     scores = sample.scores(partial(networks.next_token_log_probs, network))
     single = networks.next_token_log_probs(network.float(), sample.contexts)
@@ -182,7 +182,7 @@ def _built_scores(sample: Sample, network: AttentionOnly) -> dict[str, float]:
 
 
 def _trained_rows(
-    config: Config, sample: Sample, shape: AttentionOnlyConfig, seed: int, artifacts: Path
+    config: Config, sample: TextSample, shape: AttentionOnlyConfig, seed: int, artifacts: Path
 ) -> Row:
     """Train a network of the same shape and a transformer of as many parameters."""
     equal = networks.matching_transformer(config.vocab_size, shape.context, config.layers, shape.parameters)

@@ -14,7 +14,7 @@ EXPERIMENTS = {
 """Place in the document and description of the networks, by experiment."""
 
 
-class Point(NamedTuple):
+class PublishedAccuracy(NamedTuple):
     """A network and its published accuracy.
 
     `heads` of a network with an MLP is the number of heads of the attention-only network of as many parameters.
@@ -40,27 +40,29 @@ _MLP = (0.070, 0.236, 0.374, 0.498, 0.578, 0.590, 0.693)
 _IN_TWO_DIMENSIONS = (0.330, 0.497, 0.633, 0.734, 0.857, 0.858)
 
 # The published networks with d_h = d have no shared map.
-POINTS: dict[str, tuple[Point, ...]] = {
+POINTS: dict[str, tuple[PublishedAccuracy, ...]] = {
     "heads": tuple(
-        Point(PER_HEAD, width, width, heads, accuracy)
+        PublishedAccuracy(PER_HEAD, width, width, heads, accuracy)
         for width, accuracies in _BY_HEADS.items()
         for heads, accuracy in zip(_HEADS, accuracies, strict=False)
     ),
     "head-width": tuple(
-        Point(PER_HEAD if wide == 10 else SHARED, 10, wide, 20, accuracy)
+        PublishedAccuracy(PER_HEAD if wide == 10 else SHARED, 10, wide, 20, accuracy)
         for wide, accuracy in enumerate(_BY_HEAD_WIDTH, 1)
     ),
     "width": tuple(
-        Point(SHARED, width, 10, 20, accuracy) for width, accuracy in enumerate(_BY_WIDTH, 5) if width != 10
+        PublishedAccuracy(SHARED, width, 10, 20, accuracy)
+        for width, accuracy in enumerate(_BY_WIDTH, 5)
+        if width != 10
     ),
     "mlp": tuple(
-        Point(form, 10, 10, heads, accuracy)
+        PublishedAccuracy(form, 10, 10, heads, accuracy)
         for form, accuracies in ((PER_HEAD, _ATTENTION), (MLP, _MLP))
         for heads, accuracy in zip(_HEADS, accuracies, strict=True)
         if form == PER_HEAD or heads > 1
     ),
     "two-dimensions": tuple(
-        Point(PER_HEAD, 2, 2, heads, accuracy)
+        PublishedAccuracy(PER_HEAD, 2, 2, heads, accuracy)
         for heads, accuracy in zip((1, 5, 9, 13, 17, 21), _IN_TWO_DIMENSIONS, strict=True)
     ),
 }

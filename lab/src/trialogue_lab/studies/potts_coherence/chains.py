@@ -20,7 +20,7 @@ Row = dict[str, Any]
 UNIFORM, PLANTED, PERIODIC, SHARED = "uniform", "planted", "periodic", "shared tokens"
 
 
-class Family(NamedTuple):
+class NamedChain(NamedTuple):
     """A chain of the study with its name and parameters."""
 
     name: str
@@ -29,35 +29,39 @@ class Family(NamedTuple):
     penalty: float
 
 
-def uniform(patterns: int, window: int, penalty: float, vocab: int) -> Family:
+def uniform(patterns: int, window: int, penalty: float, vocab: int) -> NamedChain:
     """Return a chain of one-token patterns in which every wrong token of a window costs `penalty`.
 
     Tokens from `patterns` to `vocab - 1` belong to no pattern.
     """
     chain = PottsChain.from_patterns([[token] for token in range(patterns)], window, penalty, vocab)
-    return Family(UNIFORM, chain, patterns, penalty)
+    return NamedChain(UNIFORM, chain, patterns, penalty)
 
 
-def planted(patterns: int, window: int, penalty: float) -> Family:
+def planted(patterns: int, window: int, penalty: float) -> NamedChain:
     """Return a chain of one-token patterns with random energies between `penalty / 2` and `penalty`."""
     draws = generator(0, "potts-coherence", "planted", patterns, window)
     energies = penalty * (1 + torch.rand([patterns] * window, generator=draws, dtype=torch.float64)) / 2
     for token in range(patterns):
         energies[(token,) * window] = 0.0
-    return Family(PLANTED, PottsChain(energies, [[token] for token in range(patterns)]), patterns, penalty)
+    return NamedChain(
+        PLANTED, PottsChain(energies, [[token] for token in range(patterns)]), patterns, penalty
+    )
 
 
-def periodic(penalty: float) -> Family:
+def periodic(penalty: float) -> NamedChain:
     """Return a chain of two patterns with three tokens and three phases, which share no two successive tokens."""
-    return Family(PERIODIC, PottsChain.from_patterns([[0, 1, 2], [2, 1, 0]], 3, penalty), 6, penalty)
+    return NamedChain(PERIODIC, PottsChain.from_patterns([[0, 1, 2], [2, 1, 0]], 3, penalty), 6, penalty)
 
 
-def shared_tokens(penalty: float) -> Family:
+def shared_tokens(penalty: float) -> NamedChain:
     """Return a chain of the patterns 0000... and 0101..., which agree at every second site."""
-    return Family(SHARED, PottsChain.from_patterns([[0, 0], [0, 1]], 3, penalty), 3, penalty)
+    return NamedChain(SHARED, PottsChain.from_patterns([[0, 0], [0, 1]], 3, penalty), 3, penalty)
 
 
-def families(patterns: Sequence[int], windows: Sequence[int], penalties: Sequence[float]) -> Iterator[Family]:
+def families(
+    patterns: Sequence[int], windows: Sequence[int], penalties: Sequence[float]
+) -> Iterator[NamedChain]:
     """Yield all chains whose exact quantities are computed."""
     vocab = max(2, *patterns)
     for window in windows:
@@ -68,7 +72,7 @@ def families(patterns: Sequence[int], windows: Sequence[int], penalties: Sequenc
     yield shared_tokens(1.0)
 
 
-def chain_rows(family: Family, temperatures: Sequence[float], lengths: Sequence[int]) -> Iterator[Row]:
+def chain_rows(family: NamedChain, temperatures: Sequence[float], lengths: Sequence[int]) -> Iterator[Row]:
     """Yield decay rates and crossing length by temperature, and walls, runs and free energies by length.
 
     `wall_decay` is the rate at which P(no wall) falls with the length, and `ground_decay` the rate of P(no excitation).

@@ -13,7 +13,7 @@ from trialogue.randomness import seed_of
 from trialogue.samplers.chains.simulation.sweeps import run_sweeps
 from trialogue_lab.data.potts_grid import potts_grid
 from trialogue_lab.ledger import Part
-from trialogue_lab.studies.potts_coherence.chains import Family, Row, families
+from trialogue_lab.studies.potts_coherence.chains import NamedChain, Row, families
 from trialogue_lab.studies.potts_patterns.config import Config
 from trialogue_lab.studies.potts_patterns.survival import survival_rows
 from trialogue_lab.theory.potts.peierls import peierls_temperature
@@ -45,7 +45,7 @@ def _plane(config: Config, seed: int, _: Path) -> Iterator[Row]:
     return plane_rows(config.colours, config.side, config.temperatures, config.chains, config.sweeps, seed)
 
 
-def cold_rows(family: Family, length: int) -> Iterator[Row]:
+def cold_rows(family: NamedChain, length: int) -> Iterator[Row]:
     """Yield P(no wall) at temperatures from the smallest positive energy of a window to a 64th of it.
 
     The column `cold` is this energy divided by the temperature. At eight tokens, the column `limit` is the share of

@@ -5,15 +5,15 @@ from functools import partial
 
 from trialogue_lab.studies.test_cases import decodings
 from trialogue_lab.studies.test_cases.decodings import BASELINE, HOT, TRAINED, WIDE, block_best_of
-from trialogue_lab.studies.test_cases.statements import MARGIN, Statement, more, same
+from trialogue_lab.studies.test_cases.statements import MARGIN, ModelStatement, more, same
 from trialogue_lab.studies.test_cases.statistics import gain_of_depth, gain_on_misleading, lead_of_best
 
-_table_3_6 = partial(Statement, source="Table 3.6", entry="V-T36")
-_table_3_10 = partial(Statement, source="Table 3.10", entry="V-T310")
-_table_3_12 = partial(Statement, source="Table 3.12", entry="V-T312b")
+_table_3_6 = partial(ModelStatement, source="Table 3.6", entry="V-T36")
+_table_3_10 = partial(ModelStatement, source="Table 3.10", entry="V-T310")
+_table_3_12 = partial(ModelStatement, source="Table 3.12", entry="V-T312b")
 _random = partial(_table_3_12, entry="V-T312b.random")
 _quota = partial(_table_3_12, entry="V-T312b.quota")
-_table_3_17 = partial(Statement, source="Table 3.17", entry="V-T317")
+_table_3_17 = partial(ModelStatement, source="Table 3.17", entry="V-T317")
 
 ON_BOTH = (
     _table_3_6(
@@ -69,7 +69,7 @@ ON_BOTH = (
             ("hot-", 1.2, HOT, decodings.HOT_BASELINE, "third", "0.440 ± 0.026 against 0.269 ± 0.025"),
         )
     ),
-    Statement(
+    ModelStatement(
         "best-setting-of-the-grid",
         "Without a verifier (0.95, 1) is the best of the grid of top-p and T: no other setting, chosen by the other "
         "repetitions, has a higher distinct accuracy.",
@@ -78,7 +78,7 @@ ON_BOTH = (
         "3.2.2.3 and Table 3.13",
         "V-BASE",
     ),
-    Statement(
+    ModelStatement(
         "last-layer-is-worse",
         "The layer of the other tables gives a higher distinct accuracy than the last layer.",
         more(TRAINED, replace(TRAINED, layer=-1)),
@@ -105,7 +105,7 @@ ON_BOTH = (
             ),
         )
     ),
-    Statement(
+    ModelStatement(
         "depth-does-not-help",
         "Verifiers of 2, 4 and 8 layers give on average a lower distinct accuracy than those of one layer.",
         lambda role: gain_of_depth(role) < 0,
@@ -164,7 +164,7 @@ ON_BOTH = (
     ),
 )
 
-_table_3_15 = partial(Statement, source="Table 3.15")
+_table_3_15 = partial(ModelStatement, source="Table 3.15")
 
 MISLEADING = (
     _table_3_15(

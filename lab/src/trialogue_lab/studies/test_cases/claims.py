@@ -9,24 +9,24 @@ from trialogue_lab.studies.test_cases import decodings
 from trialogue_lab.studies.test_cases.accuracy_claims import MISLEADING, ON_BOTH
 from trialogue_lab.studies.test_cases.config import ROLES, headed
 from trialogue_lab.studies.test_cases.cost_claims import COSTS
-from trialogue_lab.studies.test_cases.statements import MARGIN, Statement, more, same
+from trialogue_lab.studies.test_cases.statements import MARGIN, ModelStatement, more, same
 from trialogue_lab.studies.test_cases.statistics import measured, per_query
 
 _CONTROLS = (
-    Statement(
+    ModelStatement(
         "truth-beats-trained",
         "With the ground truth Algorithm 1 has a higher distinct accuracy than with the trained verifier.",
         more(decodings.GROUND_TRUTH, decodings.TRAINED),
         source="Table 3.12",
     ),
-    Statement(
+    ModelStatement(
         "random-beats-the-baseline",
         "Even with a random verifier Algorithm 1 has a higher distinct accuracy than nucleus sampling: what the greedy "
         "redo gains alone.",
         more(decodings.RANDOM, decodings.BASELINE),
         source="Table 3.12",
     ),
-    Statement(
+    ModelStatement(
         "released-is-the-same",
         "With the redo as the released code accumulates it, every prefix judged, Algorithm 1 has the distinct accuracy "
         f"that it has as printed within {MARGIN}.",

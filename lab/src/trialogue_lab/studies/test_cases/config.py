@@ -6,7 +6,7 @@ from typing import Literal, get_args
 from trialogue.errors import InputError
 from trialogue.randomness import seed_of
 from trialogue.training.probes.grid import ProbeConfig
-from trialogue_lab.data.list_append.prompts import OOD_NAMES, TRAINING_NAMES, Task, random_names
+from trialogue_lab.data.list_append.prompts import OOD_NAMES, TRAINING_NAMES, PromptLayout, random_names
 from trialogue_lab.ledger import Count, Different, Natural, Seeds, Settings
 from trialogue_lab.studies.test_cases.decodings import DecodingRule, Extent, decodings_of
 from trialogue_lab.studies.test_cases.surrogate import surrogate_prompt
@@ -24,7 +24,7 @@ def headed(head: str, role: Role) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subject(Settings):
+class TestedModel(Settings):
     """A model and the sizes of its measurements. The defaults are those of SmolLM2 in the preset `night`."""
 
     model: str = "smollm2"
@@ -84,7 +84,11 @@ class Subject(Settings):
 
     def prompt(self, name: str, seed: int) -> str:
         """Return a prompt for test cases of the function `name`."""
-        return surrogate_prompt(name) if self.is_surrogate else Task(**self.shared(Task)).prompt(name, seed)
+        return (
+            surrogate_prompt(name)
+            if self.is_surrogate
+            else PromptLayout(**self.shared(PromptLayout)).prompt(name, seed)
+        )
 
     def prompts(self, seed: int, out_of_distribution: bool) -> list[tuple[str, str]]:
         """Return names and prompts of the target functions of a repetition."""
@@ -102,9 +106,9 @@ class Subject(Settings):
         ]
 
 
-SMOLLM2 = Subject(weights="bfloat16")
+SMOLLM2 = TestedModel(weights="bfloat16")
 QUICK_SMOLLM2 = replace(SMOLLM2, weights="float32", names=2, runs=2, training_prompts=6, training_runs=8)
-CODE_LLAMA = Subject(
+CODE_LLAMA = TestedModel(
     model="codellama/CodeLlama-7b-hf",
     dtype="float16",
     cases=8,
@@ -120,7 +124,7 @@ CODE_LLAMA = Subject(
     probe_batch_size=2048,
     together=1,
 )
-SCRATCH = Subject(
+SCRATCH = TestedModel(
     model=SURROGATE,
     examples=0,
     names=8,
@@ -148,8 +152,8 @@ class Config(Settings):
     """Number of the first repetitions that also measure the grid of top-p and temperature."""
     scratch_seeds: Seeds = tuple(range(1000, 1004))
     """Repetitions with their own model, trained from scratch. All of them measure every decoding."""
-    pretrained: Subject = QUICK_SMOLLM2
-    scratch: Subject = SCRATCH
+    pretrained: TestedModel = QUICK_SMOLLM2
+    scratch: TestedModel = SCRATCH
 
     def check(self) -> None:
         """Check the configuration.
@@ -163,7 +167,7 @@ class Config(Settings):
         if set(self.seeds) & set(self.scratch_seeds):
             raise InputError("scratch_seeds", self.scratch_seeds, "must not contain any of the seeds")
 
-    def subject(self, role: Role) -> Subject:
+    def subject(self, role: Role) -> TestedModel:
         """Return the settings of one of the two models."""
         return self.pretrained if role == "pretrained" else self.scratch
 

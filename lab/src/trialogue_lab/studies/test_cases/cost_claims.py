@@ -21,11 +21,11 @@ from trialogue_lab.studies.test_cases.decodings import (
     block_best_of,
 )
 from trialogue_lab.studies.test_cases.draws import CANDIDATES
-from trialogue_lab.studies.test_cases.statements import Statement, more
+from trialogue_lab.studies.test_cases.statements import ModelStatement, more
 from trialogue_lab.studies.test_cases.statistics import distinct_share, gain_per_query, ratio, timed
 
-_summary = partial(Statement, source="3.2 (first paragraph) and 3.7")
-_efficiency = partial(Statement, source="3.4.1")
+_summary = partial(ModelStatement, source="3.2 (first paragraph) and 3.7")
+_efficiency = partial(ModelStatement, source="3.4.1")
 
 
 def _time_ratio(first: DecodingRule, second: DecodingRule, role: Role) -> Statistic:
@@ -34,7 +34,7 @@ def _time_ratio(first: DecodingRule, second: DecodingRule, role: Role) -> Statis
 
 COSTS = (
     *(
-        Statement(
+        ModelStatement(
             f"steeper-than-{name}",
             f"As runs are added, distinct correct cases rise faster with queries under Algorithm 1 than under {words} "
             "(slopes of each repetition's least-squares lines).",

@@ -22,7 +22,7 @@ CriterionOf = Callable[[Role], Criterion]
 
 
 @dataclass(frozen=True)
-class Statement:
+class ModelStatement:
     """A statement about either model.
 
     Args:

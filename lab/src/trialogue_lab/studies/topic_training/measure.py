@@ -44,7 +44,7 @@ _CURVE_POINTS = 50
 
 
 @dataclass(frozen=True)
-class Training:
+class TopicTraining:
     """The settings of one training.
 
     Args:
@@ -102,7 +102,7 @@ def documents(config: Config, seed: int) -> tuple[CountedDocuments, CountedDocum
 
 def trained(
     config: Config,
-    run: Training,
+    run: TopicTraining,
     seed: int,
     observer: WeightNorms | None = None,
     values: Tensor | None = None,
@@ -159,7 +159,7 @@ def trained(
 
 
 def _matrix_rows(
-    config: Config, seed: int, run: Training, matrix_of: Callable[[TopicTransformer], Tensor]
+    config: Config, seed: int, run: TopicTraining, matrix_of: Callable[[TopicTransformer], Tensor]
 ) -> Row:
     """Train a network, and yield its row and, for the first seed, the entries of a matrix."""
     network, row = trained(config, run, seed)
@@ -189,11 +189,11 @@ def _gram_matrix(network: TopicTransformer) -> Tensor:
 def _embeddings(config: Config, seed: int, _: Path) -> Row:
     """Yield the rows of Figure 2.1, and of trainings of the embedding alone."""
     for case in _combinations(config, "embeddings", config.embedding_steps):
-        run = Training("embeddings", "all", *case, network={"biases": "all"})
+        run = TopicTraining("embeddings", "all", *case, network={"biases": "all"})
         yield from _matrix_rows(config, seed, run, _gram_matrix)
     by_adam = ("adam", FIGURE_RATE, config.embedding_steps)
     for loss in LOSSES:
-        run = Training("embeddings", "embedding alone", loss, *by_adam, network=EMBEDDING_ONLY)
+        run = TopicTraining("embeddings", "embedding alone", loss, *by_adam, network=EMBEDDING_ONLY)
         network, row = trained(config, run, seed)
         yield row | entry_means(_gram_matrix(network), model_of(config))
 
@@ -203,7 +203,7 @@ def _values(config: Config, seed: int, _: Path) -> Row:
     for penalty in (config.penalty, 0.0):
         for case in _combinations(config, "values", config.value_steps):
             name = "with L2" if penalty else "without L2"
-            run = Training("values", name, *case, penalty, VALUES_ONLY)
+            run = TopicTraining("values", name, *case, penalty, VALUES_ONLY)
             yield from _matrix_rows(config, seed, run, lambda network: network.values[0])
 
 
@@ -214,13 +214,15 @@ def _attention(config: Config, seed: int, _: Path) -> Row:
     by_sgd = ("sgd", SGD_RATES["attention"]["CE"], steps * config.slower)
     cases: list[tuple[str, str, float, int]]
     cases = [("CE", *setting, steps) for setting in SETTINGS] + [("CE", *by_sgd)]
-    runs = [Training("attention", "with values", *case, network=ONE_HOT) for case in cases]
+    runs = [TopicTraining("attention", "with values", *case, network=ONE_HOT) for case in cases]
     fixed = ONE_HOT | {"values": "fixed"}
     runs += [
-        Training("attention", "diagonal values", "CE", "adam", rate, steps, network=fixed)
+        TopicTraining("attention", "diagonal values", "CE", "adam", rate, steps, network=fixed)
         for rate in DIAGONAL_RATES
     ]
-    runs.append(Training("attention", "with values", "squared", "adam", FIGURE_RATE, steps, network=ONE_HOT))
+    runs.append(
+        TopicTraining("attention", "with values", "squared", "adam", FIGURE_RATE, steps, network=ONE_HOT)
+    )
     tests = documents(config, seed)[1]
     for run in runs:
         network, row = trained(config, run, seed, values=diagonal if run.network is fixed else None)
@@ -234,11 +236,13 @@ def _attention(config: Config, seed: int, _: Path) -> Row:
 def _stages(config: Config, seed: int, _: Path) -> Row:
     """Yield the rows of Figures 2.4 and 2.9, and of the saddle point at zero."""
     deep = {"width": config.deep_width, "layers": 4, "heads": 4, "residual": True, "biases": "all"}
-    one_layer = partial(Training, "stages", "one layer", "CE", network=ONE_HOT)
+    one_layer = partial(TopicTraining, "stages", "one layer", "CE", network=ONE_HOT)
     for run in (
         one_layer("sgd", config.stage_rate, config.stage_steps),
         one_layer("adam", FIGURE_RATE, config.attention_steps),
-        Training("stages", "four layers", "CE", "adam", config.deep_rate, config.deep_steps, network=deep),
+        TopicTraining(
+            "stages", "four layers", "CE", "adam", config.deep_rate, config.deep_steps, network=deep
+        ),
     ):
         every = max(1, run.steps // _CURVE_POINTS)
         norms = WeightNorms(range(0, run.steps + 1, every), TopicTransformer.matrices)

@@ -8,7 +8,13 @@ from typing import Any
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.topic_training import config as training
 from trialogue_lab.studies.topic_training.matrices import entry_means, entry_rows
-from trialogue_lab.studies.topic_training.measure import ONE_HOT, VALUES_ONLY, Training, model_of, trained
+from trialogue_lab.studies.topic_training.measure import (
+    ONE_HOT,
+    VALUES_ONLY,
+    TopicTraining,
+    model_of,
+    trained,
+)
 from trialogue_lab.studies.topic_values.config import Config
 
 WITH_L2, WITHOUT_L2, WITH_ATTENTION = "with L2", "without L2", "with attention"
@@ -28,7 +34,7 @@ def _values(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
     settings = training.Config(**config.shared(training.Config))
     model = model_of(settings)
     for arm in ARMS:
-        run = Training(
+        run = TopicTraining(
             "values",
             arm,
             "squared",

@@ -56,7 +56,7 @@ class HeldOut(NamedTuple):
     familiar: list[bool]
 
 
-class Material(NamedTuple):
+class TranslationCorpus(NamedTuple):
     """Training pairs as padded token ids with the end of the sequence, the test sentences and the vocabulary."""
 
     train: tuple[Tensor, Tensor]
@@ -64,7 +64,7 @@ class Material(NamedTuple):
     vocabulary: SubwordVocabulary
 
 
-def material(config: Config, seed: int, artifacts: Path) -> Material:
+def material(config: Config, seed: int, artifacts: Path) -> TranslationCorpus:
     """Return the split and encoded text, and record its checksum in the provenance of the task."""
     folder = artifacts / f"text-{seed}"
     with _locked(artifacts, f"text-{seed}"):
@@ -74,7 +74,7 @@ def material(config: Config, seed: int, artifacts: Path) -> Material:
     held = json.loads((folder / "tested.json").read_text())
     record_model({"text": config.text or "made-up pairs", "sum": held.pop("sum")})
     vocabulary = SubwordVocabulary.open(folder / "vocabulary.json")
-    return Material((pairs["sources"].long(), pairs["targets"].long()), HeldOut(**held), vocabulary)
+    return TranslationCorpus((pairs["sources"].long(), pairs["targets"].long()), HeldOut(**held), vocabulary)
 
 
 def twin_of(config: Config, seed: int, artifacts: Path) -> CausalTranslator:

@@ -32,7 +32,13 @@ from trialogue_lab.studies.translation.config import (
     Config,
 )
 from trialogue_lab.studies.translation.intervals import bleu_interval, stutter_interval
-from trialogue_lab.studies.translation.material import HeldOut, Material, material, refiner_of, twin_of
+from trialogue_lab.studies.translation.material import (
+    HeldOut,
+    TranslationCorpus,
+    material,
+    refiner_of,
+    twin_of,
+)
 from trialogue_lab.studies.translation_dependency.attention import attention_rows
 
 Rows = Iterator[dict[str, Any]]
@@ -133,7 +139,7 @@ def _by_rescoring(
 
 
 def _score_rows(
-    config: Config, data: Material, translate: Translate, setting: dict[str, Any], seed: int
+    config: Config, data: TranslationCorpus, translate: Translate, setting: dict[str, Any], seed: int
 ) -> Rows:
     """Yield the scores of every set of test sentences and of every stratum, after a refiner's repeats are dropped."""
     sets = config.small_sets if setting["arm"] in SMALL else config.sets

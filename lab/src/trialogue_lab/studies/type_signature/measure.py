@@ -10,7 +10,7 @@ from trialogue_lab.data.puzzles.metered_arithmetic import Arithmetic
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.type_signature.config import RHO, STREAMS, TESTS, TRIAL_DIVISION, Config
 from trialogue_lab.studies.type_signature.exact import exact_rows
-from trialogue_lab.studies.type_signature.networks import Training, network_rows
+from trialogue_lab.studies.type_signature.networks import NetworkTraining, network_rows
 from trialogue_lab.theory.factoring.reduction import second_number_cost
 
 Rows = Iterator[dict[str, Any]]
@@ -47,5 +47,5 @@ def cost_rows(config: Config) -> Rows:
 
 
 def _network(config: Config, seed: int, digits: int, stream: str, _: Path) -> Rows:
-    training = Training(digits, stream, config.training_steps, config.batch_size, config.width)
+    training = NetworkTraining(digits, stream, config.training_steps, config.batch_size, config.width)
     return network_rows(training, config.emitted, seed)

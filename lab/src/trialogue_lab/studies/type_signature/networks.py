@@ -19,7 +19,7 @@ _BATCH_ROWS = 4096
 
 
 @dataclass(frozen=True)
-class Training:
+class NetworkTraining:
     """A network that is trained on `steps` batches of `batch_size` tuples.
 
     Args:
@@ -52,7 +52,7 @@ class Training:
         return torch.cat((public[:, 2 * self.digits :], public), 1) if self.hidden else public
 
 
-def train_network(training: Training, seed: int) -> Transformer:
+def train_network(training: NetworkTraining, seed: int) -> Transformer:
     """Return the network of `training`, trained with this seed."""
     length = training.hidden + training.tuples.max_length
     width = training.width
@@ -76,7 +76,7 @@ def train_network(training: Training, seed: int) -> Transformer:
     return network
 
 
-def network_rows(training: Training, samples: int, seed: int) -> Iterator[dict[str, Any]]:
+def network_rows(training: NetworkTraining, samples: int, seed: int) -> Iterator[dict[str, Any]]:
     """Yield measures of the agreement between one network and its data.
 
     `valid` is the share of `samples` whose visible tokens are a valid tuple. `overlap` is the overlap with the uniform

@@ -108,7 +108,7 @@ class Plan(NamedTuple):
     parameters: int
 
 
-class Built(NamedTuple):
+class MemorizedText(NamedTuple):
     """A memorized text; divergences and losses are in nats per token.
 
     Attributes:
@@ -196,7 +196,7 @@ class TextMemory:
             parameters=shape.parameters,
         )
 
-    def build(self) -> Built:
+    def build(self) -> MemorizedText:
         """Build the network and save it to `settings.out` if given."""
         settings, laws, shape = self.settings, self.laws, self.config
         targets, prior = laws.log_probs(settings.smoothing), laws.prior
@@ -212,7 +212,7 @@ class TextMemory:
         known, loss, table = self._test(model, targets)
         if settings.out is not None:
             save_text_network(model, self.corpus.tokenizer, settings.out, END)
-        return Built(
+        return MemorizedText(
             model=model,
             encoder_kl=found.encoder_kl,
             kl=found.kl,
