@@ -11,7 +11,7 @@ from trialogue_lab import studies
 from trialogue_lab.studies.joint_from_conditionals.config import Sizes
 from trialogue_lab.studies.parallel_gap.config import Instance
 from trialogue_lab.studies.potts_coherence.config import Sampled
-from trialogue_lab.studies.test_cases.config import TestedModel
+from trialogue_lab.studies.test_cases.config import MeasuredModel
 
 _CHAIN = Sampled(patterns=2, window=2, temperature=0.5)
 _COLD = Sampled(patterns=2, window=2, temperature=0.05)
@@ -115,7 +115,7 @@ def test_nested_settings_out_of_range_are_refused() -> None:
         Sizes(sites=2, coupling=0.1, field=0.5, samples=10**9, masks=10**11)
     for field, value in (("layer", 5), ("runs", 0), ("layers", (24, 24)), ("together", 0), ("cases", 0)):
         with pytest.raises(InputError, match=f"^{field}="):
-            TestedModel(**{field: value})
+            MeasuredModel(**{field: value})
 
 
 def test_hints_name_the_other_field() -> None:

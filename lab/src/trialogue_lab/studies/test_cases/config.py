@@ -24,7 +24,7 @@ def headed(head: str, role: Role) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TestedModel(Settings):
+class MeasuredModel(Settings):
     """A model and the sizes of its measurements. The defaults are those of SmolLM2 in the preset `night`."""
 
     model: str = "smollm2"
@@ -106,9 +106,9 @@ class TestedModel(Settings):
         ]
 
 
-SMOLLM2 = TestedModel(weights="bfloat16")
+SMOLLM2 = MeasuredModel(weights="bfloat16")
 QUICK_SMOLLM2 = replace(SMOLLM2, weights="float32", names=2, runs=2, training_prompts=6, training_runs=8)
-CODE_LLAMA = TestedModel(
+CODE_LLAMA = MeasuredModel(
     model="codellama/CodeLlama-7b-hf",
     dtype="float16",
     cases=8,
@@ -124,7 +124,7 @@ CODE_LLAMA = TestedModel(
     probe_batch_size=2048,
     together=1,
 )
-SCRATCH = TestedModel(
+SCRATCH = MeasuredModel(
     model=SURROGATE,
     examples=0,
     names=8,
@@ -152,8 +152,8 @@ class Config(Settings):
     """Number of the first repetitions that also measure the grid of top-p and temperature."""
     scratch_seeds: Seeds = tuple(range(1000, 1004))
     """Repetitions with their own model, trained from scratch. All of them measure every decoding."""
-    pretrained: TestedModel = QUICK_SMOLLM2
-    scratch: TestedModel = SCRATCH
+    pretrained: MeasuredModel = QUICK_SMOLLM2
+    scratch: MeasuredModel = SCRATCH
 
     def check(self) -> None:
         """Check the configuration.
@@ -167,7 +167,7 @@ class Config(Settings):
         if set(self.seeds) & set(self.scratch_seeds):
             raise InputError("scratch_seeds", self.scratch_seeds, "must not contain any of the seeds")
 
-    def subject(self, role: Role) -> TestedModel:
+    def subject(self, role: Role) -> MeasuredModel:
         """Return the settings of one of the two models."""
         return self.pretrained if role == "pretrained" else self.scratch
 

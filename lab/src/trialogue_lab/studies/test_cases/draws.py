@@ -16,7 +16,7 @@ from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.verifiers import ProbeVerifier, RandomVerifier, Threshold
 from trialogue_lab.data.list_append.cases import Evaluation, distinct_correct, evaluate
 from trialogue_lab.studies.test_cases import decodings
-from trialogue_lab.studies.test_cases.config import TestedModel
+from trialogue_lab.studies.test_cases.config import MeasuredModel
 from trialogue_lab.studies.test_cases.learning import (
     GroundTruth,
     Kind,
@@ -37,7 +37,7 @@ Prompt = tuple[int, str, str]
 
 
 def measure_decoding(
-    subject: TestedModel, seeds: Sequence[int], decoding: decodings.DecodingRule, artifacts: Path
+    subject: MeasuredModel, seeds: Sequence[int], decoding: decodings.DecodingRule, artifacts: Path
 ) -> Iterator[dict[str, Any]]:
     """Generate completions with a decoding, and yield rows of each repetition.
 
@@ -82,7 +82,7 @@ def measure_decoding(
 
 
 def cumulative_rows(
-    subject: TestedModel, runs: int, evaluations: Sequence[Evaluation], samples: Samples, own: range
+    subject: MeasuredModel, runs: int, evaluations: Sequence[Evaluation], samples: Samples, own: range
 ) -> list[dict[str, float]]:
     """Return the totals of a repetition after 1, 2, ... runs of each of its names.
 
@@ -126,7 +126,7 @@ def slope(rows: Sequence[dict[str, float]]) -> float:
 
 
 def complete(
-    subject: TestedModel,
+    subject: MeasuredModel,
     decoding: decodings.DecodingRule,
     oracle: TextOracle,
     prompts: Sequence[Prompt],
@@ -177,7 +177,7 @@ def make_sampler(decoding: decodings.DecodingRule, oracle: TextOracle) -> Sample
 
 
 def make_verifiers(
-    subject: TestedModel,
+    subject: MeasuredModel,
     decoding: decodings.DecodingRule,
     oracle: TextOracle,
     prompts: Sequence[Prompt],
@@ -203,7 +203,7 @@ def make_verifiers(
     return [by_seed[seed] for seed, _, _ in prompts]
 
 
-def stop_after_cases(subject: TestedModel, oracle: TextOracle) -> Callable[[Sequence[int]], bool]:
+def stop_after_cases(subject: MeasuredModel, oracle: TextOracle) -> Callable[[Sequence[int]], bool]:
     """Return a stopping rule: whether a completion has as many lines as the prompt requests cases."""
 
     def has_all_lines(completion: Sequence[int]) -> bool:
@@ -213,7 +213,7 @@ def stop_after_cases(subject: TestedModel, oracle: TextOracle) -> Callable[[Sequ
     return has_all_lines
 
 
-def measure_speed(subject: TestedModel, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
+def measure_speed(subject: MeasuredModel, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Measure queries and processor seconds of completions that are generated one at a time.
 
     Decodings alternate. The candidates of block best-of-n run together. The last row has the rank correlation of

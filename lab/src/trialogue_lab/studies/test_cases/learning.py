@@ -28,7 +28,7 @@ from trialogue.tensor_files import read_tensors, write_tensors
 from trialogue.training.probes.grid import TrainedProbe, train_probe
 from trialogue_lab.data.list_append.cases import CaseError, evaluate
 from trialogue_lab.ledger import record_model
-from trialogue_lab.studies.test_cases.config import TestedModel
+from trialogue_lab.studies.test_cases.config import MeasuredModel
 from trialogue_lab.studies.test_cases.surrogate import PieceTokens, Surrogate, train_surrogate
 
 Kind = Literal["token", "block"]
@@ -56,7 +56,7 @@ class Completion(NamedTuple):
     ended: bool
 
 
-def oracle_of(subject: TestedModel, seed: int, artifacts: Path) -> TextOracle:
+def oracle_of(subject: MeasuredModel, seed: int, artifacts: Path) -> TextOracle:
     """Return the language model of a repetition. A process loads a pretrained model once for all repetitions."""
     if subject.is_surrogate:
         return train_surrogate(subject.cases, subject.training_steps, seed, artifacts)
@@ -68,7 +68,7 @@ def oracle_of(subject: TestedModel, seed: int, artifacts: Path) -> TextOracle:
     return _LOADED[key]
 
 
-def collect_completions(subject: TestedModel, seed: int, artifacts: Path) -> list[Completion]:
+def collect_completions(subject: MeasuredModel, seed: int, artifacts: Path) -> list[Completion]:
     """Generate the completions on which the verifiers of a repetition are trained, or load them from `artifacts`.
 
     An incorrect completion ends with the line of its first error, since nothing is learned from the rest.
@@ -201,7 +201,7 @@ def _blockwise(
     return [(correct, 1), (wrong, 0)] if correct < wrong else []
 
 
-def compute_states(subject: TestedModel, seed: int, kind: Kind, artifacts: Path) -> tuple[Tensor, Tensor]:
+def compute_states(subject: MeasuredModel, seed: int, kind: Kind, artifacts: Path) -> tuple[Tensor, Tensor]:
     """Compute hidden states (n, layers, width) and labels (n,) of the examples, or load them from `artifacts`.
 
     Raises:
@@ -224,7 +224,7 @@ def compute_states(subject: TestedModel, seed: int, kind: Kind, artifacts: Path)
 
 
 def train_verifier(
-    subject: TestedModel, seed: int, kind: Kind, layer: int, depth: int, artifacts: Path
+    subject: MeasuredModel, seed: int, kind: Kind, layer: int, depth: int, artifacts: Path
 ) -> TrainedProbe:
     """Train the probe of a verifier on the states of one layer."""
     states, labels = compute_states(subject, seed, kind, artifacts)

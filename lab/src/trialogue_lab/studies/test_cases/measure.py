@@ -8,7 +8,7 @@ from typing import Any
 
 from trialogue_lab.data.list_append.cases import evaluate
 from trialogue_lab.ledger import Part
-from trialogue_lab.studies.test_cases.config import Config, TestedModel
+from trialogue_lab.studies.test_cases.config import Config, MeasuredModel
 from trialogue_lab.studies.test_cases.decodings import EXTENTS, DecodingRule
 from trialogue_lab.studies.test_cases.draws import measure_decoding, measure_speed
 from trialogue_lab.studies.test_cases.learning import Kind, collect_completions, oracle_of, train_verifier
@@ -55,7 +55,7 @@ def _scratch_tasks(config: Config) -> Iterator[Part]:
         yield Part(f"{chain}-speed", partial(measure_speed, subject, seed), chain, columns)
 
 
-def measure_learning(subject: TestedModel, seed: int, artifacts: Path) -> MeasuredRows:
+def measure_learning(subject: MeasuredModel, seed: int, artifacts: Path) -> MeasuredRows:
     """Count the first errors of the training completions, and train a probe per layer, depth and kind.
 
     The validation accuracies of the probes are in Tables 3.9 and 3.11.
@@ -87,7 +87,7 @@ def measure_learning(subject: TestedModel, seed: int, artifacts: Path) -> Measur
 
 
 def _measure_decodings(
-    subject: TestedModel, seed: int, decodings: Sequence[DecodingRule], artifacts: Path
+    subject: MeasuredModel, seed: int, decodings: Sequence[DecodingRule], artifacts: Path
 ) -> MeasuredRows:
     for decoding in decodings:
         yield from measure_decoding(subject, [seed], decoding, artifacts)
