@@ -131,6 +131,7 @@ INVALID = [
     (r"blocks=\(2,\): use the shape \(blocks, N\)", lambda: BlockDynamics(torch.tensor([True, False]))),
     ("weights=.*give 3 non-negative", lambda: BlockDynamics(BLOCKS, (1.0, 2.0))),
     ("weights=", lambda: BlockDynamics(BLOCKS, (1.0, -1.0, 1.0))),
+    ("distribution=.*give a function", lambda: AdaptiveBlockDynamics(BLOCKS, object())),
     ("blocks=4: name sites from 0 to 3", lambda: initialised(BlockDynamics(((0, 1), (2, 4))))),
     (r"blocks=\[2\]: .*cover every site", lambda: initialised(BlockDynamics(((0, 1), (3,))))),
     (r"blocks=\[2\]: .*cover every site", lambda: initialised(BlockDynamics(BLOCKS, (1, 0, 1)))),

@@ -165,6 +165,7 @@ class BlockDynamics(_Blocks):
         return redrawn(model, tokens, self._blocks_of(index, tokens.shape[1]), choose)
 
 
+@validated
 @dataclass(frozen=True)
 class AdaptiveBlockDynamics(_Blocks):
     """Adaptive block dynamics: block K ~ `distribution`(X), then X_K ~ p(. | X_-K, K), which knows that K was chosen.
