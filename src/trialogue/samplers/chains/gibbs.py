@@ -28,7 +28,7 @@ from trialogue.samplers.chains.conditionals import (
     with_block,
 )
 from trialogue.samplers.chains.subsets import choose_site, choose_subsets
-from trialogue.validation import Count, validated
+from trialogue.validation import Count, check, validated
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,6 @@ class BlockDynamics(_Blocks):
         return redrawn(model, tokens, self._blocks_of(index, tokens.shape[1]), choose)
 
 
-@validated
 @dataclass(frozen=True)
 class AdaptiveBlockDynamics(_Blocks):
     """Adaptive block dynamics: block K ~ `distribution`(X), then X_K ~ p(. | X_-K, K), which knows that K was chosen.
@@ -176,6 +175,11 @@ class AdaptiveBlockDynamics(_Blocks):
     """
 
     distribution: StateLaw
+
+    def __post_init__(self) -> None:
+        """Raise `InputError` if the blocks are invalid or `distribution` is not a function."""
+        super().__post_init__()
+        check("distribution", self.distribution, StateLaw)
 
     def _log_law(self, tokens: Tensor) -> Tensor:
         return adaptive_law(self.distribution, tokens, len(self.blocks)).log().to(tokens.device)
