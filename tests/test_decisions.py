@@ -13,7 +13,8 @@ RECORDS = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
 def test_a_record_is_short_and_complete(record: Path) -> None:
     lines = record.read_text().splitlines()
     assert len(lines) <= 40
-    assert lines[0].startswith("# ") and re.fullmatch(r"\d{4}-\d{2}-\d{2}", lines[2])
+    assert lines[0].startswith("# ")
+    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", lines[2])
     sections = [line for line in lines if line.startswith("## ")]
     assert sections == ["## Context", "## Decision", "## Consequences", "## Evidence"]
 
