@@ -60,6 +60,9 @@ docs: $(VENV)/installed-docs
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check src lab tests benchmarks examples conftest.py
 	$(BIN)/ruff format --check src lab tests benchmarks examples conftest.py
+	$(BIN)/codespell src lab benchmarks examples docs README.md CHANGELOG.md
+	$(BIN)/proselint check --output-format compact README.md CHANGELOG.md docs
+	$(BIN)/python docs/docstrings.py src lab/src benchmarks examples | $(BIN)/proselint check --output-format compact
 
 types: $(VENV)/installed-test
 	$(BIN)/mypy
