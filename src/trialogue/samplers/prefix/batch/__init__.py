@@ -1,4 +1,4 @@
-"""The batch that samplers see and the engine moves: sequences, what is evaluated of them, and what is remembered."""
+"""Batch of sequences that samplers read and the engine updates, with its evaluations and caches."""
 
 from trialogue.samplers.prefix.batch.batch import DEFAULT_MEMORY, Batch
 from trialogue.samplers.prefix.batch.rows import SequenceStop, Stop, says

@@ -1,4 +1,4 @@
-"""The distributions an oracle has answered with, remembered per prefix."""
+"""Cache of the oracle's next-token distributions by prefix."""
 
 from collections.abc import Callable
 
@@ -11,32 +11,41 @@ from trialogue.samplers.prefix.batch.tree import NodeTable, NodeTree, renumbered
 MOST_BYTES = 96 << 20
 
 Distributions = tuple[Tensor, ...]
-"""Next-token distributions (n, vocab), and the same before truncation where that is something else."""
+"""Next-token distributions (n, vocab). If truncation changes them, the untruncated ones follow."""
 
 
 class Answers:
-    """The distributions of up to `limit` nodes, in `most_bytes` bytes at most: of those that were asked for last.
+    """Cache of the most recently computed next-token distributions by node.
 
-    Returning to a remembered node costs a copy of its distribution instead of another pass through the output head,
-    which for a large vocabulary is a good part of the model.
+    Reading a cached distribution replaces another pass through the output head, which is a large part of the model if
+    the vocabulary is large.
+
+    Args:
+        tree: The tree of the nodes.
+        limit: Largest number of nodes.
+        most_bytes: Largest size in bytes (default: 96 MiB).
     """
 
     def __init__(self, tree: NodeTree, limit: int, most_bytes: int = MOST_BYTES) -> None:
         self._limit, self._most_bytes, self._free = limit, most_bytes, 0
         self._place_of = NodeTable(tree, -1, torch.int64)
         self._nodes = torch.empty(0, dtype=torch.int64)
-        self._laws: Distributions = ()
+        self._distributions: Distributions = ()
 
     def of(self, nodes: Tensor, answer: Callable[[Tensor], Distributions]) -> Distributions:
-        """Distributions of `nodes` (n,); `answer` gives those of the nodes at some indices (m,), and is asked once for
-        each.
+        """Return the distributions of `nodes` (n,).
+
+        Args:
+            nodes: Node ids (n,).
+            answer: Function from indices (m,) into `nodes` to their distributions. It is called once, with one index
+                for each distinct node that is not cached.
         """
         places = self._place_of.values[nodes]
         remembered = places >= 0
         if bool(remembered.any()):
             remembered[remembered.clone()] = self._nodes[places[remembered]] == nodes[remembered]
         if bool(remembered.all()):
-            return tuple(distributions[places] for distributions in self._laws)
+            return tuple(distributions[places] for distributions in self._distributions)
         missing = (~remembered).nonzero()[:, 0]
         first, inverse = (
             torch.from_numpy(index)
@@ -47,28 +56,28 @@ class Answers:
         if once and len(missing) == len(nodes):
             self._keep(nodes, answered)
             return answered
-        # What is remembered is read first: keeping the others may make it be forgotten.
+        # Cached distributions are read first, because storing the others may overwrite them.
         recalled = remembered.nonzero()[:, 0]
-        whole = []
+        all_distributions = []
         for number, distributions in enumerate(answered):
             joined = distributions.new_empty(len(nodes), distributions.shape[1])
             joined[missing] = distributions if once else distributions[inverse]
             if len(recalled):
-                joined[recalled] = self._laws[number][places[recalled]]
-            whole.append(joined)
+                joined[recalled] = self._distributions[number][places[recalled]]
+            all_distributions.append(joined)
         self._keep(nodes[missing if once else missing[first]], answered)
-        return tuple(whole)
+        return tuple(all_distributions)
 
     def renumber(self, new: Tensor) -> None:
-        """Nodes have `new` ids (nodes,), -1 where they were forgotten."""
+        """Replace node ids by `new` (nodes,), -1 for removed nodes."""
         self._nodes = renumbered(self._nodes, new)
 
     def _keep(self, nodes: Tensor, answered: Distributions) -> None:
-        if not self._laws:
+        if not self._distributions:
             size = sum(distributions.shape[1] * distributions.element_size() for distributions in answered)
             room = max(1, min(self._limit, self._most_bytes // size))
-            # Memory is only taken as places are written, and numpy asks for it in large pages: a quarter of the time.
-            self._laws = tuple(
+            # The memory is allocated lazily. NumPy requests huge pages, which takes a quarter of the time.
+            self._distributions = tuple(
                 torch.from_numpy(np.empty((room, distributions.shape[1]), dtype=distributions.numpy().dtype))
                 for distributions in answered
             )
@@ -81,5 +90,5 @@ class Answers:
         self._free = (self._free + len(nodes)) % len(self._nodes)
         self._place_of.values[nodes] = places
         self._nodes[places] = nodes
-        for kept, distributions in zip(self._laws, answered, strict=True):
+        for kept, distributions in zip(self._distributions, answered, strict=True):
             kept[places] = distributions

@@ -1,4 +1,4 @@
-"""What a run knows: of every prefix, shared over all its rows, and of every row, what it has cost."""
+"""Results that all rows of a run share, and counters of the cost of each row."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,19 @@ from trialogue.samplers.prefix.batch.weighed import WeighedChildren
 
 
 class Meter:
-    """Counts per row of the batch (rows,), and the passes of the oracle that rows share."""
+    """Counters per row of the batch.
+
+    Args:
+        rows: Number of rows.
+
+    Attributes:
+        queries: Number (rows,) of queried next-token distributions.
+        distinct_queries: Number (rows,) of queries of prefixes that no row had queried before.
+        forward_passes: Number (rows,) of evaluations by the oracle.
+        positions: Number (rows,) of evaluated positions.
+        verifier_calls: Number (rows,) of verifier calls.
+        passes: Number of forward passes of whole batches.
+    """
 
     counts = ("queries", "distinct_queries", "forward_passes", "positions", "verifier_calls")
 
@@ -23,36 +35,52 @@ class Meter:
         self.passes = 0
 
     def items(self) -> Iterator[tuple[str, Tensor]]:
-        """The counts (rows,) by name."""
+        """Return the names and values (rows,) of the counters."""
         return ((name, vars(self)[name]) for name in self.counts)
 
     def select(self, rows: Tensor) -> None:
-        """Keep the counts of `rows`."""
+        """Keep the counters of `rows` (n,), in this order."""
         vars(self).update({name: counts[rows] for name, counts in self.items()})
 
     def extend(self, rows: int) -> None:
-        """Append `rows` rows that have counted nothing."""
+        """Append `rows` rows whose counters are zero."""
         zeros = torch.zeros(rows, dtype=torch.int64)
         vars(self).update({name: torch.cat((counts, zeros)) for name, counts in self.items()})
 
 
 @dataclass
 class Bill:
-    """Who pays for what rows ask: of each row its `owner` (rows,), a row of `meter`."""
+    """Counters to which the cost of each row is added.
+
+    Args:
+        meter: The counters.
+        owner: Row (rows,) of `meter` for each row.
+    """
 
     meter: Meter
     owner: Tensor
 
     def of(self, rows: Tensor) -> "Bill":
-        """That of children of `rows` (n,): the same pay."""
+        """Return the counters for children of `rows` (n,)."""
         return Bill(self.meter, self.owner[rows])
 
 
 class Knowledge:
-    """What one run shares over all its rows: the tree, what is remembered of its nodes, and who was asked.
+    """Results that all rows of one run share.
 
-    `answers` are remembered by whether top-k and top-p have cut them; `weighed` are children as the sampler weighs
-    them. `checked` says whether the first answer of the oracle has been checked.
+    Args:
+        vocab_size: Number of tokens.
+        memory: Number of prefixes whose features and distributions are cached.
+
+    Attributes:
+        checked: Whether the first output of the oracle has been validated.
+        tree: Tree of the visited prefixes.
+        memory: Cache of features.
+        answers: Cache of next-token distributions, with (True) and without (False) top-k and top-p.
+        weighed: Cache of children with the weights that the sampler assigned to them.
+        leaders: First row at each node, for `kernels.survey`.
+        asked: Whether each node was queried.
+        verified: Verifier value of each node, NaN if it is unknown.
     """
 
     def __init__(self, vocab_size: int, memory: int) -> None:
