@@ -125,7 +125,7 @@ def test_invalid_input_is_reported_before_the_first_sample(arguments, message):
 def test_two_loops_cannot_share_a_stream():
     samples = stream(COIN, **settings())
     next(iter(samples))
-    with pytest.raises(InputError, match="stream='in use': another loop has its samples"):
+    with pytest.raises(InputError, match="stream='in use': call stream again for another loop"):
         next(iter(samples))
 
 

@@ -270,7 +270,7 @@ def mask(log_laws: NDArray[np.floating[Any]], allowed: Flags, out: NDArray[np.fl
 
 @compiled
 def unscored(scores: NDArray[np.float64], kept: Ints, token: Ints) -> None:
-    """Set the score of every `token` (rows,) appended after `kept` tokens to NaN until it is computed. -1 means none."""
+    """Set the score of every appended `token` (rows,), -1 for none, to NaN until it is computed."""
     for row in range(len(token)):
         if token[row] >= 0:
             scores[row, kept[row] + 1] = np.nan

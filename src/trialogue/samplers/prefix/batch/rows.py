@@ -176,7 +176,7 @@ class BatchRows:
         self.tokens[rows], self.path[rows] = self.tokens[source], self.path[source]
 
     def advance(self, held: Tensor, kept: Tensor, appended: Tensor) -> None:
-        """Cut rows from `held` to `kept` tokens and append the token `appended`, -1 for none. All arguments are (rows,)."""
+        """Cut rows from `held` to `kept` tokens and append `appended`, -1 for none. All arguments are (rows,)."""
         self.lengths, self.complete, self._completed = self.tree.advance(
             self.tokens, self.path, self.limit, self.ends.eos, self.going_on, held, kept, appended
         )
