@@ -142,7 +142,7 @@ def test_invalid_input_is_reported_in_one_line(capsys, tmp_path, monkeypatch):
         (f"{ising} --chain 'block-gibbs:{{\"block_size\": 9}}'", "there are 6 sites: use at most 6"),
         (f'{ising} --chain \'metropolis:{{"order": "sweep"}}\'', "not ergodic on this model"),
         ('--distribution \'many-body:{"sites": 4, "vocab_size": 3}\' --chain exact', "no exact sampler"),
-        (f"{ising} --steps 5 --thin 6", "nothing would be kept of 5 steps"),
+        (f"{ising} --steps 5 --thin 6", "use at most 5"),
         (f"{ising} --out a.csv", "name a file that ends in .npz or .nc"),
         (f"{ising} --out none/a.npz", "there is no folder"),
         (f"{ising} --stepz 5", "did you mean --steps?"),

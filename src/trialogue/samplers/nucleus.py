@@ -137,7 +137,7 @@ def _no_distribution(largest: float) -> InputError:
 def _lead(
     log_laws: NDArray[np.floating[Any]], most: int, top_p: float, result: NDArray[np.floating[Any]]
 ) -> int:
-    """Fill `result`; return the first row that is no distribution, or -1."""
+    """Write the truncated rows to `result`. Return the first row that is not a distribution, or -1."""
     vocab, number = log_laws.shape[1], result.dtype.type
     order, probs = np.empty(vocab, dtype=np.int64), np.empty(vocab, dtype=result.dtype)
     for row in range(len(log_laws)):
