@@ -97,7 +97,7 @@ def test_the_chain_rule_and_sweeps_are_the_same_on_another_device():
     ):
         assert found.device.type == DEVICE.type
         assert torch.equal(found.cpu(), expected)
-    with pytest.raises(InputError, match=r"method='heat-bath': it runs on the CPU: on meta"):
+    with pytest.raises(InputError, match=r"method='heat-bath': use .chromatic. on meta"):
         run_sweeps(MODEL, chains=9, sweeps=4, method="heat-bath", device=DEVICE)
 
 
