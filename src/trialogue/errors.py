@@ -1,6 +1,6 @@
-"""The one exception that means: the input is wrong, and here is how to fix it; and the checks of single values.
+"""The exception for invalid input, with the hint to fix it, and checks of single values.
 
-A truth value is no number here, a text or a complex number is none either; numbers of numpy and tensors of one are.
+Bools, texts and complex numbers do not count as numbers. NumPy scalars and tensors of one number do.
 """
 
 import math
@@ -11,17 +11,22 @@ from typing import SupportsFloat, SupportsIndex, TypeVar
 Choice = TypeVar("Choice")
 
 _LONGEST = 300
-"""Characters of a value in an error: paths and commands are shorter, arrays and texts need not be."""
+"""Largest number of characters of a value in an error message."""
 
 
 MOST_COUNTED = 1 << 60
-"""The largest number of tokens, steps or candidates that tensors of int64 count safely."""
+"""Largest number of tokens, steps or candidates whose sums fit into int64."""
 
 
 class InputError(ValueError):
-    """A value that cannot be used: one line that names the field, the value and the hint.
+    """An invalid value, with a one-line message of the form `field=value: hint`.
 
-    The command line prints the line and exits with code 2; a library user can catch it as a `ValueError`.
+    The command line prints the message and exits with code 2.
+
+    Args:
+        field: Name of the argument or setting.
+        value: The invalid value.
+        hint: What to do.
     """
 
     def __init__(self, field: str, value: object, hint: str) -> None:
@@ -31,19 +36,19 @@ class InputError(ValueError):
         self.hint = hint
 
     def __reduce__(self) -> tuple[type["InputError"], tuple[str, object, str]]:
-        """Cross process boundaries whole: an exception is otherwise rebuilt from its message alone."""
+        """Return the constructor arguments for pickling. By default, an exception is restored from its message only."""
         return InputError, (self.field, self.value, self.hint)
 
 
 class NotValidError(ValueError):
-    """Why a whole text that means something is not valid, in a line."""
+    """The reason why a complete text is invalid, in one line."""
 
 
 def _in_one_line(value: object) -> str:
-    """The representation of `value` without line breaks, its middle left out where it is long."""
+    """Return the representation of `value` without line breaks, abbreviated if it is long."""
     try:
         text = repr(value)
-    except ValueError:  # Python writes no whole number of more than 4300 digits
+    except ValueError:  # Python does not print integers of more than 4300 digits.
         return f"<{type(value).__name__}>"
     if "\n" in text:
         text = " ".join(text.split())
@@ -51,9 +56,16 @@ def _in_one_line(value: object) -> str:
 
 
 def whole_number(field: str, value: object, least: int, most: int | None = None, hint: str = "") -> int:
-    """Return `value` as an int; raises `InputError` where it is no whole number, or not from `least` to `most`.
+    """Return `value` as an int. Raises `InputError` unless it is an integer from `least` to `most`.
 
-    1.0, "1" and True are no whole numbers, those of numpy and tensors of one are. The error says `hint`, if given.
+    1.0, "1" and True do not count as integers. NumPy integers and tensors of one integer do.
+
+    Args:
+        field: Name of the value in errors.
+        value: The value.
+        least: Smallest allowed integer.
+        most: Largest allowed integer (default: no bound).
+        hint: Hint of the error (default: derived from the bounds).
     """
     try:
         if _is_bool(value) or not isinstance(value, SupportsIndex):
@@ -61,7 +73,7 @@ def whole_number(field: str, value: object, least: int, most: int | None = None,
         number = int(index(value))
     except TypeError:
         bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise InputError(field, value, hint or f"use a whole number {bounds}") from None
+        raise InputError(field, value, hint or f"use an integer {bounds}") from None
     if number < least:
         raise InputError(field, value, hint or f"use at least {least}")
     if most is not None and number > most:
@@ -70,13 +82,13 @@ def whole_number(field: str, value: object, least: int, most: int | None = None,
 
 
 def counter(field: str, value: object, least: int, hint: str = "") -> int:
-    """Return `value` as an int that fits into int64 with room for sums; raises `InputError` as `whole_number` does."""
+    """Return `value` as an int of at least `least` whose sums fit into int64. Raises `InputError` as `whole_number`."""
     number = whole_number(field, value, least, hint=hint)
     return whole_number(field, number, least, MOST_COUNTED)
 
 
 def positive_number(field: str, value: object, hint: str = "use a finite number above 0") -> float:
-    """Return `value` as a float; raises `InputError` where it is no finite number above 0."""
+    """Return `value` as a float. Raises `InputError` unless it is a finite number above 0."""
     number = _number(value)
     if not 0 < number < math.inf:
         raise InputError(field, value, hint)
@@ -84,7 +96,7 @@ def positive_number(field: str, value: object, hint: str = "use a finite number 
 
 
 def non_negative_number(field: str, value: object, hint: str = "use a finite number of at least 0") -> float:
-    """Return `value` as a float; raises `InputError` where it is no finite number of at least 0."""
+    """Return `value` as a float. Raises `InputError` unless it is a finite number of at least 0."""
     number = _number(value)
     if not 0 <= number < math.inf:
         raise InputError(field, value, hint)
@@ -92,9 +104,14 @@ def non_negative_number(field: str, value: object, hint: str = "use a finite num
 
 
 def probability(field: str, value: object, *, zero: bool = True, one: bool = True, hint: str = "") -> float:
-    """Return `value` as a float; raises `InputError` where it is no probability, or 0 or 1 where these are not allowed.
+    """Return `value` as a float. Raises `InputError` unless it is a probability.
 
-    The error says `hint`, if given.
+    Args:
+        field: Name of the value in errors.
+        value: The value.
+        zero: Whether 0 is allowed (default: True).
+        one: Whether 1 is allowed (default: True).
+        hint: Hint of the error (default: derived from the bounds).
     """
     number = _number(value)
     if not 0 <= number <= 1 or (number == 0 and not zero) or (number == 1 and not one):
@@ -104,14 +121,14 @@ def probability(field: str, value: object, *, zero: bool = True, one: bool = Tru
 
 
 def truth_value(field: str, value: object) -> bool:
-    """Return `value` as a bool; raises `InputError` where it is none: "no" and 0 are not False."""
+    """Return `value` as a bool. Raises `InputError` unless it is a bool. "no" and 0 do not count as False."""
     if not _is_bool(value):
         raise InputError(field, value, "use True or False")
     return bool(value)
 
 
 def one_of(field: str, value: Choice, choices: Iterable[str], hint: str = "") -> Choice:
-    """Return `value`; raises `InputError` where it is none of the texts `choices`."""
+    """Return `value`. Raises `InputError` unless it is one of the texts `choices`."""
     known = tuple(choices)
     if not (isinstance(value, str) and value in known):
         raise InputError(field, value, hint or f"use one of {', '.join(known)}")
@@ -119,18 +136,18 @@ def one_of(field: str, value: Choice, choices: Iterable[str], hint: str = "") ->
 
 
 def require_function(field: str, value: object, hint: str) -> None:
-    """Raise `InputError` where `value` cannot be called."""
+    """Raise `InputError` unless `value` is callable."""
     if not callable(value):
         raise InputError(field, value, hint)
 
 
 def _is_bool(value: object) -> bool:
-    """Whether `value` is a truth value: Python's, numpy's, or a tensor of one."""
+    """Return whether `value` is a bool of Python, NumPy or torch."""
     return isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
 
 
 def _number(value: object) -> float:
-    """`value` as a float; NaN where it is no single real number: a text, a truth value, complex, or an array."""
+    """Return `value` as a float, or NaN if it is not a single real number."""
     if type(value) is float:
         return value
     array = "complex" in str(getattr(value, "dtype", "")) or tuple(getattr(value, "shape", ())) != ()
@@ -147,27 +164,33 @@ def _number(value: object) -> float:
 
 
 def reason(error: BaseException) -> str:
-    """What `error`, raised by a user's function, says, in one line."""
+    """Return the type and message of `error`, raised by a user's function, in one line."""
     return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
 
 
 def require_text(field: str, text: object, where: object = None) -> None:
-    """Raise `InputError` for what is no string, and for one with a lone surrogate, which JSON can write, UTF-8 cannot.
+    """Raise `InputError` unless `text` is a string that can be encoded as UTF-8.
 
-    The error names `field` and, as its value, `where` the string is from, else the string.
+    JSON can contain lone surrogates, which UTF-8 cannot encode.
+
+    Args:
+        field: Name of the value in errors.
+        text: The text.
+        where: Location of the text, which is shown as the value in errors (default: the text).
     """
     if not isinstance(text, str):
         raise InputError(field, text if where is None else where, "give a text")
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        hint = f"character {error.start + 1} is half of a surrogate pair, and so no text: leave it out"
+        hint = f"remove character {error.start + 1}, which is half of a surrogate pair"
         raise InputError(field, text if where is None else where, hint) from None
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether it says that the memory of the machine, or of its accelerator, does not suffice."""
-    named = type(error).__name__ == "OutOfMemoryError"  # torch's, which need not be imported to know it
+    """Return whether an error states that the memory of the machine or its accelerator does not suffice."""
+    # The error of torch is compared by name, so that torch need not be imported.
+    named = type(error).__name__ == "OutOfMemoryError"
     words = ("not enough memory", "can't allocate memory", "out of memory", "bad_alloc")
     return named or isinstance(error, MemoryError) or any(word in str(error) for word in words)
 

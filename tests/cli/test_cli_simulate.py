@@ -139,7 +139,7 @@ def test_invalid_input_is_reported_in_one_line(capsys, tmp_path, monkeypatch):
         ("--distribution 'dyck:{\"length\": 4}'", "give a masked model or an energy"),
         (f"{ising} --chain gibs", "chain='gibs': no such chain: did you mean gibbs?"),
         (f"{ising} --chain block-gibbs", "missing a required argument: 'block_size'"),
-        (f"{ising} --chain 'block-gibbs:{{\"block_size\": 9}}'", "there are 6 sites: use at most 6"),
+        (f"{ising} --chain 'block-gibbs:{{\"block_size\": 9}}'", "use at most 6, the number of sites"),
         (f'{ising} --chain \'metropolis:{{"order": "sweep"}}\'', "not ergodic on this model"),
         ('--distribution \'many-body:{"sites": 4, "vocab_size": 3}\' --chain exact', "no exact sampler"),
         (f"{ising} --steps 5 --thin 6", "use at most 5"),

@@ -123,7 +123,7 @@ def initialised(chain):
 
 
 INVALID = [
-    ("block_size=5: there are 4 sites: use at most 4", lambda: initialised(BlockGibbs(5))),
+    ("block_size=5: use at most 4, the number of sites", lambda: initialised(BlockGibbs(5))),
     (r"blocks=\[\]", lambda: BlockDynamics(())),
     (r"blocks=\(0, 0\)", lambda: BlockDynamics(((0, 0),))),
     (r"blocks=\(\)", lambda: BlockDynamics(((),))),
@@ -131,7 +131,7 @@ INVALID = [
     (r"blocks=\(2,\): use the shape \(blocks, N\)", lambda: BlockDynamics(torch.tensor([True, False]))),
     ("weights=.*give 3 non-negative", lambda: BlockDynamics(BLOCKS, (1.0, 2.0))),
     ("weights=", lambda: BlockDynamics(BLOCKS, (1.0, -1.0, 1.0))),
-    ("blocks=4: name sites from 0 to 3", lambda: initialised(BlockDynamics(((0, 1), (2, 4))))),
+    ("blocks=4: use sites from 0 to 3", lambda: initialised(BlockDynamics(((0, 1), (2, 4))))),
     (r"blocks=\[2\]: .*cover every site", lambda: initialised(BlockDynamics(((0, 1), (3,))))),
     (r"blocks=\[2\]: .*cover every site", lambda: initialised(BlockDynamics(BLOCKS, (1, 0, 1)))),
     (
