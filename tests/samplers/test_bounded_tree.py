@@ -27,8 +27,8 @@ class Coins(PrefixOracle):
 
 @pytest.fixture
 def narrow(monkeypatch):
-    monkeypatch.setattr(batches, "_LEAST_VISITED", 40)
-    monkeypatch.setattr(batches, "_VISITED", 1)
+    monkeypatch.setattr(batches, "_MIN_NODE_LIMIT", 40)
+    monkeypatch.setattr(batches, "_NODES_PER_CACHED_NODE", 1)
 
 
 @pytest.mark.parametrize(

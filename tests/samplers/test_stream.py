@@ -107,14 +107,14 @@ def test_partial_texts_contain_no_part_of_a_stop_string():
     ("arguments", "message"),
     [
         ({"ordered": 1}, "ordered=1: use True or False"),
-        ({"ordered": True, "partial": True}, "ordered=True: leave it out"),
+        ({"ordered": True, "partial": True}, "ordered=True: set it to False"),
         ({"verifier": [no_pair]}, "verifier='1 verifiers': give one for each of the 2 prompts"),
         (
             {"verifier": [None, None], "sampler": TokenwiseRejection()},
             "verifier=None: TokenwiseRejection needs a verifier; pass one as `verifier`",
         ),
-        ({"progress": True}, "progress=True: leave it out of stream: the loop sees how many"),
-        ({"trace": True}, "trace=True: leave it out of stream: it is part of the Samples"),
+        ({"progress": True}, "progress=True: leave it out of stream and count the samples"),
+        ({"trace": True}, "trace=True: leave it out of stream and use generate"),
     ],
 )
 def test_invalid_input_is_reported_before_the_first_sample(arguments, message):

@@ -151,7 +151,7 @@ def test_a_periodic_chain_is_refused():
             return Sequences(1 - state.tokens), StepInfo()
 
     flat = Energies(torch.full((2,), 0.5, dtype=torch.float64))
-    with pytest.raises(InputError, match="only every 2 steps"):
+    with pytest.raises(InputError, match="it has period 2"):
         run_chain(Flip(), flat, start=torch.zeros(1, 1).long(), steps=1)
     assert chain_ergodicity(Flip(), flat) == (1, 2)
 
@@ -193,7 +193,7 @@ INVALID = [
     ("start=.*give token ids", lambda: run(start=[[0, 1], [0]])),
     ("chain_ids=.*give 3 different integers", lambda: run(chain_ids=[0.5, 1, 2])),
     ("thin=3: use at most 2", lambda: run(thin=3)),
-    ("thin=1: chains that stop", lambda: run(thin=1, until=all_up)),
+    ("thin=1: leave it out with `until`", lambda: run(thin=1, until=all_up)),
     (r"start=\(4,\): give token ids of shape \(chains, 4\)", lambda: run(start=START[0])),
     (r"start=\(3, 3\): give token ids of shape \(chains, 4\)", lambda: run(start=START[:, :3])),
     ("start=2: use tokens below vocab_size=2", lambda: run(start=START + 2)),
@@ -211,8 +211,8 @@ INVALID = [
         r"max_states=4096: .* 2\^13 states.*run_chain\(Gibbs\(...\)",
         lambda: transition_matrix(Gibbs(), random_ising(0, 13)),
     ),
-    ("sites=3: the model has 4 sites", lambda: transition_matrix(Gibbs(), MODEL, sites=3)),
-    ("sites=None: FunctionEnergy has any number", lambda: transition_matrix(Gibbs(), TOTAL)),
+    ("sites=3: leave it out, because the model has 4 sites", lambda: transition_matrix(Gibbs(), MODEL, sites=3)),
+    ("sites=None: give a number, because FunctionEnergy", lambda: transition_matrix(Gibbs(), TOTAL)),
 ]
 
 

@@ -21,7 +21,7 @@ DESCRIBED = {
 }
 REFUSED = [
     ({}, "block_size=None: give one of block_size, blocks"),
-    ({"block_size": 1, "weights": [1.0, 1.0, 1.0]}, "blocks=None: give the blocks that the weights or the distribution"),
+    ({"block_size": 1, "weights": [1.0, 1.0, 1.0]}, "blocks=None: give the blocks that the weights"),
     ({"blocks": BLOCKS, "weights": [1, 2, 1], ADAPTIVE: lambda x: x}, "give either weights or"),
     ({"block_size": 4}, "block_size=4: use at most 3"),
     ({"blocks": [[0], [1]]}, "cover every site"),
