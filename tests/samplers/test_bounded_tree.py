@@ -103,4 +103,4 @@ def test_moves_after_a_removal_use_the_correct_prefix(narrow):
         batch.shrink()
         held = tuple(batch.tokens[0, : int(kept)].tolist())
         assert torch.allclose(before[0].exp(), torch.tensor(TREE.conditional(held), dtype=torch.float64))
-        assert batch.knowledge.tree.size <= 41
+        assert batch.shared.tree.size <= 41

@@ -23,7 +23,7 @@ def vocab_of(model: SequenceModel) -> int:
     return int(as_model(model).vocab_size)
 
 
-def site_law(model: SequenceModel, tokens: Tensor, sites: Tensor) -> Tensor:
+def site_distribution(model: SequenceModel, tokens: Tensor, sites: Tensor) -> Tensor:
     """Return the log-weights (rows, vocab) of the values of one site of each row, given all other sites.
 
     Args:
@@ -36,7 +36,7 @@ def site_law(model: SequenceModel, tokens: Tensor, sites: Tensor) -> Tensor:
     return answered("site_log_weights", weights, (len(tokens), int(checked_model.vocab_size)))
 
 
-def site_laws(model: SequenceModel, tokens: Tensor) -> Tensor:
+def site_distributions(model: SequenceModel, tokens: Tensor) -> Tensor:
     """Return the log-weights (rows, N, vocab) of the values of every site of `tokens` (rows, N), given all others."""
     checked_model = as_model(model)
     if isinstance(checked_model, Masked):
@@ -44,10 +44,12 @@ def site_laws(model: SequenceModel, tokens: Tensor) -> Tensor:
         return answered("site_log_probs", checked_model.site_log_probs(tokens), shape)
     rows, sites = tokens.shape
     everywhere = torch.arange(sites, device=tokens.device).repeat(rows)
-    return site_law(checked_model, tokens.repeat_interleave(sites, 0), everywhere).view(rows, sites, -1)
+    return site_distribution(checked_model, tokens.repeat_interleave(sites, 0), everywhere).view(
+        rows, sites, -1
+    )
 
 
-def listed_law(
+def block_distribution(
     model: SequenceModel,
     tokens: Tensor,
     sites: Tensor,
@@ -91,9 +93,9 @@ def _log_weights(
     weights = model.block_log_weights(sequences, block[rows])
     if weights is None and sites.shape[1] == 1:
         first_rows = rows[:: vocab_of(model)]
-        weights = site_law(model, tokens[first_rows], sites[first_rows, 0]).flatten()
+        weights = site_distribution(model, tokens[first_rows], sites[first_rows, 0]).flatten()
     if weights is None:
-        raise _no_joint_law(model, sites.shape[1])
+        raise _no_block_distribution(model, sites.shape[1])
     return weights
 
 
@@ -104,7 +106,7 @@ def with_block(tokens: Tensor, sites: Tensor, held: Tensor, index: Tensor, vocab
         tokens: Tokens (rows, N) int64.
         sites: Sites (rows, k) of each row.
         held: Whether sites (rows, k) keep their tokens.
-        index: Index (rows,) of the joint value, in the order of `listed_law`.
+        index: Index (rows,) of the joint value, in the order of `block_distribution`.
         vocab: Number of values of a site.
     """
     places = vocab ** torch.arange(sites.shape[1] - 1, -1, -1, device=tokens.device)
@@ -125,13 +127,13 @@ def draw_block(model: SequenceModel, tokens: Tensor, block: Tensor, choose: Choo
     if not len(rows):
         return tokens
     sites, held = sites_of(block[rows])
-    index = choose(listed_law(checked_model, tokens[rows], sites, held), rows)
+    index = choose(block_distribution(checked_model, tokens[rows], sites, held), rows)
     drawn = tokens.clone()
     drawn[rows] = with_block(tokens[rows], sites, held, index, vocab_of(checked_model))
     return drawn
 
 
-def _no_joint_law(model: SequenceModel, size: int) -> InputError:
+def _no_block_distribution(model: SequenceModel, size: int) -> InputError:
     return InputError(
         "block",
         size,

@@ -21,9 +21,9 @@ from trialogue.oracles import Chain, SequenceModel, Sequences, StepInfo, sites_o
 from trialogue.oracles.whole import every_row
 from trialogue.randomness import Choose
 from trialogue.samplers.chains.conditionals import (
+    block_distribution,
     draw_block,
-    listed_law,
-    site_law,
+    site_distribution,
     vocab_of,
     with_block,
 )
@@ -83,7 +83,7 @@ class Gibbs(SingleSite):
         """Resample one site, or every site in order."""
         rows = every_row(state.tokens)
         tokens, _ = self.scan(
-            state.tokens, choose, lambda tokens, sites: choose(site_law(model, tokens, sites), rows)
+            state.tokens, choose, lambda tokens, sites: choose(site_distribution(model, tokens, sites), rows)
         )
         return Sequences(tokens), StepInfo()
 
@@ -115,7 +115,7 @@ class BlockGibbs(Chain[Sequences]):
         """Resample one block."""
         rows = every_row(state.tokens)
         block = choose_subsets(state.tokens.shape[1], self.block_size, rows, choose)
-        return redrawn(model, state.tokens, block, choose)
+        return resample_block(model, state.tokens, block, choose)
 
 
 @dataclass(frozen=True)
@@ -130,10 +130,10 @@ class _Blocks(Chain[Sequences]):
 
     def init(self, model: SequenceModel, tokens: Tensor) -> Sequences:
         """Raise `InputError` unless the blocks of positive probability cover every site, and no other site."""
-        require_covered("blocks", _masks(self.blocks, tokens.shape[1])[self._drawn()])
+        require_covered("blocks", _masks(self.blocks, tokens.shape[1])[self._has_positive_weight()])
         return super().init(model, tokens)
 
-    def _drawn(self) -> Tensor:
+    def _has_positive_weight(self) -> Tensor:
         """Return which blocks (blocks,) bool have positive probability."""
         return torch.ones(len(self.blocks), dtype=torch.bool)
 
@@ -148,7 +148,7 @@ def _masks(blocks: tuple[tuple[int, ...], ...], sites: int) -> Tensor:
 
 
 @lru_cache(maxsize=16)
-def _law(weights: tuple[float, ...] | None, blocks: int) -> Tensor:
+def _distribution(weights: tuple[float, ...] | None, blocks: int) -> Tensor:
     return weighted_law(weights, blocks)
 
 
@@ -177,15 +177,15 @@ class BlockDynamics(_Blocks):
         if self.weights is not None:
             object.__setattr__(self, "weights", tuple(map(float, self.weights)))
 
-    def _drawn(self) -> Tensor:
-        return _law(self.weights, len(self.blocks)) > 0
+    def _has_positive_weight(self) -> Tensor:
+        return _distribution(self.weights, len(self.blocks)) > 0
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
         """Resample one block."""
         tokens = state.tokens
-        log_law = _law(self.weights, len(self.blocks)).log().to(tokens.device)
-        index = choose(log_law.expand(len(tokens), -1), every_row(tokens))
-        return redrawn(model, tokens, self._blocks_of(index, tokens.shape[1]), choose)
+        log_probs = _distribution(self.weights, len(self.blocks)).log().to(tokens.device)
+        index = choose(log_probs.expand(len(tokens), -1), every_row(tokens))
+        return resample_block(model, tokens, self._blocks_of(index, tokens.shape[1]), choose)
 
 
 @dataclass(frozen=True)
@@ -205,24 +205,24 @@ class AdaptiveBlockDynamics(_Blocks):
 
     distribution: StateLaw
 
-    def _log_law(self, tokens: Tensor) -> Tensor:
+    def _log_probs(self, tokens: Tensor) -> Tensor:
         return adaptive_law(self.distribution, tokens, len(self.blocks)).log().to(tokens.device)
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
         """Resample one block."""
         tokens, rows = state.tokens, every_row(state.tokens)
-        index = choose(self._log_law(tokens), rows)
+        index = choose(self._log_probs(tokens), rows)
         sites, held = sites_of(self._blocks_of(index, tokens.shape[1]))
 
         def tilt(sequences: Tensor, rows: Tensor) -> Tensor:
-            return self._log_law(sequences).gather(1, index[rows, None])[:, 0]
+            return self._log_probs(sequences).gather(1, index[rows, None])[:, 0]
 
-        value = choose(listed_law(model, tokens, sites, held, tilt), rows)
+        value = choose(block_distribution(model, tokens, sites, held, tilt), rows)
         drawn = with_block(tokens, sites, held, value, vocab_of(model))
         return Sequences(drawn), StepInfo(block_size=(~held).sum(1))
 
 
-def redrawn(
+def resample_block(
     model: SequenceModel, tokens: Tensor, block: Tensor, choose: Choose
 ) -> tuple[Sequences, StepInfo]:
     """Resample the sites in `block` (rows, N) bool jointly, given the rest of `tokens` (rows, N)."""

@@ -9,7 +9,7 @@ from torch import Tensor
 from trialogue.oracles import Chain, Masked, SequenceModel, StepInfo, as_model
 from trialogue.oracles.whole import answered, every_row
 from trialogue.randomness import Choose
-from trialogue.samplers.chains.conditionals import site_law, site_laws
+from trialogue.samplers.chains.conditionals import site_distribution, site_distributions
 from trialogue.samplers.chains.subsets import choose_site
 from trialogue.validation import Positive, validated
 
@@ -62,7 +62,7 @@ class MaskedMetropolis(Chain[Scored]):
         tokens, energy = state
         rows = every_row(tokens)
         site = choose_site(tokens.shape[1], rows, choose)
-        distribution = site_law(model, tokens, site).double().log_softmax(-1)
+        distribution = site_distribution(model, tokens, site).double().log_softmax(-1)
         proposed, present = choose(distribution, rows), tokens[rows, site]
         accepted = torch.ones_like(energy)
         moved = (proposed != present).nonzero()[:, 0]
@@ -93,6 +93,6 @@ class MaskedMetropolis(Chain[Scored]):
         if self.gauge == "raw" and isinstance(checked_model, Masked):
             logits = answered("token_logits", checked_model.token_logits(tokens), tuple(tokens.shape))
         else:
-            distributions = site_laws(checked_model, tokens).log_softmax(-1)
+            distributions = site_distributions(checked_model, tokens).log_softmax(-1)
             logits = distributions.gather(2, tokens[:, :, None])[:, :, 0]
         return -logits.double().sum(1) / self.bodies

@@ -8,7 +8,7 @@ from torch import Tensor
 from trialogue.oracles import SequenceModel, Sequences, StepInfo
 from trialogue.oracles.whole import every_row
 from trialogue.randomness import Choose
-from trialogue.samplers.chains.conditionals import site_law
+from trialogue.samplers.chains.conditionals import site_distribution
 from trialogue.samplers.chains.gibbs import SingleSite
 from trialogue.validation import validated
 
@@ -32,7 +32,7 @@ class Metropolis(SingleSite):
         rows = every_row(state.tokens)
 
         def update(tokens: Tensor, sites: Tensor) -> Tensor:
-            distribution = site_law(model, tokens, sites).double()
+            distribution = site_distribution(model, tokens, sites).double()
             present = tokens.gather(1, sites[:, None])
             proposed = _proposed(present[:, 0], distribution.shape[1], rows, choose)[:, None]
             ratio = distribution.gather(1, proposed) - distribution.gather(1, present)

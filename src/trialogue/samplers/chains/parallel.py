@@ -10,7 +10,7 @@ from trialogue.errors import InputError
 from trialogue.oracles import Chain, Joint, Masked, SequenceModel, Sequences, StepInfo, as_model, sites_of
 from trialogue.oracles.whole import every_row
 from trialogue.randomness import Choose
-from trialogue.samplers.chains.conditionals import site_laws
+from trialogue.samplers.chains.conditionals import site_distributions
 from trialogue.samplers.chains.subsets import choose_member
 from trialogue.validation import validated
 
@@ -26,7 +26,7 @@ class IndependentParallel(Chain[Sequences]):
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
         """Resample every site."""
-        distributions, rows = site_laws(model, state.tokens), every_row(state.tokens)
+        distributions, rows = site_distributions(model, state.tokens), every_row(state.tokens)
         values = [choose(distributions[:, site], rows) for site in range(state.tokens.shape[1])]
         return Sequences(torch.stack(values, 1)), StepInfo()
 

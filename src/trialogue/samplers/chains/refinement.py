@@ -74,15 +74,15 @@ class Refinement(Chain[Refined]):
         tokens, masked, scores, filled = state
         if self.keep == "confident" and not bool(masked.any()):
             return state, StepInfo()
-        distributions = self._laws(model, tokens, masked)
+        distributions = self._distributions(model, tokens, masked)
         found, drawn = distributions.max(-1)
         if self.choice == "sampled":
-            drawn = _drawn(distributions, as_model(model).free(tokens), drawn, choose)
+            drawn = _draw(distributions, as_model(model).free(tokens), drawn, choose)
             found = distributions.gather(2, drawn[:, :, None])[:, :, 0]
         found = found.to(scores.dtype)
         if self.keep == "confident":
             tokens, scores = torch.where(masked, drawn, tokens), torch.where(masked, found, scores)
-            again = _least_likely(masked.sum(1) - filled, scores)
+            again = _mark_least_likely(masked.sum(1) - filled, scores)
             return Refined(tokens, again, scores, filled), StepInfo()
         if self.keep == "stutter":
             left = torch.zeros_like(masked)
@@ -91,7 +91,7 @@ class Refinement(Chain[Refined]):
             drawn, found = torch.where(left, tokens, drawn), torch.where(left, before, found)
         return Refined(drawn, torch.zeros_like(masked), found, filled), StepInfo()
 
-    def _laws(self, model: SequenceModel, tokens: Tensor, masked: Tensor) -> Tensor:
+    def _distributions(self, model: SequenceModel, tokens: Tensor, masked: Tensor) -> Tensor:
         masked_model = as_model(model)
         if not hasattr(masked_model, "refined_log_probs"):
             raise InputError("model", type(model).__name__, "use a masked oracle with `refined_log_probs`")
@@ -99,13 +99,13 @@ class Refinement(Chain[Refined]):
         return answered("refined_log_probs", masked_model.refined_log_probs(tokens, masked), shape)
 
 
-def _least_likely(count: Tensor, scores: Tensor) -> Tensor:
+def _mark_least_likely(count: Tensor, scores: Tensor) -> Tensor:
     """Return which tokens (rows, N) have the `count` (rows,) smallest `scores` (rows, N), the first among ties."""
     ranks = scores.argsort(dim=1, stable=True).argsort(dim=1)
     return ranks < count[:, None]
 
 
-def _drawn(distributions: Tensor, free: Tensor, most_probable: Tensor, choose: Choose) -> Tensor:
+def _draw(distributions: Tensor, free: Tensor, most_probable: Tensor, choose: Choose) -> Tensor:
     """Draw tokens (rows, N) at `free` sites (rows, N), and take the most probable tokens at other sites."""
     drawn = most_probable.clone()
     for site in range(distributions.shape[1]):

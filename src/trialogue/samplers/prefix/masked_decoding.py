@@ -10,11 +10,11 @@ from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.prefix.contract.sampler import (
     LogWeight,
     Sampler,
-    cut_law,
     log_mass,
     log_values_as_given,
     masked,
     require_support,
+    truncated_distribution,
 )
 from trialogue.validation import validated
 
@@ -78,7 +78,7 @@ class MaskedDecoding(Sampler[LogWeight]):
             asking, allowed = asking[open_], allowed[open_]
         if asking.numel():
             if self.mask_first:
-                distribution, mass = cut_law(decoding, allowed, asking)
+                distribution, mass = truncated_distribution(decoding, allowed, asking)
             else:
                 distribution = allowed.log_softmax(1)
                 mass = log_mass(allowed, distribution)

@@ -17,7 +17,7 @@ from trialogue.validation import Positive, validated
 
 
 @dataclass(frozen=True)
-class _Redrawing(Sampler[NoState]):
+class _SequenceRejection(Sampler[NoState]):
     """Base class of samplers that draw complete sequences until one is accepted."""
 
     judges = "outputs"
@@ -42,7 +42,7 @@ class _Redrawing(Sampler[NoState]):
 
 
 @dataclass(frozen=True)
-class Rejection(_Redrawing):
+class Rejection(_SequenceRejection):
     """Draw complete sequences until one is accepted. The samples follow the restricted distribution exactly."""
 
     uses = "verdicts"
@@ -54,7 +54,7 @@ class Rejection(_Redrawing):
 
 @validated
 @dataclass(frozen=True)
-class OutcomeRejection(_Redrawing):
+class OutcomeRejection(_SequenceRejection):
     """Draw complete sequences x until one is accepted, each with probability V(x) / `most`.
 
     The samples follow the normalised p(x) V(x) exactly. With 0/1 values it equals `Rejection`.

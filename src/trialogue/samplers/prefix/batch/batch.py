@@ -10,9 +10,9 @@ from trialogue.indices import require_int64
 from trialogue.oracles import Autoregressive, as_context, as_oracle
 from trialogue.samplers.prefix.batch import kernels
 from trialogue.samplers.prefix.batch.evaluations import Evaluations
-from trialogue.samplers.prefix.batch.knowledge import Bill, Knowledge, Meter
-from trialogue.samplers.prefix.batch.rows import BatchRows, Ends, Stop, Stopping
+from trialogue.samplers.prefix.batch.rows import BatchRows, EndConditions, Stop, StopConditions
 from trialogue.samplers.prefix.batch.scores import Scores
+from trialogue.samplers.prefix.batch.shared_results import CostAccount, Meter, SharedResults
 from trialogue.samplers.prefix.batch.tree import Root
 from trialogue.samplers.prefix.batch.view import View
 from trialogue.samplers.prefix.contract.moves import Moves
@@ -51,21 +51,21 @@ class Batch(View):
     ) -> None:
         oracle = as_oracle(oracle)
         self._max_nodes = max(_MIN_NODE_LIMIT, _NODES_PER_CACHED_NODE * memory)
-        knowledge, bill = Knowledge(oracle.vocab_size, memory), Bill(Meter(0), torch.arange(0))
-        stopping = None if stop is None else Stopping(stop, knowledge.tree)
-        rows = BatchRows(knowledge.tree, capacity, Ends(oracle.eos, oracle.prompts_go_on, stopping))
+        shared, account = SharedResults(oracle.vocab_size, memory), CostAccount(Meter(0), torch.arange(0))
+        stopping = None if stop is None else StopConditions(stop, shared.tree)
+        rows = BatchRows(shared.tree, capacity, EndConditions(oracle.eos, oracle.prompts_go_on, stopping))
         context = as_context(oracle.open(slots, capacity, layers))
         evaluated = torch.full((slots, capacity + 1), -1)
-        evaluations = Evaluations(lambda: context, evaluated, rows.lengths, rows, knowledge, bill)
+        evaluations = Evaluations(lambda: context, evaluated, rows.lengths, rows, shared, account)
         scores = Scores(capacity) if scored else None
         scratch_rows = max(slots, oracle.batch_size)
         super().__init__(
-            oracle.vocab_size, rows, evaluations, knowledge, bill, scratch_rows, scores, truncations
+            oracle.vocab_size, rows, evaluations, shared, account, scratch_rows, scores, truncations
         )
 
     @property
     def log_prob(self) -> Tensor:
-        """Log-probabilities (rows,) of the completions before truncation. NaN if a token was appended unscored."""
+        """Log-probabilities (rows,) of the completions before truncation. NaN if a token was appended mark_unscored."""
         assert self._scores is not None, "create the batch with scored=True"
         return self._scores.values.gather(1, self._rows.lengths[:, None])[:, 0]
 
@@ -101,7 +101,7 @@ class Batch(View):
         if self._scores is not None:
             self._scores.add(len(tokens))
         self.meter.extend(len(tokens))
-        self._bill.owner = self._rows.everything
+        self._account.owner = self._rows.all_rows
 
     def select(self, rows: Tensor) -> None:
         """Keep `rows` (n,), in this order, and free the storage of all other rows."""
@@ -110,25 +110,25 @@ class Batch(View):
         if self._scores is not None:
             self._scores.select(rows)
         self.meter.select(rows)
-        self._bill.owner = self._rows.everything
+        self._account.owner = self._rows.all_rows
 
     def forget(self, roots: Iterable[Root]) -> None:
         """Remove all cached results below `roots`, which must have no rows, now or later."""
-        self._renumber(self.knowledge.tree.forget(roots))
+        self._renumber(self.shared.tree.forget(roots))
 
     def shrink(self) -> None:
         """Remove prefixes without rows from the tree, leaves first, if it exceeds its maximum size."""
-        if self.knowledge.tree.size > self._max_nodes:
+        if self.shared.tree.size > self._max_nodes:
             path = self._rows.path
             held = torch.arange(path.shape[1]) <= self._rows.lengths[:, None]
-            self._renumber(self.knowledge.tree.shrink(self._max_nodes, path[held]))
+            self._renumber(self.shared.tree.shrink(self._max_nodes, path[held]))
 
     def _renumber(self, new: Tensor | None) -> None:
         """Replace node ids by `new` (nodes,), -1 for removed nodes. None means no change."""
         if new is not None:
-            for answers in self.knowledge.answers.values():
-                answers.renumber(new)
-            for part in (self.knowledge.memory, self.knowledge.weighed, self._rows, self._evaluations):
+            for cache in self.shared.distributions.values():
+                cache.renumber(new)
+            for part in (self.shared.memory, self.shared.children, self._rows, self._evaluations):
                 part.renumber(new)
 
     def apply(self, moves: Moves) -> None:
@@ -141,13 +141,13 @@ class Batch(View):
         for field in ("source", "length", "token"):
             hint = f"give one int64 number for each of the {len(held)} rows"
             require_int64(f"moves.{field}", getattr(moves, field), (len(held),), hint)
-        if not torch.equal(source, self._rows.everything):
+        if not torch.equal(source, self._rows.all_rows):
             place = kernels.first_misplaced(source.numpy(), moves.length.numpy(), held.numpy())
             if place >= 0:
                 wrong = (int(source[place]), int(moves.length[place]))
                 hint = f"choose a source in the batch for row {place}, and at most the length of this source"
                 raise InputError("moves", wrong, hint)
-            moved, held = (source != self._rows.everything).nonzero()[:, 0], held[source]
+            moved, held = (source != self._rows.all_rows).nonzero()[:, 0], held[source]
             self._continue_from(source[moved], moved, moves.length[moved])
         self._rows.advance(held, moves.length, moves.token)
         if self._scores is not None:

@@ -11,8 +11,8 @@ from trialogue.errors import InputError
 from trialogue.oracles import Context
 from trialogue.oracles.output_checks import require_features
 from trialogue.samplers.prefix.batch import kernels
-from trialogue.samplers.prefix.batch.knowledge import Bill, Knowledge
 from trialogue.samplers.prefix.batch.rows import BatchRows
+from trialogue.samplers.prefix.batch.shared_results import CostAccount, SharedResults
 from trialogue.samplers.prefix.batch.tree import renumbered
 
 
@@ -26,8 +26,8 @@ class Evaluations:
         evaluated: Node (slots, capacity + 1) whose keys each slot and position holds, -1 for none.
         slot: Slot (rows,) of each row.
         rows: The sequences.
-        knowledge: Cache of evaluated features.
-        bill: Counters of the evaluations.
+        shared: Cache of evaluated features.
+        account: Counters of the evaluations.
     """
 
     def __init__(
@@ -36,18 +36,18 @@ class Evaluations:
         evaluated: Tensor,
         slot: Tensor,
         rows: BatchRows,
-        knowledge: Knowledge,
-        bill: Bill,
+        shared: SharedResults,
+        account: CostAccount,
     ) -> None:
         self._opened, self.evaluated, self.slot = opened, evaluated, slot
-        self._rows, self._knowledge, self._bill = rows, knowledge, bill
+        self._rows, self._shared, self._account = rows, shared, account
 
     @cached_property
     def context(self) -> Context:
         """Context that stores the evaluations."""
         return self._opened()
 
-    def children(self, rows: Tensor, children: BatchRows, bill: Bill) -> "Evaluations":
+    def children(self, rows: Tensor, children: BatchRows, account: CostAccount) -> "Evaluations":
         """Return the evaluations of `children` of `rows` (n,), in a context that is forked when first needed."""
         slots = self.slot[rows]
 
@@ -58,7 +58,7 @@ class Evaluations:
         evaluated = self.evaluated[slots]
         if (more := children.path.shape[1] - evaluated.shape[1]) > 0:
             evaluated = pad(evaluated, (0, more), value=-1)
-        return Evaluations(forked, evaluated, torch.arange(len(rows)), children, self._knowledge, bill)
+        return Evaluations(forked, evaluated, torch.arange(len(rows)), children, self._shared, account)
 
     def add(self, count: int) -> None:
         """Assign free slots to `count` new rows."""
@@ -106,21 +106,21 @@ class Evaluations:
         Raises:
             InputError: If there are no rows and the number of features is still unknown.
         """
-        knowledge, memory, meter = self._knowledge, self._knowledge.memory, self._bill.meter
+        shared, memory, meter = self._shared, self._shared.memory, self._account.meter
         count = rows.shape[0]
         if not count and memory.is_empty:
             raise InputError("rows", 0, "give at least one row in the first call")
         nodes, start = torch.empty_like(rows), torch.empty_like(rows)
         remembered = torch.empty(count, dtype=torch.bool)
-        known, several, repeated = kernels.survey(
+        known, several, repeated = kernels.locate_rows(
             self._rows.path.numpy(),
             self.evaluated.numpy(),
             self.slot.numpy(),
             memory.place_of.values.numpy(),
             memory.nodes,
-            knowledge.leaders.values.numpy(),
-            self._bill.owner.numpy(),
-            knowledge.asked.values.numpy(),
+            shared.leaders.values.numpy(),
+            self._account.owner.numpy(),
+            shared.queried.values.numpy(),
             meter.queries.numpy(),
             meter.distinct_queries.numpy(),
             counting,
@@ -183,21 +183,21 @@ class Evaluations:
 
     def _pass(self, rows: Tensor, start: Tensor, stop: Tensor) -> Tensor:
         """Evaluate positions `start..stop` of each row in the context, and update caches and counters."""
-        slots, memory, context = self._rows.of(self.slot, rows), self._knowledge.memory, self.context
-        meter, before = self._bill.meter, context.passes
+        slots, memory, context = self._rows.of(self.slot, rows), self._shared.memory, self.context
+        meter, before = self._account.meter, context.passes
         features = context.features(self._rows.of(self._rows.tokens, rows), start, stop, slots)
-        if not self._knowledge.checked:
+        if not self._shared.checked:
             require_features(features, len(rows))
         meter.passes += 1 if before is None or context.passes is None else context.passes - before
         memory.admit(features)
         places = torch.empty_like(rows)
-        kept, memory.free = kernels.settle(
+        kept, memory.free = kernels.record_evaluations(
             self._rows.path.numpy(),
             self.evaluated.numpy(),
             memory.place_of.values.numpy(),
             memory.nodes,
             memory.free,
-            self._bill.owner.numpy(),
+            self._account.owner.numpy(),
             meter.forward_passes.numpy(),
             meter.positions.numpy(),
             context.first,

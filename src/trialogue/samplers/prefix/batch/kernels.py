@@ -99,7 +99,7 @@ def advance(
     path: Ints,
     limit: Ints,
     eos: int,
-    going_on: Ints,
+    prompt_node: Ints,
     held: Ints,
     kept: Ints,
     appended: Ints,
@@ -108,7 +108,7 @@ def advance(
 ) -> tuple[int, int]:
     """Cut each row from `held` to `kept` tokens, then append the token `appended`, or none if it is -1.
 
-    A row whose last token is `eos` is complete, unless it stands at the node of its prompt, `going_on` (rows,).
+    A row whose last token is `eos` is complete, unless it stands at the node of its prompt, `prompt_node` (rows,).
 
     Returns:
         The new number of nodes and the number of complete rows. If a row would keep more tokens than it holds, exceed
@@ -127,7 +127,7 @@ def advance(
             length += 1
             path[row, length] = node
         lengths[row] = length
-        ended = length > 0 and tokens[row, length - 1] == eos and path[row, length] != going_on[row]
+        ended = length > 0 and tokens[row, length - 1] == eos and path[row, length] != prompt_node[row]
         complete[row] = length >= limit[row] or ended
         completed += complete[row]
     return size, completed
@@ -143,7 +143,7 @@ def first_misplaced(rows: Ints, lengths: Ints, held: Ints) -> int:
 
 
 @compiled
-def survey(
+def locate_rows(
     path: Ints,
     evaluated: Ints,
     slots: Ints,
@@ -151,7 +151,7 @@ def survey(
     remembered: Ints,
     leaders: Ints,
     owners: Ints,
-    asked: Flags,
+    queried: Flags,
     queries: Ints,
     distinct: Ints,
     counting: bool,
@@ -171,7 +171,7 @@ def survey(
         remembered: Node (places,) at each cache place.
         leaders: Index (nodes,) of the first row at each node. It is written.
         owners: Row (rows,) of the counters that each row adds to.
-        asked: Whether a node (nodes,) was queried before. It is written.
+        queried: Whether a node (nodes,) was queried before. It is written.
         queries: Counter of queries. It is written.
         distinct: Counter of queries of new nodes. It is written.
         counting: Whether to count queries.
@@ -192,8 +192,8 @@ def survey(
         nodes[index] = node
         if counting:
             queries[owners[row]] += 1
-            if not asked[node]:
-                asked[node] = True
+            if not queried[node]:
+                queried[node] = True
                 distinct[owners[row]] += 1
         place = place_of[node]
         found[index] = place >= 0 and remembered[place] == node
@@ -214,7 +214,7 @@ def survey(
 
 
 @compiled
-def settle(
+def record_evaluations(
     path: Ints,
     evaluated: Ints,
     place_of: Ints,
@@ -261,15 +261,15 @@ def settle(
 
 
 @compiled
-def mask(log_laws: NDArray[np.floating[Any]], allowed: Flags, out: NDArray[np.floating[Any]]) -> None:
-    """Write `log_laws` (n, vocab) to `out` where `allowed`, else -inf. `torch.where` takes twenty times as long."""
-    for row in range(log_laws.shape[0]):
-        for token in range(log_laws.shape[1]):
-            out[row, token] = log_laws[row, token] if allowed[row, token] else -np.inf
+def mask(log_probs: NDArray[np.floating[Any]], allowed: Flags, out: NDArray[np.floating[Any]]) -> None:
+    """Write `log_probs` (n, vocab) to `out` where `allowed`, else -inf. `torch.where` takes twenty times as long."""
+    for row in range(log_probs.shape[0]):
+        for token in range(log_probs.shape[1]):
+            out[row, token] = log_probs[row, token] if allowed[row, token] else -np.inf
 
 
 @compiled
-def unscored(scores: NDArray[np.float64], kept: Ints, token: Ints) -> None:
+def mark_unscored(scores: NDArray[np.float64], kept: Ints, token: Ints) -> None:
     """Set the score of every appended `token` (rows,), -1 for none, to NaN until it is computed."""
     for row in range(len(token)):
         if token[row] >= 0:
@@ -284,7 +284,7 @@ def score(
     token: Ints,
     rows: Ints,
     lengths: Ints,
-    answers: NDArray[np.floating[Any]],
+    log_probs: NDArray[np.floating[Any]],
 ) -> None:
     """Add the log-probabilities of appended tokens whose distribution was computed in this step.
 
@@ -295,12 +295,12 @@ def score(
         token: Appended token (rows,), -1 for none.
         rows: Rows (n,) whose distributions were computed.
         lengths: Lengths (n,) to which these rows were cut.
-        answers: Log-probabilities (n, vocab) of their next tokens.
+        log_probs: Log-probabilities (n, vocab) of their next tokens.
     """
-    asked = np.full(len(token), -1)
+    index_of_row = np.full(len(token), -1)
     for index in range(len(rows)):
-        asked[rows[index]] = index
+        index_of_row[rows[index]] = index
     for row in range(len(token)):
-        index = asked[source[row]]
+        index = index_of_row[source[row]]
         if token[row] >= 0 and index >= 0 and lengths[index] == kept[row]:
-            scores[row, kept[row] + 1] = scores[row, kept[row]] + answers[index, token[row]]
+            scores[row, kept[row] + 1] = scores[row, kept[row]] + log_probs[index, token[row]]

@@ -29,12 +29,12 @@ Stop = Callable[[tuple[int, ...]], bool] | SequenceStop
 _UNKNOWN = -1
 
 
-def says(stop: Stop, sequence: tuple[int, ...], start: int) -> bool:
+def is_stopped(stop: Stop, sequence: tuple[int, ...], start: int) -> bool:
     """Return whether `stop` ends `sequence`, whose first `start` tokens are the prompt."""
     return stop.function(sequence, start) if isinstance(stop, SequenceStop) else stop(sequence[start:])
 
 
-class Stopping:
+class StopConditions:
     """Stop conditions, evaluated once per node of a tree.
 
     Args:
@@ -54,12 +54,12 @@ class Stopping:
                 stopped[nodes[row]] = False
                 continue
             sequence, start = tuple(rows.tokens[row, : int(rows.lengths[row])].tolist()), int(rows.start[row])
-            stopped[nodes[row]] = bool(says(stop, sequence, start))
+            stopped[nodes[row]] = bool(is_stopped(stop, sequence, start))
         return stopped[nodes] > 0
 
 
 @dataclass(frozen=True)
-class Ends:
+class EndConditions:
     """Conditions under which a sequence is complete before its limit.
 
     Args:
@@ -70,7 +70,7 @@ class Ends:
 
     eos: int | None = None
     prompts_go_on: bool = False
-    stopping: Stopping | None = None
+    stopping: StopConditions | None = None
 
 
 class BatchRows:
@@ -89,17 +89,17 @@ class BatchRows:
         limit: Lengths (rows,) int64 at which rows are complete.
         rule: Index (rows,) int64 of the rule of each row.
         complete: Whether each row (rows,) is complete.
-        going_on: Node (rows,) of the prompt if a prompt that ends in `eos` is continued, else -1.
-        everything: Indices (rows,) of all rows.
+        prompt_node: Node (rows,) of the prompt if a prompt that ends in `eos` is continued, else -1.
+        all_rows: Indices (rows,) of all rows.
     """
 
-    def __init__(self, tree: NodeTree, capacity: int, when: Ends) -> None:
+    def __init__(self, tree: NodeTree, capacity: int, when: EndConditions) -> None:
         self.tree, self.ends = tree, when
         self.tokens = torch.zeros(0, capacity, dtype=torch.int64)
         self.path = torch.zeros(0, capacity + 1, dtype=torch.int64)
-        self.lengths = self.start = self.limit = self.going_on = torch.zeros(0, dtype=torch.int64)
+        self.lengths = self.start = self.limit = self.prompt_node = torch.zeros(0, dtype=torch.int64)
         self.rule = self.lengths
-        self.everything = self.lengths
+        self.all_rows = self.lengths
         self.complete, self._completed = torch.zeros(0, dtype=torch.bool), 0
 
     def __len__(self) -> int:
@@ -113,11 +113,11 @@ class BatchRows:
     @property
     def growing(self) -> Tensor:
         """Indices (n,) of the rows that are not complete."""
-        return self.everything if not self._completed else (~self.complete).nonzero()[:, 0]
+        return self.all_rows if not self._completed else (~self.complete).nonzero()[:, 0]
 
     def of(self, values: Tensor, rows: Tensor) -> Tensor:
-        """Return `values[rows]`, without a copy if `rows` is `everything`."""
-        return values if rows is self.everything else values[rows]
+        """Return `values[rows]`, without a copy if `rows` is `all_rows`."""
+        return values if rows is self.all_rows else values[rows]
 
     def add(
         self, tokens: Tensor, lengths: Tensor, start: Tensor, limit: Tensor, rule: Tensor | None = None
@@ -137,11 +137,11 @@ class BatchRows:
         self.lengths = torch.cat((self.lengths, lengths))
         self.start, self.limit = torch.cat((self.start, start)), torch.cat((self.limit, limit))
         self.rule = torch.cat((self.rule, torch.zeros_like(start) if rule is None else rule))
-        going_on = prompts if self.ends.prompts_go_on else torch.full_like(prompts, -1)
-        self.going_on = torch.cat((self.going_on, going_on))
-        self.everything = torch.arange(len(self.lengths))
+        prompt_node = prompts if self.ends.prompts_go_on else torch.full_like(prompts, -1)
+        self.prompt_node = torch.cat((self.prompt_node, prompt_node))
+        self.all_rows = torch.arange(len(self.lengths))
         complete = ends(self.tokens, self.lengths, self.limit, self.ends.eos)
-        self.complete = complete & ((self.lengths >= self.limit) | (self.node != self.going_on))
+        self.complete = complete & ((self.lengths >= self.limit) | (self.node != self.prompt_node))
         self._completed = int(self.complete.sum())
         self._stop()
 
@@ -167,9 +167,13 @@ class BatchRows:
     def _take(self, other: "BatchRows", rows: Tensor) -> None:
         """Copy `rows` (n,) of `other`, in this order."""
         self.tokens, self.path, self.lengths = other.tokens[rows], other.path[rows], other.lengths[rows]
-        self.start, self.limit, self.going_on = other.start[rows], other.limit[rows], other.going_on[rows]
+        self.start, self.limit, self.prompt_node = (
+            other.start[rows],
+            other.limit[rows],
+            other.prompt_node[rows],
+        )
         self.rule = other.rule[rows]
-        self.everything = torch.arange(len(rows))
+        self.all_rows = torch.arange(len(rows))
 
     def continue_from(self, source: Tensor, rows: Tensor) -> None:
         """Copy the tokens of `source` (n,) to `rows` (n,). The next call of `advance` sets their lengths."""
@@ -178,13 +182,13 @@ class BatchRows:
     def advance(self, held: Tensor, kept: Tensor, appended: Tensor) -> None:
         """Cut rows from `held` to `kept` tokens and append `appended`, -1 for none. All arguments are (rows,)."""
         self.lengths, self.complete, self._completed = self.tree.advance(
-            self.tokens, self.path, self.limit, self.ends.eos, self.going_on, held, kept, appended
+            self.tokens, self.path, self.limit, self.ends.eos, self.prompt_node, held, kept, appended
         )
         self._stop()
 
     def renumber(self, new: Tensor) -> None:
         """Replace node ids by `new` (nodes,), -1 for removed nodes."""
-        self.path, self.going_on = renumbered(self.path, new), renumbered(self.going_on, new)
+        self.path, self.prompt_node = renumbered(self.path, new), renumbered(self.prompt_node, new)
 
     def _stop(self) -> None:
         """Mark the rows that meet their stop condition as complete."""

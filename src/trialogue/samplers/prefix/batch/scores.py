@@ -20,7 +20,7 @@ class Scores:
 
     def __init__(self, capacity: int) -> None:
         self.values = torch.zeros(0, capacity + 1, dtype=torch.float64)
-        self._answers: list[tuple[Tensor, Tensor, Tensor]] = []  # rows, lengths, log-probabilities
+        self._distributions: list[tuple[Tensor, Tensor, Tensor]] = []  # rows, lengths, log-probabilities
 
     def add_distributions(self, rows: Tensor, lengths: Tensor, log_probs: Tensor) -> None:
         """Record the log-probabilities computed in this step.
@@ -30,7 +30,7 @@ class Scores:
             lengths: Lengths (n,) to which the rows were cut.
             log_probs: Log-probabilities (n, vocab) of the next tokens.
         """
-        self._answers.append((rows, lengths, log_probs))
+        self._distributions.append((rows, lengths, log_probs))
 
     def add(self, rows: int) -> None:
         """Append `rows` rows without a completion."""
@@ -49,7 +49,7 @@ class Scores:
         """Add the log-probabilities of appended tokens to rows that have been copied from their sources."""
         values, source = self.values.numpy(), moves.source.numpy()
         kept, token = moves.length.numpy(), moves.token.numpy()
-        kernels.unscored(values, kept, token)
-        for rows, lengths, log_probs in self._answers:
+        kernels.mark_unscored(values, kept, token)
+        for rows, lengths, log_probs in self._distributions:
             kernels.score(values, source, kept, token, rows.numpy(), lengths.numpy(), log_probs.numpy())
-        self._answers.clear()
+        self._distributions.clear()

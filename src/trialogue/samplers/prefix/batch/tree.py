@@ -85,7 +85,7 @@ class NodeTree:
         path: Tensor,
         limit: Tensor,
         eos: int | None,
-        going_on: Tensor,
+        prompt_node: Tensor,
         held: Tensor,
         kept: Tensor,
         appended: Tensor,
@@ -97,7 +97,7 @@ class NodeTree:
             path: Node of every prefix (rows, capacity + 1). It is written.
             limit: Lengths (rows,) at which rows are complete.
             eos: The end-of-sequence token, if there is one. A row that ends in it is complete.
-            going_on: Node (rows,) at which a row is not complete in spite of a final `eos`, -1 for none.
+            prompt_node: Node (rows,) at which a row is not complete in spite of a final `eos`, -1 for none.
             held: Current lengths (rows,).
             kept: Number (rows,) of tokens to keep.
             appended: Token (rows,) to append, -1 for none.
@@ -120,7 +120,7 @@ class NodeTree:
             path.numpy(),
             limit.numpy(),
             -1 if eos is None else eos,
-            going_on.numpy(),
+            prompt_node.numpy(),
             held.numpy(),
             kept.numpy(),
             appended.numpy(),
@@ -233,7 +233,7 @@ class NodeTable:
         self._values = self.values[: len(kept)][kept]
 
 
-class Memory:
+class FeatureCache:
     """Cache of the features of the most recently evaluated nodes.
 
     Args:

@@ -10,11 +10,11 @@ from trialogue.indices import first_outside, require_int64
 from trialogue.oracles import Decoding
 from trialogue.oracles.output_checks import require_log_probs
 from trialogue.samplers.prefix.batch import kernels
-from trialogue.samplers.prefix.batch.answers import Distributions
+from trialogue.samplers.prefix.batch.distribution_cache import Distributions
 from trialogue.samplers.prefix.batch.evaluations import Evaluations
-from trialogue.samplers.prefix.batch.knowledge import Bill, Knowledge, Meter
 from trialogue.samplers.prefix.batch.rows import BatchRows
 from trialogue.samplers.prefix.batch.scores import Scores
+from trialogue.samplers.prefix.batch.shared_results import CostAccount, Meter, SharedResults
 from trialogue.samplers.truncation import Truncated
 
 
@@ -25,8 +25,8 @@ class View(Decoding):
         vocab_size: Number of tokens.
         rows: The sequences.
         evaluations: Evaluations of the sequences by the oracle.
-        knowledge: Results that all rows of the run share.
-        bill: Counters of the rows.
+        shared: Results that all rows of the run share.
+        account: Counters of the rows.
         scratch_rows: Recommended number of children to evaluate at once.
         scores: Accumulated log-probabilities, which receive each computed distribution (default: none).
         truncations: Truncation of the next-token distributions by rule, if it differs between rows.
@@ -37,8 +37,8 @@ class View(Decoding):
         vocab_size: int,
         rows: BatchRows,
         evaluations: Evaluations,
-        knowledge: Knowledge,
-        bill: Bill,
+        shared: SharedResults,
+        account: CostAccount,
         scratch_rows: int,
         scores: Scores | None = None,
         truncations: Mapping[int, Truncated] | None = None,
@@ -46,7 +46,7 @@ class View(Decoding):
         self._truncations = truncations
         self.vocab_size, self.eos, self.scratch_rows = vocab_size, rows.ends.eos, scratch_rows
         self._rows, self._evaluations, self._scores = rows, evaluations, scores
-        self.knowledge, self._bill = knowledge, bill
+        self.shared, self._account = shared, account
 
     @property
     def tokens(self) -> Tensor:
@@ -95,7 +95,7 @@ class View(Decoding):
     @property
     def meter(self) -> Meter:
         """Costs of the rows of the run."""
-        return self._bill.meter
+        return self._account.meter
 
     def log_probs(self, rows: Tensor, lengths: Tensor | None = None, cut: bool = True) -> Tensor:
         """Return the next-token log-probabilities of each row. This counts one query per row.
@@ -115,60 +115,64 @@ class View(Decoding):
         features = self._evaluations.features(rows, lengths, counting=True)
         if features.shape[1] < self.vocab_size:
             nodes = self._rows.of(self._rows.path, rows).gather(1, lengths[:, None])[:, 0]
-            distributions = self.knowledge.answers[cut].of(
-                nodes, lambda asked: self._laws(features[asked], cut, rows, asked)
+            distributions = self.shared.distributions[cut].of(
+                nodes, lambda selected: self._distributions(features[selected], cut, rows, selected)
             )
         else:
             # A small output head, or none, is computed as fast as its cached outputs are copied.
-            distributions = self._laws(features, cut, rows)
+            distributions = self._distributions(features, cut, rows)
         if self._scores is not None:
             self._scores.add_distributions(rows, lengths, distributions[-1])
         return distributions[0]
 
-    def cut(self, log_laws: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Return `log_laws` (n, vocab) of `rows` (n,) after top-k and top-p, renormalised.
+    def cut(self, log_probs: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Return `log_probs` (n, vocab) of `rows` (n,) after top-k and top-p, renormalised.
 
         Raises:
             InputError: If `rows` is None and the truncation differs between rows.
         """
         if self._truncations is None:
-            return self._evaluations.context.cut(log_laws)
+            return self._evaluations.context.cut(log_probs)
         if rows is None:
             different = set(self._truncations.values())
             if len(different) != 1:
                 hint = "give the rows of the distributions, because their truncations differ"
                 raise InputError("rows", None, hint)
-            return different.pop().cut(log_laws)
-        return self._each(log_laws, rows, Truncated.cut)
+            return different.pop().cut(log_probs)
+        return self._by_truncation(log_probs, rows, Truncated.cut)
 
-    def _laws(self, features: Tensor, cut: bool, rows: Tensor, asked: Tensor | None = None) -> Distributions:
-        """Return the distributions of `rows` (n,), or of `rows[asked]`, computed from `features` (m, features)."""
-        answers, untruncated = self._evaluations.context.distributions(features, cut)
-        if not self.knowledge.checked:
+    def _distributions(
+        self, features: Tensor, cut: bool, rows: Tensor, selected: Tensor | None = None
+    ) -> Distributions:
+        """Return the distributions of `rows` (n,), or of `rows[selected]`, computed from `features` (m, features)."""
+        truncated, untruncated = self._evaluations.context.distributions(features, cut)
+        if not self.shared.checked:
             shape = (len(features), self.vocab_size)
             require_log_probs("oracle", untruncated, shape)
-            if answers is not untruncated:
-                require_log_probs("oracle", answers, shape)
-            self.knowledge.checked = True
+            if truncated is not untruncated:
+                require_log_probs("oracle", truncated, shape)
+            self.shared.checked = True
         if self._truncations is not None:
             own = _single(untruncated).to(self._rows.tokens.device)
-            rows = rows if asked is None else rows[asked]
-            return self._each(own, rows, Truncated.truncate if cut else Truncated.temper), own
-        different = (answers,) if untruncated is answers else (answers, untruncated)
+            rows = rows if selected is None else rows[selected]
+            return self._by_truncation(own, rows, Truncated.truncate if cut else Truncated.temper), own
+        different = (truncated,) if untruncated is truncated else (truncated, untruncated)
         # Sampling and verifier values need at least single precision.
         return tuple(_single(distributions).to(self._rows.tokens.device) for distributions in different)
 
-    def _each(self, log_laws: Tensor, rows: Tensor, alter: Callable[[Truncated, Tensor], Tensor]) -> Tensor:
-        """Apply `alter` to `log_laws` (n, vocab), with the truncation of each of `rows` (n,)."""
+    def _by_truncation(
+        self, log_probs: Tensor, rows: Tensor, alter: Callable[[Truncated, Tensor], Tensor]
+    ) -> Tensor:
+        """Apply `alter` to `log_probs` (n, vocab), with the truncation of each of `rows` (n,)."""
         assert self._truncations is not None
         places: dict[Truncated, list[int]] = {}
         for place, rule in enumerate(self._rows.rule[rows].tolist()):
             places.setdefault(self._truncations[rule], []).append(place)
         if len(places) == 1:
-            return alter(next(iter(places)), log_laws)
-        altered = torch.empty_like(log_laws)
+            return alter(next(iter(places)), log_probs)
+        altered = torch.empty_like(log_probs)
         for truncation, own in places.items():
-            altered[own] = alter(truncation, log_laws[own])
+            altered[own] = alter(truncation, log_probs[own])
         return altered
 
     def hidden(self, layer: int, rows: Tensor) -> Tensor:
@@ -179,7 +183,7 @@ class View(Decoding):
     def _cut_to(self, rows: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return `lengths` (n,), by default the lengths of `rows` (n,), after validation."""
         held = self._rows.lengths
-        if rows is not self._rows.everything:
+        if rows is not self._rows.all_rows:
             self._require_rows(rows)
             if lengths is None:
                 return held[rows]
@@ -204,7 +208,7 @@ class View(Decoding):
 
     def count_verifier_calls(self, rows: Tensor) -> None:
         """Count one verifier call for each row in `rows` (n,)."""
-        self.meter.verifier_calls.index_add_(0, self._bill.owner[rows], torch.ones_like(rows))
+        self.meter.verifier_calls.index_add_(0, self._account.owner[rows], torch.ones_like(rows))
 
     def peek(self, tokens: Tensor, rows: Tensor) -> "View":
         """Return the children `tokens` of `rows` on scratch rows.
@@ -226,19 +230,19 @@ class View(Decoding):
         token = first_outside(tokens, self.vocab_size)
         if token is not None:
             raise InputError("tokens", token, f"use tokens below {self.vocab_size}")
-        children, bill = self._rows.children(tokens, rows), self._bill.of(rows)
-        evaluations = self._evaluations.children(rows, children, bill)
+        children, account = self._rows.children(tokens, rows), self._account.of(rows)
+        evaluations = self._evaluations.children(rows, children, account)
         return View(
             self.vocab_size,
             children,
             evaluations,
-            self.knowledge,
-            bill,
+            self.shared,
+            account,
             self.scratch_rows,
             truncations=self._truncations,
         )
 
 
-def _single(log_laws: Tensor) -> Tensor:
+def _single(log_probs: Tensor) -> Tensor:
     """Return half-precision log-probabilities as float32, and others unchanged."""
-    return log_laws.float() if log_laws.dtype in (torch.float16, torch.bfloat16) else log_laws
+    return log_probs.float() if log_probs.dtype in (torch.float16, torch.bfloat16) else log_probs

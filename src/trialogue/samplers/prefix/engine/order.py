@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.samplers.prefix.batch.knowledge import Meter
+from trialogue.samplers.prefix.batch.shared_results import Meter
 from trialogue.samplers.prefix.batch.tree import Root
 from trialogue.samplers.prefix.output.sample import Parser
 from trialogue.samplers.prefix.output.samples import Cost, Samples

@@ -14,7 +14,7 @@ Distributions = tuple[Tensor, ...]
 """Next-token distributions (n, vocab). If truncation changes them, the untruncated ones follow."""
 
 
-class Answers:
+class DistributionCache:
     """Cache of the most recently computed next-token distributions by node.
 
     Reading a cached distribution replaces another pass through the output head, which is a large part of the model if

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from trialogue.samplers.prefix.batch.answers import Answers
-from trialogue.samplers.prefix.batch.tree import Memory, NodeTable, NodeTree
-from trialogue.samplers.prefix.batch.weighed import WeighedChildren
+from trialogue.samplers.prefix.batch.children_cache import ChildrenCache
+from trialogue.samplers.prefix.batch.distribution_cache import DistributionCache
+from trialogue.samplers.prefix.batch.tree import FeatureCache, NodeTable, NodeTree
 
 
 class Meter:
@@ -49,7 +49,7 @@ class Meter:
 
 
 @dataclass
-class Bill:
+class CostAccount:
     """Counters to which the cost of each row is added.
 
     Args:
@@ -60,12 +60,12 @@ class Bill:
     meter: Meter
     owner: Tensor
 
-    def of(self, rows: Tensor) -> "Bill":
+    def of(self, rows: Tensor) -> "CostAccount":
         """Return the counters for children of `rows` (n,)."""
-        return Bill(self.meter, self.owner[rows])
+        return CostAccount(self.meter, self.owner[rows])
 
 
-class Knowledge:
+class SharedResults:
     """Results that all rows of one run share.
 
     Args:
@@ -76,19 +76,19 @@ class Knowledge:
         checked: Whether the first output of the oracle has been validated.
         tree: Tree of the visited prefixes.
         memory: Cache of features.
-        answers: Cache of next-token distributions, with (True) and without (False) top-k and top-p.
-        weighed: Cache of children with the weights that the sampler assigned to them.
-        leaders: First row at each node, for `kernels.survey`.
-        asked: Whether each node was queried.
+        distributions: Cache of next-token distributions, with (True) and without (False) top-k and top-p.
+        children: Cache of children with the weights that the sampler assigned to them.
+        leaders: First row at each node, for `kernels.locate_rows`.
+        queried: Whether each node was queried.
         verified: Verifier value of each node, NaN if it is unknown.
     """
 
     def __init__(self, vocab_size: int, memory: int) -> None:
         self.checked = False
         self.tree = NodeTree(vocab_size)
-        self.memory = Memory(self.tree, memory)
-        self.answers = {cut: Answers(self.tree, memory) for cut in (True, False)}
-        self.weighed = WeighedChildren(vocab_size)
+        self.memory = FeatureCache(self.tree, memory)
+        self.distributions = {cut: DistributionCache(self.tree, memory) for cut in (True, False)}
+        self.children = ChildrenCache(vocab_size)
         self.leaders = NodeTable(self.tree, -1, torch.int64)
-        self.asked = NodeTable(self.tree, False, torch.bool)
+        self.queried = NodeTable(self.tree, False, torch.bool)
         self.verified = NodeTable(self.tree, float("nan"), torch.float64)

@@ -24,7 +24,7 @@ class Children(NamedTuple):
     log_weights: Tensor
 
 
-class WeighedChildren:
+class ChildrenCache:
     """Cache of the children of positive weight of the most recently visited nodes.
 
     If a verifier rejects most tokens of a large vocabulary, finding the others takes a large part of the time of a
