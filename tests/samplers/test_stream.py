@@ -151,7 +151,7 @@ def test_samples_can_be_indexed():
         _ = several.parser
     assert samples[2:4].texts() == samples[[2, 3]].texts() == samples.texts()[2:4]
     assert samples[2:4].total.queries == int(samples.queries[2:4].sum())
-    with pytest.raises(IndexError, match="there is no sample at 12: there are 12"):
+    with pytest.raises(IndexError, match="sample index 12 is out of range for 12 samples"):
         samples[12]
     with pytest.raises(InputError, match=r"index=\[99\]: use indices from 0 to 11"):
         samples[[99]]
@@ -167,7 +167,7 @@ def test_samples_keep_their_index_and_refuse_invalid_indices():
     assert [sample.index for sample in samples[[-1, 2]]] == samples[[-1, 2]].index.tolist() == [7, 2]
     assert samples[::-1].completions() == samples.completions()[::-1]
     assert len(samples[8:]) == len(samples[[]]) == 0
-    with pytest.raises(IndexError, match="there is no sample at 5: there are 5"):
+    with pytest.raises(IndexError, match="sample index 5 is out of range for 5 samples"):
         samples[3:][5]
     for wrong in (True, None, 1.0, "a", [True], torch.zeros(2, 2, dtype=torch.int64), slice(0.5, None)):
         with pytest.raises(InputError, match=r"index=.*: use indices from 0 to 7, or one bool per sample"):
