@@ -32,63 +32,63 @@ class DistributionCache:
         self._nodes = torch.empty(0, dtype=torch.int64)
         self._distributions: Distributions = ()
 
-    def of(self, nodes: Tensor, answer: Callable[[Tensor], Distributions]) -> Distributions:
+    def of(self, nodes: Tensor, compute: Callable[[Tensor], Distributions]) -> Distributions:
         """Return the distributions of `nodes` (n,).
 
         Args:
             nodes: Node ids (n,).
-            answer: Function from indices (m,) into `nodes` to their distributions. It is called once, with one index
+            compute: Function from indices (m,) into `nodes` to their distributions. It is called once, with one index
                 for each distinct node that is not cached.
         """
         places = self._place_of.values[nodes]
-        remembered = places >= 0
-        if bool(remembered.any()):
-            remembered[remembered.clone()] = self._nodes[places[remembered]] == nodes[remembered]
-        if bool(remembered.all()):
+        is_cached = places >= 0
+        if bool(is_cached.any()):
+            is_cached[is_cached.clone()] = self._nodes[places[is_cached]] == nodes[is_cached]
+        if bool(is_cached.all()):
             return tuple(distributions[places] for distributions in self._distributions)
-        missing = (~remembered).nonzero()[:, 0]
+        missing = (~is_cached).nonzero()[:, 0]
         first, inverse = (
             torch.from_numpy(index)
             for index in np.unique(nodes[missing].numpy(), return_index=True, return_inverse=True)[1:]
         )
         once = len(first) == len(missing)
-        answered = answer(missing if once else missing[first])
+        computed = compute(missing if once else missing[first])
         if once and len(missing) == len(nodes):
-            self._keep(nodes, answered)
-            return answered
+            self._keep(nodes, computed)
+            return computed
         # Cached distributions are read first, because storing the others may overwrite them.
-        recalled = remembered.nonzero()[:, 0]
+        cached = is_cached.nonzero()[:, 0]
         all_distributions = []
-        for number, distributions in enumerate(answered):
+        for number, distributions in enumerate(computed):
             joined = distributions.new_empty(len(nodes), distributions.shape[1])
             joined[missing] = distributions if once else distributions[inverse]
-            if len(recalled):
-                joined[recalled] = self._distributions[number][places[recalled]]
+            if len(cached):
+                joined[cached] = self._distributions[number][places[cached]]
             all_distributions.append(joined)
-        self._keep(nodes[missing if once else missing[first]], answered)
+        self._keep(nodes[missing if once else missing[first]], computed)
         return tuple(all_distributions)
 
     def renumber(self, new: Tensor) -> None:
         """Replace node ids by `new` (nodes,), -1 for removed nodes."""
         self._nodes = renumbered(self._nodes, new)
 
-    def _keep(self, nodes: Tensor, answered: Distributions) -> None:
+    def _keep(self, nodes: Tensor, computed: Distributions) -> None:
         if not self._distributions:
-            size = sum(distributions.shape[1] * distributions.element_size() for distributions in answered)
+            size = sum(distributions.shape[1] * distributions.element_size() for distributions in computed)
             room = max(1, min(self._limit, self._most_bytes // size))
             # The memory is allocated lazily. NumPy requests huge pages, which takes a quarter of the time.
             self._distributions = tuple(
                 torch.from_numpy(np.empty((room, distributions.shape[1]), dtype=distributions.numpy().dtype))
-                for distributions in answered
+                for distributions in computed
             )
             self._nodes = torch.full((room,), -1)
-        nodes, answered = (
+        nodes, computed = (
             nodes[-len(self._nodes) :],
-            tuple(distributions[-len(self._nodes) :] for distributions in answered),
+            tuple(distributions[-len(self._nodes) :] for distributions in computed),
         )
         places = (self._free + torch.arange(len(nodes))) % len(self._nodes)
         self._free = (self._free + len(nodes)) % len(self._nodes)
         self._place_of.values[nodes] = places
         self._nodes[places] = nodes
-        for kept, distributions in zip(self._distributions, answered, strict=True):
+        for kept, distributions in zip(self._distributions, computed, strict=True):
             kept[places] = distributions

@@ -120,7 +120,7 @@ class Judge:
     def _missing(
         self, known: Tensor, hoped: Tensor, judged: Tensor, cut: Callable[[Tensor], Tensor]
     ) -> Tensor:
-        """Return a lower bound (n,) of the number of values that are still needed to decide what `cut` keeps.
+        """Return a lower bound (n,) of the number of values that are still needed to decide which entries `cut` keeps.
 
         Args:
             known: Log-weights (n, vocab), defined where `judged`.
