@@ -139,5 +139,5 @@ def require_covered(field: str, masks: Tensor) -> None:
     never = (~masks.any(0)).nonzero()[:, 0].tolist()
     if never:
         raise InputError(
-            field, never, "give blocks of positive probability that cover every site, including these"
+            field, never, "these sites are in no block of positive probability; cover every site"
         )
