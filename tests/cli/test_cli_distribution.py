@@ -208,7 +208,7 @@ COMMANDS: list[tuple[str, str]] = [
     (UNIFORM, "max_new_tokens=None: give a number"),
     (
         f"{UNIFORM} --max-new-tokens 40",
-        "max_new_tokens=40: use a shorter horizon, or increase max_nodes=200000 for a tree of up to 2,199",
+        "max_new_tokens=40: use a shorter horizon, or increase --max-states=200000 for a tree of up to 2,199",
     ),
     (
         f"{UNIFORM} --max-new-tokens 4 --sampler best-of-n --verifier 'regex:0*' --max-states 40",
