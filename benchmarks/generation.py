@@ -40,7 +40,7 @@ from record import Record
 from trialogue.models.hub.catalogue import folder_of
 from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
 from trialogue.samplers import Ancestral, Backtracking
-from trialogue.samplers.prefix.batch.answers import MOST_BYTES
+from trialogue.samplers.prefix.batch.distribution_cache import MOST_BYTES
 from trialogue.verifiers import RandomVerifier, Threshold
 from weights import Distributions, laws_of, loaded, quality, windows
 

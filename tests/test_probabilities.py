@@ -10,7 +10,7 @@ from trialogue.errors import InputError
 from trialogue.probabilities import checked_law, checked_probabilities
 from trialogue.samplers import AdaptiveBlockDynamics
 
-CALLS = (lambda p: AdaptiveBlockDynamics(((0,), (0,)), lambda t: p[None])._log_law(torch.zeros(1, 1)),)
+CALLS = (lambda p: AdaptiveBlockDynamics(((0,), (0,)), lambda t: p[None])._log_probs(torch.zeros(1, 1)),)
 
 
 @pytest.mark.parametrize("call", CALLS, ids=["chain"])

@@ -64,7 +64,7 @@ def test_a_package_that_is_not_installed_registers_nothing() -> None:
             "sampler='lost': it is registered as nowhere_to_be_found:Sampler, which cannot be imported: Module",
         ),
         ("backtrack", "sampler='backtrack': no such sampler: did you mean backtracking?"),
-        ("zzz", "sampler='zzz': no such sampler: there are ancestral, rejection"),
+        ("zzz", "sampler='zzz': no such sampler: use one of ancestral, rejection"),
     ],
 )
 def test_what_cannot_be_had_is_one_line(name: str, told: str) -> None:
@@ -80,10 +80,10 @@ def test_what_is_imported_is_of_the_type_that_is_registered() -> None:
     values: Registry[object] = Registry("trialogue.nothing", "thing", places, of=str)
     assert dict(classes.loadable()) == {"ordered": OrderedDict}
     assert dict(values.loadable()) == {"place": "."}
-    for registry, what in ((classes, "class derived from builtins.dict"), (values, "builtins.str")):
+    for registry, what in ((classes, "a class derived from builtins.dict"), (values, "an instance of builtins.str")):
         with pytest.raises(InputError) as told:
             registry["number"]
-        assert str(told.value) == f"thing='number': it is registered as numbers:Number, which is no {what}"
+        assert str(told.value) == f"thing='number': it is registered as numbers:Number, which is not {what}"
     assert Registry[object]("trialogue.nothing", "thing", places)["place"] == "."
 
 

@@ -116,5 +116,5 @@ def test_a_model_says_where_it_wants_its_tokens():
     class There(Weighed):
         device = torch.device("meta")
 
-    with pytest.raises(InputError, match="the model lies on meta"):
+    with pytest.raises(InputError, match="move it to meta"):
         run_chain(Gibbs(), There(), start=STATES, steps=1)

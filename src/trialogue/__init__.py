@@ -1,8 +1,7 @@
-"""trialogue: when do conditionals add up to a good joint distribution?
+"""Train, sample and evaluate models of token sequences, and compare them with exact distributions.
 
-`data` holds distributions whose truth is known, `training` what networks learn from them, `inference` how
-sequences are drawn from what was learned; `studies` confront the three and the `ledger` keeps the verdicts.
-`extend` has the base classes for what you add to them.
+`data` has distributions with known ground truth, `training` trains networks on them, and `samplers` draws sequences
+from models. `inspection` measures trained models, and `extend` has base classes for your own extensions.
 """
 
 from trialogue.lazy_exports import lazy_exports

@@ -1,4 +1,4 @@
-"""The command line as a process of its own: `trialogue`, and `python -m trialogue`."""
+"""Entry point of the command line, for `trialogue` and `python -m trialogue`."""
 
 import sys
 
@@ -7,7 +7,7 @@ from trialogue.start_up import for_good
 
 
 def command() -> int:
-    """Run the command of `sys.argv`; returns the exit code."""
+    """Run the command in `sys.argv` and return the exit code."""
     with for_good():
         return main()
 

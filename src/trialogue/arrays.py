@@ -20,14 +20,21 @@ from trialogue.errors import InputError
 
 
 def real_tensor(field: str, values: Any, hint: str, device: torch.device | None = None) -> Tensor:
-    """`values` as float64 on `device`, by default where they are; raises `InputError` where they are no real numbers.
+    """Return an array of real numbers as float64.
 
-    Arrays of truth values count as 0 and 1. Whether numbers are finite is not asked.
+    Args:
+        field: Name of the argument in errors.
+        values: A tensor, a NumPy array or nested lists. Bools count as 0 and 1. Numbers may be infinite or NaN.
+        hint: Hint of the error.
+        device: Device of the result (default: the device of `values`).
+
+    Raises:
+        InputError: If `values` are not real numbers.
     """
     try:
         if isinstance(values, bool):
             raise TypeError
-        # The conversion would cut off imaginary parts.
+        # The conversion would discard imaginary parts.
         if values.is_complex() if isinstance(values, Tensor) else np.iscomplexobj(values):
             raise InputError(field, _shown(values), "give real numbers, not complex ones")
         return torch.as_tensor(_readable(values), dtype=torch.float64, device=device)
@@ -38,7 +45,7 @@ def real_tensor(field: str, values: Any, hint: str, device: torch.device | None 
 
 
 def whole_tensor(field: str, values: Any, hint: str) -> Tensor:
-    """`values` as int64, where they are; raises `InputError` where they are no whole numbers."""
+    """Return an array of integers as int64. Raises `InputError` with `hint` if `values` are not integers."""
     try:
         tensor = torch.as_tensor(_readable(values))
     except (TypeError, ValueError, RuntimeError, OverflowError):
@@ -49,10 +56,11 @@ def whole_tensor(field: str, values: Any, hint: str) -> Tensor:
 
 
 class _Array(ABC):
-    """Base class of the array types, which lets pydantic call `checked`."""
+    """Base class of array types, whose method `checked` is called by pydantic."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        from pydantic_core import core_schema  # which most uses of this module need not wait for
+        # Most uses of this module do not need pydantic, which takes time to import.
+        from pydantic_core import core_schema
 
         del source, handler
         check: Callable[[Any], Tensor] = self.checked
@@ -60,7 +68,7 @@ class _Array(ABC):
 
     @abstractmethod
     def checked(self, values: Any) -> Tensor:
-        """Return `values` as a tensor; raises `InputError` for other arrays."""
+        """Return `values` as a tensor. Raises `InputError` if they are invalid."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +78,12 @@ class Reals(_Array):
     Floating-point tensors are passed through unchanged, with their gradients. Other inputs are converted to float64.
 
     Args:
-        axes: Names of the axes, "rows columns"; axes of one name have one length, and "V*" is any number of axes of one
-            length. Any shape by default.
-        least: Smallest number allowed.
-        most: Greatest number allowed.
-        infinite: Infinities to allow: "none", "negative" or "both".
-        empty: Whether the array may have no numbers.
+        axes: Names of the axes, for example "rows columns". Axes with equal names must have equal lengths, and "V*" is
+            any number of axes of equal length (default: any shape).
+        least: Smallest allowed number (default: no bound).
+        most: Largest allowed number (default: no bound).
+        infinite: Infinities to allow: "none", "negative" or "both" (default: "none").
+        empty: Whether the array may be empty (default: False).
     """
 
     axes: str = ""
@@ -85,7 +93,7 @@ class Reals(_Array):
     empty: bool = False
 
     def checked(self, values: Any) -> Tensor:
-        """Return `values` as a floating-point tensor; raises `InputError` for other arrays."""
+        """Return `values` as a floating-point tensor. Raises `InputError` if they are invalid."""
         given = isinstance(values, Tensor) and values.is_floating_point()
         tensor = values if given else real_tensor("", values, f"give {self._hint()}")
         _require_axes(tensor, self.axes, self._hint(), self.empty)
@@ -107,9 +115,15 @@ class Reals(_Array):
 
 @dataclass(frozen=True)
 class Integers(_Array):
-    """Type of an array of integers, such as token ids: a tensor, a NumPy array or nested lists.
+    """Type of an array of integers, for example token ids: a tensor, a NumPy array or nested lists.
 
-    The function receives an int64 tensor. `axes` and `empty` are as in `Reals`, `least` and `most` bound the numbers.
+    The function receives an int64 tensor.
+
+    Args:
+        axes: Names of the axes, as in `Reals`.
+        least: Smallest allowed number (default: no bound).
+        most: Largest allowed number (default: no bound).
+        empty: Whether the array may be empty (default: False).
     """
 
     axes: str = ""
@@ -118,7 +132,7 @@ class Integers(_Array):
     empty: bool = False
 
     def checked(self, values: Any) -> Tensor:
-        """Return `values` as an int64 tensor; raises `InputError` for other arrays."""
+        """Return `values` as an int64 tensor. Raises `InputError` if they are invalid."""
         hint = _described("integers", self.axes, self.least, self.most)
         tensor = whole_tensor("", values, f"give {hint}")
         _require_axes(tensor, self.axes, hint, self.empty)
@@ -129,7 +143,7 @@ class Integers(_Array):
 
 
 def _described(kind: str, axes: str, least: float, most: float) -> str:
-    """What an array holds: its numbers, their range and its axes."""
+    """Return a description of the numbers, their range and the axes of an array."""
     bounds = ""
     if math.isfinite(least) and math.isfinite(most):
         bounds = f" from {least:g} to {most:g}"
@@ -143,7 +157,7 @@ def _described(kind: str, axes: str, least: float, most: float) -> str:
 
 
 def _require_axes(tensor: Tensor, axes: str, hint: str, empty: bool) -> None:
-    """Raise `InputError` for a tensor of another shape than `axes` names, and for an empty one unless `empty`."""
+    """Raise `InputError` unless the shape of the tensor matches `axes`, and it is not empty or `empty` is True."""
     names = axes.split()
     if names and names[0].endswith("*"):
         right = tensor.ndim > 0 and len(set(tensor.shape)) == 1
@@ -161,7 +175,7 @@ def _require_axes(tensor: Tensor, axes: str, hint: str, empty: bool) -> None:
 
 
 def require_bools(field: str, values: object, shape: tuple[int, ...], hint: str) -> None:
-    """Raise `InputError` where `values` is no tensor of truth values of `shape`."""
+    """Raise `InputError` unless `values` is a bool tensor of `shape`."""
     if not isinstance(values, Tensor) or values.dtype != torch.bool:
         raise InputError(field, _shown(values), hint)
     if tuple(values.shape) != shape:
@@ -169,13 +183,13 @@ def require_bools(field: str, values: object, shape: tuple[int, ...], hint: str)
 
 
 def checked_device(device: object) -> torch.device:
-    """Return `device` as torch's; raises `InputError` where torch knows none of that name, or cannot use it here."""
+    """Return `device` as a `torch.device`. Raises `InputError` if it does not exist or cannot be used."""
     try:
         if isinstance(device, bool) or not isinstance(device, str | int | torch.device):
-            raise TypeError(f"{device} names no device")
+            raise TypeError(f"{device} is not the name of a device")
         found = torch.device(device)
         torch.empty(0, device=found)
-    # Builds without a backend assert that they have it.
+    # Builds of torch without a backend raise AssertionError.
     except (TypeError, ValueError, RuntimeError, AssertionError, ImportError) as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0].strip()
         shown = str(device) if isinstance(device, torch.device) else device
@@ -184,7 +198,7 @@ def checked_device(device: object) -> torch.device:
 
 
 def _readable(values: Any) -> Any:
-    """Numpy arrays that torch does not share memory with, read only or backwards, as copies."""
+    """Return a copy of NumPy arrays that torch cannot share memory with (read-only, or with negative strides)."""
     if isinstance(values, np.ndarray) and (
         not values.flags.writeable or any(step < 0 for step in values.strides)
     ):
@@ -193,5 +207,5 @@ def _readable(values: Any) -> Any:
 
 
 def _shown(values: Any) -> Any:
-    """What is wrong of values of a wrong type: of arrays the type."""
+    """Return the dtype of an array, and other values unchanged, for an error message."""
     return getattr(values, "dtype", values)

@@ -1,9 +1,8 @@
-"""Blocks of sites, and the distribution by which one is drawn: described, checked and normalised for chains, fits and
-theory.
+"""Blocks of sites, and the distributions from which a block is drawn.
 
-A block is a set of sites that is redrawn, or masked, together. It is one of a list, or any set of so many sites; which
-one of a list is uniform, by weights, or by a distribution that depends on the state (Definitions 4.1.2, 4.1.3 and 4.1.7
-of the thesis).
+A block is a set of sites that are resampled or masked together. It is drawn from a list, or from all sets of a given
+size. The distribution over a list is uniform, given by weights, or a function of the state (Definitions 4.1.2, 4.1.3
+and 4.1.7 of the thesis).
 """
 
 from collections.abc import Callable, Sequence
@@ -19,19 +18,20 @@ from trialogue.probabilities import checked_law
 from trialogue.validation import Count, Natural, check
 
 Blocks = Tensor | NDArray[np.bool_] | Sequence[Sequence[int]]
-"""Blocks of sites: (blocks, N) bool, or the sites of each, counted from 0."""
+"""Blocks of sites: (blocks, N) bool, or the sites of each block, counted from 0."""
 
 Weights = Tensor | Sequence[float]
-"""What each block weighs (blocks,): probabilities up to a factor."""
+"""Weights (blocks,) of the blocks, proportional to their probabilities."""
 
 StateLaw = Callable[[Tensor], Tensor]
-"""From tokens (rows, N) int64 to the probability (rows, blocks) of each block."""
+"""Function from tokens (rows, N) int64 to the probabilities (rows, blocks) of the blocks."""
 
 
 def sites_of_blocks(blocks: Blocks) -> tuple[tuple[int, ...], ...]:
-    """The sites of each block.
+    """Return the sites of each block.
 
-    Raises `InputError` where there is no block, and for a block that has no sites, or not different ones.
+    Raises:
+        InputError: If there is no block, or a block is empty or contains a site twice.
     """
     masks = _masks(blocks)
     if masks is not None:
@@ -47,20 +47,23 @@ def sites_of_blocks(blocks: Blocks) -> tuple[tuple[int, ...], ...]:
         raise InputError("blocks", [], "give at least one block")
     for block in listed:
         if not block or len(set(block)) < len(block):
-            raise InputError("blocks", block, "a block is one or more different sites, counted from 0")
+            raise InputError(
+                "blocks", block, "give one or more different sites for each block, counted from 0"
+            )
     return listed
 
 
 def _masks(blocks: Blocks) -> Tensor | None:
-    """`blocks` where they are an array of bool."""
+    """Return `blocks` as a tensor if it is a bool array, else None."""
     masks = torch.as_tensor(blocks) if isinstance(blocks, np.ndarray) else blocks
     return masks if isinstance(masks, Tensor) and masks.dtype == torch.bool else None
 
 
 def block_masks(blocks: Blocks, sites: int) -> Tensor:
-    """Blocks of N = `sites` sites as (blocks, N) bool.
+    """Return blocks of `sites` sites as (blocks, N) bool.
 
-    Raises `InputError` wherever `sites_of_blocks` does, and for other shapes and sites that do not exist.
+    Raises:
+        InputError: If `sites_of_blocks` would raise it, the shape differs, or a site does not exist.
     """
     masks = _masks(blocks)
     if masks is not None and masks.shape[1:] != (sites,):
@@ -69,43 +72,41 @@ def block_masks(blocks: Blocks, sites: int) -> Tensor:
     masks = torch.zeros(len(listed), sites, dtype=torch.bool)
     for mask, block in zip(masks, listed, strict=True):
         if max(block) >= sites:
-            raise InputError("blocks", max(block), f"name sites from 0 to {sites - 1}")
+            raise InputError("blocks", max(block), f"use sites from 0 to {sites - 1}")
         mask[list(block)] = True
     return masks
 
 
 def checked_block_size(block_size: object, sites: int) -> int:
-    """Return `block_size`; raises `InputError` unless it is a whole number from 1 to `sites`."""
+    """Return `block_size`. Raises `InputError` unless it is an integer from 1 to `sites`."""
     size = check("block_size", block_size, Count)
     if size > sites:
-        raise InputError("block_size", size, f"there are {sites} sites: use at most {sites}")
+        raise InputError("block_size", size, f"use at most {sites}, the number of sites")
     return size
 
 
 def require_one_law(
     block_size: int | None, blocks: Blocks | None, weights: object, distribution: object, **others: object
 ) -> None:
-    """Raise `InputError` unless the distribution of a block is described in exactly one way.
+    """Raise `InputError` unless the distribution of a block is defined in exactly one way.
 
-    One of `block_size`, `blocks` and the `others` is given; at most one of `weights` and `distribution`, and only with
-    `blocks`: blocks of a size are all drawn alike, since their order, and so which weight is whose, would be anyone's
-    guess.
+    One of `block_size`, `blocks` and the `others` must be given. At most one of `weights` and `distribution` may be
+    given, and only with `blocks`. Blocks of a given size have equal weights, because their order is not defined.
     """
     ways = {"block_size": block_size, "blocks": blocks, **others}
     if sum(way is not None for way in ways.values()) != 1:
         raise InputError("block_size", block_size, f"give one of {', '.join(ways)}")
     if blocks is None and (weights is not None or distribution is not None):
-        raise InputError(
-            "blocks", None, "weights and an adaptive distribution are about blocks: give them too"
-        )
+        raise InputError("blocks", None, "give the blocks that the weights or the distribution refer to")
     if weights is not None and distribution is not None:
         raise InputError("weights", weights, "give either weights or an adaptive distribution")
 
 
 def weighted_law(weights: Weights | None, blocks: int) -> Tensor:
-    """Probabilities (blocks,) float64 proportional to `weights` (blocks,), by default all equal.
+    """Return probabilities (blocks,) float64 proportional to `weights` (blocks,) (default: equal weights).
 
-    Raises `InputError` unless there is one for each block, all are finite, none is negative and not all are zero.
+    Raises:
+        InputError: Unless there is one finite non-negative weight per block, and one is positive.
     """
     if weights is None:
         return torch.full((blocks,), 1 / blocks, dtype=torch.float64)
@@ -122,7 +123,11 @@ def weighted_law(weights: Weights | None, blocks: int) -> Tensor:
 
 
 def adaptive_law(distribution: StateLaw, tokens: Tensor, blocks: int) -> Tensor:
-    """p_K(K | x) (rows, blocks) float64 of the states `tokens` (rows, N); raises `InputError` where they are none."""
+    """Return the probabilities (rows, blocks) float64 of the blocks at the states `tokens` (rows, N).
+
+    Raises:
+        InputError: If `distribution` is not a function, or its result is not a distribution.
+    """
     if not callable(distribution):
         hint = "give a function from tokens (rows, N) to probabilities (rows, blocks)"
         raise InputError("distribution", type(distribution).__name__, hint)
@@ -130,7 +135,9 @@ def adaptive_law(distribution: StateLaw, tokens: Tensor, blocks: int) -> Tensor:
 
 
 def require_covered(field: str, masks: Tensor) -> None:
-    """Raise `InputError` where a site is in none of `masks` (n, N) bool, which are those that can be drawn."""
+    """Raise `InputError` if a site is in none of `masks` (n, N) bool, the blocks of positive probability."""
     never = (~masks.any(0)).nonzero()[:, 0].tolist()
     if never:
-        raise InputError(field, never, "these sites are in no block that is ever drawn: cover every site")
+        raise InputError(
+            field, never, "these sites are in no block of positive probability; cover every site"
+        )

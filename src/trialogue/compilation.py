@@ -1,4 +1,4 @@
-"""How loops over rows are compiled and shared among threads: one policy."""
+"""Compilation of loops over rows, and their distribution over threads."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -9,28 +9,32 @@ import torch
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
-# Entries: half a millisecond of work, against a tenth of that to hand it to a thread.
+# Entries per block, about half a millisecond of work. Passing a block to a thread takes a tenth of this time.
 _BLOCK = 1 << 17
 
 
 def compiled(function: Function) -> Function:
-    """Compile for one thread, without the interpreter's lock, and keep the machine code on disk."""
+    """Compile a function with numba for one thread, without the global interpreter lock, and cache it on disk."""
     kernel: Function = numba.njit(cache=True, nogil=True)(function)
     return kernel
 
 
 def compiled_sums(function: Function) -> Function:
-    """The same for loops that add up: their terms are added in any order, so that they become vector code."""
+    """Compile like `compiled`, but allow sums in any order, so that loops can be vectorised."""
     kernel: Function = numba.njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"})(function)
     return kernel
 
 
 def over_rows(kernel: Callable[..., None], rows: int, width: int, *arguments: object) -> None:
-    """Call `kernel(first, last, *arguments)` on blocks that cover `rows` rows of `width` entries of work.
+    """Call `kernel(first, last, *arguments)` on blocks of rows, on `torch.get_num_threads()` threads.
 
-    Runs on `torch.get_num_threads()` threads; what the kernel does with one row must not depend on other rows.
+    Args:
+        kernel: The function. Its result for a row must not depend on other rows.
+        rows: Number of rows.
+        width: Number of entries of work per row.
+        *arguments: Other arguments of the function.
     """
-    # Not numba's parallel loops: their pools abort the process after a fork or when two threads call.
+    # Parallel loops of numba abort the process after a fork, or if two threads call them.
     step = max(1, _BLOCK // max(1, width))
     blocks = [(first, min(first + step, rows)) for first in range(0, rows, step)]
     threads = min(torch.get_num_threads(), len(blocks))

@@ -1,4 +1,4 @@
-"""Every branch of a random computation, with its probability: what `Streams` sample, visited exactly."""
+"""Enumeration of all branches of a random computation, with their probabilities."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -15,28 +15,28 @@ _NONE = -1
 
 
 class Enumeration:
-    """A `choose` that visits every branch of positive probability, those of all groups of rows in one batch of runs.
+    """A `choose` that visits every branch of positive probability, for all groups of rows in one batch of runs.
 
-    Rows come in groups of `members`; each group is one state whose branches are wanted. It has a tape of its own: at
-    each call of `choose` that its rows take part in, one digit per member, the option that is taken. The weight of a
-    branch is the product of what its digits weigh. What a group chooses must not depend on other groups.
+    Each group of `members` rows is one state. It has a tape with one digit per call of `choose` and member, the option
+    that is chosen. The weight of a branch is the product of the probabilities of its digits. The choices of a group
+    must not depend on other groups.
 
     Args:
         groups: Number of states.
-        members: Rows of each.
-        smallest: Lower bound of the weight of a branch that can be taken. By default the weight may underflow to zero.
+        members: Number of rows per state.
+        smallest: Lower bound of the weight of a possible branch (default: 0, the weight may underflow).
     """
 
     def __init__(self, groups: int, members: int, smallest: float = 0.0) -> None:
         self._groups, self._members, self._smallest = groups, members, smallest
-        # Of each group, call and member the option that is taken, and the next one that can be.
+        # The chosen option and the next possible option, by group, call and member.
         self._taken = torch.full((groups, 0, members), _NONE)
         self._next = torch.full((groups, 0, members), _NONE)
         self._calls = torch.zeros(groups, dtype=torch.int64)
         self._log_weight = torch.zeros(groups, dtype=torch.float64)
 
     def choose(self, log_weights: Tensor, rows: Tensor) -> Tensor:
-        """Pick the digits of the tapes (`Choose`) and multiply their probabilities into the branches' weights."""
+        """Choose the digits of the tapes (see `Choose`), and multiply their probabilities into the weights."""
         device, rows = rows.device, rows.cpu()
         group, member = rows // self._members, rows % self._members
         distribution = log_weights.double().log_softmax(-1).cpu()
@@ -55,10 +55,11 @@ class Enumeration:
         return index.to(device)
 
     def branches(self, run: Callable[[], Result]) -> Iterator[tuple[Tensor, Result]]:
-        """Run `run` until all branches of all groups are visited.
+        """Call `run` until all branches of all groups are visited.
 
-        Yields what each run returned, and the weights (groups,) float64 of the groups' branches in it: 0 of a group
-        whose branches have all been visited.
+        Yields:
+            The weights (groups,) float64 of the branches, 0 for groups without further branches, and the result of
+            `run`.
         """
         left = torch.ones(self._groups, dtype=torch.bool)
         while bool(left.any()):
@@ -76,7 +77,7 @@ class Enumeration:
             self._taken, self._next = torch.cat((self._taken, room), 1), torch.cat((self._next, room), 1)
 
     def _advance(self) -> Tensor:
-        """Turn the last digit of each tape that can be turned, forget those after it; which (groups,) had one."""
+        """Increment the last digit of each tape that can be incremented, and return which tapes (groups,) have one."""
         taken, following = self._taken.flatten(1), self._next.flatten(1)
         turns = following != _NONE
         found = turns.any(1)

@@ -79,7 +79,7 @@ def require_text(field: str, text: object, where: object = None) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        hint = f"character {error.start + 1} is half of a surrogate pair; remove it"
+        hint = f"remove character {error.start + 1}, which is half of a surrogate pair"
         raise InputError(field, text if where is None else where, hint) from None
 
 

@@ -1,7 +1,7 @@
-"""What a package of your own builds on: the base classes, and the words that their methods speak in.
+"""Base classes and types for extensions.
 
-A subclass states what differs; everything else has a default that is safe. Registered by an entry point
-(`trialogue.registry`) it is known by name, and `trialogue.testing` holds it to the distributions of its kind.
+A subclass overrides what differs from the defaults. Register it by an entry point (`trialogue.registry`) to use it by
+name, and check it with `trialogue.testing`.
 """
 
 from trialogue.data.site_tables import SiteTables, Tabulated

@@ -1,4 +1,4 @@
-"""What makes numbers a distribution: none is negative, and they sum to one; the only place where this is asked."""
+"""Validation of probability distributions."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from trialogue.arrays import real_tensor
 from trialogue.errors import InputError
 
 SINGLE = 1e-6
-"""How far from one single precision leaves a sum."""
+"""Tolerance of the sum of probabilities in single precision."""
 
 
 def checked_probabilities(
@@ -19,16 +19,23 @@ def checked_probabilities(
     tolerance: float = SINGLE,
     hint: str = "give non-negative probabilities that sum to one",
 ) -> Tensor:
-    """`values` as float64 of `shape` (..., k), distributions over the last dimension, as they are.
+    """Validate distributions over the last dimension and return them unchanged as float64.
 
-    Raises `InputError`, which names `field` and ends with `hint`, for another shape, for negative numbers and NaN, and
-    for sums further than `tolerance` from one.
+    Args:
+        field: Name of the argument in errors.
+        values: Probabilities (..., k).
+        shape: Required shape.
+        tolerance: Largest difference of a sum from one (default: 1e-6).
+        hint: Hint of the error.
+
+    Raises:
+        InputError: If the shape differs, a number is negative or NaN, or a sum differs from one.
     """
     numbers = real_tensor(field, values, f"{hint}, of the shape {shape}")
     if numbers.shape != shape:
         raise InputError(field, tuple(numbers.shape), f"{hint}, of the shape {shape}")
     sums = numbers.sum(-1)
-    # What is not a number compares as false.
+    # Comparisons with NaN are false.
     right = (numbers >= 0).all(-1) & ((sums - 1).abs() <= tolerance)
     if not bool(right.all()):
         distribution, total = numbers[~right][0], sums[~right][0]
@@ -38,6 +45,6 @@ def checked_probabilities(
 
 
 def checked_law(field: str, values: Any, shape: tuple[int, ...], *, tolerance: float = SINGLE) -> Tensor:
-    """What `checked_probabilities` gives, divided by the sums: what rounding left is divided out."""
+    """Validate distributions as `checked_probabilities` does, and return them normalised."""
     numbers = checked_probabilities(field, values, shape, tolerance=tolerance)
     return numbers / numbers.sum(-1, keepdim=True)

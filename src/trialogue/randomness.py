@@ -1,9 +1,8 @@
-"""Named streams of random numbers: the only place where generators are made.
+"""Named streams of random numbers, the only source of random generators in the package.
 
-Every random decision of a sampler is one word, `choose(log_weights, rows) -> index`. Given `Streams` it samples:
-counter-based (SplitMix64, Steele, Lea and Flood 2014), one stream per sample, so that a result depends neither on
-the batch nor on the number of threads. Given an `Enumeration` (`trialogue.enumeration`) the same code visits every
-branch.
+Every random decision of a sampler is a call `choose(log_weights, rows) -> index`. `Streams.choose` draws from
+counter-based streams (SplitMix64, Steele, Lea and Flood 2014), one per sample, so the result does not depend on the
+batch or the number of threads. `Enumeration.choose` (`trialogue.enumeration`) visits every branch of the same code.
 """
 
 import hashlib
@@ -23,18 +22,19 @@ from trialogue.indices import first_outside, require_floats, require_int64
 from trialogue.validation import Natural, check
 
 Choose = Callable[[Tensor, Tensor], Tensor]
-"""`choose(log_weights (n, k), rows (n,)) -> index (n,)`, never an index whose weight is zero."""
+"""Function from log-weights (n, k) and rows (n,) to one index (n,) of positive weight per row."""
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _BLOCK = 256
-_ROWS = "give the numbers of rows (n,) in int64"
+_ROWS = "give row indices (n,) in int64"
 _ONE_ROW_EACH = "give log-weights (n, k) in float32 or float64, one row for each draw"
 
 
 def seed_of(seed: int, *names: object) -> int:
-    """A 63-bit seed for the stream `names` under `seed`: another name, another independent stream.
+    """Return a 63-bit seed for the stream `names` under `seed`. Different names give independent streams.
 
-    Raises `InputError` for a seed that is not a whole number of at least 0.
+    Raises:
+        InputError: If the seed is not an integer of at least 0.
     """
     text = "\x1f".join(map(str, (check("seed", seed, Natural), *names)))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
@@ -46,26 +46,31 @@ def generator(seed: int, *names: object, device: torch.device | str = "cpu") -> 
 
 
 def numpy_generator(seed: int, *names: object) -> np.random.Generator:
-    """Return the numpy generator of the stream `names`."""
+    """Return the NumPy generator of the stream `names`."""
     return np.random.default_rng(seed_of(seed, *names))
 
 
 @compiled
 def mix(x: np.uint64) -> np.uint64:
-    """Scramble 64 bits: the output function of SplitMix64."""
+    """Return the output function of SplitMix64, which scrambles 64 bits."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
 
 
 _WRAPPED = 2**64
-"""Constants of 64 bits, less this, are the int64 of the same bits."""
+"""Subtracting this from a 64-bit constant gives the int64 with the same bits."""
 
 
 def numbers_of_64_bits(keys: Tensor, counters: Tensor) -> Tensor:
-    """Number `counters` of the streams `keys` (both int64, broadcast) on any device: the bits of a uint64, as int64.
+    """Return random numbers of streams on any device, with integer arithmetic only.
 
-    Those of `Streams`, whose keys these are; in whole numbers, and so the same on every device.
+    Args:
+        keys: Keys of `Streams`, int64.
+        counters: Index of the number in each stream, int64, broadcast against `keys`.
+
+    Returns:
+        The bits of uint64 numbers as int64.
     """
     x = keys + counters * (int(GAMMA) - _WRAPPED)
     x = (x ^ ((x >> 30) & (2**34 - 1))) * (0xBF58476D1CE4E5B9 - _WRAPPED)
@@ -75,7 +80,7 @@ def numbers_of_64_bits(keys: Tensor, counters: Tensor) -> Tensor:
 
 @compiled
 def stream_key(seed: np.uint64, number: np.uint64) -> np.uint64:
-    """The key of stream `number` under `seed`: number t of the stream is `mix(key + t * GAMMA)`."""
+    """Return the key of stream `number` under `seed`. Number t of the stream is `mix(key + t * GAMMA)`."""
     return mix(mix(number + np.uint64(1)) * GAMMA + seed)
 
 
@@ -87,9 +92,10 @@ def _spread(seed: np.uint64, keys: NDArray[np.int64], out: NDArray[np.int64]) ->
 
 @compiled
 def invert(uniform: float, weights: NDArray[np.floating[Any]]) -> int:
-    """The first index whose cumulative weight exceeds `uniform` of the total; -1 where the total is not positive.
+    """Return the first index whose cumulative weight exceeds `uniform` times the total, or -1 if the total is not
+    positive.
 
-    Never an index of weight zero, also where rounding lifts the target to the total.
+    The index has positive weight, even if rounding increases the target to the total.
     """
     blocks = (len(weights) + _BLOCK - 1) // _BLOCK
     sums = np.zeros(blocks)
@@ -118,7 +124,7 @@ def invert(uniform: float, weights: NDArray[np.floating[Any]]) -> int:
 def _invert_rows(
     uniforms: NDArray[np.float64], weights: NDArray[np.floating[Any]], out: NDArray[np.int64]
 ) -> int:
-    """Fill `out`; return 0, -1 where all weights of a row are zero, -2 where a uniform number is not in [0, 1]."""
+    """Fill `out`. Return 0, -1 if all weights of a row are zero, or -2 if a uniform number is not in [0, 1]."""
     for row in range(len(uniforms)):
         if not 0 <= uniforms[row] <= 1:
             return -2
@@ -130,32 +136,48 @@ def _invert_rows(
 
 
 def inverted(uniform: Tensor, weights: Tensor) -> Tensor:
-    """What `index_of` picks by `uniform` (n,) from `weights` (n, k), on any device, in whole-tensor operations.
+    """Select indices like `index_of`, on any device, by tensor operations.
 
-    Sums are taken in another order, so that an index may differ where the uniform number falls within the rounding of
-    a sum. Raises `InputError` where all weights of a row are zero.
+    Sums are computed in another order, so an index may differ if the uniform number is within rounding error of a sum.
+
+    Args:
+        uniform: Numbers (n,) from 0 to 1.
+        weights: Weights (n, k).
+
+    Returns:
+        Indices (n,) int64.
+
+    Raises:
+        InputError: If all weights of a row are zero.
     """
     below = weights.double().cumsum(-1)
     if not bool((below[:, -1] > 0).all()):
         raise no_choice()
     possible = weights > 0
     beyond = possible & (below > (uniform * below[:, -1])[:, None])
-    # Of equal values `argmax` gives the first; no index is beyond where rounding lifts the target to the total.
+    # `argmax` returns the first of equal values. If rounding increases the target to the total, no index is beyond it.
     last = weights.shape[-1] - 1 - possible.flip(-1).byte().argmax(-1)
     return torch.where(beyond.any(-1), beyond.byte().argmax(-1), last)
 
 
 def _weights(log_weights: Tensor) -> Tensor:
-    """Weights up to a factor per row; NaN where all are zero."""
-    # One pass; `exp` by itself takes six times as long where weights are zero.
+    """Return the weights up to a factor per row, NaN if all are zero."""
+    # `softmax` is a single pass. `exp` takes six times as long if weights are zero.
     return log_weights.softmax(-1)
 
 
 def index_of(uniform: Tensor, log_weights: Tensor) -> Tensor:
-    """The index (n,) that `uniform` (n,) from 0 to 1 picks from `log_weights` (n, k) by inverting the CDF.
+    """Select indices by inverting the cumulative distribution function.
 
-    An index of weight zero is never picked. Raises `InputError` where all weights of a row are zero, and for other
-    shapes, types and numbers.
+    Args:
+        uniform: Numbers (n,) from 0 to 1.
+        log_weights: Log-weights (n, k).
+
+    Returns:
+        Indices (n,) int64 of positive weight.
+
+    Raises:
+        InputError: If all weights of a row are zero, a number is not from 0 to 1, or a shape or dtype is wrong.
     """
     require_floats("uniform", uniform, (None,), "give one number from 0 to 1 for each row")
     require_floats("log_weights", log_weights, (len(uniform), None), _ONE_ROW_EACH)
@@ -172,20 +194,17 @@ def index_of(uniform: Tensor, log_weights: Tensor) -> Tensor:
 
 
 def no_choice() -> InputError:
-    """What is wrong where every option has weight zero."""
+    """Return the error for a row in which every option has weight zero."""
     return InputError(
         "log_weights",
         -math.inf,
-        "every choice has probability zero, or one is not a number: give one a positive weight",
+        "give at least one option a positive weight, and no option the weight NaN",
     )
 
 
 @compiled
 def next_uniform(keys: NDArray[np.int64], counters: NDArray[np.int64], row: int) -> float:
-    """The next number in [0, 1) of stream `row`: what compiled loops draw instead of `Streams.uniform`.
-
-    `keys` and `counters` (rows,) are those of `Streams`; the row's counter moves on by one.
-    """
+    """Return the next number in [0, 1) of stream `row`, for compiled loops, and increment its counter."""
     counters[row] += 1
     bits = mix(np.uint64(keys[row]) + np.uint64(counters[row]) * GAMMA)
     return np.float64(bits >> np.uint64(11)) * 2.0**-53
@@ -193,7 +212,7 @@ def next_uniform(keys: NDArray[np.int64], counters: NDArray[np.int64], row: int)
 
 @compiled
 def _no_such_row(rows: NDArray[np.int64], streams: int) -> bool:
-    """Whether one of `rows` is not in 0..streams - 1; part of the two loops below, since a call costs as much."""
+    """Return whether one of `rows` does not exist."""
     outside = False
     for index in range(len(rows)):
         outside |= (rows[index] < 0) | (rows[index] >= streams)
@@ -204,7 +223,7 @@ def _no_such_row(rows: NDArray[np.int64], streams: int) -> bool:
 def _uniforms(
     keys: NDArray[np.int64], counters: NDArray[np.int64], rows: NDArray[np.int64], out: NDArray[np.float64]
 ) -> int:
-    """Fill `out`; return 0, or -2 where a row does not exist."""
+    """Fill `out`. Return 0, or -2 if a row does not exist."""
     if _no_such_row(rows, len(keys)):
         return -2
     for index in range(len(rows)):
@@ -220,7 +239,7 @@ def _draw(
     weights: NDArray[np.floating[Any]],
     out: NDArray[np.int64],
 ) -> int:
-    """Fill `out`; return 0, -1 where all weights of a row are zero, -2 where a row does not exist."""
+    """Fill `out`. Return 0, -1 if all weights of a row are zero, or -2 if a row does not exist."""
     if _no_such_row(rows, len(keys)):
         return -2
     smallest = 0
@@ -231,10 +250,18 @@ def _draw(
 
 
 class Streams:
-    """One stream per row, keyed by what the row samples and not by where it lies in the batch.
+    """Random streams, one per row of a batch, whose keys depend on the samples and not on the batch.
 
-    `keys` (rows,) int64 name the samples; `counters` (rows,) say how many numbers each has used. Streams live where the
-    keys do and draw the same uniform numbers on every device; elsewhere than on the CPU, rows of one call must differ.
+    Streams draw the same uniform numbers on every device. On devices other than the CPU, the rows of one call must
+    differ.
+
+    Args:
+        seed: Seed of the streams.
+        keys: Key (rows,) int64 of each stream, on the device of the streams.
+
+    Attributes:
+        keys: Internal keys (rows,) int64.
+        counters: Number (rows,) int64 of random numbers drawn from each stream.
     """
 
     def __init__(self, seed: int, keys: Tensor) -> None:
@@ -245,15 +272,22 @@ class Streams:
         self.counters = torch.zeros_like(keys)
 
     def of(self, rows: Tensor) -> "Streams":
-        """The streams of `rows` (n,), from where they stand; row i of them is `rows[i]` of these."""
+        """Return copies of the streams of `rows` (n,), in this order."""
         chosen = copy(self)
         chosen.keys, chosen.counters = self.keys[rows], self.counters[rows]
         return chosen
 
     def uniform(self, rows: Tensor) -> Tensor:
-        """The next number in [0, 1) of each row in `rows` (n,) int64, float64.
+        """Draw the next number in [0, 1) of some streams.
 
-        Raises `InputError` for rows that do not exist.
+        Args:
+            rows: Rows (n,) int64.
+
+        Returns:
+            Numbers (n,) float64.
+
+        Raises:
+            InputError: If a row does not exist.
         """
         require_int64("rows", rows, (None,), _ROWS)
         if self.keys.device.type != "cpu":
@@ -266,9 +300,17 @@ class Streams:
         return uniform
 
     def choose(self, log_weights: Tensor, rows: Tensor) -> Tensor:
-        """Draw one index per row (`Choose`): `index_of` the next uniform number of each, in one pass.
+        """Draw one index per row (see `Choose`), by `index_of` with the next uniform number of each stream.
 
-        Raises `InputError` where all weights of a row are zero, for rows that do not exist, and for other shapes.
+        Args:
+            log_weights: Log-weights (n, k).
+            rows: Rows (n,) int64.
+
+        Returns:
+            Indices (n,) int64.
+
+        Raises:
+            InputError: If all weights of a row are zero, a row does not exist, or a shape or dtype is wrong.
         """
         require_int64("rows", rows, (None,), _ROWS)
         require_floats("log_weights", log_weights, (len(rows), None), _ONE_ROW_EACH)
@@ -282,10 +324,14 @@ class Streams:
 
     def _no_stream(self, rows: Tensor) -> InputError:
         """Return the error for the first of `rows` that does not exist."""
-        return InputError("rows", first_outside(rows, len(self.keys)), f"there are {len(self.keys)} streams")
+        return InputError(
+            "rows",
+            first_outside(rows, len(self.keys)),
+            f"use rows below {len(self.keys)}, the number of streams",
+        )
 
     def select(self, rows: Tensor) -> None:
-        """Keep the streams of `rows`, in that order."""
+        """Keep the streams of `rows` (n,), in this order."""
         self.keys, self.counters = self.keys[rows], self.counters[rows]
 
     def extend(self, other: "Streams") -> None:

@@ -1,11 +1,11 @@
-"""What is registered by name: what comes with the package, and what installed packages add by entry points.
+"""Registries of objects by name, which installed packages extend by entry points.
 
-A package of a user's own registers by an entry point of a group of the registry, in its `pyproject.toml`:
+A package registers an object by an entry point in its `pyproject.toml`, in the group of the registry:
 
     [project.entry-points."trialogue.samplers"]
     halving = "my_package.samplers:Halving"
 
-Nothing is imported before it is asked for by its name.
+Objects are imported when they are first used.
 """
 
 import difflib
@@ -22,12 +22,16 @@ T = TypeVar("T")
 
 
 class Registry(MutableMapping[str, T], Generic[T]):
-    """The objects of one kind, `noun`, by name: the built-in ones first, then those of the entry points of `group`.
+    """Objects of one kind by name: built-in objects, followed by the entry points of a group.
 
-    A built-in one is the object, or says where it lies as an entry point does: "module:attribute", or "module". Its
-    name belongs to it: an entry point of the same name counts for nothing. What is put in while a program runs takes
-    the place of what had its name. What is imported must be of the type `of`, where that is given, or a class derived
-    from `base`.
+    A built-in name takes precedence over an entry point of the same name. Assigning to a name replaces its object.
+
+    Args:
+        group: Group of the entry points.
+        noun: Name of the kind of object in errors.
+        built_in: Built-in objects by name, as objects or as text "module:attribute" or "module".
+        of: Required type of imported objects (default: any).
+        base: Required base class of imported classes (default: any).
     """
 
     def __init__(
@@ -53,7 +57,12 @@ class Registry(MutableMapping[str, T], Generic[T]):
         return any(name == known for known in self)
 
     def __getitem__(self, name: str) -> T:
-        """The object of that name; raises `KeyError` where there is none, `InputError` where it cannot be had."""
+        """Return the object with this name.
+
+        Raises:
+            KeyError: If there is none.
+            InputError: If it cannot be imported, or has the wrong type.
+        """
         if name in self._known:
             known = self._known[name]
             if not isinstance(known, str):
@@ -63,9 +72,8 @@ class Registry(MutableMapping[str, T], Generic[T]):
             entry = _entry_points(self.group, tuple(sys.path))[name]
         try:
             loaded: T = entry.load()
-        except Exception as error:  # whatever a module of a user's own does when it is imported
-            told = f"{type(error).__name__}: {error}"
-            hint = f"it is registered as {entry.value}, which cannot be imported: {told}"
+        except Exception as error:  # importing a user's module may raise any exception
+            hint = f"it is registered as {entry.value}, which cannot be imported: {type(error).__name__}: {error}"
             raise InputError(self.noun, name, hint) from error
         wanted = self._of or self._base
         if wanted is not None and not (
@@ -73,8 +81,9 @@ class Registry(MutableMapping[str, T], Generic[T]):
             if self._of
             else isinstance(loaded, type) and issubclass(loaded, wanted)
         ):
-            what = f"{'' if self._of else 'class derived from '}{wanted.__module__}.{wanted.__qualname__}"
-            raise InputError(self.noun, name, f"it is registered as {entry.value}, which is no {what}")
+            kind = "an instance of" if self._of else "a class derived from"
+            hint = f"it is registered as {entry.value}, which is not {kind} {wanted.__module__}.{wanted.__qualname__}"
+            raise InputError(self.noun, name, hint)
         return loaded
 
     def __setitem__(self, name: str, thing: T) -> None:
@@ -84,7 +93,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
         del self._known[name]
 
     def loadable(self) -> Iterator[tuple[str, T]]:
-        """Names and objects of all that can be imported; what cannot is no reason to do without the others."""
+        """Yield names and objects, without those that cannot be imported."""
         for name in self:
             try:
                 yield name, self[name]
@@ -92,7 +101,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
                 continue
 
     def place(self, name: str) -> str | None:
-        """Where the object of that name lies, "module:attribute", without importing it; None where there is none."""
+        """Return the location "module:attribute" of an object without importing it, or None if there is none."""
         if name in self._known:
             known = self._known[name]
             return known if isinstance(known, str) else place_of(known)
@@ -100,46 +109,53 @@ class Registry(MutableMapping[str, T], Generic[T]):
         return None if entry is None else entry.value
 
     def find(self, name: str) -> T:
-        """The object of that name; raises `InputError` that suggests the closest names where there is none."""
+        """Return the object with this name. Raises `InputError` with similar names if there is none."""
         if name in self:
             return self[name]
         close = difflib.get_close_matches(name, self, n=3)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(self) or 'none'}"
+        hint = f"did you mean {' or '.join(close)}?" if close else f"use one of {', '.join(self) or '(none)'}"
         raise InputError(self.noun, name, f"no such {self.noun}: {hint}")
 
     def build(self, spec: str) -> Any:
-        """Build what `spec` names: NAME or NAME:JSON, where JSON is an object with the arguments.
+        """Create an object from a specification NAME or NAME:JSON.
+
+        Args:
+            spec: Name of a registered class or function, optionally followed by a colon and a JSON object of its
+                arguments.
 
         Raises:
-            InputError: If the name is unknown, if what follows it is not a JSON object, or if it refuses the arguments.
+            InputError: If the name is unknown, the text after the colon is not a JSON object, or the arguments are
+                invalid.
 
         Example:
-            CHAINS.build('block-gibbs:{"block_size": 2}')
+            >>> from trialogue.samplers.registered import CHAINS
+            >>> CHAINS.build('block-gibbs:{"block_size": 2}')
+            BlockGibbs(block_size=2)
         """
         name, colon, written = spec.partition(":")
         make: Any = self.find(name)
         try:
             arguments = json.loads(written) if colon else {}
         except ValueError as error:
-            raise InputError(self.noun, spec, f"what follows the colon is not JSON: {error}") from None
+            raise InputError(self.noun, spec, f"give a JSON object after the colon: {error}") from None
         if not isinstance(arguments, dict):
             raise InputError(self.noun, spec, f'give its arguments as a JSON object: {name}:{{"...": ...}}')
         try:
             return make(**arguments)
         except TypeError as error:
-            raise InputError(self.noun, spec, f"it has no such arguments: {error}") from None
+            raise InputError(self.noun, spec, f"use other arguments: {error}") from None
         except InputError as error:
             raise InputError(self.noun, spec, f"{error.field}={error.value!r}: {error.hint}") from None
 
 
 def place_of(thing: Any) -> str:
-    """Where a class or a function lies, "module:attribute", as an entry point says it."""
+    """Return the location "module:attribute" of a class or function."""
     return f"{thing.__module__}:{thing.__qualname__}"
 
 
 @lru_cache(maxsize=64)
 def _entry_points(group: str, path: tuple[str, ...]) -> dict[str, metadata.EntryPoint]:
-    """The entry points of a group in order of their names, of what is installed along `path`, which is `sys.path`."""
+    """Return the entry points of a group by name, sorted. `path` is `sys.path`, the key of the cache."""
     del path
     entries = sorted(metadata.entry_points(group=group), key=lambda entry: entry.name)
     return {entry.name: entry for entry in entries}

@@ -1,4 +1,4 @@
-"""Which code of the package a process runs."""
+"""Version of the package's source code."""
 
 import hashlib
 import subprocess
@@ -8,7 +8,11 @@ import trialogue
 
 
 def source_code() -> dict[str, str]:
-    """Commit of the checkout the package runs from, and a hash of what differs from it; empty outside of one."""
+    """Return the commit of the git checkout that contains the package, and a hash of uncommitted changes.
+
+    Returns:
+        The keys "commit" and, if there are changes, "changes_sha256". Empty outside of a checkout.
+    """
     package = Path(trialogue.__file__).parent
 
     def git(*arguments: str) -> bytes:
@@ -16,7 +20,7 @@ def source_code() -> dict[str, str]:
         return subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL).stdout
 
     try:
-        # A package installed inside somebody else's checkout is not that checkout's code.
+        # A package installed inside the checkout of another project is not tracked by it.
         git("ls-files", "--error-unmatch", "__init__.py")
         commit = git("rev-parse", "HEAD").decode().strip()
         changes = git("diff", "HEAD", "--binary", "--", ".")

@@ -1,4 +1,4 @@
-"""What lets a command begin sooner."""
+"""Faster start of commands by pausing the garbage collector."""
 
 import gc
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ _for_good: ContextVar[bool] = ContextVar("for_good", default=False)
 
 @contextmanager
 def for_good() -> Iterator[None]:
-    """Around a process that runs one command: what that loads is never looked through, not even in the end."""
+    """Context manager of a process that runs one command. Loaded objects are excluded from garbage collection."""
     before = _for_good.set(True)
     try:
         yield
@@ -21,11 +21,10 @@ def for_good() -> Iterator[None]:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Around imports and loading: the garbage collector rests until all is there.
+    """Context manager that disables the garbage collector during imports and loading.
 
-    Looking through what is loaded for good takes a quarter of the time that torch, transformers and a model need, and
-    again as long when the process ends. In other processes than one `for_good` a model is collected when nobody holds
-    it.
+    Collections take a quarter of the loading time of torch, transformers and a model, and the same time again at exit.
+    In processes without `for_good`, a model is collected once it is no longer referenced.
     """
     collecting = gc.isenabled()
     gc.disable()

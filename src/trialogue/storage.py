@@ -1,7 +1,6 @@
-"""Writing files that are either whole or absent, one line for what keeps them from being written, sums, and folders.
+"""Atomic writing of files, error messages for failed writes, checksums and folders.
 
-A file appears under its name in one step, by `os.replace` of a finished temporary neighbour, so that a reader
-never sees half of it, whatever kills the writer.
+A file is written under a temporary name and then renamed by `os.replace`, so a reader never sees an incomplete file.
 """
 
 import errno
@@ -18,43 +17,46 @@ from filelock import FileLock, Timeout
 
 from trialogue.errors import InputError
 
-_MENDS = {
-    errno.ENOSPC: "no space is left on the device: free some, or choose a folder elsewhere",
-    errno.EDQUOT: "the disk quota is used up: free some space, or choose a folder elsewhere",
-    errno.EACCES: "no permission to write here: choose a folder that you may write to",
-    errno.EPERM: "no permission to write here: choose a folder that you may write to",
-    errno.EROFS: "the file system is read-only: choose a folder that you may write to",
-    errno.ENOTDIR: "a parent of this path is a file: choose another folder",
-    errno.EEXIST: "a file is in the way of this folder: choose another folder",
-    errno.EISDIR: "a folder is in the way of this file: choose another name",
-    errno.ENAMETOOLONG: "the path is too long: choose a shorter one",
+_HINTS = {
+    errno.ENOSPC: "no space is left on the device; free some space, or choose a folder on another device",
+    errno.EDQUOT: "the disk quota is used up; free some space, or choose a folder on another device",
+    errno.EACCES: "permission denied; choose a folder that you may write to",
+    errno.EPERM: "permission denied; choose a folder that you may write to",
+    errno.EROFS: "the file system is read-only; choose a folder that you may write to",
+    errno.ENOTDIR: "a parent of this path is a file; choose another folder",
+    errno.EEXIST: "a file is in the way of this folder; choose another folder",
+    errno.EISDIR: "a folder is in the way of this file; choose another name",
+    errno.ENAMETOOLONG: "the path is too long; choose a shorter one",
 }
 
 
 def require_folder(path: str | os.PathLike[str]) -> None:
-    """Raise `InputError` where the folder that a user's file `path` is to lie in is none, or is not there.
+    """Raise `InputError` unless the parent folder of `path` exists.
 
-    A folder that a user names and has not made is more often a slip of the pen than a wish.
+    The folder is not created, because a missing folder is more often a typing error than intended.
     """
     folder = Path(path).parent
     if not folder.is_dir():
         in_the_way = any(parent.is_file() for parent in (folder, *folder.parents))
-        missing = f"there is no folder {folder}: make it, or choose another"
-        raise InputError("out", os.fspath(path), _MENDS[errno.EEXIST] if in_the_way else missing)
+        missing = f"there is no folder {folder}; create it, or choose another"
+        raise InputError("out", os.fspath(path), _HINTS[errno.EEXIST] if in_the_way else missing)
 
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn an `OSError` of the body into an `InputError` that names `path` and the hint."""
+    """Context manager that converts an `OSError` to an `InputError` with `path` and a hint."""
     try:
         yield
     except OSError as error:
-        hint = _MENDS.get(error.errno or 0, f"cannot be written: {error.strerror or error}")
+        hint = _HINTS.get(error.errno or 0, f"cannot be written: {error.strerror or error}")
         raise InputError("path", os.fspath(path), hint) from error
 
 
 def user_folder(part: str) -> Path:
-    """Where this user's models, corpora and the like lie: a folder of `$TRIALOGUE_HOME`, else of the user's cache."""
+    """Return the folder for the user's files of one kind, such as "models".
+
+    It is a subfolder of `$TRIALOGUE_HOME` if this is set, and otherwise of `trialogue` in the user's cache folder.
+    """
     folder = os.environ.get("TRIALOGUE_HOME")
     if folder:
         return Path(folder).expanduser() / part
@@ -63,7 +65,7 @@ def user_folder(part: str) -> Path:
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
-    """Make the folder `path` with its parents, where it is missing; raises `InputError` if it cannot."""
+    """Create the folder `path` and its parents if they do not exist. Raises `InputError` if this fails."""
     folder = Path(path)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -72,9 +74,16 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def locked(path: str | os.PathLike[str], field: str, value: object, hint: str) -> Iterator[None]:
-    """While the body runs, keep other processes out by the lock file `path`, whose folder is there.
+    """Context manager that holds a lock file, so that other processes cannot enter.
 
-    Raises `InputError` for `field` with `value` and `hint` where another one is at work already.
+    Args:
+        path: The lock file, in an existing folder.
+        field: Name of the argument in the error.
+        value: Value of the argument in the error.
+        hint: Hint of the error.
+
+    Raises:
+        InputError: If another process holds the lock.
     """
     lock = FileLock(path, timeout=0)
     with writing(Path(path).parent):
@@ -89,16 +98,16 @@ def locked(path: str | os.PathLike[str], field: str, value: object, hint: str) -
 
 
 def sha256_of(path: str | os.PathLike[str]) -> str:
-    """The SHA-256 sum of a file, in hexadecimal digits; raises `OSError` where it cannot be read."""
+    """Return the SHA-256 checksum of a file in hexadecimal. Raises `OSError` if it cannot be read."""
     with Path(path).open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def stored_object(path: Path, field: str, hint: str) -> dict[str, Any] | None:
-    """Return the JSON object in the file `path`, None if there is no file.
+    """Read a JSON object from the file `path`, or return None if there is no file.
 
     Raises:
-        InputError: If the file holds anything else. The error names `field` and says `hint`.
+        InputError: If the file has other content. The error contains `field` and `hint`.
     """
     if not path.exists():
         return None
@@ -109,10 +118,19 @@ def stored_object(path: Path, field: str, hint: str) -> dict[str, Any] | None:
 
 
 def atomic_write(path: str | os.PathLike[str], content: bytes | str) -> Path:
-    """Write `content` (text as UTF-8) to `path` in one step, replacing what is there; return the path.
+    """Write `content` to `path` atomically, replacing an existing file.
 
-    Parent folders are made. The content is on the disk when the call returns. Raises `InputError` where it
-    cannot be written (no space, no permission, a file in the way); `path` is whole in any case, old or new.
+    Parent folders are created. The content is flushed to the disk before the function returns.
+
+    Args:
+        path: The file.
+        content: Bytes, or text that is encoded as UTF-8.
+
+    Returns:
+        The path.
+
+    Raises:
+        InputError: If the file cannot be written. An existing file is then unchanged.
     """
     data = content.encode() if isinstance(content, str) else content
     target = Path(path)
@@ -128,7 +146,7 @@ def atomic_write(path: str | os.PathLike[str], content: bytes | str) -> Path:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-        # The name itself is only safe once the folder is on the disk.
+        # The new name is only durable once the folder has been flushed to the disk.
         folder = os.open(target.parent, os.O_RDONLY)
         try:
             os.fsync(folder)

@@ -1,4 +1,4 @@
-"""Named tensors in one safetensors file with metadata and a checksum: written whole or not at all, never pickled."""
+"""Safetensors files of named tensors with metadata and a checksum, written atomically."""
 
 import hashlib
 import json
@@ -19,7 +19,20 @@ from trialogue.storage import atomic_write
 def write_tensors(
     path: str | PathLike[str], kind: str, tensors: dict[str, Tensor], metadata: Mapping[str, Any]
 ) -> Path:
-    """Write `tensors` and `metadata` (JSON) to `path`; `kind` names the format and its version."""
+    """Write tensors and metadata to a file.
+
+    Args:
+        path: The file.
+        kind: Name and version of the format.
+        tensors: Tensors by name.
+        metadata: Metadata that can be written as JSON.
+
+    Returns:
+        The path.
+
+    Raises:
+        InputError: If the file cannot be written.
+    """
     content = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     header = {"kind": kind, "metadata": json.dumps(metadata), "digest": _digest(content)}
     return atomic_write(path, save(content, header))
@@ -28,9 +41,18 @@ def write_tensors(
 def read_tensors(
     path: str | PathLike[str], kind: str | Sequence[str], hint: str
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read tensors and metadata of what `write_tensors` wrote with this `kind`, or one of these.
+    """Read tensors and metadata from a file of `write_tensors`.
 
-    Raises `InputError` that ends in `hint` where the file is missing, damaged or of another kind.
+    Args:
+        path: The file.
+        kind: Accepted name or names of the format.
+        hint: End of the error message, which states what to do.
+
+    Returns:
+        The tensors by name, and the metadata.
+
+    Raises:
+        InputError: If the file is missing, damaged or of another kind.
     """
     try:
         with safe_open(str(path), framework="pt") as file:
@@ -49,7 +71,7 @@ def read_tensors(
 
 
 def _digest(tensors: Mapping[str, Tensor]) -> str:
-    """The format itself has no checksum."""
+    """Return the SHA-256 checksum of tensors. Safetensors files have no checksum."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
         digest.update(name.encode())

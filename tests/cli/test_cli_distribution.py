@@ -208,14 +208,14 @@ COMMANDS: list[tuple[str, str]] = [
     (UNIFORM, "max_new_tokens=None: give a number"),
     (
         f"{UNIFORM} --max-new-tokens 40",
-        "max_new_tokens=40: the tree has up to 2,199,023,255,551 prefixes, of which at most 200,000 are listed",
+        "max_new_tokens=40: use a shorter horizon, or increase --max-states=200000 for a tree of up to 2,199",
     ),
     (
         f"{UNIFORM} --max-new-tokens 4 --sampler best-of-n --verifier 'regex:0*' --max-states 40",
         "max_states=40: the sampler has more states than the 40 that are listed",
     ),
     ("--table table.json --prompt d --max-new-tokens 2", "prompt='d': no tokens spell it"),
-    ("--distribution coins", "distribution='coins': no such distribution: there are dyck"),
+    ("--distribution coins", "distribution='coins': no such distribution: use one of dyck"),
     ("""--distribution 'dyck:{"length": 5}'""", "length=5: must be even for complete strings"),
     (f"{TWO_COINS} --sampler rejection", "verifier=None: the sampler rejection needs one"),
     (f"{UNIFORM} --sampler value-guided", "give --verifier SPEC or --values FILE"),

@@ -94,7 +94,7 @@ BAD: list[tuple[str, str]] = [
     ("--threshold much", "--threshold: invalid: use P|youden"),
     ("--threshold 1.5", "threshold=1.5: use at most 1"),
     ("--out probe.bin", "ends in .safetensors"),
-    ("--out none/p.safetensors", "there is no folder none: make it"),
+    ("--out none/p.safetensors", "there is no folder none; create it"),
     ("--false-rejections 0.1", "threshold='youden': not allowed with"),
     ("--layer 3", "option='--layer': there is none: did you mean --layers?"),
 ]

@@ -81,24 +81,24 @@ def test_stopping_rejects_streams_of_other_rows(monkeypatch):
 
 
 def test_a_trace_without_a_change_is_rejected(monkeypatch):
-    original = engine._UnderWay.changes
+    original = engine._ActiveRun.changes
 
     def gaps(run):
         changes = original(run)
         return None if changes is None else type(changes)(*(column[1:] for column in changes))
 
-    monkeypatch.setattr(engine._UnderWay, "changes", gaps)
+    monkeypatch.setattr(engine._ActiveRun, "changes", gaps)
     with pytest.raises(AssertionError, match="lacks a change of step"):
         distributions.check_trace(STEPWISE, ISING)
 
 
 def test_samples_of_another_path_are_rejected(monkeypatch):
-    original = engine._UnderWay.advance
+    original = engine._ActiveRun.advance
 
     def one_more(run, steps, bar):
         return original(run, steps + (steps > 1), bar)
 
-    monkeypatch.setattr(engine._UnderWay, "advance", one_more)
+    monkeypatch.setattr(engine._ActiveRun, "advance", one_more)
     with pytest.raises(AssertionError, match="another path"):
         distributions.check_samples(STEPWISE, ISING)
 
@@ -108,7 +108,7 @@ def test_an_unknown_target_must_be_given():
         check_chain(Gibbs(), MODELS["masked"])
     check_chain(Gibbs(), MODELS["masked"], target=MODELS["masked"].probabilities())
     anywhere = FunctionEnergy(lambda x: x.double().sum(1), vocab_size=3)
-    with pytest.raises(InputError, match="sites=None: FunctionEnergy has any number of sites"):
+    with pytest.raises(InputError, match="sites=None: give a number, because FunctionEnergy"):
         check_chain(Gibbs(), anywhere)
     check_chain(Gibbs("sweep"), anywhere, sites=2)
     check_chain(BlockGibbs(2), Ising(torch.zeros(2, 2), torch.tensor([0.3, -0.2])))

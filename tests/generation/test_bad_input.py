@@ -106,7 +106,7 @@ BAD: list[tuple[str, str]] = [
     (f"{CAT} --out /proc/x.jsonl", "/proc/x.jsonl': cannot be written: No"),
     (
         f"{CAT} --out none/deep/out.jsonl",
-        "out='none/deep/out.jsonl': there is no folder none/deep: make it, or choose another",
+        "out='none/deep/out.jsonl': there is no folder none/deep; create it, or choose another",
     ),
     (f"{CAT} --out rules.py/out.jsonl", "a file is in the way of this folder"),
     (f"{CAT} --out rules.py", "it does not come with its settings"),

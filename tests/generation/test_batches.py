@@ -58,7 +58,7 @@ def test_errors_are_reported_once_before_workers_start(shell):
     assert "absent" in answer.err
     answer = shell(f"{CAT} --stream --executor ray")
     assert answer.err.startswith("trialogue: error: stream=True: leave it out")
-    assert shell(f"{CAT} --executor slurm").err.count("no such executor: there are local, ray") == 1
+    assert shell(f"{CAT} --executor slurm").err.count("no such executor: use one of local, ray") == 1
 
 
 class OtherFiles(Executor):

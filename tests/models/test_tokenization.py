@@ -40,7 +40,7 @@ def test_incomplete_characters_are_held_back_until_the_end():
 
 @pytest.mark.parametrize("encode", [TOKENIZATION.encode, TOKENIZATION.chat])
 def test_half_a_surrogate_pair_is_no_text(encode):
-    with pytest.raises(InputError, match=r"text='a\\ud800': character 2 is half of a surrogate pair"):
+    with pytest.raises(InputError, match=r"text='a\\ud800': remove character 2, which is half of a surrogate pair"):
         encode("a\ud800")
 
 

@@ -4,8 +4,8 @@ import torch
 
 from trialogue.oracles import Sequences, StepInfo
 from trialogue.samplers import AdaptiveBlockDynamics, BlockDynamics, BlockGibbs, Gibbs, Metropolis
-from trialogue.samplers.chains.conditionals import site_law, site_laws
-from trialogue.samplers.chains.gibbs import redrawn
+from trialogue.samplers.chains.conditionals import site_distribution, site_distributions
+from trialogue.samplers.chains.gibbs import resample_block
 from trialogue.samplers.chains.subsets import choose_subsets
 
 
@@ -21,7 +21,7 @@ class StaleSweep(Gibbs):
     """Sweep with the conditionals of the state before the sweep, as the parallel sampler does."""
 
     def step(self, model, state, choose):
-        distributions, rows = site_laws(model, state.tokens), torch.arange(len(state.tokens))
+        distributions, rows = site_distributions(model, state.tokens), torch.arange(len(state.tokens))
         values = [choose(distributions[:, site], rows) for site in range(state.tokens.shape[1])]
         return Sequences(torch.stack(values, 1)), StepInfo()
 
@@ -31,7 +31,7 @@ class ColdGibbs(Gibbs):
 
     def step(self, model, state, choose):
         rows = torch.arange(len(state.tokens))
-        cold = self.scan(state.tokens, choose, lambda *at: choose(2 * site_law(model, *at), rows))
+        cold = self.scan(state.tokens, choose, lambda *at: choose(2 * site_distribution(model, *at), rows))
         return Sequences(cold[0]), StepInfo()
 
 
@@ -41,7 +41,7 @@ class NodewiseBlockGibbs(BlockGibbs):
     def step(self, model, state, choose):
         rows = torch.arange(len(state.tokens))
         block = choose_subsets(state.tokens.shape[1], self.block_size, rows, choose)
-        distributions, tokens = site_laws(model, state.tokens), state.tokens
+        distributions, tokens = site_distributions(model, state.tokens), state.tokens
         for site in range(tokens.shape[1]):
             value = choose(distributions[:, site], rows)
             tokens = torch.where(block & (torch.arange(tokens.shape[1]) == site), value[:, None], tokens)
@@ -59,8 +59,8 @@ class UntiltedAdaptiveDynamics(AdaptiveBlockDynamics):
     """Ignore that the choice of the block depends on the state."""
 
     def step(self, model, state, choose):
-        index = choose(self._log_law(state.tokens), torch.arange(len(state.tokens)))
-        return redrawn(model, state.tokens, self._blocks_of(index, state.tokens.shape[1]), choose)
+        index = choose(self._log_probs(state.tokens), torch.arange(len(state.tokens)))
+        return resample_block(model, state.tokens, self._blocks_of(index, state.tokens.shape[1]), choose)
 
 
 class ReluctantMetropolis(Metropolis):

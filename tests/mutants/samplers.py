@@ -97,8 +97,8 @@ def sparing_the_last(decoding: Any, verifier: Any) -> Altered:
     def values(rows: Tensor) -> Tensor:
         return torch.where(complete[rows], 1.0, verifier.values(rows))
 
-    def leading_children(rows: Tensor, log_laws: Tensor, *, verdicts: bool) -> Tensor:
-        support = log_laws > -math.inf
+    def leading_children(rows: Tensor, log_probs: Tensor, *, verdicts: bool) -> Tensor:
+        support = log_probs > -math.inf
         last = decoding.lengths[rows] == decoding.limit[rows] - 1
         return torch.where(last[:, None], support.double(), verifier.children(rows, support))
 
@@ -152,8 +152,8 @@ class UncutMonteCarlo(SequentialMonteCarlo):
     def _outlook(self, decoding, verifier, alive):
         outlook = super()._outlook(decoding, verifier, alive)
         asking = (alive & ~decoding.complete).nonzero()[:, 0]
-        log_laws = decoding.log_probs(asking, cut=False).double()
-        whole = log_laws + verifier.children(asking, log_laws > -math.inf).log()
+        log_probs = decoding.log_probs(asking, cut=False).double()
+        whole = log_probs + verifier.children(asking, log_probs > -math.inf).log()
         return outlook._replace(log_value=outlook.log_value.index_copy(0, asking, whole.logsumexp(1)))
 
 

@@ -52,18 +52,18 @@ class UntemperedDistributions(Truncated):
         return log_probs
 
 
-def forgotten_mass(decoding, log_laws, rows):
+def forgotten_mass(decoding, log_probs, rows):
     """Omit the mass of the kept tokens."""
-    return decoding.cut(log_laws, rows), log_laws.new_zeros(len(log_laws), dtype=torch.float64)
+    return decoding.cut(log_probs, rows), log_probs.new_zeros(len(log_probs), dtype=torch.float64)
 
 
-def nothing_cut(decoding, log_laws, rows):
+def nothing_cut(decoding, log_probs, rows):
     """Keep the tokens that top-k and top-p remove."""
-    return log_laws.log_softmax(1), log_laws.logsumexp(1).double()
+    return log_probs.log_softmax(1), log_probs.logsumexp(1).double()
 
 
-def cut_twice(decoding, log_laws, rows):
+def cut_twice(decoding, log_probs, rows):
     """Truncate twice."""
-    distribution = decoding.cut(decoding.cut(log_laws, rows), rows)
+    distribution = decoding.cut(decoding.cut(log_probs, rows), rows)
     place = distribution.argmax(1, keepdim=True)
-    return distribution, (log_laws - distribution).gather(1, place)[:, 0].double()
+    return distribution, (log_probs - distribution).gather(1, place)[:, 0].double()

@@ -27,8 +27,8 @@ class Coins(PrefixOracle):
 
 @pytest.fixture
 def narrow(monkeypatch):
-    monkeypatch.setattr(batches, "_LEAST_VISITED", 40)
-    monkeypatch.setattr(batches, "_VISITED", 1)
+    monkeypatch.setattr(batches, "_MIN_NODE_LIMIT", 40)
+    monkeypatch.setattr(batches, "_NODES_PER_CACHED_NODE", 1)
 
 
 @pytest.mark.parametrize(
@@ -103,4 +103,4 @@ def test_moves_after_a_removal_use_the_correct_prefix(narrow):
         batch.shrink()
         held = tuple(batch.tokens[0, : int(kept)].tolist())
         assert torch.allclose(before[0].exp(), torch.tensor(TREE.conditional(held), dtype=torch.float64))
-        assert batch.knowledge.tree.size <= 41
+        assert batch.shared.tree.size <= 41

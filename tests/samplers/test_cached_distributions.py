@@ -14,7 +14,7 @@ from trialogue.samplers import (
     ValueGuided,
     generate,
 )
-from trialogue.samplers.prefix.batch import answers, knowledge, tree
+from trialogue.samplers.prefix.batch import distribution_cache, shared_results, tree
 from trialogue.testing.trees import RandomTree
 
 # The head maps a hidden state of 6 numbers to 9 tokens.
@@ -68,7 +68,9 @@ def test_the_head_is_applied_once_to_each_prefix(sampler):
 
 def test_a_full_cache_removes_the_oldest_entries_first(monkeypatch):
     monkeypatch.setattr(
-        knowledge, "Answers", lambda tree, limit: answers.Answers(tree, limit, most_bytes=5 * TREE.vocab * 8)
+        shared_results,
+        "DistributionCache",
+        lambda tree, limit: distribution_cache.DistributionCache(tree, limit, most_bytes=5 * TREE.vocab * 8),
     )
     CountedHead.applied = []
     sampler, value = ValueGuided(), TREE.value

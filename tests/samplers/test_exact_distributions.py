@@ -329,5 +329,5 @@ def test_weights_of_a_sampler_that_returns_to_a_prefix_are_exact(chance, factor)
 def test_infinite_weights_are_refused_in_one_line():
     sampler = ReweightedRejection()
     object.__setattr__(sampler, "factor", 2.0)
-    with pytest.raises(InputError, match=r"^log_weight=.*weights grow where the sampler comes back"):
+    with pytest.raises(InputError, match=r"^log_weight=.*use weights that do not grow in loops"):
         exact_distribution(sampler, Table(lambda _: (0.75, 0.25), 2, max_length=1), lambda x: x == (1,))

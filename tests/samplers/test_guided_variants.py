@@ -88,7 +88,7 @@ def test_the_default_number_of_steps_is_four_times_the_squared_horizon():
 
 
 def test_an_outcome_above_the_stated_maximum_is_refused():
-    with pytest.raises(InputError, match=r"most=1\.0: a complete sequence has the value 3: allow as much"):
+    with pytest.raises(InputError, match=r"most=1\.0: use at least 3, the value of a complete sequence"):
         exact_distribution(OutcomeRejection(), TREES[0].table(), lambda x: 3.0)
 
 

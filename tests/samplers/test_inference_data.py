@@ -60,7 +60,7 @@ def test_weighted_samples_of_prefix_samplers_are_converted():
 
 
 def test_a_run_without_samples_cannot_be_converted():
-    with pytest.raises(InputError, match="the run kept no samples: give `thin`"):
+    with pytest.raises(InputError, match="pass `thin`"):
         run_chain(Gibbs(), MODEL, start=START, steps=2).to_inference_data()
 
 

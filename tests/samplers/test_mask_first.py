@@ -92,7 +92,7 @@ def largest_mask_error(sampler, **options) -> float:
 def test_faulty_truncations_are_detected(sampler, mutant, monkeypatch):
     assert largest_mask_error(sampler) < 1e-12
     for module in (masked_decoding, sequential_monte_carlo):
-        monkeypatch.setattr(module, "cut_law", mutant)
+        monkeypatch.setattr(module, "truncated_distribution", mutant)
     assert largest_mask_error(sampler) > 1e-3
 
 

@@ -11,7 +11,7 @@ from trialogue.samplers import (
     TokenwiseRejection,
     generate,
 )
-from trialogue.samplers.prefix.batch.tree import Memory, NodeTree
+from trialogue.samplers.prefix.batch.tree import FeatureCache, NodeTree
 from trialogue.testing.trees import RandomTree
 from trialogue.verifiers.functions.function import FunctionVerifier
 
@@ -48,11 +48,11 @@ def test_only_evaluated_prefixes_are_cached_in_bounded_memory():
         lambda prefix: [1 + (7 * len(prefix) + sum(prefix) + token) % 11 for token in range(vocab)], vocab
     )
     batch = batch_of(oracle, [(0,)], CAPACITY, start=1)
-    batch.knowledge.memory = memory = Memory(batch.knowledge.tree, 100, most_bytes=places * vocab * 8 + 7)
+    batch.shared.memory = memory = FeatureCache(batch.shared.tree, 100, most_bytes=places * vocab * 8 + 7)
     children = batch.peek(torch.arange(vocab), torch.zeros(vocab, dtype=torch.int64))
     rows = torch.arange(8)
     first = children.log_probs(rows)
-    assert batch.knowledge.tree.size > vocab
+    assert batch.shared.tree.size > vocab
     assert memory._features is not None
     assert len(memory._features) == len(memory.nodes) == places
     before = batch.meter.positions.clone()

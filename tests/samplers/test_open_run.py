@@ -152,13 +152,13 @@ def test_requests_have_the_same_result_as_alone(sampler):
     assert count_differences(sampler) == 0
 
 
-def with_first_truncation(self: View, log_laws: Any, rows: Any, alter: Any) -> Any:
+def with_first_truncation(self: View, log_probs: Any, rows: Any, alter: Any) -> Any:
     """A faulty `View._each` that applies the truncation of the first row to all rows."""
-    return alter(self._truncations[int(self._rows.rule[rows][0])], log_laws) if len(rows) else log_laws
+    return alter(self._truncations[int(self._rows.rule[rows][0])], log_probs) if len(rows) else log_probs
 
 
 def test_the_check_rejects_a_truncation_shared_by_all_rows(monkeypatch):
-    monkeypatch.setattr(View, "_each", with_first_truncation)
+    monkeypatch.setattr(View, "_by_truncation", with_first_truncation)
     assert count_differences(Ancestral()) > 0
     assert count_differences(MaskedDecoding()) > 0
 
@@ -209,7 +209,7 @@ def test_finished_requests_leave_no_state():
             RandomRequest(number, run.sampler).join(run)
         while run.busy:
             run.step()
-        sizes.append(run._running._groups.batch.knowledge.tree.size)
+        sizes.append(run._running._groups.batch.shared.tree.size)
         assert not run._running.orders
         assert not run._judge._judges
     assert max(sizes) <= 2048

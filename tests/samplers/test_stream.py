@@ -107,14 +107,14 @@ def test_partial_texts_contain_no_part_of_a_stop_string():
     ("arguments", "message"),
     [
         ({"ordered": 1}, "ordered=1: use True or False"),
-        ({"ordered": True, "partial": True}, "ordered=True: leave it out"),
+        ({"ordered": True, "partial": True}, "ordered=True: set it to False"),
         ({"verifier": [no_pair]}, "verifier='1 verifiers': give one for each of the 2 prompts"),
         (
             {"verifier": [None, None], "sampler": TokenwiseRejection()},
             "verifier=None: TokenwiseRejection needs a verifier; pass one as `verifier`",
         ),
-        ({"progress": True}, "progress=True: leave it out of stream: the loop sees how many"),
-        ({"trace": True}, "trace=True: leave it out of stream: it is part of the Samples"),
+        ({"progress": True}, "progress=True: leave it out of stream and count the samples"),
+        ({"trace": True}, "trace=True: leave it out of stream and use generate"),
     ],
 )
 def test_invalid_input_is_reported_before_the_first_sample(arguments, message):
@@ -125,7 +125,7 @@ def test_invalid_input_is_reported_before_the_first_sample(arguments, message):
 def test_two_loops_cannot_share_a_stream():
     samples = stream(COIN, **settings())
     next(iter(samples))
-    with pytest.raises(InputError, match="stream='in use': another loop has its samples"):
+    with pytest.raises(InputError, match="stream='in use': call stream again for another loop"):
         next(iter(samples))
 
 
@@ -151,7 +151,7 @@ def test_samples_can_be_indexed():
         _ = several.parser
     assert samples[2:4].texts() == samples[[2, 3]].texts() == samples.texts()[2:4]
     assert samples[2:4].total.queries == int(samples.queries[2:4].sum())
-    with pytest.raises(IndexError, match="there is no sample at 12: there are 12"):
+    with pytest.raises(IndexError, match="sample index 12 is out of range for 12 samples"):
         samples[12]
     with pytest.raises(InputError, match=r"index=\[99\]: use indices from 0 to 11"):
         samples[[99]]
@@ -167,7 +167,7 @@ def test_samples_keep_their_index_and_refuse_invalid_indices():
     assert [sample.index for sample in samples[[-1, 2]]] == samples[[-1, 2]].index.tolist() == [7, 2]
     assert samples[::-1].completions() == samples.completions()[::-1]
     assert len(samples[8:]) == len(samples[[]]) == 0
-    with pytest.raises(IndexError, match="there is no sample at 5: there are 5"):
+    with pytest.raises(IndexError, match="sample index 5 is out of range for 5 samples"):
         samples[3:][5]
     for wrong in (True, None, 1.0, "a", [True], torch.zeros(2, 2, dtype=torch.int64), slice(0.5, None)):
         with pytest.raises(InputError, match=r"index=.*: use indices from 0 to 7, or one bool per sample"):

@@ -46,7 +46,7 @@ def test_a_file_of_another_network_is_named_with_the_one_it_holds(tmp_path: Path
     unknown = write_tensors(
         tmp_path / "other.safetensors", "trialogue network 1", tensors, metadata | {"network": "unheard"}
     )
-    with pytest.raises(InputError, match=r"unheard.*no such kind of model: there are transformer"):
+    with pytest.raises(InputError, match=r"unheard.*no such kind of model: use one of transformer"):
         load_model(unknown)
     wider = metadata | {"config": metadata["config"] | {"width": 32}}
     path = write_tensors(tmp_path / "wider.safetensors", "trialogue network 1", tensors, wider)

@@ -7,7 +7,7 @@ import torch
 from trialogue.errors import InputError
 from trialogue.oracles import Energy, whole_sequences
 from trialogue.samplers import Gibbs, IndependentParallel
-from trialogue.samplers.chains.conditionals import site_laws
+from trialogue.samplers.chains.conditionals import site_distributions
 from trialogue.samplers.chains.refinement import Refinement
 from trialogue.samplers.exact import transition_matrix
 from trialogue_lab.studies.translation_dependency.hidden_markov import Denoiser
@@ -84,7 +84,7 @@ def test_what_is_no_masked_oracle_is_refused():
 
 
 def test_what_leaves_does_not_come_back(language):
-    sites = site_laws(language, whole_sequences(5, 2)).exp()
+    sites = site_distributions(language, whole_sequences(5, 2)).exp()
     step = ParallelSteps(sites * 0.9)
     start = torch.full((25,), 1 / 25, dtype=torch.float64)
     assert float(step(start).sum()) == pytest.approx(0.81)

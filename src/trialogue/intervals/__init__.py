@@ -1,10 +1,16 @@
-"""Intervals of means over independent replications; see `trialogue.intervals.bounds`."""
+"""Confidence intervals of means over independent replications (see `trialogue.intervals.bounds`)."""
 
 from typing import NamedTuple
 
 
 class Interval(NamedTuple):
-    """An estimate and its interval; NaN where there is none."""
+    """Estimate with its confidence interval.
+
+    Attributes:
+        estimate: The estimate, NaN if undefined.
+        low: Lower bound, NaN if undefined.
+        high: Upper bound, NaN if undefined.
+    """
 
     estimate: float
     low: float

@@ -1,7 +1,7 @@
-"""Bounds of a mean over independent replications, for many samples at once.
+"""Confidence bounds of means over independent replications, vectorised over samples.
 
-`mean_bounds` widens Student's interval by the skewness of the sample. `share_bounds` is for numbers between 0 and 1.
-The coverage of both is simulated by `benchmarks/interval_coverage.py` and printed in `docs/coverage.md`.
+`mean_bounds` widens Student's interval according to the skewness of the sample. `share_bounds` is for numbers between 0
+and 1. `benchmarks/interval_coverage.py` simulates the coverage of both and writes `docs/coverage.md`.
 """
 
 import math
@@ -14,15 +14,15 @@ from scipy import special
 Samples = NDArray[np.floating[Any]]
 """Independent samples (m, n), each of n replications."""
 
-# Constants of `widening`. They were fitted by simulation so that means of normal, exponential and lognormal numbers
-# (deviation 1 of the logarithm) are missed at most about 1.35 times as often as the level says, from 4 replications on,
-# with little width for normal numbers.
+# Constants of `widening`, fitted by simulation. From 4 replications on, the interval misses the mean of normal,
+# exponential and lognormal numbers (standard deviation 1 of the logarithm) at most about 1.35 times as often as its
+# level, and it is only slightly wider for normal numbers.
 _SLOPE, _EXPECTED, _OFFSET = 0.41, 5.1, 6.8
 _LARGEST, _LARGEST_EDGEWORTH = 3.65, 4.7
 
 _ITERATIONS = 20
 _MOST_NUMBERS = 2**21
-"""Numbers in one array of `_largest_mean`, which bounds its memory."""
+"""Largest number of entries in one array of `_largest_mean`."""
 
 
 def critical_value(replications: int, alpha: float) -> float:
@@ -33,11 +33,12 @@ def critical_value(replications: int, alpha: float) -> float:
 def widening(skewness: Samples, replications: int, alpha: float) -> Samples:
     """Return the factor by which the upper half of Student's interval is widened.
 
-    A sample from a distribution with a long right tail has often not seen the tail. Its mean and its deviation are then
-    both too small, and Student's interval lies below the mean. The factor grows with the sample skewness. It also
-    grows if few replications meet a strict level, because such a sample cannot show that its distribution is symmetric.
-    The factor tends to 1 at the rate t / sqrt(n) as n grows, which is the order of the Edgeworth correction for
-    skewness (Hall 1992). It depends only on the sample's shape, never on the threshold of a claim.
+    A sample from a distribution with a long right tail often contains no values of the tail. Its mean and standard
+    deviation are then both too small, and Student's interval lies below the mean. The factor increases with the sample
+    skewness. It also increases for few replications at a strict level, because such a sample cannot show that its
+    distribution is symmetric. The factor tends to 1 at the rate t / sqrt(n) as n grows, which is the order of the
+    Edgeworth correction for skewness (Hall 1992). It depends on the shape of the sample only, not on the threshold of a
+    claim.
 
     Args:
         skewness: Sample skewness (m,). Use its negative for the lower half.
@@ -53,7 +54,15 @@ def widening(skewness: Samples, replications: int, alpha: float) -> Samples:
 
 
 def mean_bounds(samples: Samples, alpha: float) -> tuple[Samples, Samples]:
-    """Return lower and upper bounds (m,) of the means at level 1 - `alpha`, NaN if a sample has no spread."""
+    """Compute confidence bounds of means by Student's interval, widened for skewness.
+
+    Args:
+        samples: Samples (m, n) of n replications each.
+        alpha: Two-sided level. The confidence level is 1 - `alpha`.
+
+    Returns:
+        Lower and upper bounds, each (m,). NaN for samples whose values are all equal.
+    """
     n = samples.shape[1]
     mean = samples.mean(axis=1)
     deviations = samples - mean[:, None]
@@ -65,18 +74,25 @@ def mean_bounds(samples: Samples, alpha: float) -> tuple[Samples, Samples]:
 
 
 def share_bounds(samples: Samples, alpha: float) -> tuple[Samples, Samples]:
-    """Return lower and upper bounds (m,) of the means of shares at level 1 - `alpha`.
+    """Compute confidence bounds of means of shares, which are numbers from 0 to 1.
 
-    Shares near 0 or 1 whose replications differ may all look alike, because the few replications that differ are
-    missing. The bounds of `mean_bounds` are therefore used only where they lie strictly between 0 and 1 and no
-    replication has the share 0 or 1. Everywhere else the bounds are Gaffke's, which assume only that shares are
-    between 0 and 1. If every share is 0 or 1, they are the bounds of Clopper and Pearson with one trial per
-    replication. If all n replications have the share 1, the lower bound is (alpha / 2)^(1 / n).
+    If the mean is near 0 or 1, all replications of a sample may be equal, because the few that differ were not
+    observed. The bounds of `mean_bounds` are therefore used only if they lie strictly between 0 and 1 and no
+    replication has the share 0 or 1. Otherwise the bounds are Gaffke's, which only assume that shares are between 0 and
+    1. If every share is 0 or 1, they equal the bounds of Clopper and Pearson with one trial per replication. If all n
+    replications have the share 1, the lower bound is (alpha / 2)^(1 / n).
+
+    Args:
+        samples: Shares (m, n) of n replications each.
+        alpha: Two-sided level. The confidence level is 1 - `alpha`.
+
+    Returns:
+        Lower and upper bounds, each (m,).
 
     References:
         Gaffke, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative variable",
         2005. Learned-Miller and Thomas, "A new confidence interval for the mean of a bounded random variable", 2019,
-        who conjecture that the bounds cover for every distribution.
+        who conjecture that the bounds have the nominal coverage for every distribution.
     """
     low, high = mean_bounds(samples, alpha) if samples.shape[1] > 1 else np.full((2, len(samples)), math.nan)
     shares_inside = (samples.min(axis=1) > 0) & (samples.max(axis=1) < 1)
@@ -115,8 +131,7 @@ def _largest_mean(samples: Samples, alpha: float) -> Samples:
 def _mean_exceeds(points: Samples, value: Samples) -> Samples:
     """Probability (m,) that the mean of sorted `points` (m, k) with uniform Dirichlet weights exceeds `value` (m,).
 
-    The recursion over neighbours is that of B-splines. Every step is a convex combination, so that rounding errors do
-    not grow.
+    It is computed by the recursion of B-splines. Each step is a convex combination, so rounding errors do not grow.
     """
     value = value[:, None]
     exceeds = (points > value).astype(np.float64)

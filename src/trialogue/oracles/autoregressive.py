@@ -81,13 +81,13 @@ class Context(ABC):
         answers = self.log_probs(features)
         return answers, answers
 
-    def cut(self, log_laws: Tensor) -> Tensor:
+    def cut(self, log_probs: Tensor) -> Tensor:
         """Apply top-k and top-p to distributions, and normalise them (default: only normalise).
 
         Args:
-            log_laws: Log-weights (n, vocab), not necessarily normalised. Each row has a token of positive weight.
+            log_probs: Log-weights (n, vocab), not necessarily normalised. Each row has a token of positive weight.
         """
-        return log_laws.log_softmax(-1)
+        return log_probs.log_softmax(-1)
 
     def hidden(self, features: Tensor, layer: int) -> Tensor:
         """Return the hidden states (n, width) after `layer` blocks at the last position.
@@ -250,11 +250,11 @@ class Decoding(ABC):
         """
 
     @abstractmethod
-    def cut(self, log_laws: Tensor, rows: Tensor | None = None) -> Tensor:
+    def cut(self, log_probs: Tensor, rows: Tensor | None = None) -> Tensor:
         """Apply top-k and top-p to distributions, and normalise them.
 
         Args:
-            log_laws: Log-weights (n, vocab), not necessarily normalised.
+            log_probs: Log-weights (n, vocab), not necessarily normalised.
             rows: Rows (n,) int64 that the distributions belong to. Rows of different requests may have different
                 settings.
         """

@@ -87,6 +87,6 @@ def as_chain(chain: object) -> Chain[Any]:
         raise InputError("chain", chain.__name__, f"give an instance: {chain.__name__}()")
     if not all(hasattr(chain, name) for name in ("init", "step")):
         raise InputError(
-            "chain", chain, "give a chain such as Gibbs(), or an object with the methods init and step"
+            "chain", chain, "give a chain, for example Gibbs(), or an object with the methods init and step"
         )
     return _DuckChain(chain)

@@ -252,7 +252,7 @@ def require_valid_output(model: SequenceModel, tokens: Tensor) -> None:
     if isinstance(model, Masked):
         sites = model.free(row).long().argmax(1)
         weights = answered("site_log_weights", model.site_log_weights(row, sites), (1, vocab))
-        # A model may define weights of its own, which need not be normalised.
+        # A model may override the weights, which then need not be normalised.
         own = "site_log_weights" in vars(model) or type(model).site_log_weights is not Masked.site_log_weights
         if not own:
             require_log_probs("log_probs", weights, (1, vocab))

@@ -1,4 +1,4 @@
-"""How sequences are drawn from what was learned: samplers, chains, verifiers, truncation, and exact distributions."""
+"""Samplers of autoregressive models, Markov chains on sequences, truncation, and exact distributions."""
 
 from trialogue.lazy_exports import lazy_exports
 

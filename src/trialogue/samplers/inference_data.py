@@ -30,7 +30,7 @@ def inference_data(
     groups = {"posterior": {name: values.cpu().numpy() for name, values in posterior.items()}}
     if stats:
         groups["sample_stats"] = stats
-    # The check of conventions would warn of runs with more chains than draws.
+    # The check of conventions would warn about runs with more chains than draws.
     return arviz.from_dict(
         groups, dims=dict(dims), attrs={"posterior": dict(attrs or {})}, check_conventions=False
     )

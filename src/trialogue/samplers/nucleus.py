@@ -99,11 +99,11 @@ def _cut(
             result[row, token] = relative[row, token] - shift if inside else -np.inf
 
 
-def leading(log_laws: Tensor, top_k: int | None, top_p: float) -> Tensor:
+def leading(log_probs: Tensor, top_k: int | None, top_p: float) -> Tensor:
     """Apply top-k and then top-p, and normalise. For vocabularies of about ten tokens.
 
     Args:
-        log_laws: Log-weights (n, vocab) float32 or float64 on the CPU, not necessarily normalised.
+        log_probs: Log-weights (n, vocab) float32 or float64 on the CPU, not necessarily normalised.
         top_k: Keep this many most probable tokens. None for all.
         top_p: See `nucleus`.
 
@@ -111,20 +111,20 @@ def leading(log_laws: Tensor, top_k: int | None, top_p: float) -> Tensor:
         InputError: As `nucleus`.
     """
     hint = "give log-probabilities (n, vocab) in float32 or float64 on the CPU"
-    require_floats("log_laws", log_laws, (None, None), hint)
-    vocab = log_laws.shape[1]
-    if log_laws.device.type != "cpu" or not vocab:
-        raise InputError("log_laws", (*log_laws.shape, str(log_laws.device)), hint)
+    require_floats("log_probs", log_probs, (None, None), hint)
+    vocab = log_probs.shape[1]
+    if log_probs.device.type != "cpu" or not vocab:
+        raise InputError("log_probs", (*log_probs.shape, str(log_probs.device)), hint)
     # Validation takes longer than the loop over a row, so valid arguments skip it.
     if not (type(top_p) is float and 0 < top_p <= 1):
         top_p = check("top_p", top_p, PositiveShare)
     if top_k is not None and not (type(top_k) is int and top_k >= 1):
         top_k = check("top_k", top_k, Count)
     most = vocab if top_k is None else min(top_k, vocab)
-    result = torch.empty_like(log_laws)
-    wrong = _lead(log_laws.numpy(), most, top_p, result.numpy())
+    result = torch.empty_like(log_probs)
+    wrong = _lead(log_probs.numpy(), most, top_p, result.numpy())
     if wrong >= 0:
-        raise _no_distribution(log_laws[wrong].amax().item())
+        raise _no_distribution(log_probs[wrong].amax().item())
     return result
 
 
@@ -135,13 +135,13 @@ def _no_distribution(largest: float) -> InputError:
 
 @compiled
 def _lead(
-    log_laws: NDArray[np.floating[Any]], most: int, top_p: float, result: NDArray[np.floating[Any]]
+    log_probs: NDArray[np.floating[Any]], most: int, top_p: float, result: NDArray[np.floating[Any]]
 ) -> int:
-    """Fill `result`; return the first row that is no distribution, or -1."""
-    vocab, number = log_laws.shape[1], result.dtype.type
+    """Write the truncated rows to `result`. Return the first row that is not a distribution, or -1."""
+    vocab, number = log_probs.shape[1], result.dtype.type
     order, probs = np.empty(vocab, dtype=np.int64), np.empty(vocab, dtype=result.dtype)
-    for row in range(len(log_laws)):
-        distribution = log_laws[row]
+    for row in range(len(log_probs)):
+        distribution = log_probs[row]
         largest = distribution[0]
         for token in range(vocab):
             # Only NaN is not at most infinite.

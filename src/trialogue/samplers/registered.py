@@ -1,7 +1,7 @@
-"""Samplers and chains by name: those of the package, and those that installed packages register.
+"""Registries of samplers and chains by name.
 
-A package adds one by an entry point of the group `trialogue.samplers` or `trialogue.chains`, whose name is that of the
-sampler or chain and whose value is its class.
+A package registers a class by an entry point in the group `trialogue.samplers` or `trialogue.chains`. The name of the
+entry point is the name of the sampler or chain, and its value is the class.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ SAMPLERS: "Registry[type[Sampler[Any]]]" = Registry(
         "stationary-value-guided": "trialogue.samplers.prefix.value_guided:StationaryValueGuided",
     },
 )
-"""Every sampler by its name on the command line."""
+"""Samplers by their names on the command line."""
 
 CHAINS: "Registry[type[Chain[Any]]]" = Registry(
     "trialogue.chains",
@@ -48,4 +48,4 @@ CHAINS: "Registry[type[Chain[Any]]]" = Registry(
         "refinement": "trialogue.samplers.chains.refinement:Refinement",
     },
 )
-"""Every chain by its name."""
+"""Chains by name."""

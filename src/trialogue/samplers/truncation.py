@@ -95,9 +95,9 @@ class Truncated(Autoregressive):
         temperature = max(self.temperature, torch.finfo(log_probs.dtype).tiny)
         return (relative / temperature).log_softmax(-1)
 
-    def cut(self, log_laws: Tensor) -> Tensor:
-        """Apply top-k, top-p and min-p to `log_laws` (n, vocab), which need not be normalised."""
-        return self._cut(log_laws)
+    def cut(self, log_probs: Tensor) -> Tensor:
+        """Apply top-k, top-p and min-p to `log_probs` (n, vocab), which need not be normalised."""
+        return self._cut(log_probs)
 
 
 class _TruncatedContext(AlteredContext):
@@ -112,8 +112,8 @@ class _TruncatedContext(AlteredContext):
         require_floating("oracle", answers)
         return self._alter(answers) if cut else self._oracle.temper(answers), own
 
-    def cut(self, log_laws: Tensor) -> Tensor:
-        return self._oracle.cut(log_laws)
+    def cut(self, log_probs: Tensor) -> Tensor:
+        return self._oracle.cut(log_probs)
 
 
 def _require_one(inner: Truncated, temperature: float, top_p: float, top_k: int | None) -> None:

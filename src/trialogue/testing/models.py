@@ -9,7 +9,7 @@ from trialogue.enumeration import Enumeration
 from trialogue.errors import InputError
 from trialogue.oracles import Energy, Joint, Masked, SequenceModel, as_model, whole_sequences
 from trialogue.randomness import generator
-from trialogue.samplers.chains.conditionals import listed_law
+from trialogue.samplers.chains.conditionals import block_distribution
 from trialogue.testing.chains import number_of_sites
 from trialogue.testing.requirements import require
 
@@ -134,7 +134,7 @@ def check_energy(model: Energy, *, sites: int | None = None, tolerance: float = 
     require(same, model, "has energies that depend on the other rows")
     for site in range(tokens.shape[1]):
         there = torch.full_like(possible[:, 0], site)
-        distribution = listed_law(checked, possible, there[:, None]).double().log_softmax(-1)
+        distribution = block_distribution(checked, possible, there[:, None]).double().log_softmax(-1)
         moved = _distance(checked.site_log_weights(possible, there).double().log_softmax(-1), distribution)
         message = f"site_log_weights of site {site} and the energies differ by {moved:.3g} in probability"
         require(moved <= tolerance, model, message)
@@ -175,7 +175,7 @@ def check_joint(model: Joint, *, sites: int | None = None, tolerance: float = 1e
             require(not changed, model, f"changes sites outside of the block: {changed[:1]}")
         if not _defines_distribution(checked, tokens, block):
             continue
-        expected = listed_law(checked, tokens, block_sites).double().softmax(1).cpu()
+        expected = block_distribution(checked, tokens, block_sites).double().softmax(1).cpu()
         for row, distribution in enumerate(drawn):
             values = whole_sequences(checked.vocab_size, size)
             probabilities = [

@@ -32,7 +32,7 @@ def law_of_entries(entries: np.ndarray, vocab: int) -> torch.Tensor:
     return torch.from_numpy(distribution / vocab)
 
 
-def site_laws(chain: PottsChain, length: int, temperature: float) -> list[torch.Tensor]:
+def site_distributions(chain: PottsChain, length: int, temperature: float) -> list[torch.Tensor]:
     """p(x_t | the up to W - 1 tokens before) of every site, as the tables have them."""
     messages, vocab, distributions = chain.messages(temperature), chain.vocab_size, []
     for tables in alias_tables(messages, length - chain.window + 1):
@@ -46,7 +46,7 @@ def law_of_tables(chain: PottsChain, length: int, temperature: float) -> torch.T
     """p(x) (V^L,) as the tables multiply up."""
     x = by_hand.sequences(chain.vocab_size, length)
     distribution = torch.ones(len(x), dtype=torch.float64)
-    for site, conditional in enumerate(site_laws(chain, length, temperature)):
+    for site, conditional in enumerate(site_distributions(chain, length, temperature)):
         context = torch.zeros(len(x), dtype=torch.int64)
         for before in range(max(0, site - chain.window + 1), site):
             context = context * chain.vocab_size + x[:, before]

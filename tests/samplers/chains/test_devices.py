@@ -50,7 +50,7 @@ def test_hitting_times_and_transitions_are_the_same_on_another_device():
     assert torch.equal(found.censored.cpu(), expected.censored)
     expected = transition_matrix(Gibbs(), MODEL)
     torch.testing.assert_close(transition_matrix(Gibbs(), model), expected, rtol=1e-13, atol=0)
-    with pytest.raises(InputError, match="start='cpu': the model lies on meta"):
+    with pytest.raises(InputError, match="start='cpu': move it to meta"):
         run_chain(Gibbs(), model, start=START, steps=1)
     with pytest.raises(InputError, match=r"tokens=\(30, 4, 'meta'\)"):
         MODEL.energy(START.to(DEVICE))
@@ -97,7 +97,7 @@ def test_the_chain_rule_and_sweeps_are_the_same_on_another_device():
     ):
         assert found.device.type == DEVICE.type
         assert torch.equal(found.cpu(), expected)
-    with pytest.raises(InputError, match=r"method='heat-bath': it runs on the CPU: on meta"):
+    with pytest.raises(InputError, match=r"method='heat-bath': use .chromatic. on meta"):
         run_sweeps(MODEL, chains=9, sweeps=4, method="heat-bath", device=DEVICE)
 
 

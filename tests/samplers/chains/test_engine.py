@@ -124,7 +124,7 @@ def test_states_of_probability_zero_are_ignored():
     """With x_1 = x_2, single sites cannot move but blocks of two sites can."""
     model = Energies(matrix([0.4, 0.0], [0.0, 0.6]))
     start = torch.zeros(2, 2, dtype=torch.int64)
-    with pytest.raises(InputError, match="2 classes that it never leaves"):
+    with pytest.raises(InputError, match="2 closed classes"):
         run_chain(Gibbs(), model, start=start, steps=1)
     run = run_chain(BlockGibbs(2), model, start=start.expand(2, -1), steps=9, seed=1, thin=1)
     assert bool((run.samples[..., 0] == run.samples[..., 1]).all())
@@ -138,7 +138,7 @@ def test_a_distribution_over_blocks_that_omits_sites_is_refused():
         return torch.tensor([[1.0, 0.0]]).expand(len(tokens), -1)
 
     chain = AdaptiveBlockDynamics(((0, 1), (2, 3)), first)
-    with pytest.raises(InputError, match="4 classes that it never leaves"):
+    with pytest.raises(InputError, match="4 closed classes"):
         run_chain(chain, MODEL, start=START, steps=1)
 
 
@@ -151,7 +151,7 @@ def test_a_periodic_chain_is_refused():
             return Sequences(1 - state.tokens), StepInfo()
 
     flat = Energies(torch.full((2,), 0.5, dtype=torch.float64))
-    with pytest.raises(InputError, match="only every 2 steps"):
+    with pytest.raises(InputError, match="it has period 2"):
         run_chain(Flip(), flat, start=torch.zeros(1, 1).long(), steps=1)
     assert chain_ergodicity(Flip(), flat) == (1, 2)
 
@@ -191,14 +191,14 @@ INVALID = [
     ("model='object'", lambda: run(model=object())),
     (r"energy=\(\d+, 4\): return a tensor of shape", lambda: run(model=FunctionEnergy(lambda x: x))),
     ("start=.*give token ids", lambda: run(start=[[0, 1], [0]])),
-    ("chain_ids=.*give 3 different whole numbers", lambda: run(chain_ids=[0.5, 1, 2])),
-    ("thin=3: nothing would be kept of 2 steps", lambda: run(thin=3)),
-    ("thin=1: chains that stop", lambda: run(thin=1, until=all_up)),
+    ("chain_ids=.*give 3 different integers", lambda: run(chain_ids=[0.5, 1, 2])),
+    ("thin=3: use at most 2", lambda: run(thin=3)),
+    ("thin=1: leave it out with `until`", lambda: run(thin=1, until=all_up)),
     (r"start=\(4,\): give token ids of shape \(chains, 4\)", lambda: run(start=START[0])),
     (r"start=\(3, 3\): give token ids of shape \(chains, 4\)", lambda: run(start=START[:, :3])),
     ("start=2: use tokens below vocab_size=2", lambda: run(start=START + 2)),
     ("chain_ids=", lambda: run(chain_ids=[0, 1, 1])),
-    (r"until=\(3, 4\): answer with one bool", lambda: run(until=lambda tokens: tokens == 1)),
+    (r"until=\(3, 4\): return one bool", lambda: run(until=lambda tokens: tokens == 1)),
     (
         "budget=0: use at least 1",
         lambda: hitting_times(Gibbs(), MODEL, start=START, target=all_up, budget=0),
@@ -208,11 +208,11 @@ INVALID = [
         lambda: run(chain=BlockGibbs(17), model=TOTAL, start=torch.zeros(1, 18).long()),
     ),
     (
-        r"max_states=4096: .* 2\^13 states a side: .*run_chain\(Gibbs\(...\)",
+        r"max_states=4096: .* 2\^13 states.*run_chain\(Gibbs\(...\)",
         lambda: transition_matrix(Gibbs(), random_ising(0, 13)),
     ),
-    ("sites=3: the model has 4 sites", lambda: transition_matrix(Gibbs(), MODEL, sites=3)),
-    ("sites=None: FunctionEnergy has any number", lambda: transition_matrix(Gibbs(), TOTAL)),
+    ("sites=3: leave it out, because the model has 4 sites", lambda: transition_matrix(Gibbs(), MODEL, sites=3)),
+    ("sites=None: give a number, because FunctionEnergy", lambda: transition_matrix(Gibbs(), TOTAL)),
 ]
 
 

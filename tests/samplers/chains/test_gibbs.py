@@ -123,7 +123,7 @@ def initialised(chain):
 
 
 INVALID = [
-    ("block_size=5: there are 4 sites: use at most 4", lambda: initialised(BlockGibbs(5))),
+    ("block_size=5: use at most 4, the number of sites", lambda: initialised(BlockGibbs(5))),
     (r"blocks=\[\]", lambda: BlockDynamics(())),
     (r"blocks=\(0, 0\)", lambda: BlockDynamics(((0, 0),))),
     (r"blocks=\(\)", lambda: BlockDynamics(((),))),
@@ -132,7 +132,7 @@ INVALID = [
     ("weights=.*give 3 non-negative", lambda: BlockDynamics(BLOCKS, (1.0, 2.0))),
     ("weights=", lambda: BlockDynamics(BLOCKS, (1.0, -1.0, 1.0))),
     ("distribution=.*give a function", lambda: AdaptiveBlockDynamics(BLOCKS, object())),
-    ("blocks=4: name sites from 0 to 3", lambda: initialised(BlockDynamics(((0, 1), (2, 4))))),
+    ("blocks=4: use sites from 0 to 3", lambda: initialised(BlockDynamics(((0, 1), (2, 4))))),
     (r"blocks=\[2\]: .*cover every site", lambda: initialised(BlockDynamics(((0, 1), (3,))))),
     (r"blocks=\[2\]: .*cover every site", lambda: initialised(BlockDynamics(BLOCKS, (1, 0, 1)))),
     (
@@ -159,7 +159,7 @@ def test_blocks_of_a_masked_oracle_need_the_chain_rule():
     masked = Conditionals(random_joint(2, 2, 4))
     for chain in (BlockGibbs(2), BlockDynamics(BLOCKS)):
         with pytest.raises(
-            InputError, match=r"block=2: Conditionals answers for single sites.*ChainRule\(model\)"
+            InputError, match=r"block=2: use `ChainRule\(model\)`.* Conditionals has conditionals of single sites"
         ):
             run_chain(chain, masked, start=TOKENS, steps=9)
         run_chain(chain, ChainRule(masked), start=TOKENS, steps=9)

@@ -19,6 +19,6 @@ def test_the_code_of_the_page_gives_the_stated_results():
     assert names["right_in_bulk"] == pytest.approx(0.4621, abs=0.015)
     assert abs(names["wrong"]) < 0.06
     with pytest.raises(
-        InputError, match=r"chain=Metropolis\(order='sweep'\): not ergodic .* classes that it never"
+        InputError, match=r"chain=Metropolis\(order='sweep'\): the chain is not ergodic .* closed classes"
     ):
         exec(refusal, names)

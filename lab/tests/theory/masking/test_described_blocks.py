@@ -21,11 +21,11 @@ DESCRIBED = {
 }
 REFUSED = [
     ({}, "block_size=None: give one of block_size, blocks"),
-    ({"block_size": 1, "weights": [1.0, 1.0, 1.0]}, "blocks=None: weights and an adaptive distribution"),
+    ({"block_size": 1, "weights": [1.0, 1.0, 1.0]}, "blocks=None: give the blocks that the weights"),
     ({"blocks": BLOCKS, "weights": [1, 2, 1], ADAPTIVE: lambda x: x}, "give either weights or"),
-    ({"block_size": 4}, "block_size=4: there are 3 sites: use at most 3"),
+    ({"block_size": 4}, "block_size=4: use at most 3"),
     ({"blocks": [[0], [1]]}, "cover every site"),
-    ({"blocks": [[0, 1, 3]]}, "blocks=3: name sites from 0 to 2"),
+    ({"blocks": [[0, 1, 3]]}, "blocks=3: use sites from 0 to 2"),
     ({"blocks": BLOCKS, "weights": [1.0, math.nan, 1.0]}, "weights=nan: "),
     ({"blocks": BLOCKS, ADAPTIVE: lambda x: torch.ones(len(x), 3)}, "sum to one"),
 ]

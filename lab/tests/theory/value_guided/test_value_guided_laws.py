@@ -150,8 +150,8 @@ def test_trees_that_are_too_large_say_how_large_and_what_to_do():
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        (lambda x: float(len(x) != 1), "no continuation of the prompt has a positive value"),
-        (lambda x: float(len(x) < 3), "no leaf is reachable"),
+        (lambda x: float(len(x) != 1), "give a positive value to at least one continuation"),
+        (lambda x: float(len(x) < 3), "give positive values along a path to a leaf"),
         (lambda x: math.nan, "return a finite non-negative number"),
         (lambda x: -1.0, "return a finite non-negative number"),
     ],
@@ -279,7 +279,7 @@ test_bad_input_is_one_line = refusals(
         ),
         (
             lambda: first_leaf(Table(lambda _: (1.0, 1e-160), 2, max_length=2), lambda y: float(0 not in y)),
-            "values=.*no leaf is reachable .* at least 1e-300",
+            "values=.*along a path to a leaf.* at least 1e-300",
         ),
     ],
 )

@@ -1,3 +1,3 @@
-"""Samplers as Markov chains on whole sequences: contract, engine, and the chains."""
+"""Markov chains on sequences of fixed length: contract, engine and implementations."""
 
 from trialogue.samplers.chains import kernels as kernels

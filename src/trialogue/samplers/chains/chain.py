@@ -1,4 +1,4 @@
-"""How chains are run: by their own steps, or by compiled ones."""
+"""Steps of a chain, by its `step` method or by a compiled kernel."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,21 +9,21 @@ from trialogue.oracles import Chain, SequenceModel
 from trialogue.randomness import Streams
 
 Advance = Callable[[Any, Streams, int], tuple[Any, Tensor | None]]
-"""`advance(state, streams, steps) -> state, accepted`: take several steps of a chain; row i draws from stream i.
+"""`advance(state, streams, steps) -> state, accepted` takes several steps of a chain. Row i draws from stream i.
 
-`accepted` (rows,) float64 sums `StepInfo.accepted` over the steps. It is None if the chain does not report it.
+`accepted` (rows,) float64 is the sum of `StepInfo.accepted` over the steps, or None if the chain does not report it.
 """
 
 KERNELS: dict[tuple[type, type], Callable[[Any, Any], Advance | None]] = {}
 """Compiled steps by the exact types of chain and model: `KERNELS[type(chain), type(model)](chain, model)`.
 
-A kernel draws the same numbers from the streams as `step` does and uses them alike, so that results are the same; it
-advances `streams.counters`. It may decline (None) what it does not cover.
+A kernel draws the same numbers from the streams as `step`, so the results are equal, and advances `streams.counters`.
+The function returns None if it does not support the chain and the model.
 """
 
 
 def advancing(chain: Chain[Any], model: SequenceModel) -> Advance:
-    """How to run steps of `chain` on `model`: compiled where there is a kernel for the two, else by `step`."""
+    """Return a function that takes steps of `chain` on `model`, compiled if there is a kernel for their types."""
     kernel = KERNELS.get((type(chain), type(model)))
     compiled = None if kernel is None else kernel(chain, model)
 

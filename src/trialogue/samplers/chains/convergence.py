@@ -1,4 +1,4 @@
-"""Whether chains have forgotten where they started, by the estimates of the library ArviZ."""
+"""Convergence diagnostics of Markov chains, computed by ArviZ."""
 
 import math
 from typing import NamedTuple
@@ -12,36 +12,47 @@ from trialogue.errors import InputError
 from trialogue.extras import from_extra
 
 R_HAT = 1.1
-"""What R-hat is at most where chains have mixed: the bound of Gelman and Rubin (1992)."""
+"""Largest R-hat of chains that have mixed (Gelman and Rubin 1992)."""
 DRIFT = 3.0
-"""So many standard errors of the mean may be between two halves of what is stationary."""
+"""Largest drift of chains that have mixed, in standard errors."""
 _FEWEST = 4
 
 
 class Convergence(NamedTuple):
-    """What the values of chains after their first half say: Vehtari et al. (2021) for the first two numbers."""
+    """Diagnostics of the second half of the values of chains (Vehtari et al. 2021).
+
+    Attributes:
+        effective_sample_size: Bulk effective sample size of all chains together.
+        r_hat: Rank-normalised split R-hat, near 1 if chains agree. NaN if the values are constant.
+        drift: Mean of the last quarter of the values minus the mean of the third quarter.
+        drift_error: Standard error of `drift` over chains. NaN for a single chain.
+    """
 
     effective_sample_size: float
-    """of all chains together, in bulk"""
     r_hat: float
-    """split, of ranks: one where chains cannot be told apart; NaN where no value ever changes"""
     drift: float
-    """mean of the last quarter of the values less that of the quarter before it"""
     drift_error: float
-    """its standard error over chains; NaN of one chain"""
 
     @property
     def mixed(self) -> bool:
-        """Whether R-hat is at most `R_HAT`, and the drift at most `DRIFT` standard errors."""
+        """Whether R-hat is at most `R_HAT` and the drift is at most `DRIFT` standard errors."""
         drifts = not math.isnan(self.drift_error) and abs(self.drift) > DRIFT * self.drift_error
         return self.r_hat <= R_HAT and not drifts
 
 
 def convergence(values: Tensor) -> Convergence:
-    """Judge chains by a function of their states, such as the energy: `values` (times, chains), at equal distances.
+    """Compute convergence diagnostics of chains from a function of their states, such as the energy.
 
-    The first half is left out, as what may depend on the start. Raises `InputError` for fewer than eight times, and for
-    values that are not finite, and without the extra `chains`.
+    The first half of the values is discarded because it may depend on the start.
+
+    Args:
+        values: Values (times, chains) at equally spaced times.
+
+    Returns:
+        The diagnostics of the second half.
+
+    Raises:
+        InputError: If there are fewer than eight times, values are not finite, or the extra `chains` is not installed.
     """
     table = real_tensor("values", values, "give values (times, chains)")
     if table.ndim != 2 or len(table) < 2 * _FEWEST or not table.shape[1]:
@@ -59,7 +70,10 @@ def convergence(values: Tensor) -> Convergence:
 
 
 def size_and_r_hat(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the effective sample size in bulk and the R-hat of `values` (chains, times), of at least four times.
+    """Compute the bulk effective sample size and R-hat.
+
+    Args:
+        values: Values (chains, times) at four or more times.
 
     Raises:
         InputError: If the extra `chains` is not installed.

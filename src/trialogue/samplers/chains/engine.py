@@ -1,4 +1,4 @@
-"""The engine of chains: many copies as one batch, each with a random stream of its own."""
+"""Engine that runs many copies of a chain as one batch, each with a separate random stream."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,15 +21,19 @@ from trialogue.samplers.prefix.contract.sampler import take
 from trialogue.validation import Count, Natural, validated
 
 Predicate = Callable[[Tensor], Tensor]
-"""`predicate(tokens (n, N)) -> (n,) bool`"""
+"""Function from tokens (n, N) to (n,) bool."""
 
 _STEPS_AT_ONCE = 256
 
 
 class Change(NamedTuple):
-    """What changed in a run, one entry per site and step in which it did, in the order of the steps.
+    """Changes of sites in a run, one entry per changed site and step, ordered by step.
 
-    All (changes,) int64: the step (1 is the first, burn-in included), the chain, the site, and its new token.
+    Attributes:
+        step: Step (changes,) int64. The first step is 1 and includes the burn-in.
+        chain: Index (changes,) int64 of the chain.
+        site: Index (changes,) int64 of the site.
+        token: New token (changes,) int64 of the site.
     """
 
     step: Tensor
@@ -40,53 +44,60 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class ChainRun:
-    """What a run of chains returns, in the order of their starts."""
+    """Result of a run of chains, in the order of their starts.
+
+    Args:
+        tokens: Final tokens (chains, N) int64.
+        steps: Number of steps (chains,) int64 after the burn-in.
+        reached: Whether `until` stopped each chain (chains,) bool.
+        samples: Tokens (kept, chains, N) int64 after every `thin` steps. Empty unless `thin` was given.
+        trace: The changes of sites, if they were requested.
+        energies: Energies (kept, chains) float64 of the samples. None if the chain does not store them.
+        acceptance: Share (chains,) float64 of accepted proposals after the burn-in, NaN for a chain without steps. None
+            if the chain makes no proposals, like the heat bath.
+    """
 
     tokens: Tensor
-    """(chains, N) int64: where each chain stands in the end"""
     steps: Tensor
-    """(chains,) int64: steps after the burn-in"""
     reached: Tensor
-    """(chains,) bool: whether `until` stopped the chain"""
     samples: Tensor
-    """(kept, chains, N) int64: where the chains stood after every `thin` steps; none unless `thin` was given"""
     trace: Change | None = None
     energies: Tensor | None = None
-    """(kept, chains) float64: energies of the samples, where the chain keeps them (`Chain.energies`)"""
     acceptance: Tensor | None = None
-    """(chains,) float64: share of the proposals after the burn-in that were accepted, NaN for a chain that took no
-    step; None if the chain always moves, as the heat bath does"""
 
     def to_inference_data(self) -> Any:
         """Return the samples as ArviZ `InferenceData` (an xarray `DataTree`), for diagnostics and plots of ArviZ.
 
         The group "posterior" has the variable `tokens` with dimensions (chain, draw, site), and the attribute
-        `acceptance` with one rate per chain. The group "sample_stats" has the `energy` of each draw, if the chain keeps
-        it.
+        `acceptance` with one rate per chain. The group "sample_stats" has the `energy` of each draw, if the chain
+        stores it.
 
         Raises:
-            InputError: If the run kept no samples, or if the extra `chains` is not installed.
+            InputError: If the run has no samples, or if the extra `chains` is not installed.
 
         Example:
             run = run_chain(Metropolis(), model, start=start, steps=1000, thin=10)
             arviz_stats.summary(run.to_inference_data())
         """
         if not len(self.samples):
-            raise InputError("samples", 0, "the run kept no samples: give `thin` to `run_chain`")
+            raise InputError("samples", 0, "pass `thin` to `run_chain` to store samples")
         stats = {"energy": None if self.energies is None else self.energies.T}
         attrs = {} if self.acceptance is None else {"acceptance": self.acceptance.tolist()}
         return inference_data({"tokens": self.samples.transpose(0, 1)}, stats, {"tokens": ["site"]}, attrs)
 
 
 class HittingTimes(NamedTuple):
-    """How long chains took to reach a set; all by chain."""
+    """Number of steps that chains took to reach a set.
+
+    Attributes:
+        steps: First step (chains,) int64 in the set, 0 if the chain started there, or the budget.
+        censored: Whether each chain (chains,) bool used up the budget before it reached the set.
+        tokens: Final tokens (chains, N) int64.
+    """
 
     steps: Tensor
-    """(chains,) int64: the first step at which the chain was in the set (0: it started there), or the budget"""
     censored: Tensor
-    """(chains,) bool: the budget ran out before"""
     tokens: Tensor
-    """(chains, N) int64: where the chain stands"""
 
 
 @validated
@@ -105,27 +116,41 @@ def run_chain(
     trace: bool = False,
     progress: bool = False,
 ) -> ChainRun:
-    """Run one copy of `chain` on `model` from each row of `start` (chains, N), for `burn_in` and then `steps` steps.
+    """Run one copy of a Markov chain from each start.
 
-    What a step is, the chain says: one update for random scans, N for sweeps. With `thin` the states after every so
-    many steps beyond the burn-in are kept. With `until` a chain stops in the first state, after the burn-in, that
-    fulfils the predicate. A chain depends on `seed`, its start and its id (its place, unless `chain_ids` says
-    otherwise), not on the other chains. All runs where `start` lies, such as on a GPU: there steps are the same
-    whole-tensor operations, with the same uniform numbers (`Ising` models move by `to`; oracles answer where they are
-    asked).
+    Each chain is determined by `seed`, its start and its id, independently of other chains. The chains run on the
+    device of `start`. On a GPU the steps are the same tensor operations with the same uniform numbers. Move an `Ising`
+    model to the device with `to`.
 
-    Chains that are not ergodic are refused wherever the states can be listed (`require_ergodic_chain`), unless
-    `require_ergodic` is False. Raises `InputError` for that, for a field out of range, for a start outside of the
-    model, and where the chain cannot run on the model.
+    Args:
+        chain: The chain. A step is one update for random scans, and N updates for sweeps.
+        model: The model whose distribution the chain samples.
+        start: Start (chains, N) int64 of each copy.
+        steps: Number of steps after the burn-in.
+        seed: Seed of the random streams (default: 0).
+        burn_in: Number of steps before samples are stored (default: 0).
+        thin: Store the state after every `thin` steps (default: store no samples).
+        until: Stop a chain in the first state after the burn-in for which this function is True (default: never).
+        chain_ids: Keys of the random streams, one per chain (default: index of the chain).
+        require_ergodic: Raise an error if the chain is not ergodic, provided that the states can be enumerated
+            (default: True).
+        trace: Return all changes of sites (default: False).
+        progress: Show a progress bar (default: False).
+
+    Returns:
+        The final states, and the samples and trace if requested.
+
+    Raises:
+        InputError: If an argument is out of range, a start is outside of the model, the chain cannot run on the model,
+            or it is not ergodic (see `require_ergodic_chain`).
     """
     kind = as_chain(chain)
     start = _checked_start(start, model)
     if thin is not None and thin > steps:
-        raise InputError("thin", thin, f"nothing would be kept of {steps} steps: use at most as many")
+        raise InputError("thin", thin, f"use at most {steps}, the number of steps, to store any sample")
     if thin is not None and until is not None:
-        raise InputError(
-            "thin", thin, "chains that stop at their own times keep no common samples: leave it out"
-        )
+        hint = "leave it out with `until`, because the chains then stop at different times"
+        raise InputError("thin", thin, hint)
     streams = Streams(seed, _ids(chain_ids, len(start)).to(start.device))
     kept = [] if thin is None else [thin] * (steps // thin)
     with torch.no_grad():
@@ -134,7 +159,7 @@ def run_chain(
         state = chain.init(model, start)
         if require_ergodic:
             require_ergodic_chain(chain, model, start.shape[1], start.device)
-        run = _UnderWay(kind, advancing(chain, model), state, streams, until, trace)
+        run = _ActiveRun(kind, advancing(chain, model), state, streams, until, trace)
         with tqdm(total=burn_in + steps, unit="step", disable=not progress, leave=False) as bar:
             run.advance(burn_in, bar)
             run.watch()
@@ -164,9 +189,24 @@ def hitting_times(
     require_ergodic: bool = True,
     progress: bool = False,
 ) -> HittingTimes:
-    """How many steps copies of `chain` take from `start` (chains, N) until `target` holds, at most `budget`.
+    """Count the steps that copies of a chain take until a condition holds.
 
-    Raises `InputError` wherever `run_chain` does.
+    Args:
+        chain: The chain.
+        model: The model whose distribution the chain samples.
+        start: Start (chains, N) int64 of each copy.
+        target: The condition, a function from tokens (n, N) to (n,) bool.
+        budget: Largest number of steps.
+        seed: Seed of the random streams (default: 0).
+        chain_ids: Keys of the random streams, one per chain (default: index of the chain).
+        require_ergodic: Raise an error if the chain is not ergodic, as in `run_chain` (default: True).
+        progress: Show a progress bar (default: False).
+
+    Returns:
+        The number of steps of each chain.
+
+    Raises:
+        InputError: If `run_chain` would raise it.
     """
     run = run_chain(
         chain,
@@ -182,8 +222,8 @@ def hitting_times(
     return HittingTimes(run.steps, ~run.reached, run.tokens)
 
 
-class _UnderWay:
-    """One call of `run_chain`: chains that move, and where all of them stand."""
+class _ActiveRun:
+    """State of one call of `run_chain`."""
 
     def __init__(
         self,
@@ -206,13 +246,13 @@ class _UnderWay:
         self._trace: list[Change] | None = [] if trace else None
 
     def watch(self) -> None:
-        """End the burn-in: from now on count accepted proposals, and stop chains where the predicate says so."""
+        """End the burn-in. After this call, accepted proposals are counted and the predicate is evaluated."""
         self.accepted = None
         self._watching = self._until is not None
         self._stop()
 
     def advance(self, steps: int, bar: "tqdm[Any]") -> Tensor:
-        """Take `steps` steps with the chains that still move; return where all chains stand (chains, N)."""
+        """Take `steps` steps with the active chains, and return the tokens (chains, N) of all chains."""
         each = 1 if self._watching or self._trace is not None else _STEPS_AT_ONCE
         while steps:
             count = min(each, steps) if len(self._moving) else steps
@@ -223,7 +263,7 @@ class _UnderWay:
         return self.tokens
 
     def samples(self, kept: Sequence[int], bar: "tqdm[Any]") -> tuple[list[Tensor], Tensor | None]:
-        """Where all chains stand (chains, N) after every number of steps in `kept`, and their energies there."""
+        """Advance by each number of steps in `kept`, and return tokens (chains, N) and energies after each."""
         samples, energies = [], []
         for count in kept:
             samples.append(self.advance(count, bar).clone())
@@ -254,9 +294,8 @@ class _UnderWay:
             return
         there = torch.as_tensor(self._until(self._state.tokens), device=self.tokens.device)
         if there.shape != (len(self._moving),) or there.dtype != torch.bool:
-            raise InputError(
-                "until", tuple(there.shape), f"answer with one bool for each of the {len(self._moving)} rows"
-            )
+            hint = f"return one bool for each of the {len(self._moving)} rows"
+            raise InputError("until", tuple(there.shape), hint)
         if bool(there.any()):
             self.reached[self._moving[there]] = True
             rest = (~there).nonzero()[:, 0]
@@ -264,7 +303,7 @@ class _UnderWay:
             self._streams.select(rest)
 
     def changes(self) -> Change | None:
-        """Return the trace, where there is one."""
+        """Return the trace, if it was requested."""
         if self._trace is None:
             return None
         nothing = self.steps.new_zeros(0)
@@ -280,14 +319,14 @@ def _checked_start(start: Tensor, model: SequenceModel) -> Tensor:
     if not start.numel():
         raise InputError("start", tuple(start.shape), hint)
     if device not in (None, start.device):
-        raise InputError("start", str(start.device), f"the model lies on {device}: move one to the other")
+        raise InputError("start", str(start.device), f"move it to {device}, the device of the model")
     return start
 
 
 def _ids(chain_ids: Sequence[int] | Tensor | None, chains: int) -> Tensor:
     if chain_ids is None:
         return torch.arange(chains)
-    ids = whole_tensor("chain_ids", chain_ids, f"give {chains} different whole numbers").cpu()
+    ids = whole_tensor("chain_ids", chain_ids, f"give {chains} different integers").cpu()
     if ids.shape != (chains,) or len(ids.unique()) < chains or int(ids.min()) < 0:
-        raise InputError("chain_ids", ids.tolist(), f"give {chains} different numbers of at least 0")
+        raise InputError("chain_ids", ids.tolist(), f"give {chains} different integers of at least 0")
     return ids

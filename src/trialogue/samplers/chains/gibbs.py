@@ -1,4 +1,4 @@
-"""Chains that redraw sites from their conditional distribution: heat bath, single sites and blocks drawn jointly."""
+"""Heat-bath chains: Gibbs sampling of single sites and of blocks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ from trialogue.oracles import Chain, SequenceModel, Sequences, StepInfo, sites_o
 from trialogue.oracles.whole import every_row
 from trialogue.randomness import Choose
 from trialogue.samplers.chains.conditionals import (
+    block_distribution,
     draw_block,
-    listed_law,
-    site_law,
+    site_distribution,
     vocab_of,
     with_block,
 )
@@ -33,16 +33,27 @@ from trialogue.validation import Count, check, validated
 
 @dataclass(frozen=True)
 class SingleSite(Chain[Sequences]):
-    """A chain that updates one site at a time: a uniformly random one ("random"), or each once in order ("sweep")."""
+    """Base class of chains that update one site at a time.
+
+    Args:
+        order: Update one uniformly random site per step (random) or every site once in order (sweep) (default: random).
+    """
 
     order: Literal["random", "sweep"] = "random"
 
     def scan(
         self, tokens: Tensor, choose: Choose, update: Callable[[Tensor, Tensor], Tensor]
     ) -> tuple[Tensor, Tensor]:
-        """Update the sites of one step; return the tokens (rows, N) and the share (rows,) of updates that changed one.
+        """Update the sites of one step.
 
-        `update(tokens (rows, N), sites (rows,))` returns the new token (rows,) at one site of each row.
+        Args:
+            tokens: Tokens (rows, N) int64.
+            choose: The source of randomness.
+            update: Function from tokens (rows, N) and one site (rows,) per row to the new tokens (rows,) at these
+                sites.
+
+        Returns:
+            The new tokens (rows, N), and the share (rows,) of updates that changed a site.
         """
         rows, count = every_row(tokens), tokens.shape[1]
         if self.order == "random":
@@ -60,19 +71,19 @@ class SingleSite(Chain[Sequences]):
 @validated
 @dataclass(frozen=True)
 class Gibbs(SingleSite):
-    """Heat bath of single sites: x_i ~ p(. | all others).
+    """Gibbs sampling of single sites: x_i ~ p(. | all others).
 
-    A step of order "random" updates one uniformly random site of each chain; a step of order "sweep" updates every
-    site once, from the first to the last.
+    Args:
+        order: Update one uniformly random site per step (random) or every site once in order (sweep) (default: random).
     """
 
     heat_bath = True
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
-        """Redraw one site, or each once."""
+        """Resample one site, or every site in order."""
         rows = every_row(state.tokens)
         tokens, _ = self.scan(
-            state.tokens, choose, lambda tokens, sites: choose(site_law(model, tokens, sites), rows)
+            state.tokens, choose, lambda tokens, sites: choose(site_distribution(model, tokens, sites), rows)
         )
         return Sequences(tokens), StepInfo()
 
@@ -80,9 +91,15 @@ class Gibbs(SingleSite):
 @validated
 @dataclass(frozen=True)
 class BlockGibbs(Chain[Sequences]):
-    """k-Gibbs: a uniformly random block of `block_size` sites is drawn jointly given the rest.
+    """k-Gibbs: resample a uniformly random block of sites jointly, given all other sites.
 
-    Definition 4.1.10 of the thesis, equation (4.3). Raises `InputError` for a block larger than the sequence.
+    Definition 4.1.10 of the thesis, equation (4.3).
+
+    Args:
+        block_size: Number of sites of a block.
+
+    Raises:
+        InputError: If a block is larger than the sequence.
     """
 
     heat_bath = True
@@ -90,38 +107,38 @@ class BlockGibbs(Chain[Sequences]):
     block_size: Count
 
     def init(self, model: SequenceModel, tokens: Tensor) -> Sequences:
-        """Nothing more to keep."""
+        """Return the initial state, after checking the size of the blocks."""
         checked_block_size(self.block_size, tokens.shape[1])
         return super().init(model, tokens)
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
-        """Redraw one block."""
+        """Resample one block."""
         rows = every_row(state.tokens)
         block = choose_subsets(state.tokens.shape[1], self.block_size, rows, choose)
-        return redrawn(model, state.tokens, block, choose)
+        return resample_block(model, state.tokens, block, choose)
 
 
 @dataclass(frozen=True)
 class _Blocks(Chain[Sequences]):
-    """A chain that redraws one of a fixed collection of `blocks`, each a collection of sites; or (blocks, N) bool."""
+    """Base class of chains that resample one of a fixed collection of blocks, given as sites or as (blocks, N) bool."""
 
     blocks: tuple[tuple[int, ...], ...]
 
     def __post_init__(self) -> None:
-        """Keep the blocks as tuples of sites; raise `InputError` wherever `sites_of_blocks` does."""
+        """Store the blocks as tuples of sites."""
         object.__setattr__(self, "blocks", sites_of_blocks(self.blocks))
 
     def init(self, model: SequenceModel, tokens: Tensor) -> Sequences:
-        """Raise `InputError` unless the blocks that may be drawn cover every site, and no other."""
-        require_covered("blocks", _masks(self.blocks, tokens.shape[1])[self._drawn()])
+        """Raise `InputError` unless the blocks of positive probability cover every site, and no other site."""
+        require_covered("blocks", _masks(self.blocks, tokens.shape[1])[self._has_positive_weight()])
         return super().init(model, tokens)
 
-    def _drawn(self) -> Tensor:
-        """Which blocks (blocks,) bool may be drawn at all."""
+    def _has_positive_weight(self) -> Tensor:
+        """Return which blocks (blocks,) bool have positive probability."""
         return torch.ones(len(self.blocks), dtype=torch.bool)
 
     def _blocks_of(self, index: Tensor, sites: int) -> Tensor:
-        """The blocks that `index` (rows,) names, as (rows, N) bool."""
+        """Return the blocks with indices `index` (rows,) as (rows, N) bool."""
         return _masks(self.blocks, sites).to(index.device)[index]
 
 
@@ -131,16 +148,22 @@ def _masks(blocks: tuple[tuple[int, ...], ...], sites: int) -> Tensor:
 
 
 @lru_cache(maxsize=16)
-def _law(weights: tuple[float, ...] | None, blocks: int) -> Tensor:
+def _distribution(weights: tuple[float, ...] | None, blocks: int) -> Tensor:
     return weighted_law(weights, blocks)
 
 
 @dataclass(frozen=True)
 class BlockDynamics(_Blocks):
-    """Weighted block dynamics: block K with probability p_K (proportional to `weights`), then X_K ~ p(. | X_-K).
+    """Weighted block dynamics: draw a block K with probability p_K, then X_K ~ p(. | X_-K).
 
-    Definition 4.1.6 of the thesis. `blocks` are collections of sites, or (blocks, N) bool, and `weights` one
-    non-negative number for each (by default all equal). Raises `InputError` for blocks that never cover a site.
+    Definition 4.1.6 of the thesis.
+
+    Args:
+        blocks: Collections of sites, or (blocks, N) bool.
+        weights: One non-negative number per block, proportional to p_K (default: equal weights).
+
+    Raises:
+        InputError: If a site belongs to no block of positive weight.
     """
 
     heat_bath = True
@@ -148,30 +171,36 @@ class BlockDynamics(_Blocks):
     weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Raise `InputError` wherever `weighted_law` does."""
+        """Store the blocks and the weights as tuples, after validation."""
         super().__post_init__()
         weighted_law(self.weights, len(self.blocks))
         if self.weights is not None:
             object.__setattr__(self, "weights", tuple(map(float, self.weights)))
 
-    def _drawn(self) -> Tensor:
-        return _law(self.weights, len(self.blocks)) > 0
+    def _has_positive_weight(self) -> Tensor:
+        return _distribution(self.weights, len(self.blocks)) > 0
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
-        """Redraw one block."""
+        """Resample one block."""
         tokens = state.tokens
-        log_law = _law(self.weights, len(self.blocks)).log().to(tokens.device)
-        index = choose(log_law.expand(len(tokens), -1), every_row(tokens))
-        return redrawn(model, tokens, self._blocks_of(index, tokens.shape[1]), choose)
+        log_probs = _distribution(self.weights, len(self.blocks)).log().to(tokens.device)
+        index = choose(log_probs.expand(len(tokens), -1), every_row(tokens))
+        return resample_block(model, tokens, self._blocks_of(index, tokens.shape[1]), choose)
 
 
 @dataclass(frozen=True)
 class AdaptiveBlockDynamics(_Blocks):
-    """Adaptive block dynamics: block K ~ `distribution`(X), then X_K ~ p(. | X_-K, K), which knows that K was chosen.
+    """Adaptive block dynamics: draw a block K ~ `distribution`(X), then X_K ~ p(. | X_-K, K), given that K was chosen.
 
-    Definition 4.1.8 of the thesis: p(x_K | x_-K, K) ∝ p(x) p_K(K | x), equation (4.1). `distribution` gives the
-    probabilities (rows, blocks) of the blocks at `tokens` (rows, N). The joint distribution of a block is listed.
-    Raises `InputError` for blocks that do not cover every site, and for a distribution that is none.
+    Definition 4.1.8 of the thesis: p(x_K | x_-K, K) ∝ p(x) p_K(K | x), equation (4.1). All values of a block are
+    enumerated.
+
+    Args:
+        blocks: Collections of sites, or (blocks, N) bool.
+        distribution: Function from tokens (rows, N) to the probabilities (rows, blocks) of the blocks.
+
+    Raises:
+        InputError: If the blocks do not cover every site, or the probabilities are not a distribution.
     """
 
     distribution: StateLaw
@@ -181,25 +210,25 @@ class AdaptiveBlockDynamics(_Blocks):
         super().__post_init__()
         check("distribution", self.distribution, StateLaw)
 
-    def _log_law(self, tokens: Tensor) -> Tensor:
+    def _log_probs(self, tokens: Tensor) -> Tensor:
         return adaptive_law(self.distribution, tokens, len(self.blocks)).log().to(tokens.device)
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
-        """Redraw one block."""
+        """Resample one block."""
         tokens, rows = state.tokens, every_row(state.tokens)
-        index = choose(self._log_law(tokens), rows)
+        index = choose(self._log_probs(tokens), rows)
         sites, held = sites_of(self._blocks_of(index, tokens.shape[1]))
 
         def tilt(sequences: Tensor, rows: Tensor) -> Tensor:
-            return self._log_law(sequences).gather(1, index[rows, None])[:, 0]
+            return self._log_probs(sequences).gather(1, index[rows, None])[:, 0]
 
-        value = choose(listed_law(model, tokens, sites, held, tilt), rows)
+        value = choose(block_distribution(model, tokens, sites, held, tilt), rows)
         drawn = with_block(tokens, sites, held, value, vocab_of(model))
         return Sequences(drawn), StepInfo(block_size=(~held).sum(1))
 
 
-def redrawn(
+def resample_block(
     model: SequenceModel, tokens: Tensor, block: Tensor, choose: Choose
 ) -> tuple[Sequences, StepInfo]:
-    """Draw the sites in `block` (rows, N) bool jointly, given the rest of `tokens` (rows, N)."""
+    """Resample the sites in `block` (rows, N) bool jointly, given the rest of `tokens` (rows, N)."""
     return Sequences(draw_block(model, tokens, block, choose)), StepInfo(block_size=block.sum(1))

@@ -1,9 +1,9 @@
-"""Compiled steps of `run_chain`: Gibbs sampling of Ising models, with the numbers that `Gibbs.step` would draw.
+"""Compiled Gibbs sampling of Ising models for `run_chain`, with the same random numbers as `Gibbs.step`.
 
-Each chain uses its own stream of `Streams`, number by number, and turns them into sites and tokens by the same
-inversion of cumulative weights. The sum of couplings at a site runs over its neighbours alone, so that weights may
-differ from those of `step` in their last bits: a token differs where a uniform number falls between the two, about
-once in 10^15 updates.
+Each chain draws from its `Streams` in the same order, and converts the numbers to sites and tokens by the same
+inversion of cumulative weights. The sum of couplings at a site includes its neighbours only, so weights may differ from
+those of `step` in the last bits. A token differs if a uniform number falls between the two weights, about once in 10^15
+updates.
 """
 
 import numpy as np
@@ -21,12 +21,12 @@ from trialogue.samplers.chains.gibbs import Gibbs
 from trialogue.validation import Natural, check
 
 MAX_SITES = 4096
-"""For models of more sites no matrix of couplings is made: steps go by `Gibbs.step`."""
+"""Largest number of sites. Larger models use `Gibbs.step`, which needs no matrix of couplings."""
 
 
 @compiled
 def drawn_token(uniform: float, log_odds: float) -> int:
-    """What `index_of` picks by `uniform` from the log-probabilities of two tokens, log p(1)/p(0) = `log_odds`."""
+    """Return the token that `index_of` selects by `uniform` from two tokens with log p(1)/p(0) = `log_odds`."""
     lesser = np.exp(-abs(log_odds))
     zero, one = (lesser, 1.0) if log_odds > 0 else (1.0, lesser)
     return 0 if one == 0 or (zero > 0 and zero > uniform * (zero + one)) else 1
@@ -46,9 +46,10 @@ def step_rows(
     steps: int,
     sweep: bool,
 ) -> None:
-    """Take so many steps with rows first..last of `tokens` (rows, N): sweeps, or updates of random sites.
+    """Advance the rows from `first` to `last` of `tokens` (rows, N) by `steps` sweeps or updates of random sites.
 
-    Site i has the `neighbours` and `couplings` from `begin[i]` to `begin[i + 1]`.
+    The neighbours of site i and its couplings are the entries from `begin[i]` to `begin[i + 1]` of `neighbours` and
+    `couplings`.
     """
     sites = len(field)
     updates = steps * sites if sweep else steps
@@ -65,9 +66,9 @@ def step_rows(
 
 
 def gibbs_kernel(chain: Gibbs, model: Ising) -> Advance | None:
-    """Compiled steps of `chain` on `model` (see `KERNELS`), on `torch.get_num_threads()` threads.
+    """Return the compiled steps of `chain` on `model` (see `KERNELS`), on `torch.get_num_threads()` threads.
 
-    None for models of more than `MAX_SITES` sites, and of other devices than the CPU.
+    Returns None for models with more than `MAX_SITES` sites and for devices other than the CPU.
     """
     if model.sites > MAX_SITES or model.device.type != "cpu":
         return None

@@ -1,4 +1,4 @@
-"""Metropolis-Hastings on the energy of a masked language model: scores of masked sites, summed over the sites."""
+"""Metropolis-Hastings sampling from the energy of a masked language model."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -9,42 +9,52 @@ from torch import Tensor
 from trialogue.oracles import Chain, Masked, SequenceModel, StepInfo, as_model
 from trialogue.oracles.whole import answered, every_row
 from trialogue.randomness import Choose
-from trialogue.samplers.chains.conditionals import site_law, site_laws
+from trialogue.samplers.chains.conditionals import site_distribution, site_distributions
 from trialogue.samplers.chains.subsets import choose_site
 from trialogue.validation import Positive, validated
 
 
 class Scored(NamedTuple):
-    """Sequences, and their energies."""
+    """Sequences with their energies.
+
+    Attributes:
+        tokens: Tokens (rows, N) int64.
+        energy: Energies (rows,) float64.
+    """
 
     tokens: Tensor
-    """(rows, N) int64"""
     energy: Tensor
-    """(rows,) float64"""
 
 
 @validated
 @dataclass(frozen=True)
 class MaskedMetropolis(Chain[Scored]):
-    """A uniformly random site is masked and redrawn; the draw is accepted by the ratio of exp(-E) and of proposals.
+    """Mask and resample a uniformly random site, and accept by the ratio of exp(-E) and of the proposals.
 
-    E(x) = -sum over sites i of h_i(x_i) / `bodies`, h_i the logits where i is masked: section A.3 of the document on
-    the distributional simplicity bias, after Goyal, Dyer and Berg-Kirkpatrick 2021. The conditionals of a distribution
-    of k-body interactions give k times its energy, so that the published score (`bodies` = 1) samples a sharpened
-    distribution and `bodies` = k the distribution itself; a model of several orders has no such number, and `Gibbs` is
-    then right where the conditionals are those of a joint distribution. The "raw" logits are those of the model, in its
-    own gauge, on which E depends; "normalised" ones are log-probabilities, and -E the pseudo-likelihood.
+    E(x) = -sum over sites i of h_i(x_i) / `bodies`, where h_i are the logits at i if i is masked. This follows section
+    A.3 of the document on the distributional simplicity bias, after Goyal, Dyer and Berg-Kirkpatrick 2021. For a
+    distribution of k-body interactions, the sum over its conditionals is k times its energy. The published score
+    (`bodies` = 1) therefore samples a sharpened distribution, and `bodies` = k the distribution itself. A model with
+    interactions of several orders has no such number. `Gibbs` is then correct if the conditionals belong to a joint
+    distribution.
 
-    The energy is kept. A proposal asks for the distribution of the site, and then for the tokens' own logits at all N
-    masked sites of the sequence proposed (`Masked.token_logits`), or for nothing where it is the present one. Raises
-    `InputError` for another gauge, `bodies` that are not positive, and a model without conditionals of sites.
+    The energy is part of the state. A proposal needs the distribution of the site. If it differs from the present
+    token, it also needs the logits of the tokens at all N masked sites of the new sequence (`Masked.token_logits`).
+
+    Args:
+        gauge: Use the logits as returned by the model (raw), on whose gauge E depends, or log-probabilities
+            (normalised), for which -E is the pseudo-likelihood (default: raw).
+        bodies: Divide the energy by this positive number (default: 1).
+
+    Raises:
+        InputError: If the model has no conditional distributions of sites.
     """
 
     gauge: Literal["raw", "normalised"] = "raw"
     bodies: Positive = 1.0
 
     def init(self, model: SequenceModel, tokens: Tensor) -> Scored:
-        """Score the sequences."""
+        """Return the sequences with their energies."""
         return Scored(tokens, self.energy(model, tokens))
 
     def step(self, model: SequenceModel, state: Scored, choose: Choose) -> tuple[Scored, StepInfo]:
@@ -52,7 +62,7 @@ class MaskedMetropolis(Chain[Scored]):
         tokens, energy = state
         rows = every_row(tokens)
         site = choose_site(tokens.shape[1], rows, choose)
-        distribution = site_law(model, tokens, site).double().log_softmax(-1)
+        distribution = site_distribution(model, tokens, site).double().log_softmax(-1)
         proposed, present = choose(distribution, rows), tokens[rows, site]
         accepted = torch.ones_like(energy)
         moved = (proposed != present).nonzero()[:, 0]
@@ -74,15 +84,15 @@ class MaskedMetropolis(Chain[Scored]):
         return Scored(tokens, energy), StepInfo(accepted)
 
     def energies(self, state: Scored) -> Tensor:
-        """E(x) (rows,) float64 of the sequences."""
+        """Return the energies E(x) (rows,) float64 of the sequences."""
         return state.energy
 
     def energy(self, model: SequenceModel, tokens: Tensor) -> Tensor:
-        """E(x) (rows,) float64 of `tokens` (rows, N): exp(-E) is what the chain leaves invariant."""
-        asked = as_model(model)
-        if self.gauge == "raw" and isinstance(asked, Masked):
-            logits = answered("token_logits", asked.token_logits(tokens), tuple(tokens.shape))
+        """Return the energies E(x) (rows,) float64 of `tokens` (rows, N). The chain leaves exp(-E) invariant."""
+        checked_model = as_model(model)
+        if self.gauge == "raw" and isinstance(checked_model, Masked):
+            logits = answered("token_logits", checked_model.token_logits(tokens), tuple(tokens.shape))
         else:
-            distributions = site_laws(asked, tokens).log_softmax(-1)
+            distributions = site_distributions(checked_model, tokens).log_softmax(-1)
             logits = distributions.gather(2, tokens[:, :, None])[:, :, 0]
         return -logits.double().sum(1) / self.bodies

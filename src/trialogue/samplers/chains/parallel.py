@@ -1,4 +1,4 @@
-"""Sites drawn apart from each other: all at once from the old state, or one after another."""
+"""Chains and models that draw the sites of a block separately, in parallel or in sequence."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,14 +10,14 @@ from trialogue.errors import InputError
 from trialogue.oracles import Chain, Joint, Masked, SequenceModel, Sequences, StepInfo, as_model, sites_of
 from trialogue.oracles.whole import every_row
 from trialogue.randomness import Choose
-from trialogue.samplers.chains.conditionals import site_laws
+from trialogue.samplers.chains.conditionals import site_distributions
 from trialogue.samplers.chains.subsets import choose_member
 from trialogue.validation import validated
 
 
 @dataclass(frozen=True)
 class IndependentParallel(Chain[Sequences]):
-    """All sites at once, each from its conditional given the old state: X_i' ~ p(. | X_-i).
+    """Resample all sites in parallel, each from its conditional given the old state: X_i' ~ p(. | X_-i).
 
     Definition 4.1.11 of the thesis, equation (4.4). Unlike the heat bath it does not leave p invariant.
     """
@@ -25,45 +25,49 @@ class IndependentParallel(Chain[Sequences]):
     heat_bath = True
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
-        """Redraw every site."""
-        distributions, rows = site_laws(model, state.tokens), every_row(state.tokens)
+        """Resample every site."""
+        distributions, rows = site_distributions(model, state.tokens), every_row(state.tokens)
         values = [choose(distributions[:, site], rows) for site in range(state.tokens.shape[1])]
         return Sequences(torch.stack(values, 1)), StepInfo()
 
 
 @validated
 class ChainRule(Masked, Joint):
-    """A masked oracle whose blocks are drawn one site after another, the rest of the block still masked.
+    """Masked oracle that draws blocks site by site, with the rest of the block masked.
 
-    A model for chains that draw blocks, made of any `Masked` oracle by choice: site by site in `order` "forward"
-    (from the first to the last) or "random" (uniformly), each from p(. | x outside of what is still masked). Where the
-    conditionals belong to a joint distribution, the block is drawn from that distribution; elsewhere the order matters,
-    and this is what it means. A block of k sites asks k times.
+    It lets chains draw blocks from any `Masked` oracle. Each site is drawn from p(. | x outside of the sites that are
+    still masked). If the conditionals belong to a joint distribution, this draws the block from that distribution.
+    Otherwise the result depends on the order of the sites. A block of k sites takes k model calls.
 
-    Raises `InputError` for a model that is not `Masked`, or another order.
+    Args:
+        model: The masked oracle.
+        order: Draw sites from first to last (forward) or in uniformly random order (random) (default: forward).
+
+    Raises:
+        InputError: If the model is not `Masked`.
     """
 
     def __init__(self, model: Masked, order: Literal["forward", "random"] = "forward") -> None:
         oracle = as_model(model)
         if not isinstance(oracle, Masked):
-            raise InputError("model", type(model).__name__, "the chain rule asks a masked oracle")
+            raise InputError("model", type(model).__name__, "use a masked oracle")
         self.model, self.order = oracle, order
         self.vocab_size, self.sites, self.device = oracle.vocab_size, oracle.sites, oracle.device
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Those of the oracle (rows, N, vocab)."""
+        """Return the log-probabilities (rows, N, vocab) of the oracle."""
         return self.model.log_probs(tokens, masked)
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
-        """Those of the oracle (rows, N, vocab)."""
+        """Return the log-probabilities (rows, N, vocab) of the oracle."""
         return self.model.site_log_probs(tokens)
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """Those of the oracle (rows, vocab)."""
+        """Return the log-weights (rows, vocab) of the oracle."""
         return self.model.site_log_weights(tokens, sites)
 
     def draw_block(self, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
-        """Tokens (rows, N) after the sites in `block` (rows, N) bool were drawn one after another."""
+        """Resample the sites in `block` (rows, N) bool in sequence, given the rest of `tokens` (rows, N)."""
         tokens, left = tokens.clone(), block.clone()
         rows = left.any(1).nonzero()[:, 0]
         while len(rows):
@@ -78,15 +82,18 @@ class ChainRule(Masked, Joint):
         return tokens
 
     def block_log_weights(self, tokens: Tensor, block: Tensor) -> Tensor:
-        """log p(x_block | the rest) (rows,), site after site, of the `tokens` (rows, N) as they are.
+        """Return log p(x_block | rest) (rows,) of `tokens` (rows, N), the sum of the terms of the chain rule.
 
-        For chains that need the distribution of a block, and not only a draw. Raises `InputError` for a random order,
-        whose distribution is a mixture over all orders.
+        Args:
+            tokens: Tokens (rows, N) int64.
+            block: Sites (rows, N) bool of the block.
+
+        Raises:
+            InputError: If the order is random, for which the distribution is a mixture over all orders.
         """
         if self.order == "random":
-            raise InputError(
-                "order", "random", 'the distribution of a block is listed in one order only: use "forward"'
-            )
+            hint = 'use "forward", because the probability of a block needs a fixed order'
+            raise InputError("order", "random", hint)
         sites, held = sites_of(block)
         masked, every = block.clone(), every_row(tokens)
         total = torch.zeros(len(tokens), dtype=torch.float64, device=tokens.device)
@@ -94,7 +101,7 @@ class ChainRule(Masked, Joint):
             distribution = self.model.log_probs(tokens, masked)[every, site].gather(
                 1, tokens[every, site, None]
             )[:, 0]
-            # Given what is impossible, the oracle may answer anything.
+            # The distribution given an event of probability zero is arbitrary.
             total = torch.where(absent | (total == -torch.inf), total, total + distribution.double())
             masked[every, site] = False
         return total

@@ -1,4 +1,4 @@
-"""Copies of a chain that can be put down after any step and taken up again, as if nothing had happened."""
+"""Chains whose state can be saved after any step and resumed exactly."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,9 +16,18 @@ _FIELD, _COUNTERS, _STEPS = "state/", "counters", "steps"
 
 
 class RunningChains:
-    """One copy of `chain` on `model` from each row of `start` (chains, N), with the streams that `run_chain` has.
+    """Copies of a chain, with the random streams of `run_chain`, whose state can be saved and resumed.
 
-    `saved` is all that `resumed` needs in order to go on, exactly. Whether the chain is ergodic is not asked.
+    Ergodicity is not checked.
+
+    Args:
+        chain: The chain.
+        model: The model.
+        start: Start (chains, N) int64 of each copy.
+        seed: Seed of the random streams (default: 0).
+
+    Attributes:
+        steps: Number of steps taken.
     """
 
     @validated
@@ -32,32 +41,38 @@ class RunningChains:
 
     @property
     def tokens(self) -> Tensor:
-        """Where the chains stand (chains, N) int64."""
+        """Current tokens (chains, N) int64."""
         tokens: Tensor = self._state.tokens
         return tokens
 
     @property
     def energies(self) -> Tensor | None:
-        """Their energies (chains,) float64, where the chain keeps them."""
+        """Current energies (chains,) float64, or None if the chain does not store them."""
         return self._chain.energies(self._state)
 
     def advance(self, steps: int) -> None:
-        """Take so many steps."""
+        """Take `steps` steps."""
         with torch.no_grad():
             self._state, _ = self._advance(self._state, self._streams, steps)
         self.steps += steps
 
     def saved(self) -> dict[str, Tensor]:
-        """Where everything stands, as tensors by name."""
+        """Return the state of the chains and their random streams as tensors by name."""
         fields = {f"{_FIELD}{name}": value for name, value in self._state._asdict().items()}
         return {**fields, _COUNTERS: self._streams.counters, _STEPS: torch.tensor(self.steps)}
 
     def resume(self, saved: Mapping[str, Tensor]) -> None:
-        """Go on from what `saved` gave; raises `InputError` where it is of other chains."""
+        """Restore a state returned by `saved`.
+
+        Raises:
+            InputError: If the shapes differ, because the state belongs to other chains.
+        """
         fields = {name: f"{_FIELD}{name}" for name in self._state._fields}
         wanted = {name: value.shape for name, value in self.saved().items()}
         if {name: saved[name].shape for name in wanted if name in saved} != wanted:
-            raise InputError("saved", sorted(saved), "it is the state of other chains: start them anew")
+            raise InputError(
+                "saved", sorted(saved), "start the chains again, because this is the state of other chains"
+            )
         device = self.tokens.device
         self._state = type(self._state)(**{name: saved[at].to(device) for name, at in fields.items()})
         self._streams.counters = saved[_COUNTERS].to(device)

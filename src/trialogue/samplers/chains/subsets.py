@@ -1,4 +1,4 @@
-"""Uniformly random sets of sites."""
+"""Uniformly random subsets of sites."""
 
 import math
 from functools import lru_cache
@@ -10,14 +10,23 @@ from torch import Tensor
 from trialogue.randomness import Choose
 
 LISTED = 1024
-"""Up to so many subsets, they are listed and one is chosen."""
+"""Largest number of subsets that are enumerated."""
 
 
 def choose_subsets(sites: int, size: int, rows: Tensor, choose: Choose) -> Tensor:
-    """A uniformly random subset of `size` of the `sites` for each of `rows` (n,), as (n, sites) bool.
+    """Draw a uniformly random subset of `size` sites for each row.
 
-    From a list while it is short; beyond, Floyd's algorithm (Bentley and Floyd 1987) on the smaller of the subset
-    and what it leaves out.
+    Up to `LISTED` subsets are enumerated. Otherwise the smaller of the subset and its complement is drawn with Floyd's
+    algorithm (Bentley and Floyd 1987).
+
+    Args:
+        sites: Number of sites.
+        size: Number of sites in each subset.
+        rows: Rows (n,) that draw a subset.
+        choose: The source of randomness.
+
+    Returns:
+        Whether each site belongs to the subset, (n, sites) bool.
     """
     if math.comb(sites, size) <= LISTED:
         subsets = _subsets(sites, size, rows.device)
@@ -31,12 +40,12 @@ def choose_subsets(sites: int, size: int, rows: Tensor, choose: Choose) -> Tenso
 
 
 def choose_site(sites: int, rows: Tensor, choose: Choose) -> Tensor:
-    """A uniformly random site (n,) for each of `rows` (n,)."""
+    """Draw a uniformly random site (n,) for each of `rows` (n,)."""
     return choose(_even(rows, sites), rows)
 
 
 def choose_member(sets: Tensor, rows: Tensor, choose: Choose) -> Tensor:
-    """A uniformly random member (n,) of each of `sets` (n, sites) bool, which has one."""
+    """Draw a uniformly random member (n,) of each non-empty set in `sets` (n, sites) bool."""
     return choose(sets.double().log(), rows)
 
 

@@ -1,8 +1,4 @@
-"""Exact distributions: what a sampler does, computed instead of sampled, from the very `step` that users run.
-
-Of samplers the distribution of the output and the expected cost, of chains the transition matrix and whether it is
-ergodic.
-"""
+"""Exact output distributions and costs of samplers, and transition matrices of chains, computed without sampling."""
 
 from trialogue.lazy_exports import lazy_exports
 

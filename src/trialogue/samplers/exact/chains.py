@@ -1,4 +1,4 @@
-"""The exact transition matrix of a chain, and whether it forgets where it started."""
+"""Exact transition matrix of a chain, and its ergodicity."""
 
 import math
 from typing import Any, NamedTuple
@@ -25,18 +25,28 @@ def chain_transitions(
     max_states: int = 4096,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    """The matrix P(x, y) (V^N, V^N) float64 of one step of `chain` on `model`, from every branch of its own `step`.
+    """Compute the transition matrix of a chain by enumerating all branches of its `step` method.
 
-    States are in the order of `itertools.product`. `sites` is N, where the model has no `sites` of its own. A chain
-    whose state is more than a function of its tokens has no such matrix. The steps run on `device`, by default where
-    the model lies, the matrix is on the CPU. Raises `InputError` for more than
-    `max_states` states, and where the chain cannot run.
+    A chain whose state is not a function of its tokens has no such matrix.
+
+    Args:
+        chain: The chain.
+        model: The model.
+        sites: Number of sites N, if the model does not define it.
+        max_states: Largest number of states (default: 4096).
+        device: Device of the steps (default: the device of the model).
+
+    Returns:
+        The matrix P(x, y) (V^N, V^N) float64 on the CPU. States are in the order of `itertools.product`.
+
+    Raises:
+        InputError: If there are more than `max_states` states, or the chain cannot run on the model.
     """
     return _transitions(chain, model, _states(chain, model, sites, max_states, device))
 
 
 def _transitions(chain: Chain[Any], model: SequenceModel, states: Tensor) -> Tensor:
-    """From `states` (rows, N) to every state: (rows, V^N)."""
+    """Return the transition probabilities (rows, V^N) from `states` (rows, N) to every state."""
     vocab, (rows, sites) = int(as_model(model).vocab_size), states.shape
     state, each = chain.init(model, states), torch.arange(rows)
     places = vocab ** torch.arange(sites - 1, -1, -1)
@@ -59,37 +69,42 @@ def _states(
     device: torch.device | str | None,
 ) -> Tensor:
     as_chain(chain)
-    asked = as_model(model)
-    if sites is not None and asked.sites not in (None, sites):
-        raise InputError("sites", sites, f"the model has {asked.sites} sites: leave this out")
-    sites = asked.sites if sites is None else sites
+    checked_model = as_model(model)
+    if sites is not None and checked_model.sites not in (None, sites):
+        raise InputError("sites", sites, f"leave it out, because the model has {checked_model.sites} sites")
+    sites = checked_model.sites if sites is None else sites
     if sites is None:
-        raise InputError("sites", None, f"{type(model).__name__} has any number of sites: say how many")
-    vocab, most = int(asked.vocab_size), check("max_states", max_states, Count)
+        raise InputError("sites", None, f"give a number, because {type(model).__name__} does not define it")
+    vocab, most = int(checked_model.vocab_size), check("max_states", max_states, Count)
     if check("sites", sites, Count) * math.log(vocab) > math.log(most) + 1e-9:
         raise InputError(
             "max_states",
             max_states,
-            f"the matrix would have {vocab}^{sites} states a side: use a smaller model, or estimate from "
+            f"use a smaller model than one of {vocab}^{sites} states, or estimate from "
             f"run_chain({type(chain).__name__}(...), model, ...)",
         )
-    return whole_sequences(vocab, sites, checked_device(device or asked.device or "cpu"))
+    return whole_sequences(vocab, sites, checked_device(device or checked_model.device or "cpu"))
 
 
 class Ergodicity(NamedTuple):
-    """Whether a chain has one distribution in the long run: one class of states that it never leaves, of period one."""
+    """Closed classes and period of a chain.
+
+    Attributes:
+        closed_classes: Number of closed communicating classes.
+        period: Largest period of a closed class.
+    """
 
     closed_classes: int
     period: int
 
     @property
     def ergodic(self) -> bool:
-        """One closed class, aperiodic."""
+        """Whether the chain has one closed class and is aperiodic."""
         return self.closed_classes == 1 and self.period == 1
 
 
 def ergodicity(matrix: Tensor) -> Ergodicity:
-    """Closed communicating classes of a transition matrix (states, states), and the largest period of theirs."""
+    """Return the closed communicating classes and the largest period of a transition matrix (states, states)."""
     matrix = real_tensor("matrix", matrix, "give a square matrix of probabilities")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not bool((matrix >= 0).all()):
         raise InputError("matrix", tuple(matrix.shape), "give a square matrix of probabilities")
@@ -108,20 +123,28 @@ def chain_ergodicity(
     max_states: int = 4096,
     device: torch.device | str | None = None,
 ) -> Ergodicity:
-    """How `chain` moves among the states that `model` gives a finite energy; among all, where it has no energy.
+    """Compute the ergodicity of a chain on the states of finite energy, or on all states if the model has no energy.
 
-    Raises `InputError` for more than `max_states` states, and where the chain cannot run.
+    Args:
+        chain: The chain.
+        model: The model.
+        sites: Number of sites, if the model does not define it.
+        max_states: Largest number of states (default: 4096).
+        device: Device of the steps (default: the device of the model).
+
+    Raises:
+        InputError: If there are more than `max_states` states, or the chain cannot run on the model.
     """
     states = _states(chain, model, sites, max_states, device)
     possible = torch.ones(len(states), dtype=torch.bool, device=states.device)
-    asked = as_model(model)
-    if isinstance(asked, Energy):
-        possible = asked.energy(states) < math.inf
+    checked_model = as_model(model)
+    if isinstance(checked_model, Energy):
+        possible = checked_model.energy(states) < math.inf
     return ergodicity(_transitions(chain, model, states[possible])[:, possible.cpu()])
 
 
 def _period(graph: csr_array, members: np.ndarray[Any, np.dtype[np.int64]]) -> int:
-    """The period of a closed class: the common divisor of what every step adds to the distance from one member."""
+    """Return the period of a closed class: the greatest common divisor of depth(x) + 1 - depth(y) over its edges."""
     within = graph[members][:, members]
     order, before = breadth_first_order(within, 0)
     depth = np.zeros(len(members), dtype=np.int64)

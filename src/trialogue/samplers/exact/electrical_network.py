@@ -1,7 +1,7 @@
-"""Random walks on a tree as electrical networks: where a walk from the root first meets a leaf, and what it visits.
+"""Random walks on a tree as electrical networks, which give the distribution of the first leaf and the visits of nodes.
 
-The walk leaves a node along each of its edges in proportion to the conductance of the edge. All of it follows from
-conductances in series and in parallel, without a linear system and without subtraction where digits would be lost.
+The walk leaves a node along each of its edges in proportion to the conductance of the edge. All results follow from
+conductances in series and in parallel, without a linear system and without subtractions that lose precision.
 """
 
 from dataclasses import dataclass
@@ -22,10 +22,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Conductances:
-    """A tree whose nodes come with parents before children; the first is the root.
+    """A rooted tree whose edges have conductances.
 
-    `parent` (n,) int64 is -1 of the root. `edge` (n,) float64 is the conductance of the edge to the parent, which the
-    root does not have. `leaf` (n,) bool says where the walk ends. Nodes may be dead ends: neither leaves nor above one.
+    A node that is not a leaf and has no leaf below it is a dead end.
+
+    Args:
+        parent: Index (n,) int64 of the parent of each node, -1 for the root. The root is the first node, and parents
+            come before their children.
+        edge: Conductance (n,) float64 of the edge to the parent. The first entry is not used.
+        leaf: Whether the walk ends at each node (n,).
+
+    Raises:
+        InputError: If the parents do not define a tree, or a conductance is negative or not finite.
     """
 
     parent: NDArray[np.int64]
@@ -33,7 +41,7 @@ class Conductances:
     leaf: NDArray[np.bool_]
 
     def __post_init__(self) -> None:
-        parent = whole_tensor("parent", self.parent, "give the place (n,) of the parent of each node").numpy()
+        parent = whole_tensor("parent", self.parent, "give the index (n,) of the parent of each node").numpy()
         below = parent[1:] if parent.ndim == 1 else parent
         if (
             parent.ndim != 1
@@ -42,7 +50,7 @@ class Conductances:
             or not bool(((below >= 0) & (below < np.arange(1, len(below) + 1))).all())
         ):
             raise InputError(
-                "parent", self.parent, "list the root first, and every parent before its children"
+                "parent", self.parent, "give the root first, and every parent before its children"
             )
         edge = real_tensor(
             "edge", self.edge, "give the conductance (n,) of the edge to each node's parent"
@@ -59,10 +67,10 @@ class Conductances:
 
     @cached_property
     def _levels(self) -> list[NDArray[np.int64]]:
-        """Nodes by depth, but for the root."""
+        """Nodes by depth, without the root."""
         depth = np.zeros(len(self.parent), dtype=np.int64)
         places = np.arange(1, len(self.parent))
-        # In rounds: the depth of a node is right once that of its parent is.
+        # Repeat until the depths of all parents are correct.
         while True:
             deeper = depth[self.parent[places]] + 1
             if bool((depth[places] == deeper).all()):
@@ -72,7 +80,7 @@ class Conductances:
         return np.split(order, np.cumsum(np.bincount(depth))[:-1])[1:]
 
     def _summed(self, values: Array, over: NDArray[np.int64] | slice = slice(1, None)) -> Array:
-        """The sum of `values` (n,) over the children of each node (n,), those at `over`."""
+        """Return the sums (n,) of `values` (n,) over the children of each node, restricted to the nodes `over`."""
         places = np.arange(len(self.parent))[over]
         summed = np.zeros(len(self.parent))
         np.add.at(summed, self.parent[places], values[places])
@@ -80,7 +88,7 @@ class Conductances:
 
     @cached_property
     def reached(self) -> NDArray[np.bool_]:
-        """Which nodes (n,) the walk can come to: all edges between them and the root conduct."""
+        """Whether the walk can reach each node (n,), because all edges on the path from the root conduct."""
         reached = np.zeros(len(self.parent), dtype=np.bool_)
         reached[0] = True
         for level in self._levels:
@@ -89,9 +97,9 @@ class Conductances:
 
     @cached_property
     def weight(self) -> Array:
-        """The stationary mass of each node (n,), unnormalised: the sum of the conductances of its edges.
+        """Unnormalised stationary mass (n,) of each node, the sum of the conductances of its edges.
 
-        Nodes that the walk cannot come to have none, whatever their edges conduct.
+        The mass of a node that the walk cannot reach is zero.
         """
         edge = np.where(self.reached, self.edge, 0.0)
         edge[0] = 0.0
@@ -99,7 +107,7 @@ class Conductances:
 
     @cached_property
     def _ranks(self) -> list[NDArray[np.int64]]:
-        """The first child of every node, then the second of those that have two, and so on."""
+        """The first child of every node, then the second child of every node with two children, and so on."""
         order = 1 + np.argsort(self.parent[1:], kind="stable")
         parents = self.parent[order]
         rank = np.arange(len(order)) - np.searchsorted(parents, parents)
@@ -107,9 +115,9 @@ class Conductances:
         return np.split(order[by_rank], np.cumsum(np.bincount(rank))[:-1]) if len(order) else []
 
     def _summed_siblings(self, values: Array) -> Array:
-        """The sum of `values` (n,) over the siblings of each node (n,), the node itself left out.
+        """Return the sum (n,) of `values` (n,) over the siblings of each node, without the node.
 
-        Siblings before and after a node are summed apart: subtracting its own value from the sum would lose digits.
+        Siblings before and after a node are summed separately. Subtracting the node from the sum would lose precision.
         """
         summed = np.zeros(len(self.parent))
         for ranks in (self._ranks, self._ranks[::-1]):
@@ -121,7 +129,7 @@ class Conductances:
 
     @cached_property
     def below(self) -> Array:
-        """The conductance from each node (n,) to the leaves below it: infinite of leaves, 0 of dead ends."""
+        """Conductance (n,) from each node to the leaves below it, infinite for leaves and 0 for dead ends."""
         below = np.where(self.leaf, np.inf, 0.0)
         for level in reversed(self._levels):
             below += np.where(self.leaf, 0.0, self._summed(_series(self.edge, below), level))
@@ -129,12 +137,12 @@ class Conductances:
 
     @cached_property
     def through(self) -> Array:
-        """The conductance from the parent of each node (n,) through the node to the leaves below it."""
+        """Conductance (n,) from the parent of each node through the node to the leaves below it."""
         return _series(self.edge, self.below)
 
     @cached_property
     def above(self) -> Array:
-        """The conductance from each node (n,) to leaves through its parent."""
+        """Conductance (n,) from each node to leaves through its parent."""
         above = np.zeros(len(self.parent))
         others = self._summed_siblings(self.through)
         for level in self._levels:
@@ -143,16 +151,13 @@ class Conductances:
 
     @cached_property
     def first_leaf(self) -> Array:
-        """The probability of each node (n,) to lie on the path to the first leaf: of a leaf, to be that.
+        """Probability (n,) that each node is on the path to the first leaf. For a leaf, that it is the first leaf.
 
         Raises:
             InputError: If the conductance from the root to the leaves is below 1e-300.
         """
         if not self.below[0] >= SMALLEST:
-            hint = (
-                f"no leaf is reachable with a conductance of at least {SMALLEST:g}. "
-                "Assign positive values along a path to a leaf."
-            )
+            hint = f"give positive values along a path to a leaf, with a conductance of at least {SMALLEST:g}"
             raise InputError("values", float(self.below[0]), hint)
         current = np.zeros(len(self.parent))
         current[0] = 1.0
@@ -169,7 +174,7 @@ class Conductances:
 
     @cached_property
     def descent(self) -> Array:
-        """The probability that a walk that only goes down passes each node (n,); nodes without a way on keep theirs."""
+        """Probability (n,) that a walk that only moves down passes each node."""
         descent = np.zeros(len(self.parent))
         descent[0] = 1.0
         offered = self._summed(self.edge)
@@ -182,7 +187,7 @@ class Conductances:
 
     @cached_property
     def potential(self) -> Array:
-        """The potential (n,) over the leaves, where a unit of current enters at the root: E[visits] / `weight`."""
+        """Potential (n,) relative to the leaves for a unit current into the root. It equals E[visits] / `weight`."""
         potential = np.zeros(len(self.parent))
         potential[0] = 1 / self.below[0] if self.below[0] > 0 else np.inf
         carrying = self.below > 0
@@ -197,17 +202,17 @@ class Conductances:
 
     @property
     def visits(self) -> Array:
-        """The expected number of visits of each node (n,) before the first leaf, at which there are none."""
+        """Expected number of visits (n,) of each node before the first leaf, 0 for leaves."""
         return np.where(self.leaf, 0.0, self.potential * self.weight)
 
     @property
     def visited(self) -> Array:
-        """The probability that each node (n,) that is no leaf is visited before the first leaf; 0 of leaves."""
+        """Probability (n,) that each inner node is visited before the first leaf, 0 for leaves."""
         return np.where(self.leaf, 0.0, self.potential * np.where(self.leaf, 0.0, self.below + self.above))
 
 
 def _series(first: Array, second: Array) -> Array:
-    """The conductance of two in series."""
+    """Return the conductance of two conductances in series."""
     with np.errstate(invalid="ignore", divide="ignore"):
         joined: Array = np.where(np.isinf(second), first, first * (second / (first + second)))
     return np.where((first > 0) & (second > 0), joined, 0.0)
@@ -215,20 +220,22 @@ def _series(first: Array, second: Array) -> Array:
 
 @validated
 def walk_conductances(tree: InstanceOf[PrefixTree], values: VerifierLike) -> Conductances:
-    """The walk on `tree` that `values` guide, as a network; the value of the root plays no part.
+    """Return the network of the value-guided walk on a tree.
 
-    Raises `InputError` where no child of the root has a positive value, and for values that are not finite and
-    non-negative.
+    Args:
+        tree: The tree of prefixes.
+        values: Values of the prefixes. The value of the root is not used.
+
+    Raises:
+        InputError: If no child of the root has a positive value, or a value is negative or not finite.
     """
     return network_of(tree, values, tree.log_probs)
 
 
 def network_of(tree: PrefixTree, values: VerifierLike, log_probs: NDArray[np.float64]) -> Conductances:
-    """The network whose edge to a prefix y conducts exp(`log_probs`) V(y)."""
+    """Return the network whose edge to a prefix y has the conductance exp(`log_probs`) V(y)."""
     judged = np.concatenate(([0.0], tree.values(values, np.arange(1, len(tree.prefixes)))))
     network = Conductances(tree.parent, np.exp(log_probs) * judged, tree.leaf)
     if not tree.leaf[0] and not network.weight[0] > 0:
-        raise InputError(
-            "values", 0.0, "no continuation of the prompt has a positive value: the walk cannot move"
-        )
+        raise InputError("values", 0.0, "give a positive value to at least one continuation of the prompt")
     return network

@@ -1,13 +1,13 @@
 """Absorbing Markov chains, solved by elimination without subtraction (Grassmann, Taksar and Heyman 1985).
 
-States are eliminated one after the other. The probability of leaving a state is the sum of its probabilities of going
-elsewhere, never one minus the probability of staying. All terms are positive, so small probabilities keep their
-relative precision however rarely the chain ends. States are eliminated in depth-first post-order: what is left of a row
-then leads only to states on the path from the start, which keeps the rows of trees short.
+The probability of leaving a state is computed as the sum of its transition probabilities to other states, not as one
+minus the probability of staying. All terms are positive, so small probabilities keep their relative precision even if
+the chain rarely ends. States are eliminated in depth-first post-order. The remaining row of a state then only contains
+states on the path from the start, which keeps the rows of trees short.
 
-The cost is linear in the number of states on trees, and on chains whose states link to their ancestors only. On general
-graphs it is up to cubic, in pure Python: a chain of 1,500 states with 3 random edges each takes seconds for `visits`
-and over a minute for `visited`.
+The cost is linear in the number of states for trees, and for chains whose states only link to their ancestors. For
+general graphs it is up to cubic, in pure Python. A chain of 1,500 states with 3 random edges each takes seconds for
+`visits` and over a minute for `visited`.
 """
 
 import math
@@ -25,7 +25,7 @@ from trialogue.errors import InputError
 Array = NDArray[np.float64]
 
 SMALLEST = 1e-300
-"""Smallest probability of leaving a set of states that is solved: double precision ends at about 1e-308."""
+"""Smallest supported probability of leaving a set of states. Double precision ends at about 1e-308."""
 _MASS_ERROR = 1e-9
 _LOST_DIGITS = 1e-6
 
@@ -35,27 +35,27 @@ def require_distribution(name: str, probabilities: Iterable[float], elsewhere: f
     numbers = [*probabilities, elsewhere]
     total = math.fsum(numbers) if all(map(math.isfinite, numbers)) else math.nan
     if not abs(total - 1) <= _MASS_ERROR:
-        raise InputError(
-            name, total, "the computed probabilities do not sum to one: double precision does not suffice"
-        )
+        hint = "use a smaller problem, because double precision does not suffice for a sum of one"
+        raise InputError(name, total, hint)
     if min(numbers) < 0:
-        raise InputError(
-            name, min(numbers), "a computed probability is negative: double precision does not suffice"
-        )
+        hint = "use a smaller problem, because double precision does not suffice for positive probabilities"
+        raise InputError(name, min(numbers), hint)
 
 
 class AbsorbingChain:
-    """A Markov chain on n states that starts in the first one and may end.
+    """A Markov chain on n states that starts in the first state and may end.
 
     Args:
-        transitions: Sparse matrix (n, n) of the probabilities of going from one state to another.
+        transitions: Sparse matrix (n, n) of transition probabilities.
         ends: Probability (n,) of ending in each state. Rows of `transitions` and `ends` together sum to one.
+
+    Attributes:
+        ending: Whether each state (n,) can reach an end.
     """
 
     def __init__(self, transitions: csr_array, ends: Array) -> None:
         self._transitions = csr_array(transitions)
         self.ending = _can_end(self._transitions, ends)
-        """Which states (n,) can reach an end."""
         self._lost = self._transitions @ (~self.ending).astype(np.float64)
         self._leaving = ends + self._lost
 
@@ -65,21 +65,21 @@ class AbsorbingChain:
 
     @cached_property
     def visits(self) -> Array:
-        """The expected number of visits (n,) of each state that can reach an end; 0 for the others.
+        """Expected number of visits (n,) of each state that can reach an end, and 0 for other states.
 
         Raises:
-            InputError: If the probability of ending before coming back is below 1e-300.
+            InputError: If the probability of ending before returning to the start is below 1e-300.
         """
         return self._factors.visits() if self.ending[0] else np.zeros(len(self.ending))
 
     @property
     def never_ends(self) -> float:
-        """The probability of reaching a state that cannot reach an end."""
+        """Probability of reaching a state that cannot reach an end."""
         return float(self.visits @ self._lost) if self.ending[0] else 1.0
 
     @cached_property
     def visited(self) -> Array:
-        """The probability (n,) that each state that can reach an end is visited at all; 0 for the others."""
+        """Probability (n,) of visiting each state that can reach an end, and 0 for other states."""
         visited = np.zeros(len(self.ending))
         if self.ending[0]:
             own = self._factors.own_visits()
@@ -88,14 +88,14 @@ class AbsorbingChain:
         return visited
 
     def weighted_visits(self, weighted: csr_array) -> Array:
-        """The expected visits (n,) where each transition multiplies a weight, and visits count with their weight.
+        """Return the expected weight (n,) of the visits of each state, where each transition multiplies a weight.
 
         Args:
             weighted: Matrix (n, n) of transition probabilities times mean weight factors, with the zeros of
                 `transitions`.
 
         Raises:
-            InputError: If the expected weights are infinite, or lose their digits.
+            InputError: If the expected weights are infinite or lose their precision.
         """
         if not self.ending[0]:
             return np.zeros(len(self.ending))
@@ -105,10 +105,12 @@ class AbsorbingChain:
 def stationary_distribution(transitions: csr_array) -> Array:
     """Return the stationary distribution (n,) of a chain.
 
-    The chain must be one in which the first state is reachable from every state it reaches.
+    Args:
+        transitions: Sparse matrix (n, n) of transition probabilities. The first state must be reachable from every
+            state that it reaches.
 
     Raises:
-        InputError: If a state that is reached from the first leads back with a probability below 1e-300.
+        InputError: If a state returns to the first state with a probability below 1e-300.
     """
     transitions = csr_array(transitions)
     size = transitions.shape[0]
@@ -132,8 +134,8 @@ class _Factors:
         data, ended, inside = transitions.data.tolist(), ends.tolist(), ending.tolist()
         self._size = len(inside)
         self._order: list[int] = unweighted._order if unweighted else _postorder(indptr, indices, inside)
-        # Of each state: the rest of its row as shares, the probability of leaving, of staying, and the rest of its
-        # column, which leads to it from states that were eliminated later.
+        # For each state, the normalised rest of its row, the probabilities of leaving and of staying, and the rest of
+        # its column, which contains states that are eliminated later.
         self._rows: dict[int, dict[int, float]] = {}
         self._leaving: dict[int, float] = {}
         self._staying: dict[int, float] = {}
@@ -171,7 +173,7 @@ class _Factors:
             self._leaving[state], self._staying[state], rank[state] = leaving, staying, place
 
     def visits(self, between: bool = False) -> Array:
-        """Expected visits (n,) from the first state; with `between`, those from one of its visits to the next."""
+        """Return the expected visits (n,) from the first state, or with `between`, between two of its visits."""
         visits = [0.0] * self._size
         start = self._order[-1]
         if not between:
@@ -181,16 +183,20 @@ class _Factors:
             entered = sum(visits[before] * entry for before, entry in self._columns[state])
             visits[state] = entered / self._leaving[state]
         if not all(map(math.isfinite, visits)):
-            raise InputError("visits", math.inf, "the expected visits of a state are beyond double precision")
+            raise InputError(
+                "visits",
+                math.inf,
+                "use a smaller problem, because the expected visits exceed double precision",
+            )
         return np.array(visits)
 
     def own_visits(self) -> dict[int, float]:
-        """Expected visits of each state from itself, the first one counted (Takahashi's equations)."""
+        """Return the expected visits of each state from itself, including the first (Takahashi's equations)."""
         known: dict[tuple[int, int], float] = {}
         rank = {state: place for place, state in enumerate(self._order)}
 
         def visits(first: int, second: int) -> float:
-            """Expected visits of `second` from `first`, in terms of states that were eliminated later."""
+            """Return the expected visits of `second` from `first`, by recursion over states eliminated later."""
             if (first, second) in known:
                 return known[first, second]
             if rank[first] < rank[second]:
@@ -216,11 +222,8 @@ class _Factors:
 
 def _require_leaving(leaving: float) -> None:
     if not leaving >= SMALLEST:
-        raise InputError(
-            "probability",
-            leaving,
-            f"the chain ends, or returns to its start, with a probability below {SMALLEST:g}: beyond double precision",
-        )
+        hint = f"the chain must end, or return to its start, with a probability of at least {SMALLEST:g}"
+        raise InputError("probability", leaving, hint)
 
 
 def _weighted_leaving(unweighted: _Factors, state: int, staying: float) -> float:
@@ -231,7 +234,7 @@ def _weighted_leaving(unweighted: _Factors, state: int, staying: float) -> float
     difference = unweighted._staying[state] - staying
     leaving = unweighted._leaving[state] + difference
     if difference and not leaving > _LOST_DIGITS * abs(difference):
-        hint = "the expected weights are infinite or lose their digits: weights grow where the sampler comes back"
+        hint = "use weights that do not grow in loops, because expected weights are infinite or lose their precision"
         raise InputError("log_weight", leaving, hint)
     return leaving
 
@@ -258,7 +261,7 @@ def _postorder(indptr: list[int], indices: list[int], inside: list[bool]) -> lis
 
 
 def _can_end(transitions: csr_array, ends: Array) -> NDArray[np.bool_]:
-    """Which states (n,) reach, with positive probability, one whose probability of ending is positive."""
+    """Return which states (n,) reach an end with positive probability."""
     size, ending = transitions.shape[0], np.flatnonzero(ends)
     reverse = transitions.T.tocoo()
     rows = np.concatenate((reverse.row, np.full(len(ending), size)))

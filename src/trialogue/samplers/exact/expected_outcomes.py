@@ -1,4 +1,4 @@
-"""The exact value function V*(y) = E[tau(x) | x begins with y], by dynamic programming over the tree of prefixes."""
+"""Exact value function V*(y) = E[tau(x) | x begins with y], by dynamic programming on the tree of prefixes."""
 
 from typing import Unpack
 
@@ -12,26 +12,34 @@ from trialogue.verifiers.functions.function import VerifierLike
 
 
 def exact_values(oracle: Autoregressive, verifier: VerifierLike, **limits: Unpack[TreeLimits]) -> TableValues:
-    """V*: of a complete sequence what `verifier` says of it, of a prefix the oracle's mean of that (thesis 3.3.1).
+    """Compute the exact value function V* (thesis 3.3.1).
 
-    What the verifier says of prefixes plays no part. The value of the prompt is the probability that a completion is
-    accepted, where the verifier gives 0 or 1. `limits` say which tree is listed. Raises `InputError` for more than
-    `max_nodes` prefixes, and where no complete sequence has a positive value.
+    V* of a complete sequence is its verifier value, and V* of a prefix is the mean over the model's completions. For a
+    0/1 verifier, V* of the prompt is the probability that a completion is accepted. The verifier is evaluated on
+    complete sequences only.
+
+    Args:
+        oracle: The model.
+        verifier: The verifier.
+        **limits: Arguments `prompt`, `max_new_tokens` and `max_nodes` of `prefix_tree`.
+
+    Raises:
+        InputError: If there are more than `max_nodes` prefixes, or no complete sequence has a positive value.
     """
     tree = prefix_tree(oracle, **limits)
     values = tree_values(tree, verifier)
     if not values[0] > 0:
-        raise InputError("verifier", 0.0, "accept at least one sequence that the oracle can give")
+        raise InputError("verifier", 0.0, "accept at least one sequence of positive probability")
     return TableValues(dict(zip(tree.prefixes, values.tolist(), strict=True)))
 
 
 def tree_values(tree: PrefixTree, verifier: VerifierLike) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """V* of every prefix (n,) of `tree`."""
+    """Return V* (n,) of every prefix of `tree`."""
     values = np.zeros(len(tree.prefixes))
     leaves = np.flatnonzero(tree.leaf)
     values[leaves] = tree.values(verifier, leaves)
     conditional = np.exp(tree.log_probs[1:] - tree.log_probs[tree.parent[1:]])
-    # By depth, as a parent's value takes those of all its children.
+    # The values of all children must be computed before the value of their parent.
     for depth in range(int(tree.depth.max()), 0, -1):
         level = np.flatnonzero(tree.depth == depth)
         np.add.at(values, tree.parent[level], conditional[level - 1] * values[level])

@@ -1,4 +1,4 @@
-"""Every state that a sampler can come to on a small oracle, by its own `step` on every branch of its choices."""
+"""Enumeration of the states that a sampler can reach on a small oracle, by all branches of its `step` method."""
 
 import math
 import sys
@@ -25,15 +25,20 @@ from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 Sequence_ = tuple[int, ...]
 Array = NDArray[np.float64]
 FAILED = -1
-"""In place of the output of a sampler that stops on an incomplete sequence."""
+"""Index of the output of a sampler that stops on an incomplete sequence."""
 _ROWS_AT_ONCE = 4096
 _DIGITS = 13
-"""Decimals to which the log-weights of the rows of a sample, one relative to another, are told apart."""
+"""Number of decimals to which relative log-weights of the rows of a sample are compared."""
 
 
 class Ended(NamedTuple):
-    """Ways in which a sampler ends, all (k,): the state that it leaves, the place of its output, or `FAILED`, its
-    log-weight, 0 of a sampler that has none, and the probability of this way from that state.
+    """Ways in which a sampler can end.
+
+    Attributes:
+        state: Last state (k,).
+        output: Index (k,) of the output, or `FAILED`.
+        log_weight: Log-weight (k,) of the output, 0 for samplers without weights.
+        probability: Probability (k,) of ending in this way from the state.
     """
 
     state: NDArray[np.int64]
@@ -44,15 +49,18 @@ class Ended(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Explored:
-    """A sampler as an absorbing Markov chain of n states, of which the first is where it begins.
+    """A sampler as an absorbing Markov chain of n states, starting in the first.
 
-    `prefixes` (n,) are what the first row of each holds, `transitions` (n, n) the probabilities to come from one to
-    another, `queries` (n,) the expected number of queries of a step from each. The sampler ends in one of the `ended`
-    ways, with one of the `outputs`.
+    States whose weights differ by a common factor of all rows of a sample are merged.
 
-    Weights that differ by a factor common to all rows of a sample are one state: `weighted` (n, n) holds the
-    probabilities of transitions times the mean factors by which weights grow in them, None for a sampler without
-    weights.
+    Args:
+        prefixes: Prefix of the first row in each state.
+        transitions: Transition probabilities (n, n).
+        weighted: Transition probabilities times the mean factors (n, n) by which weights change. None for samplers
+            without weights.
+        queries: Expected number (n,) of queries of a step from each state.
+        outputs: The outputs.
+        ended: The ways in which the sampler can end.
     """
 
     prefixes: list[Sequence_]
@@ -64,7 +72,15 @@ class Explored:
 
 
 class Exploration:
-    """Follow `sampler` from `prompt` along every branch; `run` returns what it finds.
+    """Enumeration of all branches of a sampler from a prompt.
+
+    Args:
+        sampler: The sampler.
+        oracle: A small model.
+        verifier: The verifier, if the sampler needs one.
+        prompt: Token ids of the prompt (default: empty).
+        max_new_tokens: Maximum length of a completion (default: up to the oracle's `max_length`).
+        max_states: Largest number of states (default: 1,000,000).
 
     Raises:
         InputError: If there are more than `max_states` states, or if `generate` would raise one.
@@ -82,7 +98,7 @@ class Exploration:
     ) -> None:
         oracle = as_oracle(oracle)
         sampler = runnable(sampler, oracle, verifier)
-        self._walk, self._members = sampler, sampler.rows_per_sample
+        self._sampler, self._members = sampler, sampler.rows_per_sample
         self._max_states = check("max_states", max_states, Count)
         tokens, lengths = replace_empty_prompts(oracle, *padded([token_ids("prompt", prompt).tolist()]))
         self._prompt = tuple(tokens[0].tolist())
@@ -93,12 +109,12 @@ class Exploration:
         layers = () if resolved is None else tuple(resolved.layers)
         self._batch = Batch(oracle, self._groups_at_once * self._members, self._limit, layers=layers)
         self._judge = cast(Judge, None) if resolved is None else Judge(resolved, self._batch)
-        # Of each state: tokens, lengths and the sampler's own state, of all of its rows.
+        # Tokens, lengths and sampler state of the rows of each state.
         self._states: list[tuple[Tensor, Tensor, Any]] = []
         self._places: dict[bytes, int] = {}
         self._outputs: dict[Sequence_, int] = {}
         places, numbers = np.zeros(0, dtype=np.int64), np.zeros(0)
-        # Source, target, probability, and the same times the growth of weights.
+        # Source, target, probability, and probability times the growth of weights.
         self._moves: list[tuple[NDArray[Any], ...]] = [(places, places, numbers, numbers)]
         self._ends = [Ended(places, places, numbers, numbers)]
         self._queries: list[float] = []
@@ -110,7 +126,7 @@ class Exploration:
         tokens[:, : len(self._prompt)] = torch.tensor(self._prompt, dtype=torch.int64)
         lengths = torch.full((self._members,), len(self._prompt))
         self._load([(tokens, lengths)])
-        self._visit(tokens, lengths, self._walk.init(self._batch))
+        self._visit(tokens, lengths, self._sampler.init(self._batch))
         while len(self._queries) < len(self._states):
             first = len(self._queries)
             self._explore(first, min(len(self._states), first + self._groups_at_once))
@@ -124,7 +140,7 @@ class Exploration:
         return Explored(
             [tuple(tokens[0, : int(lengths[0])].tolist()) for tokens, lengths, _ in self._states],
             matrices[0],
-            matrices[1] if self._walk.weighted else None,
+            matrices[1] if self._sampler.weighted else None,
             np.array(self._queries),
             list(self._outputs),
             ended,
@@ -141,18 +157,18 @@ class Exploration:
         )
 
     def _explore(self, first: int, last: int) -> None:
-        """Take a step from each of the states `first` up to `last`."""
+        """Take a step from each state from `first` to `last`."""
         members, batch, states = self._members, self._batch, self._states[first:last]
         self._load([(tokens, lengths) for tokens, lengths, _ in states])
         fields = zip(*(state for _, _, state in states), strict=True)
         state = type(states[0][2])(*(torch.cat(field) for field in fields))
-        # Branches whose probability underflows are followed too, so that what a sampler can reach stays known.
+        # Branches whose probability underflows are included, so that all reachable states are found.
         enumeration = Enumeration(len(states), members, smallest=sys.float_info.min * sys.float_info.epsilon)
         asked = torch.zeros(len(states), dtype=torch.float64)
 
         def step() -> tuple[Moves, Any, Tensor]:
             before = batch.meter.queries.clone()
-            moves, after = self._walk.step(batch, state, self._judge, enumeration.choose)
+            moves, after = self._sampler.step(batch, state, self._judge, enumeration.choose)
             return moves, after, (batch.meter.queries - before).view(-1, members).sum(1).double()
 
         for weights, (moves, after, queries) in enumeration.branches(step):
@@ -163,7 +179,7 @@ class Exploration:
             ended, going = (((weights > 0) & which).nonzero()[:, 0] for which in (done, ~done))
             if len(going):
                 rows = (going[:, None] * members + torch.arange(members)).flatten()
-                arranged = self._walk.arranged(tokens[rows], lengths[rows], take(kept, rows))
+                arranged = self._sampler.arranged(tokens[rows], lengths[rows], take(kept, rows))
                 relative, growth = self._relative(arranged[2])
                 target = self._visit(arranged[0], arranged[1], relative)
                 probability = weights[going]
@@ -173,7 +189,7 @@ class Exploration:
                 leading = ended * members
                 output = self._output(tokens[leading], lengths[leading])
                 weighed = torch.zeros(len(ended), dtype=torch.float64)
-                if self._walk.weighted:
+                if self._sampler.weighted:
                     weighed = log_weight(take(kept, leading)).double()
                 self._ends.append(
                     Ended((first + ended).numpy(), output, weighed.numpy(), weights[ended].numpy())
@@ -181,8 +197,8 @@ class Exploration:
         self._queries += asked.tolist()
 
     def _relative(self, state: Any) -> tuple[Any, Tensor]:
-        """`state` with log-weights relative to the greatest of each group of rows, and that as a weight (groups,)."""
-        if not self._walk.weighted:
+        """Return `state` with log-weights relative to the maximum of each group, and the maximal weights (groups,)."""
+        if not self._sampler.weighted:
             return state, torch.ones((), dtype=torch.float64)
         log_weights = log_weight(state).view(-1, self._members)
         most = log_weights.amax(1)
@@ -191,7 +207,7 @@ class Exploration:
         return state._replace(log_weight=relative), most.double().exp()
 
     def _visit(self, tokens: Tensor, lengths: Tensor, state: Any) -> NDArray[np.int64]:
-        """The places (groups,) of the states in which groups of rows are; new ones are listed."""
+        """Return the indices (groups,) of the states of groups of rows, adding new states."""
         members = self._members
         groups = len(lengths) // members
         fields = [field.contiguous().numpy().reshape(groups, -1) for field in (tokens, lengths, *state)]
@@ -202,7 +218,7 @@ class Exploration:
             places[group] = place
             if place == len(self._states):
                 if place >= self._max_states:
-                    hint = "use a smaller oracle, or allow more states"
+                    hint = "use a smaller oracle, or increase `max_states`"
                     raise InputError("max_states", self._max_states, hint)
                 rows = slice(group * members, (group + 1) * members)
                 own = type(state)(*(field[rows] for field in state))
@@ -210,7 +226,7 @@ class Exploration:
         return places
 
     def _output(self, tokens: Tensor, lengths: Tensor) -> NDArray[np.int64]:
-        """The places (n,) of outputs, `FAILED` of sequences that are not complete."""
+        """Return the indices (n,) of the outputs, adding new outputs. Incomplete sequences have the index `FAILED`."""
         eos, places = self._batch.eos, []
         for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True):
             output = tuple(row[:length])

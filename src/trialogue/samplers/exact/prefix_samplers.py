@@ -1,8 +1,8 @@
-"""Exact distributions: the distribution over outputs and the expected cost of any sampler on a small oracle.
+"""Exact output distribution and expected cost of any sampler on a small oracle.
 
-The sampler's own `step` runs with an enumerating `choose`, so what is proved is what users run. All states that a run
-can reach become one absorbing Markov chain, which is solved by elimination without subtraction. What never halts is
-reported as such.
+The `step` method of the sampler runs with a `choose` that enumerates all outcomes, so the result describes the code
+that users run. All reachable states form an absorbing Markov chain, which is solved by elimination without subtraction.
+The probability that the sampler does not halt is reported separately.
 """
 
 import math
@@ -28,13 +28,18 @@ Sequence_ = tuple[int, ...]
 
 @dataclass(frozen=True)
 class ExactDistribution:
-    """The exact distribution of a sampler's output.
+    """Exact output distribution of a sampler.
 
-    `probabilities` maps each complete output (prompt and completion) to its probability; together with `failed`
-    (the sampler stopped on an incomplete sequence) and `never_halts` they sum to one. `expected_calls` is infinite
-    where the sampler asks in a state from which it can no longer halt. `weights` maps each output x to
-    E[exp(log_weight) 1(output = x)]: the target, unnormalised, where the sampler is properly weighted; it equals
-    `probabilities` for a sampler without weights. `states` is the number of states the chain has.
+    Args:
+        probabilities: Probability of each complete output (prompt and completion). Together with `failed` and
+            `never_halts` they sum to one.
+        failed: Probability that the sampler stops on an incomplete sequence.
+        never_halts: Probability that the sampler does not halt.
+        expected_calls: Expected number of model calls. Infinite if the sampler calls the model in a state from which it
+            cannot halt.
+        weights: E[exp(log_weight) 1(output = x)] of each output x. For a properly weighted sampler this is the
+            unnormalised target, and for a sampler without weights it equals `probabilities`.
+        states: Number of states of the Markov chain.
     """
 
     probabilities: dict[Sequence_, float]
@@ -54,17 +59,27 @@ def exact_distribution(
     max_new_tokens: int | None = None,
     max_states: int = 1_000_000,
 ) -> ExactDistribution:
-    """Compute the distribution of the output of `sampler` on `oracle` from `prompt`, and its expected number of
-    queries.
+    """Compute the output distribution and the expected cost of a sampler.
 
-    Costs grow as vocabulary to the power of length; `max_states` bounds the chain. Probabilities are right to about
-    twelve digits of their own, however rarely the sampler halts. Raises `InputError` where the chain is larger, where
-    the sampler halts with a probability below 1e-300 before it comes back to its start, and wherever `generate` would.
+    The cost is exponential in the length of completions. Probabilities have a relative precision of about twelve
+    digits, even if the sampler rarely halts.
+
+    Args:
+        sampler: The sampler.
+        oracle: A small model.
+        verifier: The verifier, if the sampler needs one.
+        prompt: Token ids of the prompt (default: empty).
+        max_new_tokens: Maximum length of a completion (default: up to the oracle's `max_length`).
+        max_states: Largest number of states of the Markov chain (default: 1,000,000).
+
+    Raises:
+        InputError: If there are more states, the sampler halts with a probability below 1e-300 before it returns to its
+            start, or `generate` would raise it.
     """
     found = Exploration(
         sampler, oracle, verifier, prompt=prompt, max_new_tokens=max_new_tokens, max_states=max_states
     ).run()
-    return _law(found)
+    return _output_distribution(found)
 
 
 def sampler_transitions(
@@ -76,11 +91,24 @@ def sampler_transitions(
     max_new_tokens: int | None = None,
     max_states: int = 1_000_000,
 ) -> tuple[list[Sequence_], csr_array]:
-    """The states (prefixes of the first row) that `sampler` visits from `prompt`, and its transitions between them.
+    """Return the states that a sampler can reach, and the transition matrix between them.
 
-    Rows of the sparse matrix sum to one minus the probability that the sampler ends there. Meant for samplers of one
-    row without a state of their own, such as `ValueGuided(stop_at_leaf=False)`. Raises `InputError` wherever
-    `exact_distribution` does.
+    It is useful for samplers of one row without a state, like `ValueGuided(stop_at_leaf=False)`.
+
+    Args:
+        sampler: The sampler.
+        oracle: A small model.
+        verifier: The verifier, if the sampler needs one.
+        prompt: Token ids of the prompt (default: empty).
+        max_new_tokens: Maximum length of a completion (default: up to the oracle's `max_length`).
+        max_states: Largest number of states (default: 1,000,000).
+
+    Returns:
+        The prefixes held by the first row in each state, and the sparse matrix of transition probabilities. Rows sum to
+        one minus the probability that the sampler ends in this state.
+
+    Raises:
+        InputError: If `exact_distribution` would raise it.
     """
     found = Exploration(
         sampler, oracle, verifier, prompt=prompt, max_new_tokens=max_new_tokens, max_states=max_states
@@ -96,10 +124,22 @@ def target_distribution(
     max_new_tokens: int | None = None,
     max_states: int = 1_000_000,
 ) -> dict[Sequence_, float]:
-    """Compute the oracle's distribution tilted by the verifier's value of complete sequences: p(x) V(x) / sum of p V.
+    """Compute the normalised p(x) V(x), where p is the oracle's distribution and V the verifier's value.
 
-    With a 0/1 verifier this is the restricted distribution. Raises `InputError` where no sequence has positive value,
-    and where the mean value is below 1e-300.
+    With a 0/1 verifier this is the oracle's distribution restricted to accepted sequences.
+
+    Args:
+        oracle: A small model.
+        verifier: The verifier, which is evaluated on complete sequences.
+        prompt: Token ids of the prompt (default: empty).
+        max_new_tokens: Maximum length of a completion (default: up to the oracle's `max_length`).
+        max_states: Largest number of states (default: 1,000,000).
+
+    Returns:
+        Probability of each sequence (prompt and completion) of positive value.
+
+    Raises:
+        InputError: If no sequence has a positive value, or the mean value is below 1e-300.
     """
     free = exact_distribution(
         Ancestral(), oracle, prompt=prompt, max_new_tokens=max_new_tokens, max_states=max_states
@@ -108,18 +148,18 @@ def target_distribution(
     judged = values(verifier, oracle, sequences, prompt_lengths=len(prompt), max_length=longest).tolist()
     tilted = {x: free[x] * value for x, value in zip(sequences, judged, strict=True) if value > 0}
     if not tilted:
-        raise InputError("verifier", 0.0, "accept at least one sequence that the oracle can give")
+        raise InputError("verifier", 0.0, "accept at least one sequence of positive probability")
     total = math.fsum(tilted.values())
     if not total >= SMALLEST:
-        hint = f"the mean value of the oracle's sequences is below {SMALLEST:g}: beyond double precision"
+        hint = f"use larger values, because double precision needs a mean value of at least {SMALLEST:g}"
         raise InputError("verifier", total, hint)
     target = {x: weight / total for x, weight in tilted.items()}
     require_distribution("verifier", target.values())
     return target
 
 
-def _law(found: Explored) -> ExactDistribution:
-    """Solve the absorbing chain for the distribution of its outputs."""
+def _output_distribution(found: Explored) -> ExactDistribution:
+    """Compute the output distribution from the absorbing chain."""
     ended, size = found.ended, len(found.queries)
     chain = AbsorbingChain(
         found.transitions, np.bincount(ended.state, ended.probability, size).astype(np.float64)
@@ -134,11 +174,15 @@ def _law(found: Explored) -> ExactDistribution:
     failed = math.fsum(masses[~complete])
     require_distribution("probabilities", (*probabilities, failed), never_halts)
     queries = float(visits @ found.queries)
-    with np.errstate(over="ignore", invalid="ignore"):  # Weights that are not finite are refused below.
+    with np.errstate(over="ignore", invalid="ignore"):  # Weights that are not finite raise an error below.
         weight = weighed[ended.state] * (ended.probability * np.exp(ended.log_weight))
     weights = np.bincount(place, weight[complete], len(found.outputs))
     if not math.isfinite(queries) or not bool((np.isfinite(weights) & (weights >= 0)).all()):
-        raise InputError("log_weight", queries, "the expected calls or weights are beyond double precision")
+        raise InputError(
+            "log_weight",
+            queries,
+            "use a smaller problem, because the expected calls or weights exceed double precision",
+        )
     return ExactDistribution(
         probabilities=dict(zip(found.outputs, probabilities, strict=True)),
         failed=failed,

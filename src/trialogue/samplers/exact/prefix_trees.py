@@ -1,4 +1,4 @@
-"""The tree of prefixes that an oracle can give from a prompt, listed whole."""
+"""Enumeration of the tree of all prefixes of positive probability."""
 
 import math
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 Sequence_ = tuple[int, ...]
 _ROWS = 1024
 MAX_NODES = 1_000_000
-"""Prefixes that are listed by default at most."""
+"""Default of the largest number of prefixes."""
 
 
 class TreeLimits(TypedDict, total=False):
-    """Which tree `prefix_tree` lists: the prompt, the longest completion, and how many prefixes at most."""
+    """Keyword arguments that define the tree of `prefix_tree`."""
 
     prompt: Sequence_
     max_new_tokens: int | None
@@ -35,11 +35,15 @@ class TreeLimits(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class PrefixTree:
-    """Every prefix that `oracle` gives a positive probability, those of fewer tokens first: the root is the prompt.
+    """All prefixes of positive probability under a model, ordered by length. The root is the prompt.
 
-    `prefixes` (n,) are sequences of prompt and completion; `parent` (n,) int64 is the place of the prefix without its
-    last token, -1 of the root; `log_probs` (n,) float64 is the logarithm of the probability of the completion so far;
-    `leaf` (n,) bool says which are complete.
+    Args:
+        oracle: The model.
+        prefixes: Prompt and completion of each of n prefixes.
+        parent: Index (n,) int64 of the prefix without its last token, -1 for the root.
+        log_probs: Log-probability (n,) float64 of each completion so far.
+        leaf: Whether each prefix (n,) is complete.
+        longest: Maximum length of a sequence.
     """
 
     oracle: Autoregressive
@@ -56,11 +60,19 @@ class PrefixTree:
 
     @cached_property
     def depth(self) -> NDArray[np.int64]:
-        """Tokens of each completion (n,)."""
+        """Number (n,) of tokens of each completion."""
         return np.array([len(prefix) for prefix in self.prefixes]) - self.start
 
     def values(self, verifier: VerifierLike, places: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-        """Values of the prefixes at `places` (all), as a sampler is told them: of complete ones as of complete ones."""
+        """Return the verifier values of prefixes, as a sampler receives them.
+
+        Args:
+            verifier: The verifier.
+            places: Indices (k,) of the prefixes (default: all).
+
+        Returns:
+            Values (k,) float64. Complete prefixes are evaluated as complete sequences.
+        """
         chosen = range(len(self.prefixes)) if places is None else places.tolist()
         sequences = [self.prefixes[place] for place in chosen]
         judged = values(verifier, self.oracle, sequences, prompt_lengths=self.start, max_length=self.longest)
@@ -76,11 +88,17 @@ def prefix_tree(
     max_nodes: int = MAX_NODES,
     viable: VerifierLike | None = None,
 ) -> PrefixTree:
-    """List the prefixes of the completions of `prompt` that have a positive probability.
+    """Enumerate the prefixes of positive probability.
 
-    Those that `viable` gives the value zero, and what they could become, are left out.
+    Args:
+        oracle: The model.
+        prompt: Token ids of the prompt (default: empty).
+        max_new_tokens: Maximum length of a completion (default: up to the oracle's `max_length`).
+        max_nodes: Largest number of prefixes (default: 1,000,000).
+        viable: Verifier that excludes prefixes of value zero and their continuations (default: none).
 
-    Raises `InputError` where there are more than `max_nodes`, and wherever `generate` would.
+    Raises:
+        InputError: If there are more than `max_nodes` prefixes, or `generate` would raise it.
     """
     oracle, most = as_oracle(oracle), check("max_nodes", max_nodes, Count)
     tokens, lengths = replace_empty_prompts(oracle, *padded([token_ids("prompt", prompt).tolist()]))
@@ -123,7 +141,7 @@ def _rejected(
     start: int,
     distributions: Tensor,
 ) -> Tensor:
-    """Which one-token continuations (n, vocab) bool of the rows have the value zero."""
+    """Return which one-token continuations (n, vocab) bool of the rows have the value zero."""
     rejected = torch.empty(distributions.shape, dtype=torch.bool)
     verifier = as_verifier(viable)
     for places in torch.arange(len(lengths)).split(_ROWS):
@@ -147,7 +165,7 @@ def _too_many(oracle: Autoregressive, start: int, longest: int, most: int) -> In
     nodes = sum(vocab**h for h in range(horizon + 1)) if digits < 15 else f"about 10^{digits:.0f}"
     count = f"{nodes:,}" if isinstance(nodes, int) else nodes
     hint = (
-        f"the tree has up to {count} prefixes, of which at most {most:,} are listed: use a shorter horizon, raise "
-        "max_nodes, or sample instead, with generate() or `trialogue generate`"
+        f"use a shorter horizon, or increase max_nodes={most} for a tree of up to {count} prefixes, or sample with "
+        "generate() or `trialogue generate`"
     )
     return InputError("max_new_tokens", horizon, hint)

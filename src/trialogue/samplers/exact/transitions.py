@@ -1,4 +1,4 @@
-"""The transitions of any sampler, by one name."""
+"""Transition matrices of chains and samplers."""
 
 from typing import Any, overload
 
@@ -25,8 +25,18 @@ def transition_matrix(
 
 
 def transition_matrix(sampler: Any, model: Any, *args: Any, **settings: Any) -> Any:
-    """The transitions of a chain (`chain_transitions`: a dense matrix) or of a sampler (`sampler_transitions`:
-    sparse).
+    """Return the transition matrix of a chain (see `chain_transitions`) or of a sampler (see `sampler_transitions`).
+
+    The matrix of a chain is dense. The matrix of a sampler is sparse and comes with a list of its states.
+
+    Args:
+        sampler: The chain or the sampler.
+        model: The model.
+        *args: Other positional arguments of the two functions.
+        **settings: Keyword arguments of the two functions.
+
+    Raises:
+        InputError: If `sampler` is neither a chain nor a sampler, or one of the two functions raises it.
     """
     if isinstance(sampler, type):
         raise InputError("sampler", sampler.__name__, f"give an instance: {sampler.__name__}()")

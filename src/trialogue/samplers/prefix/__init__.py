@@ -1,1 +1,1 @@
-"""Samplers on the tree of prefixes: the contract, the engine, and every sampler of an autoregressive oracle."""
+"""Samplers of autoregressive oracles on the tree of prefixes, their contract, and the engine that runs them."""

@@ -1,4 +1,4 @@
-"""Ancestral sampling: append a token drawn from the oracle until the sequence is complete."""
+"""Ancestral sampling."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from trialogue.samplers.prefix.contract.sampler import NoState, Sampler
 
 @dataclass(frozen=True)
 class Ancestral(Sampler[NoState]):
-    """Sample from the oracle as it is; a verifier, if given, only judges the result."""
+    """Draw tokens from the oracle until the sequence is complete. A verifier only judges complete outputs."""
 
     judges = "outputs"
     goes_back = False

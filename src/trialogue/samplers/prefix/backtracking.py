@@ -20,10 +20,14 @@ Verified = Literal["sampled", "every"]
 
 
 class BacktrackingState(NamedTuple):
-    """What each row has left (rows,): backtracks, tokens to redo greedily, and whether its last was sampled.
+    """State of `Backtracking`.
 
-    Where redone tokens accumulate, `redo` counts all that were erased. `rejected` (rows, quota, capacity) holds the
-    prefixes at which a row went back, ended by -1, where it may do so only once at each; else it has no elements.
+    Attributes:
+        quota: Number (rows,) of backtracks left.
+        redo: Number (rows,) of tokens to append greedily. With redo="accumulated", the number of tokens erased so far.
+        sampled: Whether the last token of each row (rows,) was sampled.
+        rejected: With `once_per_prefix`, prefixes (rows, quota, capacity) at which a row has backtracked, padded with
+            -1. Otherwise a tensor without elements.
     """
 
     quota: Tensor
@@ -35,25 +39,26 @@ class BacktrackingState(NamedTuple):
 @validated
 @dataclass(frozen=True)
 class Backtracking(Sampler[BacktrackingState]):
-    """Where the verifier rejects a sampled token, erase the last `stride` tokens and append as many greedily.
+    """Erase the last `stride` tokens if the verifier rejects a sampled token, and append the same number greedily.
 
     The greedy tokens are not verified, take the lowest index among ties, and end early at the end of sequence or at the
-    longest length. The verifier must return 0 to reject: put a `Threshold` around one that returns probabilities.
+    maximum length. The verifier must return 0 to reject. Wrap a verifier that returns probabilities in a `Threshold`.
 
-    `redo` selects which tokens are greedy. "stride" is Algorithm 1 as printed: the `stride` tokens that follow, even if
-    the prompt left fewer to erase. "erased" is only as many as were erased. "accumulated" is the first n positions of
-    the completion, where n counts all tokens erased so far.
+    `redo` selects which tokens are greedy. "stride" is Algorithm 1 as printed, in which the next `stride` tokens are
+    greedy, even if fewer were erased at the end of the prompt. "erased" is the number of erased tokens. "accumulated"
+    is the first n positions of the completion, where n counts all tokens erased so far.
 
-    `verified` selects which prefixes the verifier judges. "sampled" is Algorithm 1 as printed: prefixes that end in a
-    sampled token. "every" is each prefix to which a token is about to be appended: also one that ends in a redone
-    token, and a prompt that may be erased, but never a complete sequence.
+    `verified` selects which prefixes are verified. "sampled" is Algorithm 1 as printed, which verifies prefixes that
+    end in a sampled token. "every" verifies each prefix before a token is appended to it. This includes prefixes that
+    end in a greedy token, and prompts if they may be erased, but not complete sequences.
 
-    The code released with the thesis is not Algorithm 1 as printed but `redo="accumulated"` with `verified="every"`
-    (`Backtracking.released`). It also has a switch against a second backtrack at a prefix, which compares a list with
-    the list that holds it and so never acts; `once_per_prefix=True` does what the switch describes.
+    The code released with the thesis differs from Algorithm 1 as printed and uses `redo="accumulated"` with
+    `verified="every"` (`Backtracking.released`). It also has a switch against a second backtrack at a prefix, which has
+    no effect because it compares a list with the list that contains it. `once_per_prefix=True` does what the switch
+    describes.
 
     Args:
-        quota: Go back at most this many times per sample (default: 4).
+        quota: Maximum number of backtracks per sample (default: 4).
         stride: Number of tokens to erase (default: 4).
         argmax_redo: Append tokens greedily after going back; False samples them instead (default: True).
         erase_prompt: Also erase tokens of the prompt, as the thesis' Tables 3.1, 3.2 and 3.4 need (default: False).
@@ -72,7 +77,9 @@ class Backtracking(Sampler[BacktrackingState]):
 
     def __post_init__(self) -> None:
         if not self.argmax_redo and self.redo != "stride":
-            raise InputError("redo", self.redo, "nothing is redone with argmax_redo=False: leave it out")
+            raise InputError(
+                "redo", self.redo, "leave it out with argmax_redo=False, which samples all tokens"
+            )
 
     @classmethod
     def released(
@@ -99,7 +106,7 @@ class Backtracking(Sampler[BacktrackingState]):
         return not self.erase_prompt
 
     def init(self, decoding: Decoding) -> BacktrackingState:
-        """All of the quota, nothing to redo."""
+        """Return the state with the full quota and no tokens to redo."""
         rows, capacity = decoding.tokens.shape
         remembered = (self.quota, capacity) if self.once_per_prefix else (0, 0)
         return BacktrackingState(
@@ -112,7 +119,7 @@ class Backtracking(Sampler[BacktrackingState]):
     def step(
         self, decoding: Decoding, state: BacktrackingState, verifier: Judge, choose: Choose
     ) -> tuple[Moves, BacktrackingState]:
-        """Go back where the verifier rejects what is there, then append a greedy or a sampled token."""
+        """Backtrack rejected rows, then append a greedy or a sampled token."""
         moves = Moves.stay(decoding)
         floor = torch.zeros_like(decoding.start) if self.erase_prompt else decoding.start
         every = self.verified == "every"
@@ -143,7 +150,7 @@ class Backtracking(Sampler[BacktrackingState]):
     def _redone(
         self, decoding: Decoding, state: BacktrackingState, rejected: Tensor, kept: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The count of `BacktrackingState.redo` after going back, and which rows append a greedy token."""
+        """Return the new `redo` of the state, and which rows append a greedy token, both (rows,)."""
         erased = decoding.lengths - kept
         if not self.argmax_redo:
             return torch.zeros_like(erased), torch.zeros_like(rejected)
@@ -157,7 +164,7 @@ class Backtracking(Sampler[BacktrackingState]):
     def _remembered(
         self, decoding: Decoding, state: BacktrackingState, rejected: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Which of the `rejected` rows are at a prefix where they have not gone back, and all such prefixes then."""
+        """Return the rejected rows that backtrack for the first time at their prefix, and the updated prefixes."""
         beyond = torch.arange(decoding.tokens.shape[1]) >= decoding.lengths[:, None]
         prefixes = decoding.tokens.masked_fill(beyond, -1)
         rejected = rejected & ~(state.rejected == prefixes[:, None]).all(2).any(1)

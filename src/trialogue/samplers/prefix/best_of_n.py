@@ -1,4 +1,4 @@
-"""Best of n: complete n rows and keep the one that the verifier values most."""
+"""Best-of-n sampling."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from trialogue.validation import validated
 @validated
 @dataclass(frozen=True)
 class BestOfN(Sampler[NoState]):
-    """Draw several completions of each prompt and return the first of those with the greatest value.
+    """Draw several completions of each prompt and return the one with the largest value, the first in case of ties.
 
     Args:
         candidates: Number of completions to draw (default: 4).
@@ -34,7 +34,7 @@ class BestOfN(Sampler[NoState]):
     def step(
         self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose
     ) -> tuple[Moves, NoState]:
-        """Append one token to every incomplete row; select in the groups that are complete."""
+        """Append one token to every incomplete row, and select one row in each complete group."""
         n, moves = self.candidates, Moves.stay(decoding)
         moves.append(decoding, decoding.growing, choose)
         finished = decoding.complete.view(-1, n).all(1).nonzero()[:, 0]
@@ -44,7 +44,18 @@ class BestOfN(Sampler[NoState]):
 
 
 def keep_best(decoding: Decoding, moves: Moves, groups: Tensor, n: int, verifier: Judge) -> Tensor:
-    """Let the rows of `groups` (k,) of n rows continue from the first with the greatest value; return them (k, n)."""
+    """Continue all rows of some groups from the row with the largest value, the first in case of ties.
+
+    Args:
+        decoding: The rows of the batch.
+        moves: The moves of all rows. They are modified.
+        groups: Indices (k,) of the groups.
+        n: Number of rows of each group.
+        verifier: Values of the rows.
+
+    Returns:
+        The rows (k, n) of the groups.
+    """
     rows = groups[:, None] * n + torch.arange(n)
     best = verifier.values(rows.flatten()).view(-1, n).argmax(1)
     moves.source[rows] = rows.gather(1, best[:, None])

@@ -1,4 +1,4 @@
-"""Masked decoding: every token from the distribution restricted to the tokens that the verifier accepts."""
+"""Masked decoding."""
 
 import math
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.prefix.contract.sampler import (
     LogWeight,
     Sampler,
-    cut_law,
     log_mass,
     log_values_as_given,
     masked,
     require_support,
+    truncated_distribution,
 )
 from trialogue.validation import validated
 
@@ -24,16 +24,16 @@ from trialogue.validation import validated
 class MaskedDecoding(Sampler[LogWeight]):
     """Draw each token from the oracle's distribution restricted to the tokens that the verifier accepts.
 
-    The oracle is called once per position, and the verifier judges the children. Outputs obey the verifier, but their
-    distribution is not the oracle's restricted distribution: every sample has the log-weight that corrects it. A row
-    none of whose children is accepted fails.
+    The oracle is called once per position, and the verifier is evaluated on the children. All outputs satisfy the
+    verifier, but their distribution differs from the oracle's distribution restricted to accepted sequences. The
+    log-weight of a sample corrects this difference. A row fails if none of its children is accepted.
 
-    A mask does not commute with top-k and top-p. By default the mask comes first, as in constrained decoding: top-k and
-    top-p keep the likeliest accepted tokens, the log-weight is that of the mass kept, and E[exp(log_weight) 1(x)] =
-    p_T(x) for every accepted x that can be reached, where p_T is the distribution at temperature T. At temperature 0
-    the likeliest accepted token is taken, and p_T is the distribution without temperature. Otherwise top-k and top-p
-    come first. Then the distribution of outputs is that of `TokenwiseRejection`, and a row fails if every token kept is
-    rejected.
+    The order of the mask and top-k or top-p matters. By default the mask comes first, as in constrained decoding. Then
+    top-k and top-p keep the most probable accepted tokens, and the log-weight is the logarithm of the kept mass.
+    E[exp(log_weight) 1(x)] = p_T(x) for every accepted x that can be reached, where p_T is the distribution at
+    temperature T. At temperature 0 the most probable accepted token is chosen, and p_T is the distribution at
+    temperature 1. If top-k and top-p come first, the output distribution is the same as for `TokenwiseRejection`, and a
+    row fails if every kept token is rejected.
 
     Args:
         mask_first: Apply the mask before top-k and top-p (default: True).
@@ -46,11 +46,11 @@ class MaskedDecoding(Sampler[LogWeight]):
 
     @property
     def masks_first(self) -> bool:
-        """Whether the mask comes before top-k and top-p."""
+        """Whether the mask is applied before top-k and top-p."""
         return self.mask_first
 
     def init(self, decoding: Decoding) -> LogWeight:
-        """Start with weight one."""
+        """Return weight one for every row."""
         return LogWeight.zero(decoding)
 
     def step(
@@ -78,7 +78,7 @@ class MaskedDecoding(Sampler[LogWeight]):
             asking, allowed = asking[open_], allowed[open_]
         if asking.numel():
             if self.mask_first:
-                distribution, mass = cut_law(decoding, allowed, asking)
+                distribution, mass = truncated_distribution(decoding, allowed, asking)
             else:
                 distribution = allowed.log_softmax(1)
                 mass = log_mass(allowed, distribution)

@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 from trialogue.arrays import whole_tensor
 from trialogue.errors import MOST_COUNTED, InputError
 from trialogue.oracles import Autoregressive, Tokenizing, padded
-from trialogue.samplers.prefix.batch import SequenceStop, Stop, says
+from trialogue.samplers.prefix.batch import SequenceStop, Stop, is_stopped
 from trialogue.validation import check, integer_range
 from trialogue.verifiers.languages.stop_strings import StopStrings
 
@@ -55,7 +55,7 @@ def stopping(oracle: Autoregressive, stop: StopLike | None) -> Stop | None:
         functions.insert(0, lambda completion: strings.find(tokenization.bytes(completion)) is not None)
     if len(functions) == 1:
         return functions[0]
-    return SequenceStop(lambda sequence, start: any(says(one, sequence, start) for one in functions))
+    return SequenceStop(lambda sequence, start: any(is_stopped(one, sequence, start) for one in functions))
 
 
 def stop_parts(stop: StopLike | None) -> list[str | Stop]:

@@ -1,4 +1,4 @@
-"""Rejection sampling (thesis Definition 3.1.4), also by values, and tokenwise rejection (Definition 3.1.5)."""
+"""Rejection sampling of sequences (thesis Definition 3.1.4) and of tokens (Definition 3.1.5)."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ from trialogue.validation import Positive, validated
 
 
 @dataclass(frozen=True)
-class _Redrawing(Sampler[NoState]):
-    """Draw whole completions until one is accepted."""
+class _SequenceRejection(Sampler[NoState]):
+    """Base class of samplers that draw complete sequences until one is accepted."""
 
     judges = "outputs"
 
     def step(
         self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose
     ) -> tuple[Moves, NoState]:
-        """Append one token; start again from the prompt where a complete row was rejected."""
+        """Append one token, after returning rejected complete rows to their prompts."""
         moves = Moves.stay(decoding)
         complete = decoding.complete.nonzero()[:, 0]
         if complete.numel():
             accepted = self._accepted(complete, verifier.values(complete), choose)
-            # A prompt that is complete as it stands has no other completion.
+            # A prompt that is already complete has no other completion.
             moves.done[complete] = accepted | (decoding.lengths[complete] == decoding.start[complete])
             moves.length[complete] = torch.where(accepted, moves.length[complete], decoding.start[complete])
         moves.append(decoding, (~moves.done).nonzero()[:, 0], choose)
@@ -38,12 +38,12 @@ class _Redrawing(Sampler[NoState]):
 
     @abstractmethod
     def _accepted(self, rows: Tensor, values: Tensor, choose: Choose) -> Tensor:
-        """Which (n,) of the complete `rows` (n,) are accepted, by their `values` (n,)."""
+        """Return which (n,) of the complete `rows` (n,) with `values` (n,) are accepted."""
 
 
 @dataclass(frozen=True)
-class Rejection(_Redrawing):
-    """Draw whole completions until the verifier accepts one: exactly the oracle's restricted distribution."""
+class Rejection(_SequenceRejection):
+    """Draw complete sequences until one is accepted. The samples follow the restricted distribution exactly."""
 
     uses = "verdicts"
 
@@ -54,14 +54,14 @@ class Rejection(_Redrawing):
 
 @validated
 @dataclass(frozen=True)
-class OutcomeRejection(_Redrawing):
-    """Draw whole completions x until one is accepted, with probability V(x) / `most`: exactly p(x) V(x), normalised.
+class OutcomeRejection(_SequenceRejection):
+    """Draw complete sequences x until one is accepted, each with probability V(x) / `most`.
 
-    With 0/1 values this is `Rejection`.
+    The samples follow the normalised p(x) V(x) exactly. With 0/1 values it equals `Rejection`.
 
     Args:
-        most: The greatest value of a complete sequence; a closer bound needs fewer model calls. A greater value is an
-            error (default: 1).
+        most: Largest value of a complete sequence; smaller bounds need fewer model calls. A larger value is an error
+            (default: 1).
     """
 
     most: Positive = 1.0
@@ -70,15 +70,14 @@ class OutcomeRejection(_Redrawing):
     def _accepted(self, rows: Tensor, values: Tensor, choose: Choose) -> Tensor:
         greatest = float(values.max())
         if greatest > self.most:
-            raise InputError(
-                "most", self.most, f"a complete sequence has the value {greatest:g}: allow as much"
-            )
+            hint = f"use at least {greatest:g}, the value of a complete sequence"
+            raise InputError("most", self.most, hint)
         share = values / float(self.most)
         return choose(torch.stack((1 - share, share), 1).log(), rows) == 1
 
 
 class Rejected(NamedTuple):
-    """How many draws in a row (rows,) int64 were rejected where each row stands."""
+    """Number (rows,) int64 of consecutive rejected draws at the current position of each row."""
 
     rejections: Tensor
 
@@ -86,15 +85,15 @@ class Rejected(NamedTuple):
 @validated
 @dataclass(frozen=True)
 class TokenwiseRejection(Sampler[NoState | Rejected]):
-    """Draw each token until the verifier accepts the prefix that it makes (thesis Definition 3.1.5).
+    """Draw each token until the verifier accepts the resulting prefix (thesis Definition 3.1.5).
 
-    The oracle is called once per draw, as the definition counts. `MaskedDecoding` has the same distribution of outputs
-    and calls the oracle once per position. A position at which every token is rejected is never left, so runs are
-    bounded by `max_queries` or `max_steps`, and by `max_rejections`. Top-k and top-p cut the distribution before tokens
+    The oracle is called once per draw, as in the definition. `MaskedDecoding` has the same output distribution and
+    calls the oracle once per position. A run does not end by itself at a position where every token is rejected, so use
+    `max_queries`, `max_steps` or `max_rejections` to bound it. Top-k and top-p truncate the distribution before tokens
     are rejected.
 
     Args:
-        max_rejections: A row fails after this many rejected draws in a row at one position (default: no bound).
+        max_rejections: A row fails after this many consecutive rejected draws at one position (default: no bound).
     """
 
     max_rejections: BoundedCount | None = None
@@ -102,19 +101,19 @@ class TokenwiseRejection(Sampler[NoState | Rejected]):
 
     @property
     def failure_reason(self) -> str:
-        """The bound on rejected draws, if there is one."""
+        """The number of rejected draws, if it is bounded."""
         if self.max_rejections is None:
             return super().failure_reason
         return f"no token allowed in max_rejections={self.max_rejections} draws in a row at one position"
 
     def init(self, decoding: Decoding) -> NoState | Rejected:
-        """Start without rejections if these are bounded."""
+        """Return the state without rejections, or an empty state if they are not bounded."""
         return NoState() if self.max_rejections is None else Rejected(torch.zeros_like(decoding.lengths))
 
     def step(
         self, decoding: Decoding, state: NoState | Rejected, verifier: Judge, choose: Choose
     ) -> tuple[Moves, NoState | Rejected]:
-        """Append one token, in place of the last one if that was rejected."""
+        """Append one token, after removing the last token if it was rejected."""
         moves = Moves.stay(decoding)
         judged = (decoding.lengths > decoding.start).nonzero()[:, 0]
         accepted = torch.ones_like(decoding.complete)

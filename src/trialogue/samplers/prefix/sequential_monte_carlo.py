@@ -15,9 +15,9 @@ from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.prefix.contract.sampler import (
     GroupSize,
     Sampler,
-    cut_law,
     log_values_as_given,
     require_support,
+    truncated_distribution,
 )
 from trialogue.samplers.prefix.weighted_rejection import draw_accepted
 from trialogue.validation import Share, validated
@@ -48,13 +48,13 @@ class Outlook(NamedTuple):
     Attributes:
         log_value: log V(y) (rows,), or with a mask, log of the sum over a of p(a|y) V(ya).
         place: Index (rows,) of each row in the following tensors, which exist with a mask only.
-        log_law: Unnormalised log-probabilities (n, vocab) of the next token.
+        log_weights: Unnormalised log-probabilities (n, vocab) of the next token.
         values: Values (n, vocab) of the children.
     """
 
     log_value: Tensor
     place: Tensor
-    log_law: Tensor
+    log_weights: Tensor
     values: Tensor
 
 
@@ -163,7 +163,7 @@ class SequentialMonteCarlo(Sampler[Particles]):
         """Compute the weights from the values of the prefixes, or with a mask from the values of their children."""
         log_value = log_values_as_given(decoding, verifier)
         place = torch.zeros_like(decoding.lengths)
-        log_law = values = log_value.new_zeros(0, decoding.vocab_size)
+        log_weights = values = log_value.new_zeros(0, decoding.vocab_size)
         weighed = alive & (decoding.lengths > decoding.start)
         if self.proposal == "mask":
             weighed &= decoding.complete
@@ -174,20 +174,22 @@ class SequentialMonteCarlo(Sampler[Particles]):
                     values = verifier.leading_children(asking, log_probs)
                 else:
                     values = verifier.children(asking, log_probs > -math.inf)
-                log_law = log_probs + values.log()
+                log_weights = log_probs + values.log()
                 if self.mask_first:
-                    open_ = (log_law.amax(1) > -math.inf).nonzero()[:, 0]
+                    open_ = (log_weights.amax(1) > -math.inf).nonzero()[:, 0]
                     log_value[asking] = -math.inf
-                    cut, log_value[asking[open_]] = cut_law(decoding, log_law[open_], asking[open_])
-                    log_law[open_] = cut
+                    cut, log_value[asking[open_]] = truncated_distribution(
+                        decoding, log_weights[open_], asking[open_]
+                    )
+                    log_weights[open_] = cut
                 else:
-                    log_value[asking] = log_law.logsumexp(1)
+                    log_value[asking] = log_weights.logsumexp(1)
                 require_support(log_probs[log_value[asking] == -math.inf])
                 place[asking] = torch.arange(len(asking))
         rows = weighed.nonzero()[:, 0]
         if len(rows):
             log_value[rows] = verifier.values(rows).log()
-        return Outlook(log_value, place, log_law, values)
+        return Outlook(log_value, place, log_weights, values)
 
     def _draw(
         self,
@@ -201,7 +203,7 @@ class SequentialMonteCarlo(Sampler[Particles]):
         """Draw the next tokens (n,) of `rows` (n,), which continue `prefixes` (n,), and return log p/q (n,) too."""
         if self.proposal == "mask":
             place = outlook.place[prefixes]
-            token = choose(outlook.log_law[place], rows)
+            token = choose(outlook.log_weights[place], rows)
             return token, outlook.log_value[prefixes] - outlook.values[place, token].log()
         log_probs = decoding.log_probs(prefixes)
         if self.proposal == "rejection":

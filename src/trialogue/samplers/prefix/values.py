@@ -32,8 +32,8 @@ def values(
         oracle: The model, which provides hidden states if the verifier needs them.
         sequences: A list of sequences, a tensor (n, width), or right-padded tokens with their lengths.
         prompt_lengths: Length of the prompt, one number or (n,) int64.
-        max_length: Maximum length of a sequence in tokens (default: that of the model).
-        batch_size: Number of sequences evaluated at once (default: that of the model).
+        max_length: Maximum length of a sequence in tokens (default: the model's `max_length`).
+        batch_size: Number of sequences evaluated at once (default: the model's `batch_size`).
 
     Returns:
         Values (n,) float64.
@@ -57,13 +57,13 @@ def values(
     rows = max(1, min(len(lengths), oracle.batch_size if batch_size is None else batch_size))
     tokens = tokens[:, : max([1, *lengths.tolist()])]
     batch = Batch(oracle, rows, tokens.shape[1], layers=tuple(judged.layers))
-    judge, answers = Judge(judged, batch), [torch.zeros(0, dtype=torch.float64)]
+    judge, results = Judge(judged, batch), [torch.zeros(0, dtype=torch.float64)]
     with torch.inference_mode():
         for places in torch.arange(len(lengths)).split(rows):
             batch.select(places[:0])
             batch.add(tokens[places], lengths[places], start[places], torch.full_like(places, most))
-            answers.append(judge.values(torch.arange(len(places))))
-    return torch.cat(answers)
+            results.append(judge.values(torch.arange(len(places))))
+    return torch.cat(results)
 
 
 def first_tokens(
@@ -71,7 +71,7 @@ def first_tokens(
 ) -> Tensor | None:
     """Return the tokens (vocab,) bool with which a completion accepted by all verifiers may begin.
 
-    Returns None if fewer than two verifiers have masks. A single verifier checks by itself that it accepts something.
+    Returns None if fewer than two verifiers have masks, because a single verifier ensures that it accepts a text.
 
     Args:
         verifiers: The verifiers.
@@ -88,6 +88,6 @@ def first_tokens(
     with torch.inference_mode():
         batch.select(length[:0])
         batch.add(tokens, length, length, limit)
-        answers = [verifier.children(batch, torch.tensor([0])) for verifier in verifiers]
-    known = [answer[0] > 0 for answer in answers if answer is not None]
+        results = [verifier.children(batch, torch.tensor([0])) for verifier in verifiers]
+    known = [answer[0] > 0 for answer in results if answer is not None]
     return torch.stack(known).all(0) if len(known) > 1 else None

@@ -1,1 +1,1 @@
-"""Translations: written from left to right by the twin, or refined in parallel from guesses of their length."""
+"""Translation by an autoregressive model, or by parallel refinement from predicted lengths."""

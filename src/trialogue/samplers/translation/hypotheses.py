@@ -1,4 +1,4 @@
-"""Candidates for a translation, ranked."""
+"""Ranked candidates of a translation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from annotated_types import Interval
 
 
 class Hypothesis(NamedTuple):
-    """A candidate: its tokens, without EOS, the sum of their log-probabilities, and what it is ranked by."""
+    """Candidate of a translation.
+
+    Attributes:
+        tokens: Token ids without EOS.
+        log_prob: Sum of the log-probabilities of the tokens.
+        score: Length-normalised log-probability, by which candidates are ranked.
+    """
 
     tokens: list[int]
     log_prob: float
@@ -18,16 +24,19 @@ class Hypothesis(NamedTuple):
 
 
 class Translation(NamedTuple):
-    """What came of one source."""
+    """Translation of one source.
+
+    Attributes:
+        hypotheses: Distinct hypotheses in descending order of score.
+        passes: Number of decoder passes, without the pass of the encoder.
+    """
 
     hypotheses: list[Hypothesis]
-    """From the best score to the least; no two of the same tokens"""
     passes: int
-    """Passes of the decoder that it took part in; that of the encoder is not counted"""
 
     @property
     def best(self) -> list[int]:
-        """The tokens of the best hypothesis; none where there is none."""
+        """Tokens of the best hypothesis, empty if there is none."""
         return self.hypotheses[0].tokens if self.hypotheses else []
 
 
@@ -39,21 +48,24 @@ Alpha = Annotated[float, Interval(ge=0, le=100)]
 
 
 def brevity(length: int, alpha: float) -> float:
-    """What a sum of log-probabilities of so many tokens is divided by: ((5 + length) / 6)^alpha (Wu et al. 2016)."""
+    """Return the length normalisation ((5 + length) / 6)^alpha of Wu et al. (2016)."""
     return float(((5 + length) / 6) ** alpha)
 
 
 def without_repeats(tokens: Sequence[int]) -> list[int]:
-    """The `tokens` but for each that equals the one before it."""
+    """Return `tokens` without tokens that equal the token before them."""
     return [token for token, _ in groupby(tokens)]
 
 
 def ranked(
     candidates: Iterable[tuple[list[int], float]], alpha: float, drop_repeats: bool
 ) -> list[Hypothesis]:
-    """Hypotheses of tokens and the sums of their log-probabilities, best first, each tokens once.
+    """Return distinct hypotheses in descending order of score.
 
-    `drop_repeats` leaves out each token that equals the one before it, after they were scored.
+    Args:
+        candidates: Tokens and sum of log-probabilities of each candidate.
+        alpha: Exponent of the length normalisation (see `brevity`).
+        drop_repeats: Remove tokens that equal the token before them, after scoring.
     """
     best: dict[tuple[int, ...], Hypothesis] = {}
     for tokens, log_prob in candidates:

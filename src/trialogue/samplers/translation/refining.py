@@ -1,4 +1,4 @@
-"""Translation by iterative refinement: the likeliest lengths of a target, refined side by side."""
+"""Translation by iterative refinement of the most probable target lengths."""
 
 from __future__ import annotations
 
@@ -18,11 +18,17 @@ from trialogue.validation import Count, InstanceOf, Natural, Several, validated
 @validated
 @dataclass(frozen=True)
 class LengthBeam:
-    """How a source is translated: by `steps` of a chain from each of the `hypotheses` likeliest lengths.
+    """Translation by refinement from each of the most probable target lengths.
 
-    Candidates are ranked by the sum of the log-probabilities that the last step gave their tokens, over
-    ((5 + length) / 6)^`alpha`. `drop_repeats` leaves out each token of a candidate that equals the one before it. A
-    candidate that a step by argmax left as it was takes no further part. Raises `InputError` for fields out of range.
+    Candidates are ranked by the sum of the log-probabilities of their tokens in the last step, divided by
+    ((5 + length) / 6)^`alpha`. A candidate that a step with choice="argmax" does not change is not evaluated again.
+
+    Args:
+        steps: Number of refinement steps (default: 4).
+        hypotheses: Number of target lengths (default: 5).
+        chain: The refinement chain (default: `Refinement()`).
+        alpha: Exponent of the length normalisation (default: 0).
+        drop_repeats: Remove tokens that equal the token before them (default: True).
     """
 
     steps: Count = 4
@@ -40,26 +46,37 @@ class LengthBeam:
         seed: Natural = 0,
         numbers: Several[Natural] | None = None,
     ) -> list[Translation]:
-        """Translations of `sources`, tokens without EOS, evaluated side by side; empty ones of empty sources.
+        """Translate sources in one batch.
 
-        Each draws as its number of `numbers`, by default its place, under `seed`, whatever it is beside. Raises
-        `InputError` where a source is too long for the model.
+        The random stream of a source depends on `seed` and its entry in `numbers`, not on the other sources.
+
+        Args:
+            refiner: The refinement model.
+            sources: Token ids of each source.
+            seed: Seed of the random streams (default: 0).
+            numbers: Keys of the random streams, one per source (default: index of the source).
+
+        Returns:
+            One translation per source, without EOS. An empty source has an empty translation.
+
+        Raises:
+            InputError: If a source is too long for the model.
         """
-        told = [place for place, source in enumerate(sources) if len(source)]
-        answers = [NOTHING] * len(sources)
-        if not told:
-            return answers
+        places = [place for place, source in enumerate(sources) if len(source)]
+        translations = [NOTHING] * len(sources)
+        if not places:
+            return translations
         with torch.inference_mode():
-            model, distributions = refiner.condition_each([sources[place] for place in told])
+            model, distributions = refiner.condition_each([sources[place] for place in places])
             lengths = likeliest_lengths(distributions, self.hypotheses)
-            named = told if numbers is None else [numbers[place] for place in told]
+            named = places if numbers is None else [numbers[place] for place in places]
             found = self._refined(model, lengths, torch.tensor(named), seed)
-        for place, translation in zip(told, found, strict=True):
-            answers[place] = translation
-        return answers
+        for place, translation in zip(places, found, strict=True):
+            translations[place] = translation
+        return translations
 
     def _refined(self, model: RefinedRows, lengths: Tensor, numbers: Tensor, seed: int) -> list[Translation]:
-        """Translations of every source, by candidates of the `lengths` (sources, beams)."""
+        """Translate every source from candidates of the `lengths` (sources, beams)."""
         beams = lengths.shape[1]
         ids = (numbers[:, None] * self.hypotheses + torch.arange(beams)).flatten().to(lengths.device)
         streams = Streams(seed, ids)
@@ -71,17 +88,17 @@ class LengthBeam:
                 break
         tokens, sums = run.ended.tokens.tolist(), run.ended.scores.double().sum(1).tolist()
         counts, passes = lengths.flatten().tolist(), run.passes.tolist()
-        answers = []
+        translations = []
         for start in range(0, len(ids), beams):
             held = range(start, start + beams)
             candidates = [(tokens[row][: counts[row]], sums[row]) for row in held]
             best = ranked(candidates, self.alpha, self.drop_repeats)
-            answers.append(Translation(best, max(passes[row] for row in held)))
-        return answers
+            translations.append(Translation(best, max(passes[row] for row in held)))
+        return translations
 
 
 class _Beams:
-    """Candidates under way: all of them, and those that are still asked about."""
+    """State of all candidates, and the rows of the candidates that may still change."""
 
     def __init__(self, chain: Refinement, model: RefinedRows, state: Refined, streams: Streams) -> None:
         self._chain, self._model, self._state, self._streams = chain, model, state, streams
@@ -91,7 +108,7 @@ class _Beams:
         self.passes = torch.zeros_like(self._rows)
 
     def step(self) -> bool:
-        """Take one step; whether another one may change any of them."""
+        """Take one step, and return whether another step may change a candidate."""
         before = self._state
         after, _ = self._chain.step(self._model, before, self._streams.choose)
         self._state = after
@@ -106,7 +123,7 @@ class _Beams:
         elif self._chain.choice == "argmax":
             self._changing = self._changing & ((after.tokens != before.tokens).any(1) | before.masked.any(1))
         left = int(self._changing.sum())
-        # Choosing rows copies what they read of their sources, which pays where few are left.
+        # Selecting rows copies the encoded sources, which pays off if few rows are left.
         if left and 2 * left <= len(self._rows):
             kept = self._changing.nonzero()[:, 0]
             self._rows, self._model = self._rows[kept], self._model.rows(kept)
@@ -116,14 +133,29 @@ class _Beams:
 
 
 def likeliest_lengths(distributions: Tensor, count: int) -> Tensor:
-    """The `count` likeliest lengths (n, count) of at least 1 by `distributions` (n, lengths), all where there are
-    fewer.
+    """Return the most probable target lengths, at least 1.
+
+    Args:
+        distributions: Probabilities or log-probabilities (n, lengths) of the lengths.
+        count: Number of lengths.
+
+    Returns:
+        Lengths (n, count), or fewer columns if there are fewer lengths.
     """
     return distributions[:, 1:].topk(min(count, distributions.shape[1] - 1), 1).indices + 1
 
 
 def random_targets(lengths: Tensor, vocab_size: int, streams: Streams) -> Tensor:
-    """Pieces (n, N) drawn uniformly, row i from stream i, `lengths` (n,) of them and PAD behind."""
+    """Draw uniformly random tokens.
+
+    Args:
+        lengths: Number (n,) of tokens of each row.
+        vocab_size: Number of tokens, including special tokens, which are not drawn.
+        streams: Random streams of the rows. Their counters are advanced.
+
+    Returns:
+        Tokens (n, longest) int64, padded with PAD.
+    """
     places = torch.arange(int(lengths.max()), device=lengths.device)
     drawn = numbers_of_64_bits(streams.keys[:, None], streams.counters[:, None] + places)
     streams.counters = streams.counters + lengths

@@ -1,4 +1,4 @@
-"""Translation by the autoregressive twin: greedily, by beam search, or by ranking the candidates of a refiner."""
+"""Translation by an autoregressive model: greedy search, beam search, and rescoring of candidates."""
 
 from __future__ import annotations
 
@@ -19,11 +19,15 @@ from trialogue.validation import Count, InstanceOf, Natural, NonNegative, Severa
 @validated
 @dataclass(frozen=True)
 class BeamSearch:
-    """The `hypotheses` best continuations are kept at every token; one of them is the greedy translation.
+    """Beam search, or greedy search with one hypothesis.
 
-    Finished ones stay among them. They are ranked by the sum of log-probabilities, that of EOS with it, over
-    ((5 + length) / 6)^`alpha`. A translation has at most `ratio` times the tokens of its source and ten more. Raises
-    `InputError` for fields out of range.
+    Finished hypotheses stay in the beam. Hypotheses are ranked by the sum of the log-probabilities of their tokens and
+    EOS, divided by ((5 + length) / 6)^`alpha`.
+
+    Args:
+        hypotheses: Number of hypotheses in the beam (default: 1, greedy search).
+        alpha: Exponent of the length normalisation (default: 0).
+        ratio: A translation has at most `ratio` times the length of its source plus ten tokens (default: 2).
     """
 
     hypotheses: Count = 1
@@ -34,26 +38,36 @@ class BeamSearch:
     def translate(
         self, twin: InstanceOf[CausalTranslator], sources: Several[Several[Natural]]
     ) -> list[Translation]:
-        """Translations of `sources`, tokens without EOS, evaluated side by side; empty ones of empty sources.
+        """Translate sources in one batch.
 
-        Raises `InputError` where a source is too long for the model.
+        Args:
+            twin: The autoregressive translation model.
+            sources: Token ids of each source.
+
+        Returns:
+            One translation per source, without EOS. An empty source has an empty translation.
+
+        Raises:
+            InputError: If a source is too long for the model.
         """
-        told = [place for place, source in enumerate(sources) if len(source)]
-        answers = [NOTHING] * len(sources)
-        if not told:
-            return answers
+        places = [place for place, source in enumerate(sources) if len(source)]
+        results = [NOTHING] * len(sources)
+        if not places:
+            return results
         most = twin.model.config.max_length
-        rooms = [min(int(self.ratio * len(sources[place])) + 10, most) + 1 for place in told]
+        max_lengths = [min(int(self.ratio * len(sources[place])) + 10, most) + 1 for place in places]
         with torch.inference_mode():
-            oracle = twin.condition_each([sources[place] for place in told])
-            context = oracle.open(len(told) * self.hypotheses, max(rooms))
+            oracle = twin.condition_each([sources[place] for place in places])
+            context = oracle.open(len(places) * self.hypotheses, max(max_lengths))
             write = _greedy if self.hypotheses == 1 else _beams
-            tokens, sums = write(context, self.hypotheses, torch.tensor(rooms))
-        for place, rows, log_probs, room in zip(told, tokens.tolist(), sums.tolist(), rooms, strict=True):
-            texts = [_until_end(row[:room]) for row in rows]
+            tokens, sums = write(context, self.hypotheses, torch.tensor(max_lengths))
+        for place, rows, log_probs, max_length in zip(
+            places, tokens.tolist(), sums.tolist(), max_lengths, strict=True
+        ):
+            texts = [_until_end(row[:max_length]) for row in rows]
             best = ranked(zip(texts, log_probs, strict=True), self.alpha, drop_repeats=False)
-            answers[place] = Translation(best, max(min(len(text) + 1, room) for text in texts))
-        return answers
+            results[place] = Translation(best, max(min(len(text) + 1, max_length) for text in texts))
+        return results
 
 
 @validated
@@ -63,36 +77,45 @@ def rescored(
     translations: Sequence[Translation],
     alpha: Alpha = 0.0,
 ) -> list[Translation]:
-    """`translations` of `sources`, their hypotheses ranked by what the twin gives them (Gu et al. 2018).
+    """Rank the hypotheses of translations by their log-probabilities under an autoregressive model (Gu et al. 2018).
 
-    A hypothesis then has the twin's log-probability of its tokens and EOS; it is ranked by that over
-    ((5 + length) / 6)^`alpha`. One more pass of a decoder is counted, and none where the source is empty. Raises
-    `InputError` for sources or hypotheses that are too long for the twin, and where there are not as many of both.
+    Args:
+        twin: The autoregressive translation model.
+        sources: Token ids of each source.
+        translations: One translation per source.
+        alpha: Exponent of the length normalisation (default: 0).
+
+    Returns:
+        Translations whose hypotheses have the log-probability of tokens and EOS under `twin`. One decoder pass is
+        added, except for empty sources.
+
+    Raises:
+        InputError: If the numbers of sources and translations differ, or one is too long for the model.
     """
     if len(translations) != len(sources):
-        hint = f"give one of each of the {len(sources)} sources"
+        hint = f"give one translation for each of the {len(sources)} sources"
         raise InputError("translations", len(translations), hint)
-    told = [place for place, source in enumerate(sources) if len(source)]
-    candidates = [[each.tokens for each in translations[place].hypotheses] for place in told]
-    log_probs = twin.log_probs([sources[place] for place in told], candidates)
-    answers = list(translations)
-    for place, texts, scores in zip(told, candidates, log_probs, strict=True):
+    places = [place for place, source in enumerate(sources) if len(source)]
+    candidates = [[each.tokens for each in translations[place].hypotheses] for place in places]
+    log_probs = twin.log_probs([sources[place] for place in places], candidates)
+    results = list(translations)
+    for place, texts, scores in zip(places, candidates, log_probs, strict=True):
         best = ranked(zip(texts, scores, strict=True), alpha, drop_repeats=False)
-        answers[place] = Translation(best, translations[place].passes + bool(texts))
-    return answers
+        results[place] = Translation(best, translations[place].passes + bool(texts))
+    return results
 
 
 def _until_end(row: list[int]) -> list[int]:
-    """What stands before EOS; where a row has none, there was no room for it, and the last token makes some."""
+    """Return the tokens before EOS. Without EOS the last token, which is beyond the maximum length, is dropped."""
     return [token for token in row[: row.index(EOS) if EOS in row else -1] if token != PAD]
 
 
-def _greedy(context: Context, beams: int, rooms: Tensor) -> tuple[Tensor, Tensor]:
-    """Tokens (sources, 1, most) of the likeliest next tokens, and their log-probabilities (sources, 1).
+def _greedy(context: Context, beams: int, max_lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the tokens (sources, 1, most) and log-probabilities (sources, 1) of greedy search.
 
-    Of each source at most as many as `rooms` (sources,) says, EOS with them; PAD is in what is left.
+    The tokens and EOS of each source have at most the length in `max_lengths` (sources,). PAD follows.
     """
-    sources, capacity = len(rooms), int(rooms.max())
+    sources, capacity = len(max_lengths), int(max_lengths.max())
     tokens = torch.full((sources, capacity), PAD)
     sums = torch.zeros(sources, dtype=torch.float64)
     rows = torch.arange(sources)
@@ -102,19 +125,18 @@ def _greedy(context: Context, beams: int, rooms: Tensor) -> tuple[Tensor, Tensor
         best, token = context.log_probs(context.features(asked, stop, stop, rows)).cpu().max(1)
         tokens[rows, length] = token
         sums[rows] += best
-        rows = rows[(token != EOS) & (length + 1 < rooms[rows])]
+        rows = rows[(token != EOS) & (length + 1 < max_lengths[rows])]
         if not len(rows):
             break
     return tokens.view(sources, beams, capacity), sums[:, None]
 
 
-def _beams(context: Context, beams: int, rooms: Tensor) -> tuple[Tensor, Tensor]:
-    """Tokens (sources, beams, most) of the best continuations, and their log-probabilities (sources, beams).
+def _beams(context: Context, beams: int, max_lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the tokens (sources, beams, most) and log-probabilities (sources, beams) of beam search.
 
-    Of each source at most as many as `rooms` (sources,) says, as in `_greedy`. Storage row i is of source i modulo
-    their number: the beams of a source are as many rows apart.
+    Lengths are bounded as in `_greedy`. Storage row i belongs to source i modulo the number of sources.
     """
-    sources, capacity = len(rooms), int(rooms.max())
+    sources, capacity = len(max_lengths), int(max_lengths.max())
     tokens = torch.full((beams * sources, capacity), PAD)
     sums = torch.full((sources, beams), -torch.inf, dtype=torch.float64)
     sums[:, 0] = 0
@@ -130,7 +152,10 @@ def _beams(context: Context, beams: int, rooms: Tensor) -> tuple[Tensor, Tensor]
         parent, token = index // distributions.shape[1], (index % distributions.shape[1]).T.flatten()
         source = (parent * sources + number).T.flatten()
         context.copy(source, rows, 0, length)
-        tokens, ended = tokens[source], ended[source] | (token == EOS) | (length + 1 >= rooms.repeat(beams))
+        tokens, ended = (
+            tokens[source],
+            ended[source] | (token == EOS) | (length + 1 >= max_lengths.repeat(beams)),
+        )
         tokens[:, length] = token
         if bool(ended.all()):
             break

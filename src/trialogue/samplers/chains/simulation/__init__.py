@@ -1,3 +1,1 @@
-"""Compiled sweeps of heat bath over many chains of Ising and Potts models, by tables of their conditional
-distributions.
-"""
+"""Compiled heat-bath sweeps of many chains, using tables of conditional distributions."""

@@ -1,9 +1,9 @@
-"""Heat bath of many chains by whole-tensor operations, on any device: all sites of one colour at a time.
+"""Heat bath of many chains by tensor operations on any device, one colour of sites at a time.
 
-Sites that do not look at each other may be drawn together (the chromatic sampler of Gonzalez, Low, Gretton and Guestrin
-2011): a sweep goes through the colours, and each step is the exact conditional distribution of its sites, from the
-tables that the compiled `HeatBath` reads. Chain c draws number n of its own SplitMix64 stream, in whole numbers alone,
-so that its tokens depend neither on how many chains there are nor on the device, bit for bit.
+Sites that are not neighbours are updated together (the chromatic sampler of Gonzalez, Low, Gretton and Guestrin 2011).
+A sweep iterates over the colours. Each step draws from the exact conditional distributions of its sites, with the
+tables of the compiled `HeatBath`. Chain c draws number n of its SplitMix64 stream with integer arithmetic only, so its
+tokens do not depend on the number of chains or the device.
 """
 
 from typing import NamedTuple
@@ -21,7 +21,14 @@ _LOWER = 2**32 - 1
 
 
 class Colour(NamedTuple):
-    """Sites that are drawn together: `sites` (s,), and (s, D) their `neighbours`, `strides`, with `offsets` (s, 1)."""
+    """Sites that are updated together.
+
+    Attributes:
+        sites: Sites (s,).
+        neighbours: Neighbours (s, D) of each site.
+        strides: Strides (s, D) of the neighbours in the table.
+        offsets: Offsets (s, 1) of the sites in the table.
+    """
 
     sites: Tensor
     neighbours: Tensor
@@ -30,14 +37,14 @@ class Colour(NamedTuple):
 
 
 def colours_of(tables: SiteTables) -> list[list[int]]:
-    """The sites of each colour: none looks at another of its own. Greedy, in the order of the sites."""
-    looked_at: list[set[int]] = [set() for _ in range(tables.sites)]
+    """Return the sites of each colour, by greedy colouring in the order of the sites."""
+    neighbours_of: list[set[int]] = [set() for _ in range(tables.sites)]
     for site, place in zip(*(tables.strides > 0).nonzero(), strict=True):
         other = int(tables.neighbours[site, place])
-        looked_at[site].add(other)
-        looked_at[other].add(int(site))
+        neighbours_of[site].add(other)
+        neighbours_of[other].add(int(site))
     colour: list[int] = []
-    for site, others in enumerate(looked_at):
+    for site, others in enumerate(neighbours_of):
         taken = {colour[other] for other in others if other < site}
         colour.append(next(number for number in range(len(taken) + 1) if number not in taken))
     return [
@@ -47,10 +54,17 @@ def colours_of(tables: SiteTables) -> list[list[int]]:
 
 
 class Chromatic:
-    """`chains` independent chains on one model, each with a stream of its own, moved by sweeps over its colours.
+    """Independent chains on one model, each with a separate random stream, advanced by sweeps over colours.
 
-    The model says its conditional distributions as tables. Chains start at independent uniform tokens, or at `tokens`
-    (chains, N), and live on `device`. Raises `InputError` where the table would be too large.
+    Args:
+        model: A model that provides its conditional distributions as tables.
+        chains: Number of chains.
+        seed: Seed of the random streams.
+        tokens: Start (chains, N) of each chain (default: independent uniform tokens).
+        device: Device of the chains (default: the CPU).
+
+    Raises:
+        InputError: If the table would be too large.
     """
 
     @validated
@@ -83,7 +97,7 @@ class Chromatic:
 
     @validated
     def advance(self, sweeps: Natural) -> None:
-        """Update every site of every chain so many times, colour by colour."""
+        """Update every site of every chain `sweeps` times, colour by colour."""
         for _ in range(sweeps):
             for colour in self._colours:
                 places = colour.offsets.expand(-1, len(self._keys)).clone()
@@ -93,7 +107,7 @@ class Chromatic:
             self._used += self._sites
 
     def _numbers(self, sites: Tensor) -> Tensor:
-        """A number of 32 bits (sites, chains) int64 for each of the `sites` in this sweep."""
+        """Return a 32-bit number (sites, chains) int64 for each of the `sites` in this sweep."""
         return (numbers_of_64_bits(self._keys, self._used + 1 + sites[:, None]) >> 32) & _LOWER
 
     def _drawn(self, places: Tensor, numbers: Tensor) -> Tensor:

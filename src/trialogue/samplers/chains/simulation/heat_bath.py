@@ -1,8 +1,8 @@
-"""Heat bath of many chains at once: sites in order, all chains side by side at each site, one stream per chain.
+"""Compiled heat bath that updates the same site of many chains at once.
 
-Chains lie in blocks of `LANES`, tokens (sites, LANES), and every lane draws from a xoshiro128+ generator (Blackman and
-Vigna 2021) of its own, keyed by the seed and the chain's number: one number of 32 bits per update, whatever happens in
-other lanes. Chain c is therefore the same whether it runs among few chains or many, and on any number of threads.
+Chains are stored in blocks of `LANES`, as tokens (sites, LANES). Each lane has a separate xoshiro128+ generator
+(Blackman and Vigna 2021), whose seed depends on the seed of the run and the index of the chain. It draws one 32-bit
+number per update. The result of a chain therefore does not depend on the number of chains or threads.
 """
 
 from dataclasses import replace
@@ -18,9 +18,9 @@ from trialogue.randomness import GAMMA, Streams, mix, seed_of
 from trialogue.validation import Count, Natural, validated
 
 LANES = 128
-"""Chains per block. Loops of a length known to the compiler, over arrays it can tell apart, become vector code."""
+"""Chains per block. Loops of constant length over arrays that do not alias are vectorised by the compiler."""
 
-# Mixed with int64, uint32 would become int64, and with itself uint64: every operand is converted.
+# Numba promotes uint32 with int64 to int64 and uint32 with uint32 to uint64, so every operand is converted.
 _5, _9, _11, _21 = np.uint32(ALIAS_BITS), np.uint32(9), np.uint32(11), np.uint32(21)
 _2, _32 = np.uint64(2), np.uint64(32)
 _ALIAS = np.uint32((1 << ALIAS_BITS) - 1)
@@ -35,7 +35,7 @@ def spread(keys: NDArray[np.int64], numbers: NDArray[np.uint64]) -> None:
 
 
 def lane_states(seed: int, lanes: int) -> NDArray[np.uint32]:
-    """States (lanes / LANES, 4 * LANES) of the generators of the first lanes; a lane's depends on its number alone."""
+    """Return the generator states (lanes / LANES, 4 * LANES), each a function of the seed and the index of its lane."""
     numbers = np.empty((lanes, 2), np.uint64)
     spread(Streams(seed_of(seed, "heat-bath"), torch.arange(lanes)).keys.numpy(), numbers)
     words = numbers.view(np.uint32).reshape(-1, LANES, 4)
@@ -44,7 +44,7 @@ def lane_states(seed: int, lanes: int) -> NDArray[np.uint32]:
 
 @compiled
 def draw_numbers(state: NDArray[np.uint32], numbers: NDArray[np.uint32]) -> None:
-    """One number of 32 bits per lane: xoshiro128+, whose weak lowest bits decide nothing here."""
+    """Draw one 32-bit number per lane by xoshiro128+. Its weak lowest bits are not used."""
     for lane in range(LANES):
         a, b = state[lane], state[LANES + lane]
         c, d = state[2 * LANES + lane], state[3 * LANES + lane]
@@ -66,7 +66,7 @@ def find_places(
     offset: np.uint32,
     places: NDArray[np.uint32],
 ) -> None:
-    """Where the distribution of one site lies in every lane, from the `tokens` (sites, LANES) as they are now."""
+    """Compute where the distribution of one site is stored in the table, given the current `tokens` (sites, LANES)."""
     places[:LANES] = offset
     for k in range(len(neighbours)):
         beside, stride = tokens[neighbours[k]], strides[k]
@@ -81,7 +81,7 @@ def take_two_values(
     entries: NDArray[np.uint32],
     row: NDArray[np.uint8],
 ) -> None:
-    """Token 1 in every lane of `row` (LANES,) whose number is below its entry."""
+    """Set `row` (LANES,) to 1 in every lane whose number is below its entry, else 0."""
     for lane in range(LANES):
         row[lane] = numbers[lane] < entries[places[lane]]
 
@@ -94,7 +94,7 @@ def take_alias(
     row: NDArray[np.uint8],
     vocab: np.uint64,
 ) -> None:
-    """The same by alias tables: of number * V, the upper 32 bits are the column and the next 27 its coin."""
+    """Draw tokens by alias tables: the upper 32 bits of number * V select the column, and the next 27 the alias."""
     for lane in range(LANES):
         product = np.uint64(numbers[lane]) * vocab
         column = np.uint32(product >> _32)
@@ -116,7 +116,7 @@ def sweep_blocks(
     vocab: np.uint64,
     sweeps: int,
 ) -> None:
-    """Sweep blocks first..last of `tokens` (blocks, sites, LANES), site after site."""
+    """Sweep the blocks from `first` to `last` of `tokens` (blocks, sites, LANES), in the order of the sites."""
     places, numbers = np.empty(LANES, np.uint32), np.empty(LANES, np.uint32)
     for block in range(first, last):
         values, state = tokens[block], states[block]
@@ -131,10 +131,16 @@ def sweep_blocks(
 
 
 class HeatBath:
-    """`chains` independent chains on one model, each with a stream of its own, moved by sweeps of the heat bath.
+    """Independent chains on one model, each with a separate random stream, advanced by sweeps of the heat bath.
 
-    The model says its conditional distributions as tables. Chains start at independent uniform tokens, or at `tokens`
-    (chains, N). Raises `InputError` where the table would be too large.
+    Args:
+        model: A model that provides its conditional distributions as tables.
+        chains: Number of chains.
+        seed: Seed of the random streams.
+        tokens: Start (chains, N) of each chain (default: independent uniform tokens).
+
+    Raises:
+        InputError: If the table would be too large.
     """
 
     @validated
@@ -154,7 +160,7 @@ class HeatBath:
 
     @validated
     def advance(self, sweeps: Natural) -> None:
-        """Update every site of every chain so many times, in the order of the sites."""
+        """Update every site of every chain `sweeps` times, in the order of the sites."""
         self._sweep(self._tables, sweeps)
 
     @property
@@ -171,8 +177,8 @@ class HeatBath:
 
 
 def _uniform(tables: SiteTables) -> SiteTables:
-    """Those of so many sites and values without any energy."""
-    # Columns that are full give themselves, whatever their threshold.
+    """Return tables of the same shape in which all values are equally probable."""
+    # A column whose alias is itself needs no threshold.
     entries = [2**31] if tables.vocab_size == 2 else range(tables.vocab_size)
     return replace(
         tables,

@@ -1,4 +1,4 @@
-"""Heat bath of many chains on a many-body distribution: sites in order, each drawn from its exact conditional."""
+"""Heat bath of many chains on a many-body distribution, in the order of the sites."""
 
 import torch
 from torch import Tensor
@@ -11,16 +11,24 @@ from trialogue.validation import Count, Natural, validated
 
 
 class ManyBodyHeatBath:
-    """`chains` independent chains on a many-body distribution, each with a stream of its own, moved by compiled sweeps.
+    """Independent chains on a many-body distribution, each with a separate random stream, advanced by compiled sweeps.
 
-    A chain draws what `run_chain` with systematic Gibbs would draw from the same stream, up to the rounding of sums.
-    Chains start at independent uniform tokens, or at `tokens` (chains, N). Raises `InputError` for another model.
+    A chain draws the same tokens as `run_chain` with systematic Gibbs from the same stream, up to the rounding of sums.
+
+    Args:
+        model: The distribution.
+        chains: Number of chains.
+        seed: Seed of the random streams.
+        tokens: Start (chains, N) of each chain (default: independent uniform tokens).
+
+    Raises:
+        InputError: If the model is not a `ManyBody` distribution.
     """
 
     @validated
     def __init__(self, model: ManyBody, chains: Count, seed: Natural, tokens: Tensor | None = None) -> None:
         if not isinstance(model, ManyBody):
-            raise InputError("method", "many-body", 'needs a ManyBody distribution: use "heat-bath"')
+            raise InputError("method", "many-body", 'use "heat-bath" for models other than ManyBody')
         self._kernel = model.kernel
         self._streams = Streams(seed_of(seed, "many-body"), torch.arange(chains))
         if tokens is None:
@@ -32,7 +40,7 @@ class ManyBodyHeatBath:
 
     @validated
     def advance(self, sweeps: Natural) -> None:
-        """Update every site of every chain so many times, in the order of the sites."""
+        """Update every site of every chain `sweeps` times, in the order of the sites."""
         streams = self._streams
         self._kernel.sweep(
             self._tokens.numpy(),

@@ -1,13 +1,13 @@
-"""Multispin coding: heat bath of Ising models with 64 chains per word of 64 bits, all by Boolean algebra.
+"""Multispin coding: heat bath of Ising models with 64 chains per 64-bit word, by bitwise operations.
 
-For models whose sites each have equal couplings (rings, lattices, regular graphs, cliques; any fields), so that the
-distribution of a site is a threshold by how many neighbours are up. A random number u of 52 bits per chain arrives bit
-by bit, the most significant first, one random word for 64 chains, and u < t is decided by AND and OR of such words. No
-more bits are drawn once all chains of a block are decided, about 16 of the 52.
+It supports models in which all couplings of a site are equal (rings, lattices, regular graphs, cliques; any fields).
+The distribution of a site is then a threshold t that depends on the number of neighbours that are up. A random number u
+of 52 bits per chain is drawn bit by bit, most significant first, with one random word for 64 chains, and u < t is
+computed by AND and OR of words. Drawing ends when all chains of a block are decided, after about 16 of the 52 bits.
 
-Chains lie in blocks of `WORDS` words. Word w draws from a xoshiro256++ generator (Blackman and Vigna 2021) keyed by the
-seed and w, and blocks are always computed whole: how many bits are drawn depends on the block's random words alone.
-Chain c is therefore the same whatever the number of chains and threads.
+Chains are stored in blocks of `WORDS` words. Word w has a separate xoshiro256++ generator (Blackman and Vigna 2021),
+whose seed depends on the seed of the run and w. Blocks are always computed completely, because the number of drawn bits
+depends on all words of a block. The result of a chain therefore does not depend on the number of chains or threads.
 """
 
 import numpy as np
@@ -37,15 +37,23 @@ from trialogue.validation import Count, Natural, validated
 
 
 def class_columns(kind: SiteClass) -> tuple[list[int], list[int], list[bool]]:
-    """Thresholds of 52 bits that a class needs; which one each number of neighbours up reads, and whether flipped.
+    """Return the thresholds of a class of sites.
 
-    Probabilities p and 1 - p share a threshold, the greater of the two in units of 2^-52: only one is used at a time.
+    The probabilities p and 1 - p share a threshold, the larger of the two in units of 2^-52. Only one of them is used
+    at a time.
+
+    Args:
+        kind: The class of sites.
+
+    Returns:
+        The thresholds, the index of the threshold for each number of neighbours that are up, and whether the result is
+        negated.
     """
     column_of: dict[int, int] = {}
     column, flip = [], []
     for odds in kind.log_odds().ravel().tolist():
         threshold = round(float(expit(abs(odds))) * 2**BITS)
-        # Certainty does not fit: it is that nothing is below zero.
+        # Probability one does not fit into 52 bits. It is the negation of a comparison with zero.
         certain = threshold == 2**BITS
         column.append(column_of.setdefault(0 if certain else threshold, len(column_of)))
         flip.append((odds < 0) != certain)
@@ -53,21 +61,26 @@ def class_columns(kind: SiteClass) -> tuple[list[int], list[int], list[bool]]:
 
 
 class Multispin:
-    """`chains` independent chains on an Ising model whose sites each have equal couplings, 64 to a word.
+    """Independent chains on an Ising model in which all couplings of a site are equal, with 64 chains per word.
 
-    Chains start at independent uniform spins, or at `tokens` (chains, N). Raises `InputError` for a model some site of
-    which has two different couplings.
+    Args:
+        model: The model.
+        chains: Number of chains.
+        seed: Seed of the random streams.
+        tokens: Start (chains, N) of each chain (default: independent uniform spins).
+
+    Raises:
+        InputError: If a site has two different couplings.
     """
 
     @validated
     def __init__(self, model: Ising, chains: Count, seed: Natural, tokens: Tensor | None = None) -> None:
         if not isinstance(model, Ising):
-            raise InputError("method", "multispin", 'needs an Ising model: use "heat-bath"')
+            raise InputError("method", "multispin", 'use "heat-bath" for models other than Ising')
         near = neighbourhoods(model.coupling, model.field)
         if any(len(kind.values) > 1 for kind in near.classes):
-            raise InputError(
-                "method", "multispin", 'needs the couplings of each site to be equal: use "heat-bath"'
-            )
+            hint = 'use "heat-bath" if the couplings of a site are not equal'
+            raise InputError("method", "multispin", hint)
         self._chains, self._sites = chains, model.sites
         degrees = (near.group >= 0).sum(1)
         self._table = (near.neighbours.astype(np.uint64), degrees, near.of_site, *_packed(near.classes))
@@ -84,7 +97,7 @@ class Multispin:
 
     @validated
     def advance(self, sweeps: Natural) -> None:
-        """Update every site of every chain so many times, in the order of the sites."""
+        """Update every site of every chain `sweeps` times, in the order of the sites."""
         self._sweep(self._table, sweeps)
 
     @property
@@ -103,7 +116,7 @@ class Multispin:
 
 
 def word_states(seed: int, blocks: int) -> Words:
-    """States (blocks * 4 * WORDS,) of the generators of the first words; a word's depends on its number alone."""
+    """Return the generator states (blocks * 4 * WORDS,), each a function of the seed and the index of its word."""
     numbers = np.empty((blocks * WORDS, 4), np.uint64)
     spread(Streams(seed_of(seed, "multispin"), torch.arange(len(numbers))).keys.numpy(), numbers)
     words = numbers.reshape(blocks, WORDS, 4)
@@ -111,7 +124,7 @@ def word_states(seed: int, blocks: int) -> Words:
 
 
 def _words(tokens: Tensor, blocks: int) -> Words:
-    """Words (blocks, sites, WORDS) of `tokens` (chains, sites): chain c is bit c mod 64 of word c div 64."""
+    """Return `tokens` (chains, sites) as words (blocks, sites, WORDS): chain c is bit c mod 64 of word c div 64."""
     chains = np.zeros((blocks * WORDS * 64, tokens.shape[1]), np.uint8)
     chains[: len(tokens)] = tokens.numpy()
     rows = np.packbits(chains.reshape(blocks, WORDS, 64, -1).transpose(0, 3, 1, 2), axis=3, bitorder="little")
@@ -119,7 +132,7 @@ def _words(tokens: Tensor, blocks: int) -> Words:
 
 
 def _packed(classes: list[SiteClass]) -> tuple[NDArray[np.generic], ...]:
-    """Classes as the arrays of `sweep_words`: thresholds, lengths, columns, drawn, flip."""
+    """Return the arguments of `sweep_words` for the classes: masks, lengths, columns, drawn, flip."""
     columns, thresholds = [0], []
     widest = max(sum(kind.counts) for kind in classes) + 1
     drawn, flip = np.zeros((2, len(classes), widest), np.uint64)
@@ -130,6 +143,6 @@ def _packed(classes: list[SiteClass]) -> tuple[NDArray[np.generic], ...]:
         drawn[number, : len(which)] = BELOW + np.array(which, np.uint64) * COLUMN
         flip[number, : len(which)] = np.where(flipped, ALL, NONE)
     masks = [[ALL if t >> (BITS - 1 - place) & 1 else NONE for place in range(BITS)] for t in thresholds]
-    # A threshold of zero is still compared with, once, to say that nothing is below it.
+    # A threshold of zero needs one comparison, whose result is always false.
     lengths = [BITS + 1 - (t & -t).bit_length() if t else 1 for t in thresholds]
     return np.array(masks), np.array(lengths), np.array(columns), drawn, flip

@@ -1,4 +1,4 @@
-"""Compiled passes of multispin coding: 64 chains per word of 64 bits, random bits, thresholds, neighbours up."""
+"""Compiled kernels of multispin coding, which stores 64 chains in each 64-bit word."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,17 +8,17 @@ from trialogue.compilation import compiled
 Words = NDArray[np.uint64]
 
 WORDS = 64
-"""Words per block, 4096 chains: loops of a length known to the compiler become vector code."""
+"""Words per block (4096 chains). Loops of constant length are vectorised by the compiler."""
 BITS = 52
 """Bits of a threshold."""
 GROUP = 4
-"""So many random words are drawn at a time; the steps are written out below."""
+"""Number of random words drawn at a time. The loops over them are unrolled."""
 
 ALL = np.uint64(2**64 - 1)
 NONE = np.uint64(0)
 _2, _3, _4, _17, _19, _23, _41, _45 = (np.uint64(number) for number in (2, 3, 4, 17, 19, 23, 41, 45))
-# Arrays are flat and places in them unsigned: views would be counted and signed places wrapped around, each of which
-# costs as much as the work on a block.
+# Arrays are flat and indices unsigned. Reference counts of views and the wraparound of signed indices would each cost
+# as much as the work on a block.
 _W = np.uint64(WORDS)
 BELOW, _EQUAL = np.uint64(4 * WORDS), np.uint64(5 * WORDS)
 COLUMN = np.uint64(2 * WORDS)
@@ -28,7 +28,7 @@ COLUMN = np.uint64(2 * WORDS)
 def next_word(
     a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]:
-    """One number of xoshiro256++, and the state that follows."""
+    """Return one number of xoshiro256++ and the next state."""
     total = a + d
     number = ((total << _23) | (total >> _41)) + a
     shifted = b << _17
@@ -42,7 +42,7 @@ def next_word(
 
 @compiled
 def draw_words(states: Words, block: np.uint64, work: Words) -> None:
-    """Four random words for each word of the block whose state begins at `block`, to the beginning of `work`."""
+    """Write four random words for each word of the block whose state begins at `block` to the start of `work`."""
     for word in range(WORDS):
         w = np.uint64(word)
         s = block + w
@@ -58,10 +58,10 @@ def draw_words(states: Words, block: np.uint64, work: Words) -> None:
 def compare(
     work: Words, column: np.uint64, t: np.uint64, u: np.uint64, v: np.uint64, x: np.uint64, fresh: bool
 ) -> np.uint64:
-    """Go on comparing with four more bits of a threshold, each a mask of ones or zeros; returns who is undecided.
+    """Compare four more bits of the random numbers with a threshold, and return the undecided chains.
 
-    Where all bits so far were `equal`, a zero where the threshold has a one makes the number `below`. A `fresh`
-    comparison starts with all equal, whatever is there.
+    A chain is `below` if, after equal bits, its number has a zero where the threshold has a one. With `fresh`, the
+    comparison starts from the first bit.
     """
     undecided, start = NONE, ALL if fresh else NONE
     for word in range(WORDS):
@@ -94,9 +94,9 @@ def draw_columns(
     last: int,
     work: Words,
 ) -> None:
-    """Whether u < t in every chain of a block, for thresholds first..last of (all columns, BITS) and the same u.
+    """Compute u < t in every chain of a block, for the thresholds from `first` to `last` and the same numbers u.
 
-    Of threshold j only the first `lengths[j]` bits are not zero.
+    Only the first `lengths[j]` bits of threshold j are nonzero.
     """
     longest = 0
     for column in range(first, last):
@@ -105,7 +105,7 @@ def draw_columns(
         draw_words(states, block, work)
         undecided = NONE
         for column in range(first, last):
-            # A number that equals the bits that are not zero is not below.
+            # A number that equals the nonzero bits of the threshold is not below it.
             if place < lengths[column]:
                 more = compare(
                     work,
@@ -132,7 +132,7 @@ def select_of_two(
     which: tuple[np.uint64, np.uint64, np.uint64],
     flip: tuple[np.uint64, np.uint64, np.uint64],
 ) -> None:
-    """Set the spins at `site` to what was drawn for as many of its two neighbours as are up: rings in half the time."""
+    """Set the spins at `site` given two neighbours. Twice as fast as `select`, for rings."""
     for word in range(WORDS):
         w = np.uint64(word)
         x, y = spins[left + w], spins[right + w]
@@ -154,7 +154,7 @@ def select(
     flip: Words,
     least: Words,
 ) -> None:
-    """The same for any number of neighbours: row j of `least` is where at least j of them are up, in unary."""
+    """Set the spins at `site`, for any number of neighbours. Row j of `least` marks chains with j or more up."""
     place = origin + np.uint64(site) * _W
     for word in range(WORDS):
         least[np.uint64(word)] = ALL
@@ -195,11 +195,22 @@ def sweep_words(
     flip: Words,
     sweeps: int,
 ) -> None:
-    """Sweep blocks first..last of `spins` (blocks * sites * WORDS,) with generators `states` (blocks * 4 * WORDS,).
+    """Sweep the blocks from `first` to `last`.
 
-    The thresholds of class k are `columns[k]` to `columns[k + 1]` of `thresholds` (all columns, BITS). With c
-    neighbours up, a site of the class is up where the number is below the threshold whose answer lies at
-    `drawn[k, c]`, or where it is not, by `flip[k, c]`.
+    Args:
+        first: First block.
+        last: End of the blocks.
+        spins: Spins (blocks * sites * WORDS,). They are modified.
+        states: Generator states (blocks * 4 * WORDS,). They are modified.
+        neighbours: Neighbours (sites, degree) of each site.
+        degrees: Number (sites,) of neighbours.
+        classes: Class (sites,) of each site.
+        thresholds: Bits (thresholds, BITS) of the thresholds of all classes.
+        lengths: Number (thresholds,) of bits up to the last nonzero bit.
+        columns: First threshold (classes + 1,) of each class.
+        drawn: Where the comparison for each class and number of neighbours up (classes, degree + 1) is stored.
+        flip: Mask (classes, degree + 1) that negates the result of the comparison.
+        sweeps: Number of sweeps.
     """
     most, sites = drawn.shape[1], len(degrees)
     work = np.empty((GROUP + 2 * most) * WORDS, np.uint64)

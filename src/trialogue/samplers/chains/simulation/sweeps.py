@@ -1,4 +1,4 @@
-"""Many chains, many sweeps: samples of a model by compiled heat bath, in bulk."""
+"""Samples of a model from many chains by compiled heat-bath sweeps."""
 
 from collections.abc import Callable
 from functools import partial
@@ -27,7 +27,7 @@ class Simulation(Protocol):
         ...
 
     def advance(self, sweeps: int) -> None:
-        """Update every site of every chain so many times."""
+        """Update every site of every chain `sweeps` times."""
         ...
 
 
@@ -37,7 +37,7 @@ METHODS: dict[str, Callable[..., Simulation]] = {
     "chromatic": Chromatic,
     "many-body": ManyBodyHeatBath,
 }
-"""Ways of running sweeps, by name; each is `METHODS[name](model, chains, seed, tokens)`."""
+"""Implementations of sweeps by name, with arguments `(model, chains, seed, tokens)`."""
 
 
 @validated
@@ -51,32 +51,41 @@ def run_sweeps(
     method: Literal["heat-bath", "multispin", "chromatic", "many-body"] | None = None,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    """Tokens (chains, N) int64 of independent chains after so many sweeps of the heat bath, every site once in each.
+    """Run independent chains by sweeps of the heat bath, which update every site once.
 
-    `model` is any that says its conditional distributions as tables (`Tabulated`): an `Ising` model, a Potts chain
-    (`PottsChain.at(length, temperature)`), or tables such as `window_tables(energy, sites)`; or a `ManyBody`
-    distribution, which has a compiled heat bath of its own, "many-body", on the CPU. Chains start at `start` (chains,
-    N), or `chains` of them at independent uniform tokens. Chain c depends on `seed`, its start and c, neither on how
-    many chains there are nor on the threads (`torch.get_num_threads()`).
+    The final tokens of chain c are determined by `seed`, its start and c. They do not depend on the number of chains or
+    threads (`torch.get_num_threads()`). To inspect chains between sweeps, create a `HeatBath`, `Multispin` or
+    `Chromatic` and call `advance`. Use `run_chain` for other chains.
 
-    On the CPU, "heat-bath" is compiled and visits the sites in order, and is what runs by default; "multispin" packs 64
-    chains into a word and computes 4096 at a time: the faster one for many chains on Ising models whose sites each have
-    equal couplings. "chromatic" draws all sites of a colour at once by whole-tensor operations, on any `device` (by
-    default that of the start, or of the model), and is what runs on others than the CPU. To look at chains on
-    their way, keep a `HeatBath`, `Multispin` or `Chromatic` and `advance` it; to use the numbers of `run_chain`, use
-    that.
+    Args:
+        model: A model that provides its conditional distributions as tables (`Tabulated`), which includes `Ising`, a
+            Potts chain (`PottsChain.at(length, temperature)`) and tables (`window_tables(energy, sites)`); or a
+            `ManyBody` distribution.
+        sweeps: Number of sweeps.
+        chains: Number of chains, which start at independent uniform tokens.
+        start: Start (chains, N) of each chain, instead of `chains`.
+        seed: Seed of the random streams (default: 0).
+        method: Implementation (default: "many-body" for `ManyBody`, otherwise "heat-bath" on the CPU and "chromatic" on
+            other devices). "heat-bath" is compiled and visits the sites in order. "multispin" packs 64 chains into a
+            word and computes 4096 chains at a time. It is faster for many chains on Ising models in which all couplings
+            of a site are equal. "chromatic" updates all sites of a colour at once by tensor operations on any device.
+            "many-body" is compiled for `ManyBody`.
+        device: Device of the chains (default: the device of the start, or of the model).
 
-    Raises `InputError` for a field out of range, a start outside of the model, and a model or device the method is not
-    for.
+    Returns:
+        Tokens (chains, N) int64.
+
+    Raises:
+        InputError: If an argument is out of range, a start is outside of the model, or the method does not support the
+            model or device.
     """
     many_body = isinstance(model, ManyBody)
     if many_body and method is None:
         method = "many-body"
     sites, vocab = (model if many_body else tabulated(model)).sites, model.vocab_size
     if (start is None) == (chains is None):
-        raise InputError(
-            "chains", chains, "give either a number of chains or a start, one row for each chain"
-        )
+        hint = "give either a number of chains, or a start with one row per chain"
+        raise InputError("chains", chains, hint)
     if start is not None:
         start = checked_start("start", start, sites, vocab)
     if device is None:
@@ -85,7 +94,9 @@ def run_sweeps(
     if method is None:
         method = "heat-bath" if device.type == "cpu" else "chromatic"
     if method != "chromatic" and device.type != "cpu":
-        raise InputError("method", method, f'it runs on the CPU: on {device} use "chromatic"')
+        raise InputError(
+            "method", method, f'use "chromatic" on {device}, because this method runs on the CPU only'
+        )
     number = chains if start is None else len(start)
     start = None if start is None else start.to(device)
     make = partial(METHODS[method], device=device) if method == "chromatic" else METHODS[method]

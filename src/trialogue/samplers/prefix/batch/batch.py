@@ -10,24 +10,31 @@ from trialogue.indices import require_int64
 from trialogue.oracles import Autoregressive, as_context, as_oracle
 from trialogue.samplers.prefix.batch import kernels
 from trialogue.samplers.prefix.batch.evaluations import Evaluations
-from trialogue.samplers.prefix.batch.knowledge import Bill, Knowledge, Meter
-from trialogue.samplers.prefix.batch.rows import BatchRows, Ends, Stop, Stopping
+from trialogue.samplers.prefix.batch.rows import BatchRows, EndConditions, Stop, StopConditions
 from trialogue.samplers.prefix.batch.scores import Scores
+from trialogue.samplers.prefix.batch.shared_results import CostAccount, Meter, SharedResults
 from trialogue.samplers.prefix.batch.tree import Root
 from trialogue.samplers.prefix.batch.view import View
 from trialogue.samplers.prefix.contract.moves import Moves
 from trialogue.samplers.truncation import Truncated
 
 DEFAULT_MEMORY = 1 << 16
-_VISITED, _LEAST_VISITED = 16, 1 << 16  # prefixes in the tree for each that is remembered, and in any case
+# The tree holds at most 16 prefixes for each cached prefix, and at least 65,536.
+_NODES_PER_CACHED_NODE, _MIN_NODE_LIMIT = 16, 1 << 16
 
 
 class Batch(View):
-    """BatchRows that the engine adds, moves and removes, on up to `slots` storage rows of `capacity` tokens.
+    """Batch of rows that the engine appends, updates and removes.
 
-    `layers` are those whose hidden states are asked for, `memory` the number of nodes that are remembered. With
-    `scored` the oracle's log-probabilities, before truncation, are accumulated along each completion. What holds for
-    the rows under one rule alone is given by rule: how they `stop`, and `truncations` of the oracle's distributions.
+    Args:
+        oracle: The model to sample from.
+        slots: Largest number of rows, each of which has a storage row in the context of the oracle.
+        capacity: Largest number of tokens of a row.
+        layers: Blocks after which hidden states are stored (default: none).
+        memory: Number of prefixes whose features are cached.
+        stop: Function that decides whether a completion is complete. A mapping has one by rule, for some rules.
+        scored: Accumulate the log-probability of each completion before truncation (default: False).
+        truncations: Truncation of the next-token distributions by rule, if it differs between rows.
     """
 
     def __init__(
@@ -43,28 +50,35 @@ class Batch(View):
         truncations: Mapping[int, Truncated] | None = None,
     ) -> None:
         oracle = as_oracle(oracle)
-        self._most_visited = max(_LEAST_VISITED, _VISITED * memory)
-        knowledge, bill = Knowledge(oracle.vocab_size, memory), Bill(Meter(0), torch.arange(0))
-        stopping = None if stop is None else Stopping(stop, knowledge.tree)
-        rows = BatchRows(knowledge.tree, capacity, Ends(oracle.eos, oracle.prompts_go_on, stopping))
+        self._max_nodes = max(_MIN_NODE_LIMIT, _NODES_PER_CACHED_NODE * memory)
+        shared, account = SharedResults(oracle.vocab_size, memory), CostAccount(Meter(0), torch.arange(0))
+        stopping = None if stop is None else StopConditions(stop, shared.tree)
+        rows = BatchRows(shared.tree, capacity, EndConditions(oracle.eos, oracle.prompts_go_on, stopping))
         context = as_context(oracle.open(slots, capacity, layers))
         evaluated = torch.full((slots, capacity + 1), -1)
-        evaluations = Evaluations(lambda: context, evaluated, rows.lengths, rows, knowledge, bill)
+        evaluations = Evaluations(lambda: context, evaluated, rows.lengths, rows, shared, account)
         scores = Scores(capacity) if scored else None
         scratch_rows = max(slots, oracle.batch_size)
         super().__init__(
-            oracle.vocab_size, rows, evaluations, knowledge, bill, scratch_rows, scores, truncations
+            oracle.vocab_size, rows, evaluations, shared, account, scratch_rows, scores, truncations
         )
 
     @property
     def log_prob(self) -> Tensor:
-        """Log-probabilities (rows,) of the completions, before truncation; NaN where they were not asked for."""
-        assert self._scores is not None, "open the batch with scored=True"
+        """Log-probabilities (rows,) of the completions before truncation. NaN if a token was appended mark_unscored."""
+        assert self._scores is not None, "create the batch with scored=True"
         return self._scores.values.gather(1, self._rows.lengths[:, None])[:, 0]
 
     def token_log_probs(self, rows: Tensor) -> Tensor:
-        """Log-probabilities (n, capacity) of the tokens of the completions of `rows` (n,), as `log_prob`; else 0."""
-        assert self._scores is not None, "open the batch with scored=True"
+        """Return the log-probabilities before truncation of the tokens of some rows.
+
+        Args:
+            rows: Rows (n,) int64.
+
+        Returns:
+            Log-probabilities (n, capacity) float64, zero outside of the completions.
+        """
+        assert self._scores is not None, "create the batch with scored=True"
         scores = self._scores.values[rows].diff(dim=1)
         places = torch.arange(scores.shape[1])
         within = (places >= self.start[rows, None]) & (places < self.lengths[rows, None])
@@ -73,63 +87,67 @@ class Batch(View):
     def add(
         self, tokens: Tensor, lengths: Tensor, start: Tensor, limit: Tensor, rule: Tensor | None = None
     ) -> None:
-        """Append rows: sequences `tokens` (n, capacity) of `lengths` (n,) whose first `start` are the prompt.
+        """Append rows.
 
-        `rule` (n,) is which of the run's rules each is under, by default the first.
+        Args:
+            tokens: Token ids (n, capacity).
+            lengths: Lengths (n,) of prompt and completion.
+            start: Lengths (n,) of the prompts.
+            limit: Lengths (n,) at which rows are complete.
+            rule: Index (n,) of the rule that applies to each row (default: 0).
         """
         self._rows.add(tokens, lengths, start, limit, rule)
         self._evaluations.add(len(tokens))
         if self._scores is not None:
             self._scores.add(len(tokens))
         self.meter.extend(len(tokens))
-        self._bill.owner = self._rows.everything
+        self._account.owner = self._rows.all_rows
 
     def select(self, rows: Tensor) -> None:
-        """Keep `rows`, in that order; the storage of the others is free for new ones."""
+        """Keep `rows` (n,), in this order, and free the storage of all other rows."""
         self._rows.select(rows)
         self._evaluations.select(rows)
         if self._scores is not None:
             self._scores.select(rows)
         self.meter.select(rows)
-        self._bill.owner = self._rows.everything
+        self._account.owner = self._rows.all_rows
 
     def forget(self, roots: Iterable[Root]) -> None:
-        """Forget all that is known below `roots`, of which there are no rows and will be none."""
-        self._renumber(self.knowledge.tree.forget(roots))
+        """Remove all cached results below `roots`, which must have no rows, now or later."""
+        self._renumber(self.shared.tree.forget(roots))
 
     def shrink(self) -> None:
-        """Forget prefixes where more are known than there is memory for: none that rows stand on, leaves first."""
-        if self.knowledge.tree.size > self._most_visited:
+        """Remove prefixes without rows from the tree, leaves first, if it exceeds its maximum size."""
+        if self.shared.tree.size > self._max_nodes:
             path = self._rows.path
             held = torch.arange(path.shape[1]) <= self._rows.lengths[:, None]
-            self._renumber(self.knowledge.tree.shrink(self._most_visited, path[held]))
+            self._renumber(self.shared.tree.shrink(self._max_nodes, path[held]))
 
     def _renumber(self, new: Tensor | None) -> None:
-        """Nodes have `new` ids (nodes,), -1 where they were forgotten; or, if None, those that they had."""
+        """Replace node ids by `new` (nodes,), -1 for removed nodes. None means no change."""
         if new is not None:
-            for answers in self.knowledge.answers.values():
-                answers.renumber(new)
-            for part in (self.knowledge.memory, self.knowledge.weighed, self._rows, self._evaluations):
+            for cache in self.shared.distributions.values():
+                cache.renumber(new)
+            for part in (self.shared.memory, self.shared.children, self._rows, self._evaluations):
                 part.renumber(new)
 
     def apply(self, moves: Moves) -> None:
-        """Move the rows: continue from their sources, cut, append.
+        """Cut rows to their new lengths, continue them from their sources and append tokens.
 
-        Raises `InputError` for moves of other rows than these, or of tokens that do not exist or have no room.
+        Raises:
+            InputError: If a source is not a row of the batch, or a token is outside of the vocabulary or does not fit.
         """
         source, held = moves.source, self._rows.lengths
         for field in ("source", "length", "token"):
-            hint = f"give one number in int64 for each of the {len(held)} rows"
+            hint = f"give one int64 number for each of the {len(held)} rows"
             require_int64(f"moves.{field}", getattr(moves, field), (len(held),), hint)
-        if not torch.equal(source, self._rows.everything):
+        if not torch.equal(source, self._rows.all_rows):
             place = kernels.first_misplaced(source.numpy(), moves.length.numpy(), held.numpy())
             if place >= 0:
                 wrong = (int(source[place]), int(moves.length[place]))
-                hint = (
-                    f"row {place} continues from a row of the batch, and from no more tokens than that holds"
-                )
+                hint = f"choose a source in the batch for row {place}, and at most the length of this source"
                 raise InputError("moves", wrong, hint)
-            moved, held = (source != self._rows.everything).nonzero()[:, 0], held[source]
+            moved, held = (source != self._rows.all_rows).nonzero()[:, 0], held[source]
             self._continue_from(source[moved], moved, moves.length[moved])
         self._rows.advance(held, moves.length, moves.token)
         if self._scores is not None:

@@ -1,4 +1,4 @@
-"""What is evaluated of the rows of a batch, and what has to be evaluated anew."""
+"""Evaluations of the rows of a batch by the oracle, and the positions that must be evaluated again."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -11,18 +11,23 @@ from trialogue.errors import InputError
 from trialogue.oracles import Context
 from trialogue.oracles.output_checks import require_features
 from trialogue.samplers.prefix.batch import kernels
-from trialogue.samplers.prefix.batch.knowledge import Bill, Knowledge
 from trialogue.samplers.prefix.batch.rows import BatchRows
+from trialogue.samplers.prefix.batch.shared_results import CostAccount, SharedResults
 from trialogue.samplers.prefix.batch.tree import renumbered
 
 
 class Evaluations:
-    """The evaluations of `rows`, which a context stores per storage row (slot) and position.
+    """Evaluations of rows, stored by a context per storage row (slot) and position.
 
-    `evaluated` (slots, capacity + 1) is the node whose keys each slot and position holds, -1 for none: a position is
-    evaluated anew only where that is not the node of the row's prefix. `slot` (rows,) is where each row is stored. What
-    the context has answered is remembered in `knowledge`, and what it took is counted on `bill`. `opened` returns the
-    context, and is called when that is first needed.
+    A position is evaluated again only if the stored evaluation belongs to a different node than the row's prefix.
+
+    Args:
+        opened: Function that returns the context. It is called when the context is first needed.
+        evaluated: Node (slots, capacity + 1) whose keys each slot and position holds, -1 for none.
+        slot: Slot (rows,) of each row.
+        rows: The sequences.
+        shared: Cache of evaluated features.
+        account: Counters of the evaluations.
     """
 
     def __init__(
@@ -31,19 +36,19 @@ class Evaluations:
         evaluated: Tensor,
         slot: Tensor,
         rows: BatchRows,
-        knowledge: Knowledge,
-        bill: Bill,
+        shared: SharedResults,
+        account: CostAccount,
     ) -> None:
         self._opened, self.evaluated, self.slot = opened, evaluated, slot
-        self._rows, self._knowledge, self._bill = rows, knowledge, bill
+        self._rows, self._shared, self._account = rows, shared, account
 
     @cached_property
     def context(self) -> Context:
-        """The context that stores them."""
+        """Context that stores the evaluations."""
         return self._opened()
 
-    def children(self, rows: Tensor, children: BatchRows, bill: Bill) -> "Evaluations":
-        """Those of `children` of `rows` (n,) in a context of their own, which is forked when it is needed."""
+    def children(self, rows: Tensor, children: BatchRows, account: CostAccount) -> "Evaluations":
+        """Return the evaluations of `children` of `rows` (n,), in a context that is forked when first needed."""
         slots = self.slot[rows]
 
         def forked() -> Context:
@@ -53,34 +58,34 @@ class Evaluations:
         evaluated = self.evaluated[slots]
         if (more := children.path.shape[1] - evaluated.shape[1]) > 0:
             evaluated = pad(evaluated, (0, more), value=-1)
-        return Evaluations(forked, evaluated, torch.arange(len(rows)), children, self._knowledge, bill)
+        return Evaluations(forked, evaluated, torch.arange(len(rows)), children, self._shared, account)
 
     def add(self, count: int) -> None:
-        """Give `count` further rows slots that are free."""
+        """Assign free slots to `count` new rows."""
         free = torch.ones(len(self.evaluated), dtype=torch.bool)
         free[self.slot] = False
         self.slot = torch.cat((self.slot, free.nonzero()[:count, 0]))
 
     def select(self, rows: Tensor) -> None:
-        """Keep `rows` (n,), in that order; the slots of the others are free."""
+        """Keep `rows` (n,), in this order, and free the slots of all other rows."""
         self.slot = self.slot[rows]
         if len(rows) and int(self.slot.max()) >= 2 * len(rows):
-            # Scattered rows make every evaluation gather its keys; packed to the front they are a slice.
+            # Keys of scattered slots must be gathered for every evaluation; packed slots are a slice.
             packed = torch.arange(len(rows))
             self._copy(self.slot, packed, self._rows.tokens.shape[1])
             self.evaluated[len(rows) :] = -1
             self.slot = packed
 
     def continue_from(self, source: Tensor, rows: Tensor, lengths: Tensor) -> None:
-        """Let `rows` have what is evaluated of the first `lengths` tokens of `source` (all (n,))."""
+        """Copy the evaluations of the first `lengths` tokens of `source` to `rows`, all (n,)."""
         self._copy(self.slot[source], self.slot[rows], int(lengths.max()))
 
     def renumber(self, new: Tensor) -> None:
-        """Nodes have `new` ids (nodes,), -1 where they were forgotten."""
+        """Replace node ids by `new` (nodes,), -1 for removed nodes."""
         self.evaluated = renumbered(self.evaluated, new)
 
     def _copy(self, source: Tensor, slots: Tensor, last: int) -> None:
-        """Copy evaluations up to position `last` between slots, and what they are evaluations of."""
+        """Copy evaluations up to position `last` from slots `source` to `slots`."""
         differ = (self.evaluated[slots] != self.evaluated[source]).any(0)[: last + 1].nonzero()
         if len(differ):
             first, last = int(differ[0]), int(differ[-1])
@@ -88,25 +93,34 @@ class Evaluations:
             self.evaluated[slots, first : last + 1] = self.evaluated[source, first : last + 1]
 
     def features(self, rows: Tensor, lengths: Tensor, *, counting: bool = False) -> Tensor:
-        """Features (n, features) of `rows` (n,) cut to `lengths` (n,), evaluated where they are not remembered.
+        """Return the features of some rows, evaluating those that are not cached.
 
-        If `counting`, each is a query.
+        Args:
+            rows: Rows (n,) int64.
+            lengths: Lengths (n,) to which the rows are cut.
+            counting: Count one query per row (default: False).
+
+        Returns:
+            Features (n, features).
+
+        Raises:
+            InputError: If there are no rows and the number of features is still unknown.
         """
-        knowledge, memory, meter = self._knowledge, self._knowledge.memory, self._bill.meter
+        shared, memory, meter = self._shared, self._shared.memory, self._account.meter
         count = rows.shape[0]
         if not count and memory.is_empty:
-            raise InputError("rows", 0, "nothing is evaluated yet: give at least one row")
+            raise InputError("rows", 0, "give at least one row in the first call")
         nodes, start = torch.empty_like(rows), torch.empty_like(rows)
         remembered = torch.empty(count, dtype=torch.bool)
-        known, several, repeated = kernels.survey(
+        known, several, repeated = kernels.locate_rows(
             self._rows.path.numpy(),
             self.evaluated.numpy(),
             self.slot.numpy(),
             memory.place_of.values.numpy(),
             memory.nodes,
-            knowledge.leaders.values.numpy(),
-            self._bill.owner.numpy(),
-            knowledge.asked.values.numpy(),
+            shared.leaders.values.numpy(),
+            self._account.owner.numpy(),
+            shared.queried.values.numpy(),
             meter.queries.numpy(),
             meter.distinct_queries.numpy(),
             counting,
@@ -123,7 +137,7 @@ class Evaluations:
             several = count - known
         if known == 0:
             return self._evaluate(rows, start, lengths, nodes, several, repeated)
-        # What is remembered is read first: evaluating the others may make it be forgotten.
+        # Cached features are read first, because evaluating the others may overwrite them.
         recalled, missing = remembered.nonzero()[:, 0], (~remembered).nonzero()[:, 0]
         known_features = memory.features(nodes[recalled])
         computed = self._evaluate(
@@ -136,9 +150,9 @@ class Evaluations:
     def _evaluate(
         self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor, several: int, repeated: int = 0
     ) -> Tensor:
-        """Evaluate positions `start..stop` of each row; `several` of them have more than one.
+        """Evaluate positions `start..stop` of each row.
 
-        `repeated` of them stand at a node where one before them does.
+        `several` rows have more than one position, and `repeated` rows stand at the node of an earlier row.
         """
         if repeated:
             return self._evaluate_once(rows, start, stop, nodes)
@@ -152,7 +166,7 @@ class Evaluations:
         return features
 
     def _evaluate_once(self, rows: Tensor, start: Tensor, stop: Tensor, nodes: Tensor) -> Tensor:
-        """As `_evaluate`, of rows at the same node only the one with the least to evaluate; its keys are copied."""
+        """Evaluate one row per node, the one with the fewest positions, and copy its keys to the others."""
         _, group = torch.unique(nodes, return_inverse=True)
         order = start.argsort(descending=True, stable=True)
         place = torch.empty_like(order)
@@ -168,22 +182,22 @@ class Evaluations:
         return of_leaders[group]
 
     def _pass(self, rows: Tensor, start: Tensor, stop: Tensor) -> Tensor:
-        """Let the context evaluate positions `start..stop` of each row, and note what came of it."""
-        slots, memory, context = self._rows.of(self.slot, rows), self._knowledge.memory, self.context
-        meter, before = self._bill.meter, context.passes
+        """Evaluate positions `start..stop` of each row in the context, and update caches and counters."""
+        slots, memory, context = self._rows.of(self.slot, rows), self._shared.memory, self.context
+        meter, before = self._account.meter, context.passes
         features = context.features(self._rows.of(self._rows.tokens, rows), start, stop, slots)
-        if not self._knowledge.checked:
+        if not self._shared.checked:
             require_features(features, len(rows))
         meter.passes += 1 if before is None or context.passes is None else context.passes - before
         memory.admit(features)
         places = torch.empty_like(rows)
-        kept, memory.free = kernels.settle(
+        kept, memory.free = kernels.record_evaluations(
             self._rows.path.numpy(),
             self.evaluated.numpy(),
             memory.place_of.values.numpy(),
             memory.nodes,
             memory.free,
-            self._bill.owner.numpy(),
+            self._account.owner.numpy(),
             meter.forward_passes.numpy(),
             meter.positions.numpy(),
             context.first,

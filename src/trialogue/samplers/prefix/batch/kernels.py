@@ -1,7 +1,6 @@
-"""Compiled bookkeeping of the engine: which nodes rows stand on, what is evaluated, what is remembered.
+"""Compiled loops over the rows of a batch: advance nodes, find cached features, accumulate scores.
 
-One pass over the rows each; for a handful of rows the same steps as tensor operations cost several times what a
-small model's forward pass does.
+For a few rows, the same steps as tensor operations take several times as long as a forward pass of a small model.
 """
 
 from typing import Any
@@ -21,7 +20,7 @@ _SHIFT = np.uint64(24)
 
 @compiled
 def _child(keys: Ints, ids: Ints, key: int, size: int) -> int:
-    """Id of `key` in an open-addressing table; a key that is not there gets the id `size`."""
+    """Return the id of `key` in an open-addressing hash table, inserting it with the id `size` if it is missing."""
     mask = np.uint64(len(keys) - 1)
     place = ((np.uint64(key) * _SPREAD) >> _SHIFT) & mask
     while keys[place] != _EMPTY and keys[place] != key:
@@ -34,7 +33,7 @@ def _child(keys: Ints, ids: Ints, key: int, size: int) -> int:
 
 @compiled
 def rehash(keys: Ints, ids: Ints, wider_keys: Ints, wider_ids: Ints) -> None:
-    """Move every entry of a table into a wider, empty one."""
+    """Move all entries of a hash table into a larger empty one."""
     for place in range(len(keys)):
         if keys[place] != _EMPTY:
             _child(wider_keys, wider_ids, keys[place], ids[place])
@@ -42,7 +41,7 @@ def rehash(keys: Ints, ids: Ints, wider_keys: Ints, wider_ids: Ints) -> None:
 
 @compiled
 def mark_below(keys: Ints, ids: Ints, vocab: int, marked: Flags) -> None:
-    """Mark every node (nodes,) that lies below a marked one; a parent has a smaller id than its children."""
+    """Mark all descendants of the nodes in `marked` (nodes,). The id of a parent is smaller than its children's ids."""
     parent = np.full(len(marked), _EMPTY)
     for place in range(len(keys)):
         if keys[place] != _EMPTY:
@@ -54,7 +53,7 @@ def mark_below(keys: Ints, ids: Ints, vocab: int, marked: Flags) -> None:
 
 @compiled
 def heights(keys: Ints, ids: Ints, vocab: int, size: int) -> Ints:
-    """How many generations (nodes,) each of `size` nodes has below it; a parent has a smaller id than its children."""
+    """Return the height (size,) of the subtree below each of `size` nodes. Parents have smaller ids than children."""
     parent = np.full(size, _EMPTY)
     for place in range(len(keys)):
         if keys[place] != _EMPTY:
@@ -68,7 +67,7 @@ def heights(keys: Ints, ids: Ints, vocab: int, size: int) -> Ints:
 
 @compiled
 def rehash_renumbered(keys: Ints, ids: Ints, vocab: int, new: Ints, own_keys: Ints, own_ids: Ints) -> None:
-    """Move the entries of nodes that have a `new` id (nodes,), which is not -1, into an empty table."""
+    """Move the entries of nodes whose `new` id (nodes,) is not -1 into an empty hash table."""
     for place in range(len(keys)):
         if keys[place] != _EMPTY and new[ids[place]] >= 0:
             key = new[keys[place] // vocab] * vocab + keys[place] % vocab
@@ -77,7 +76,11 @@ def rehash_renumbered(keys: Ints, ids: Ints, vocab: int, new: Ints, own_keys: In
 
 @compiled
 def descend(keys: Ints, ids: Ints, vocab: int, size: int, tokens: Ints, lengths: Ints, path: Ints) -> int:
-    """Nodes of every prefix of each row into `path`, whose first column holds the roots; returns the new number."""
+    """Write the node of every prefix of each row to `path`, whose first column holds the roots.
+
+    Returns:
+        The new number of nodes.
+    """
     for row in range(len(lengths)):
         for position in range(lengths[row]):
             node = _child(keys, ids, path[row, position] * vocab + tokens[row, position], size)
@@ -96,19 +99,20 @@ def advance(
     path: Ints,
     limit: Ints,
     eos: int,
-    going_on: Ints,
+    prompt_node: Ints,
     held: Ints,
     kept: Ints,
     appended: Ints,
     lengths: Ints,
     complete: Flags,
 ) -> tuple[int, int]:
-    """Cut each row, which holds `held` tokens, to `kept` and append `appended` (-1: none).
+    """Cut each row from `held` to `kept` tokens, then append the token `appended`, or none if it is -1.
 
-    A row whose last token is `eos` is complete unless it stands at its node `going_on` (rows,).
+    A row whose last token is `eos` is complete, unless it stands at the node of its prompt, `prompt_node` (rows,).
 
-    Returns the new number of nodes, and how many rows are complete; or -1 and the first row for which that cannot be
-    done: more kept than held, or a token outside of the vocabulary or beyond the capacity.
+    Returns:
+        The new number of nodes and the number of complete rows. If a row would keep more tokens than it holds, exceed
+        its capacity or append a token outside of the vocabulary, the result is -1 and the first such row.
     """
     completed = 0
     for row in range(len(kept)):
@@ -123,7 +127,7 @@ def advance(
             length += 1
             path[row, length] = node
         lengths[row] = length
-        ended = length > 0 and tokens[row, length - 1] == eos and path[row, length] != going_on[row]
+        ended = length > 0 and tokens[row, length - 1] == eos and path[row, length] != prompt_node[row]
         complete[row] = length >= limit[row] or ended
         completed += complete[row]
     return size, completed
@@ -131,7 +135,7 @@ def advance(
 
 @compiled
 def first_misplaced(rows: Ints, lengths: Ints, held: Ints) -> int:
-    """Return the first place where the row does not exist or holds fewer than `lengths` (n,) tokens, or -1."""
+    """Return the first index at which the row does not exist or has fewer than `lengths` (n,) tokens, or -1."""
     for index in range(len(rows)):
         if not 0 <= rows[index] < len(held) or not 0 <= lengths[index] <= held[rows[index]]:
             return index
@@ -139,7 +143,7 @@ def first_misplaced(rows: Ints, lengths: Ints, held: Ints) -> int:
 
 
 @compiled
-def survey(
+def locate_rows(
     path: Ints,
     evaluated: Ints,
     slots: Ints,
@@ -147,7 +151,7 @@ def survey(
     remembered: Ints,
     leaders: Ints,
     owners: Ints,
-    asked: Flags,
+    queried: Flags,
     queries: Ints,
     distinct: Ints,
     counting: bool,
@@ -157,13 +161,29 @@ def survey(
     found: Flags,
     start: Ints,
 ) -> tuple[int, int, int]:
-    """Where `rows`, cut to `lengths`, stand: their nodes, which are remembered, and where to evaluate from.
+    """Look up the node of each row cut to `lengths`, and the first position that must be evaluated.
 
-    `start` is the first position whose keys are not those of the row's prefix, at most its length. If `counting`, each
-    is a query of its owner, and a distinct one at a node never asked about before. Nodes have a `place_of` their own,
-    `remembered` says which node a place holds, `leaders` of each node who was the first there. Returns how many are
-    remembered, of the others how many have more than their last position to evaluate, and how many stand where one
-    before them does.
+    Args:
+        path: Node of every prefix of each row (rows, capacity + 1).
+        evaluated: Node whose keys each storage row and position holds (slots, capacity + 1).
+        slots: Storage row (rows,) of each row.
+        place_of: Cache place (nodes,) of each node, -1 for none.
+        remembered: Node (places,) at each cache place.
+        leaders: Index (nodes,) of the first row at each node. It is written.
+        owners: Row (rows,) of the counters that each row adds to.
+        queried: Whether a node (nodes,) was queried before. It is written.
+        queries: Counter of queries. It is written.
+        distinct: Counter of queries of new nodes. It is written.
+        counting: Whether to count queries.
+        rows: Rows (n,).
+        lengths: Lengths (n,) to which the rows are cut.
+        nodes: Output: node (n,) of each row.
+        found: Output: whether the features of each row (n,) are cached.
+        start: Output: first position (n,) whose stored keys are not those of the row's prefix, at most its length.
+
+    Returns:
+        The number of cached rows; the number of other rows with more than one position to evaluate; the number of rows
+        at the node of an earlier row.
     """
     known, several, repeated = 0, 0, 0
     for index in range(len(rows)):
@@ -172,15 +192,15 @@ def survey(
         nodes[index] = node
         if counting:
             queries[owners[row]] += 1
-            if not asked[node]:
-                asked[node] = True
+            if not queried[node]:
+                queried[node] = True
                 distinct[owners[row]] += 1
         place = place_of[node]
         found[index] = place >= 0 and remembered[place] == node
         if found[index]:
             known += 1
             continue
-        # What an earlier survey left among the leaders is told apart by the node that stands there now.
+        # The table of leaders may hold entries of earlier calls, which belong to other nodes.
         leader = leaders[node]
         if 0 <= leader < index and nodes[leader] == node:
             repeated += 1
@@ -194,7 +214,7 @@ def survey(
 
 
 @compiled
-def settle(
+def record_evaluations(
     path: Ints,
     evaluated: Ints,
     place_of: Ints,
@@ -210,11 +230,14 @@ def settle(
     stop: Ints,
     places: Ints,
 ) -> tuple[int, int]:
-    """Note that positions `start..stop` of each row are evaluated, and that its node at `stop` is remembered.
+    """Record that positions `start..stop` of each row are evaluated, and assign a cache place to its last node.
 
-    Counts one of `passes` and the `positions` for the owner of each row; those below `first` are no input of the
-    oracle. A node takes the place `free` from whoever was there, and then the next one is free. `places` are those of
-    the nodes, -1 where another one of these nodes took it. Returns how many nodes kept their place, and the free one.
+    Counts one of `passes` and the number of `positions` for the owner of each row. Positions before `first` are no
+    input of the oracle and are not counted. A node without a place takes the place `free` from the node that held it.
+
+    Returns:
+        The number of nodes that have a place after the call, and the next free place. `places` (n,) is the place of
+        each node, or -1 if a later one of these nodes took it.
     """
     kept = 0
     for index in range(len(rows)):
@@ -238,16 +261,16 @@ def settle(
 
 
 @compiled
-def mask(log_laws: NDArray[np.floating[Any]], allowed: Flags, out: NDArray[np.floating[Any]]) -> None:
-    """`log_laws` (n, vocab) where `allowed`, -inf elsewhere: `torch.where` takes twenty times as long."""
-    for row in range(log_laws.shape[0]):
-        for token in range(log_laws.shape[1]):
-            out[row, token] = log_laws[row, token] if allowed[row, token] else -np.inf
+def mask(log_probs: NDArray[np.floating[Any]], allowed: Flags, out: NDArray[np.floating[Any]]) -> None:
+    """Write `log_probs` (n, vocab) to `out` where `allowed`, else -inf. `torch.where` takes twenty times as long."""
+    for row in range(log_probs.shape[0]):
+        for token in range(log_probs.shape[1]):
+            out[row, token] = log_probs[row, token] if allowed[row, token] else -np.inf
 
 
 @compiled
-def unscored(scores: NDArray[np.float64], kept: Ints, token: Ints) -> None:
-    """NaN for every `token` (rows,) that is appended behind `kept` tokens, -1 for none, until it is scored."""
+def mark_unscored(scores: NDArray[np.float64], kept: Ints, token: Ints) -> None:
+    """Set the score of every appended `token` (rows,), -1 for none, to NaN until it is computed."""
     for row in range(len(token)):
         if token[row] >= 0:
             scores[row, kept[row] + 1] = np.nan
@@ -261,17 +284,23 @@ def score(
     token: Ints,
     rows: Ints,
     lengths: Ints,
-    answers: NDArray[np.floating[Any]],
+    log_probs: NDArray[np.floating[Any]],
 ) -> None:
-    """Log-probabilities of rows that append `token` behind `kept` tokens of `source`, as far as they were just asked.
+    """Add the log-probabilities of appended tokens whose distribution was computed in this step.
 
-    `answers` (n, vocab) are those for `rows` cut to `lengths`. `scores` (rows, capacity + 1) accumulates them along
-    each row, which has been copied from its source already.
+    Args:
+        scores: Accumulated log-probabilities (rows, capacity + 1), already copied from the sources. It is written.
+        source: Source (rows,) of each row.
+        kept: Number (rows,) of tokens kept from the source.
+        token: Appended token (rows,), -1 for none.
+        rows: Rows (n,) whose distributions were computed.
+        lengths: Lengths (n,) to which these rows were cut.
+        log_probs: Log-probabilities (n, vocab) of their next tokens.
     """
-    asked = np.full(len(token), -1)
+    index_of_row = np.full(len(token), -1)
     for index in range(len(rows)):
-        asked[rows[index]] = index
+        index_of_row[rows[index]] = index
     for row in range(len(token)):
-        index = asked[source[row]]
+        index = index_of_row[source[row]]
         if token[row] >= 0 and index >= 0 and lengths[index] == kept[row]:
-            scores[row, kept[row] + 1] = scores[row, kept[row]] + answers[index, token[row]]
+            scores[row, kept[row] + 1] = scores[row, kept[row]] + log_probs[index, token[row]]

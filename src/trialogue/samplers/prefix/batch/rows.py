@@ -1,4 +1,4 @@
-"""The sequences of a batch: their tokens, the nodes of their prefixes, and which of them are complete."""
+"""Sequences of a batch: their tokens, the nodes of their prefixes, and whether they are complete."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,30 +13,40 @@ from trialogue.samplers.prefix.batch.tree import NodeTable, NodeTree, renumbered
 
 @dataclass(frozen=True)
 class SequenceStop:
-    """Whether a sequence is complete, by a `function` of prompt and completion and of the prompt's length."""
+    """Stop condition that depends on prompt and completion.
+
+    Args:
+        function: Function of the token ids of prompt and completion, and of the length of the prompt. It returns
+            whether the sequence is complete.
+    """
 
     function: Callable[[tuple[int, ...], int], bool]
 
 
 Stop = Callable[[tuple[int, ...]], bool] | SequenceStop
-"""Whether a completion, given as its token ids, is complete; or the same by prompt and completion."""
+"""Function that returns whether a completion, a tuple of token ids, is complete; or a `SequenceStop`."""
 
 _UNKNOWN = -1
 
 
-def says(stop: Stop, sequence: tuple[int, ...], start: int) -> bool:
-    """What `stop` says of a `sequence` whose first `start` tokens are the prompt."""
+def is_stopped(stop: Stop, sequence: tuple[int, ...], start: int) -> bool:
+    """Return whether `stop` ends `sequence`, whose first `start` tokens are the prompt."""
     return stop.function(sequence, start) if isinstance(stop, SequenceStop) else stop(sequence[start:])
 
 
-class Stopping:
-    """What a stop function says of the nodes of a tree: asked once of each. There may be one by rule, for some."""
+class StopConditions:
+    """Stop conditions, evaluated once per node of a tree.
+
+    Args:
+        stop: One condition for all rows, or conditions by rule, for some rules.
+        tree: The tree of the nodes.
+    """
 
     def __init__(self, stop: Stop | Mapping[int, Stop], tree: NodeTree) -> None:
         self._stop, self._stopped = stop, NodeTable(tree, _UNKNOWN, torch.int8)
 
     def of(self, rows: "BatchRows") -> Tensor:
-        """Which of `rows` (rows,) bool are complete because of what their completions are."""
+        """Return whether each of `rows` (rows,) bool meets its stop condition."""
         stopped, nodes = self._stopped.values, rows.node
         for row in (stopped[nodes] == _UNKNOWN).nonzero()[:, 0].tolist():
             stop = self._stop.get(int(rows.rule[row])) if isinstance(self._stop, Mapping) else self._stop
@@ -44,38 +54,52 @@ class Stopping:
                 stopped[nodes[row]] = False
                 continue
             sequence, start = tuple(rows.tokens[row, : int(rows.lengths[row])].tolist()), int(rows.start[row])
-            stopped[nodes[row]] = bool(says(stop, sequence, start))
+            stopped[nodes[row]] = bool(is_stopped(stop, sequence, start))
         return stopped[nodes] > 0
 
 
 @dataclass(frozen=True)
-class Ends:
-    """When a sequence is complete, apart from its limit: at the token `eos`, or where `stopping` says so.
+class EndConditions:
+    """Conditions under which a sequence is complete before its limit.
 
-    A prompt that ends in `eos` is complete, unless `prompts_go_on`.
+    Args:
+        eos: The end-of-sequence token, if there is one.
+        prompts_go_on: Whether a prompt that ends in `eos` is continued (default: False, it is complete).
+        stopping: Stop conditions on completions (default: none).
     """
 
     eos: int | None = None
     prompts_go_on: bool = False
-    stopping: Stopping | None = None
+    stopping: StopConditions | None = None
 
 
 class BatchRows:
-    """Sequences that grow and shrink, on a tree of prefixes.
+    """Sequences that grow and shrink on a tree of prefixes.
 
-    `tokens` (rows, capacity) int64, `path` (rows, capacity + 1) the node of every prefix of each row, `lengths`,
-    `start`, `limit` and `rule` (rows,) int64, `complete` (rows,) bool. `going_on` (rows,) is the node of a row's prompt
-    where that may end in the end of sequence and still goes on, else -1. `everything` (rows,) are the indices of all
-    rows.
+    Args:
+        tree: The tree of prefixes.
+        capacity: Largest number of tokens of a row.
+        when: Conditions under which rows are complete before their limit.
+
+    Attributes:
+        tokens: Token ids (rows, capacity) int64.
+        path: Node of every prefix (rows, capacity + 1).
+        lengths: Lengths (rows,) int64 of prompt and completion.
+        start: Lengths (rows,) int64 of the prompts.
+        limit: Lengths (rows,) int64 at which rows are complete.
+        rule: Index (rows,) int64 of the rule of each row.
+        complete: Whether each row (rows,) is complete.
+        prompt_node: Node (rows,) of the prompt if a prompt that ends in `eos` is continued, else -1.
+        all_rows: Indices (rows,) of all rows.
     """
 
-    def __init__(self, tree: NodeTree, capacity: int, when: Ends) -> None:
+    def __init__(self, tree: NodeTree, capacity: int, when: EndConditions) -> None:
         self.tree, self.ends = tree, when
         self.tokens = torch.zeros(0, capacity, dtype=torch.int64)
         self.path = torch.zeros(0, capacity + 1, dtype=torch.int64)
-        self.lengths = self.start = self.limit = self.going_on = torch.zeros(0, dtype=torch.int64)
+        self.lengths = self.start = self.limit = self.prompt_node = torch.zeros(0, dtype=torch.int64)
         self.rule = self.lengths
-        self.everything = self.lengths
+        self.all_rows = self.lengths
         self.complete, self._completed = torch.zeros(0, dtype=torch.bool), 0
 
     def __len__(self) -> int:
@@ -83,24 +107,29 @@ class BatchRows:
 
     @property
     def node(self) -> Tensor:
-        """Node ids (rows,) of the rows' prefixes."""
+        """Node ids (rows,) of the sequences."""
         return self.path.gather(1, self.lengths[:, None])[:, 0]
 
     @property
     def growing(self) -> Tensor:
-        """The rows (n,) that are not complete."""
-        return self.everything if not self._completed else (~self.complete).nonzero()[:, 0]
+        """Indices (n,) of the rows that are not complete."""
+        return self.all_rows if not self._completed else (~self.complete).nonzero()[:, 0]
 
     def of(self, values: Tensor, rows: Tensor) -> Tensor:
-        """`values[rows]`, without a copy where that is all of them."""
-        return values if rows is self.everything else values[rows]
+        """Return `values[rows]`, without a copy if `rows` is `all_rows`."""
+        return values if rows is self.all_rows else values[rows]
 
     def add(
         self, tokens: Tensor, lengths: Tensor, start: Tensor, limit: Tensor, rule: Tensor | None = None
     ) -> None:
-        """Append sequences `tokens` (n, capacity) of `lengths` (n,) whose first `start` (n,) tokens are the prompt.
+        """Append rows.
 
-        `rule` (n,) is which rule each is under, by default 0.
+        Args:
+            tokens: Token ids (n, capacity).
+            lengths: Lengths (n,) of prompt and completion.
+            start: Lengths (n,) of the prompts.
+            limit: Lengths (n,) at which rows are complete.
+            rule: Index (n,) of the rule of each row (default: 0).
         """
         path = self.tree.paths(tokens, lengths, start, rule)
         prompts = path.gather(1, start[:, None])[:, 0]
@@ -108,26 +137,26 @@ class BatchRows:
         self.lengths = torch.cat((self.lengths, lengths))
         self.start, self.limit = torch.cat((self.start, start)), torch.cat((self.limit, limit))
         self.rule = torch.cat((self.rule, torch.zeros_like(start) if rule is None else rule))
-        going_on = prompts if self.ends.prompts_go_on else torch.full_like(prompts, -1)
-        self.going_on = torch.cat((self.going_on, going_on))
-        self.everything = torch.arange(len(self.lengths))
+        prompt_node = prompts if self.ends.prompts_go_on else torch.full_like(prompts, -1)
+        self.prompt_node = torch.cat((self.prompt_node, prompt_node))
+        self.all_rows = torch.arange(len(self.lengths))
         complete = ends(self.tokens, self.lengths, self.limit, self.ends.eos)
-        self.complete = complete & ((self.lengths >= self.limit) | (self.node != self.going_on))
+        self.complete = complete & ((self.lengths >= self.limit) | (self.node != self.prompt_node))
         self._completed = int(self.complete.sum())
         self._stop()
 
     def select(self, rows: Tensor) -> None:
-        """Keep `rows`, in that order."""
+        """Keep `rows` (n,), in this order."""
         self._take(self, rows)
         self.complete = self.complete[rows]
         self._completed = int(self.complete.sum())
 
     def children(self, tokens: Tensor, rows: Tensor) -> "BatchRows":
-        """BatchRows of their own: row i continues `rows[i]` with `tokens[i]` (both (n,))."""
+        """Return new rows, each of which continues `rows[i]` with `tokens[i]`, both (n,)."""
         child = BatchRows(self.tree, 0, self.ends)
         child._take(self, rows)
         longest, capacity = int(child.lengths.max()) if len(rows) else 0, child.tokens.shape[1]
-        if longest == capacity:  # a batch that only holds sequences has no room for more
+        if longest == capacity:  # the copied rows have no room for another token
             child.tokens, child.path = (
                 pad(child.tokens, (0, capacity + 1)),
                 pad(child.path, (0, capacity + 1)),
@@ -136,29 +165,33 @@ class BatchRows:
         return child
 
     def _take(self, other: "BatchRows", rows: Tensor) -> None:
-        """Be `rows` (n,) of `other`, in that order."""
+        """Copy `rows` (n,) of `other`, in this order."""
         self.tokens, self.path, self.lengths = other.tokens[rows], other.path[rows], other.lengths[rows]
-        self.start, self.limit, self.going_on = other.start[rows], other.limit[rows], other.going_on[rows]
+        self.start, self.limit, self.prompt_node = (
+            other.start[rows],
+            other.limit[rows],
+            other.prompt_node[rows],
+        )
         self.rule = other.rule[rows]
-        self.everything = torch.arange(len(rows))
+        self.all_rows = torch.arange(len(rows))
 
     def continue_from(self, source: Tensor, rows: Tensor) -> None:
-        """Let `rows` hold the tokens that `source` (both (n,)) do; lengths are those of the next `advance`."""
+        """Copy the tokens of `source` (n,) to `rows` (n,). The next call of `advance` sets their lengths."""
         self.tokens[rows], self.path[rows] = self.tokens[source], self.path[source]
 
     def advance(self, held: Tensor, kept: Tensor, appended: Tensor) -> None:
-        """Cut rows, which hold `held` tokens, to `kept` and append `appended`, -1 for none; all (rows,)."""
+        """Cut rows from `held` to `kept` tokens and append `appended`, -1 for none. All arguments are (rows,)."""
         self.lengths, self.complete, self._completed = self.tree.advance(
-            self.tokens, self.path, self.limit, self.ends.eos, self.going_on, held, kept, appended
+            self.tokens, self.path, self.limit, self.ends.eos, self.prompt_node, held, kept, appended
         )
         self._stop()
 
     def renumber(self, new: Tensor) -> None:
-        """Nodes have `new` ids (nodes,), -1 where they were forgotten."""
-        self.path, self.going_on = renumbered(self.path, new), renumbered(self.going_on, new)
+        """Replace node ids by `new` (nodes,), -1 for removed nodes."""
+        self.path, self.prompt_node = renumbered(self.path, new), renumbered(self.prompt_node, new)
 
     def _stop(self) -> None:
-        """Complete the rows whose completions say so themselves."""
+        """Mark the rows that meet their stop condition as complete."""
         if self.ends.stopping is not None:
             self.complete |= self.ends.stopping.of(self)
             self._completed = int(self.complete.sum())

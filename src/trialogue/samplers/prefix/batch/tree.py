@@ -1,4 +1,4 @@
-"""The tree of prefixes a run has visited: one id per prefix, and what is remembered of each."""
+"""Tree of the prefixes that a run has visited, with an id and cached values for each prefix."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -17,17 +17,25 @@ MOST_BYTES = 1 << 28
 
 
 class Root(NamedTuple):
-    """What the nodes of a tree lie below: a prompt as token ids, and which of the run's rules holds for it."""
+    """Root of a tree of prefixes.
+
+    Attributes:
+        prompt: Token ids of the prompt.
+        rule: Index of the rule that applies to the prompt (default: 0).
+    """
 
     prompt: tuple[int, ...]
     rule: int = 0
 
 
 class NodeTree:
-    """Dense ids for prefixes.
+    """Tree that assigns consecutive integer ids to prefixes.
 
-    Every distinct prompt has a root of its own under each rule, so that an id tells prompt and completion apart, and
-    whether a sequence is complete, and what its verifier says, are properties of its node.
+    Each distinct pair of prompt and rule has a root. Whether a sequence is complete and its verifier value are
+    therefore functions of its node id.
+
+    Args:
+        vocab_size: Number of tokens.
     """
 
     def __init__(self, vocab_size: int) -> None:
@@ -37,14 +45,20 @@ class NodeTree:
         self._ids = np.empty_like(self._keys)
         self.size = 0
         self.tables: list[NodeTable] = []
-        self._most = _FIRST_NODES  # nodes before it is worth looking for what can be forgotten
-        self._least = 0  # the same where there is too little room
+        self._forget_from = _FIRST_NODES  # number of nodes at which `forget` removes nodes
+        self._shrink_from = 0  # number of nodes at which `shrink` removes nodes
 
     def paths(self, tokens: Tensor, lengths: Tensor, start: Tensor, rule: Tensor | None = None) -> Tensor:
-        """Nodes (n, capacity + 1) of every prefix of `tokens` (n, capacity) up to `lengths` (n,).
+        """Return the node of every prefix of some sequences, inserting new nodes.
 
-        The first `start` (n,) tokens of a row are its prompt, whose root comes first; `rule` (n,) is which rule it is
-        under, by default 0.
+        Args:
+            tokens: Token ids (n, capacity).
+            lengths: Lengths (n,) of prompt and completion.
+            start: Lengths (n,) of the prompts.
+            rule: Index (n,) of the rule of each sequence (default: 0).
+
+        Returns:
+            Node ids (n, capacity + 1). The first column holds the roots.
         """
         path = torch.zeros(tokens.shape[0], tokens.shape[1] + 1, dtype=torch.int64)
         if bool(start.any()) or rule is not None:
@@ -71,16 +85,29 @@ class NodeTree:
         path: Tensor,
         limit: Tensor,
         eos: int | None,
-        going_on: Tensor,
+        prompt_node: Tensor,
         held: Tensor,
         kept: Tensor,
         appended: Tensor,
     ) -> tuple[Tensor, Tensor, int]:
-        """Cut rows, which hold `held` (rows,) tokens, to `kept` (rows,) and append `appended` (rows,), -1 for none.
+        """Cut rows and append tokens to them.
 
-        A row at its node `going_on` (rows,), -1 for none, is not complete for ending in `eos`. Writes to `tokens`
-        (rows, capacity) and to their nodes `path` (rows, capacity + 1); returns the new lengths and which rows are
-        complete, both (rows,), and how many are.
+        Args:
+            tokens: Token ids (rows, capacity). It is written.
+            path: Node of every prefix (rows, capacity + 1). It is written.
+            limit: Lengths (rows,) at which rows are complete.
+            eos: The end-of-sequence token, if there is one. A row that ends in it is complete.
+            prompt_node: Node (rows,) at which a row is not complete in spite of a final `eos`, -1 for none.
+            held: Current lengths (rows,).
+            kept: Number (rows,) of tokens to keep.
+            appended: Token (rows,) to append, -1 for none.
+
+        Returns:
+            The new lengths (rows,), whether each row (rows,) is complete, and the number of complete rows.
+
+        Raises:
+            InputError: If a row would keep more tokens than it holds, exceed its capacity or append a token outside of
+                the vocabulary.
         """
         self._make_room(len(kept))
         lengths, complete = torch.empty_like(kept), torch.empty(len(kept), dtype=torch.bool)
@@ -93,7 +120,7 @@ class NodeTree:
             path.numpy(),
             limit.numpy(),
             -1 if eos is None else eos,
-            going_on.numpy(),
+            prompt_node.numpy(),
             held.numpy(),
             kept.numpy(),
             appended.numpy(),
@@ -101,35 +128,45 @@ class NodeTree:
             complete.numpy(),
         )
         if size < 0:
-            hint = f"row {completed} holds {int(held[completed])} tokens of at most {tokens.shape[1]}: keep no more, "
-            hint += f"and append a token below {self._vocab} only where there is room"
+            hint = f"keep at most the {int(held[completed])} tokens of row {completed}, append tokens below "
+            hint += f"{self._vocab} only, and do not exceed {tokens.shape[1]} tokens"
             raise InputError("moves", (int(kept[completed]), int(appended[completed])), hint)
         self.size = size
         return lengths, complete, completed
 
     def forget(self, roots: Iterable[Root]) -> Tensor | None:
-        """Forget `roots`, as far as they are there, and all below them, sooner or later; nobody asks for them again.
+        """Mark `roots` and their descendants for removal. They are removed once the tree has grown enough.
 
-        Where it happens, ids are given out anew: returns the new one (nodes,) of every node, -1 for the forgotten.
+        Args:
+            roots: Roots that are never used again. Unknown roots are ignored.
+
+        Returns:
+            The new id (nodes,) of each node, -1 for removed nodes; or None if the ids have not changed.
         """
         for root in roots:
             self._roots.pop(root, None)
-        if self.size < self._most:
+        if self.size < self._forget_from:
             return None
         kept = np.zeros(self.size, dtype=np.bool_)
         kept[list(self._roots.values())] = True
         kernels.mark_below(self._keys, self._ids, self._vocab, kept)
         new = self._keep(kept)
-        self._most = max(_FIRST_NODES, 2 * self.size)
+        self._forget_from = max(_FIRST_NODES, 2 * self.size)
         return new
 
     def shrink(self, most: int, needed: Tensor) -> Tensor | None:
-        """Forget about half of the nodes where there are more than `most`, but neither roots nor those `needed` (n,).
+        """Remove about half of the nodes if there are more than `most`.
 
-        Those without children go first, of these the oldest, then those that have become so. Ids are given out anew as
-        by `forget`.
+        Leaves are removed first, the oldest before newer ones, then nodes that have become leaves.
+
+        Args:
+            most: Largest number of nodes.
+            needed: Node ids (n,) to keep, in addition to the roots.
+
+        Returns:
+            The new id (nodes,) of each node, -1 for removed nodes; or None if the ids have not changed.
         """
-        if self.size <= max(most, self._least):
+        if self.size <= max(most, self._shrink_from):
             return None
         kept = np.zeros(self.size, dtype=np.bool_)
         kept[list(self._roots.values())] = True
@@ -139,12 +176,12 @@ class NodeTree:
         order = droppable[np.argsort(heights[droppable], kind="stable")]
         kept[order[self.size - most // 2 :]] = True
         new = self._keep(kept)
-        # What is needed may be more than there is room for: looking for what to forget must not become the work.
-        self._least = 2 * self.size
+        # If more nodes are needed than `most`, this prevents a search after every step.
+        self._shrink_from = 2 * self.size
         return new
 
     def _keep(self, kept: NDArray[np.bool_]) -> Tensor:
-        """Keep the nodes that are `kept` (nodes,), with all their ancestors, under new ids (nodes,)."""
+        """Keep the nodes in `kept` (nodes,), which contains all their ancestors, and return the new ids (nodes,)."""
         new = np.where(kept, kept.cumsum() - 1, -1)
         for table in self.tables:
             table.keep(torch.from_numpy(kept))
@@ -165,12 +202,18 @@ class NodeTree:
 
 
 def renumbered(nodes: Tensor, new: Tensor) -> Tensor:
-    """`nodes`, of any shape, by their `new` ids; -1 stays what it is."""
+    """Return the `new` ids of `nodes` of any shape. -1 is unchanged."""
     return torch.where(nodes < 0, -1, new[nodes.clamp_min(0)])
 
 
 class NodeTable:
-    """One number per node, growing with the tree; nodes never written hold `default`."""
+    """Table with one number per node, which grows with the tree.
+
+    Args:
+        tree: The tree.
+        default: Value of nodes that have not been written.
+        dtype: The dtype of the values.
+    """
 
     def __init__(self, tree: NodeTree, default: float, dtype: torch.dtype) -> None:
         self._tree, self._default = tree, default
@@ -179,22 +222,29 @@ class NodeTable:
 
     @property
     def values(self) -> Tensor:
-        """The numbers by node id, long enough for every node of the tree."""
+        """Values by node id, with at least as many entries as the tree has nodes."""
         if len(self._values) < self._tree.size:
             more = max(self._tree.size, 2 * len(self._values)) - len(self._values)
             self._values = torch.cat((self._values, self._values.new_full((more,), self._default)))
         return self._values
 
     def keep(self, kept: Tensor) -> None:
-        """Keep the numbers of the nodes that are `kept` (nodes,)."""
+        """Keep the values of the nodes in `kept` (nodes,) bool."""
         self._values = self.values[: len(kept)][kept]
 
 
-class Memory:
-    """The features of up to `limit` nodes, in `most_bytes` bytes at most: of those that were evaluated last.
+class FeatureCache:
+    """Cache of the features of the most recently evaluated nodes.
 
-    `nodes` says which node each place holds, `place_of` where a node was last, `free` the place that is given away
-    next.
+    Args:
+        tree: The tree of the nodes.
+        limit: Largest number of nodes.
+        most_bytes: Largest size in bytes (default: 256 MiB).
+
+    Attributes:
+        nodes: Node (places,) at each place of the cache, -1 for none.
+        place_of: Last place of each node.
+        free: The place that is overwritten next.
     """
 
     def __init__(self, tree: NodeTree, limit: int, most_bytes: int = MOST_BYTES) -> None:
@@ -204,30 +254,36 @@ class Memory:
         self._features: Tensor | None = None
 
     def renumber(self, new: Tensor) -> None:
-        """Nodes have `new` ids (nodes,), -1 where they were forgotten."""
+        """Replace node ids by `new` (nodes,), -1 for removed nodes."""
         self.nodes = renumbered(torch.from_numpy(self.nodes), new).numpy()
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was ever stored, so that not even the number of features is known."""
+        """Whether no features have been stored yet, so that their number per node is unknown."""
         return self._features is None
 
     def features(self, nodes: Tensor) -> Tensor:
-        """Features (n, features) of remembered nodes."""
+        """Return the features (n, features) of cached `nodes` (n,)."""
         assert self._features is not None
         return self._features[self.place_of.values[nodes].to(self._features.device)]
 
     def admit(self, features: Tensor) -> None:
-        """Make sure that what is like `features` (n, features) has places: as many as the bytes allow."""
+        """Allocate places for features with the shape and dtype of `features` (n, features), at the first call."""
         if self._features is None:
             places = max(1, self._most_bytes // max(1, features.shape[1] * features.element_size()))
             self.nodes = np.full(min(places, self._limit), -1, dtype=np.int64)
             self._features = features.new_empty(0, features.shape[1])
 
     def store(self, places: Tensor, kept: int, features: Tensor) -> None:
-        """Keep `features` (n, features) at `places` (n,); `kept` of them have a place, -1 marks the others."""
+        """Store features.
+
+        Args:
+            places: Place (n,) of each row of `features`, -1 for none.
+            kept: Number of rows that have a place.
+            features: Features (n, features).
+        """
         assert self._features is not None
-        # Places are given away in order, so that they are needed as nodes are evaluated.
+        # Places are assigned in order, so memory can be allocated gradually.
         needed, most = int(places.max()) + 1, len(self.nodes)
         if len(self._features) < needed:
             room = min(max(2 * needed, _FIRST_FEATURES), most)

@@ -43,9 +43,9 @@ class Judge:
 
         The dtype is bool if the verifier returns a mask, otherwise float64.
         """
-        values, unanswered = self._answered(rows, support)
-        if unanswered:
-            self._ask(values, rows, values > 0, unanswered)
+        values, remaining = self._mask_values(rows, support)
+        if remaining:
+            self._evaluate_children(values, rows, values > 0, remaining)
         return values
 
     def weighed_children(self, rows: Tensor, weigh: Callable[[Tensor], Tensor]) -> Children:
@@ -56,12 +56,12 @@ class Judge:
             weigh: Function from indices (m,) into `rows` to the log-weights (m, vocab) float64 of all children. It must
                 depend on the prefix only.
         """
-        return self._batch.knowledge.weighed.of(self._batch.nodes(rows), weigh)
+        return self._batch.shared.children.of(self._batch.nodes(rows), weigh)
 
     def leading_children(
         self,
         rows: Tensor,
-        log_laws: Tensor,
+        log_probs: Tensor,
         *,
         verdicts: bool = False,
         cut: Callable[[Tensor], Tensor] | None = None,
@@ -74,17 +74,17 @@ class Judge:
 
         Args:
             rows: Rows (n,) int64.
-            log_laws: Log-probabilities (n, vocab) of the next token.
+            log_probs: Log-probabilities (n, vocab) of the next token.
             verdicts: Use only whether a value is positive.
             cut: The truncation, a function from log-weights (m, vocab) to truncated ones (default: top-k and top-p). It
                 must keep larger weights first.
         """
-        values, unanswered = self._answered(rows, log_laws > -math.inf)
-        most = 1.0 if verdicts else math.prod(part.most for part in unanswered)
-        if not unanswered:
+        values, remaining = self._mask_values(rows, log_probs > -math.inf)
+        most = 1.0 if verdicts else math.prod(part.most for part in remaining)
+        if not remaining:
             return values
         if most == math.inf:
-            self._ask(values, rows, values > 0, unanswered)
+            self._evaluate_children(values, rows, values > 0, remaining)
             return values
 
         def kept(distributions: Tensor) -> Tensor:
@@ -95,32 +95,32 @@ class Judge:
                 else cut(distributions)
             )
 
-        def weighed(asked: Tensor) -> Tensor:
-            factors = values[asked].sign() if verdicts else values[asked]
-            return log_laws[asked].double() + factors.log()
+        def weighed(evaluated: Tensor) -> Tensor:
+            factors = values[evaluated].sign() if verdicts else values[evaluated]
+            return log_probs[evaluated].double() + factors.log()
 
-        asking, prior = torch.arange(len(rows)), weighed(torch.arange(len(rows)))
+        active, prior = torch.arange(len(rows)), weighed(torch.arange(len(rows)))
         order = prior.argsort(dim=1, descending=True, stable=True)
         rank = torch.empty_like(order).scatter_(1, order, torch.arange(order.shape[1]).expand_as(order))
-        asked = torch.zeros_like(rows)
-        while len(asking):
-            judged = rank[asking] < asked[asking, None]
-            missing = self._missing(weighed(asking), prior[asking] + math.log(most), judged, kept)
-            asking, judged, missing = asking[missing > 0], judged[missing > 0], missing[missing > 0]
-            asked[asking] += missing.maximum(asked[asking] // _GROWTH)
-            fresh = (rank[asking] < asked[asking, None]) & ~judged & (prior[asking] > -math.inf)
-            self._ask(
+        evaluated = torch.zeros_like(rows)
+        while len(active):
+            judged = rank[active] < evaluated[active, None]
+            missing = self._missing(weighed(active), prior[active] + math.log(most), judged, kept)
+            active, judged, missing = active[missing > 0], judged[missing > 0], missing[missing > 0]
+            evaluated[active] += missing.maximum(evaluated[active] // _GROWTH)
+            fresh = (rank[active] < evaluated[active, None]) & ~judged & (prior[active] > -math.inf)
+            self._evaluate_children(
                 values,
                 rows,
-                torch.zeros_like(prior, dtype=torch.bool).index_put_((asking,), fresh),
-                unanswered,
+                torch.zeros_like(prior, dtype=torch.bool).index_put_((active,), fresh),
+                remaining,
             )
-        return values.masked_fill_(rank >= asked[:, None], 0.0)
+        return values.masked_fill_(rank >= evaluated[:, None], 0.0)
 
     def _missing(
         self, known: Tensor, hoped: Tensor, judged: Tensor, cut: Callable[[Tensor], Tensor]
     ) -> Tensor:
-        """Return a lower bound (n,) of the number of values that are still needed to decide what `cut` keeps.
+        """Return a lower bound (n,) of the number of values that are still needed to decide which entries `cut` keeps.
 
         Args:
             known: Log-weights (n, vocab), defined where `judged`.
@@ -140,23 +140,25 @@ class Judge:
         missing[rows] = ((cut(worst) > -math.inf) != kept).any(1).long()
         return missing
 
-    def _answered(self, rows: Tensor, support: Tensor) -> tuple[Tensor, list[Verifier]]:
+    def _mask_values(self, rows: Tensor, support: Tensor) -> tuple[Tensor, list[Verifier]]:
         """Return the product (n, vocab) of the factors with values of all children, and the other factors."""
         batch, shape = self._batch, tuple(support.shape)
-        values, unanswered = support, []
+        values, remaining = support, []
         for part in self._parts:
             answers = part.children(batch, rows)
             if answers is None:
-                unanswered.append(part)
+                remaining.append(part)
             else:
                 checked = _checked(answers, shape, part.most)
                 both = values.dtype == checked.dtype == torch.bool
                 values = values & checked if both else torch.where(values > 0, values * checked, 0.0)
-        if len(unanswered) < len(self._parts):
+        if len(remaining) < len(self._parts):
             batch.count_verifier_calls(rows)
-        return values.double() if unanswered else values, unanswered
+        return values.double() if remaining else values, remaining
 
-    def _ask(self, values: Tensor, rows: Tensor, which: Tensor, parts: Sequence[Verifier]) -> None:
+    def _evaluate_children(
+        self, values: Tensor, rows: Tensor, which: Tensor, parts: Sequence[Verifier]
+    ) -> None:
         """Multiply `values` (n, vocab) of children of `rows` (n,) by the values of `parts` where `which` (n, vocab)."""
         batch = self._batch
         index, tokens = which.nonzero(as_tuple=True)
@@ -176,7 +178,7 @@ class Judge:
     ) -> Tensor:
         """Return the values (n,) of `rows` (n,): cached, or those of `parts` times `others` (n,)."""
         nodes = batch.nodes(rows)
-        verified = batch.knowledge.verified.values
+        verified = batch.shared.verified.values
         unknown = verified[nodes].isnan()
         if bool(unknown.any()):
             fresh = _first_of_each(nodes, unknown)
@@ -222,7 +224,7 @@ class JudgeOfRules(Judge):
     def leading_children(
         self,
         rows: Tensor,
-        log_laws: Tensor,
+        log_probs: Tensor,
         *,
         verdicts: bool = False,
         cut: Callable[[Tensor], Tensor] | None = None,
@@ -230,9 +232,9 @@ class JudgeOfRules(Judge):
         """Return the values (n, vocab) float64 of the continuations that survive truncation, and zero for others."""
 
         def leading(judge: Judge, places: Tensor) -> Tensor:
-            return judge.leading_children(rows[places], log_laws[places], verdicts=verdicts, cut=cut)
+            return judge.leading_children(rows[places], log_probs[places], verdicts=verdicts, cut=cut)
 
-        return self._each(rows, log_laws.shape[1:], leading)
+        return self._each(rows, log_probs.shape[1:], leading)
 
     def _each(self, rows: Tensor, shape: tuple[int, ...], call: Callable[[Judge, Tensor], Tensor]) -> Tensor:
         """Join the results (k, *shape) of each judge for its rows, whose indices (k,) are passed to `call`."""

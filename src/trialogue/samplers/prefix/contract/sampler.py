@@ -226,37 +226,37 @@ def log_values_as_given(decoding: Decoding, verifier: Judge) -> Tensor:
     return log_values
 
 
-def masked(log_laws: Tensor, allowed: Tensor) -> Tensor:
-    """Return `log_laws` (n, vocab) with -inf where `allowed` (n, vocab) bool is False.
+def masked(log_probs: Tensor, allowed: Tensor) -> Tensor:
+    """Return `log_probs` (n, vocab) with -inf where `allowed` (n, vocab) bool is False.
 
     Raises:
         InputError: For other dtypes and shapes.
     """
     require_floats(
-        "log_laws", log_laws, (None, None), "give log-probabilities (n, vocab) in float32 or float64"
+        "log_probs", log_probs, (None, None), "give log-probabilities (n, vocab) in float32 or float64"
     )
-    require_bools("allowed", allowed, tuple(log_laws.shape), "give one bool for each log-probability")
-    result = torch.empty_like(log_laws, memory_format=torch.contiguous_format)
-    kernels.mask(log_laws.numpy(), allowed.numpy(), result.numpy())
+    require_bools("allowed", allowed, tuple(log_probs.shape), "give one bool for each log-probability")
+    result = torch.empty_like(log_probs, memory_format=torch.contiguous_format)
+    kernels.mask(log_probs.numpy(), allowed.numpy(), result.numpy())
     return result
 
 
-def cut_law(decoding: Decoding, log_laws: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Apply top-k and top-p to `log_laws` (n, vocab) of `rows` (n,), and normalise.
+def truncated_distribution(decoding: Decoding, log_probs: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Apply top-k and top-p to `log_probs` (n, vocab) of `rows` (n,), and normalise.
 
     Returns:
         The truncated log-probabilities (n, vocab), and the logarithm (n,) float64 of the mass that was kept.
     """
-    distribution = decoding.cut(log_laws, rows)
-    return distribution, log_mass(log_laws, distribution)
+    distribution = decoding.cut(log_probs, rows)
+    return distribution, log_mass(log_probs, distribution)
 
 
-def log_mass(log_laws: Tensor, distribution: Tensor) -> Tensor:
-    """Return the log-normaliser (n,) float64 between `log_laws` (n, vocab) and the truncated `distribution` (n, vocab).
+def log_mass(log_probs: Tensor, distribution: Tensor) -> Tensor:
+    """Return the log-normaliser (n,) float64 between `log_probs` (n, vocab) and its truncation `distribution`.
 
     It is the difference at the most probable token, which every truncation keeps. This is much faster than a sum.
     """
-    return log_laws.amax(1).double() - distribution.amax(1)
+    return log_probs.amax(1).double() - distribution.amax(1)
 
 
 def require_support(log_probs: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""The engine: runs any sampler on any oracle, all rows as one batch, and counts what it cost."""
+"""Engine that runs any sampler on any oracle with all rows as one batch, and counts the costs."""
 
 from trialogue.samplers.prefix.engine.open_run import FinishedSamples, Growing, OpenRun, Submission, Terms
 from trialogue.samplers.prefix.engine.run import generate, rows_at_once

@@ -1,13 +1,15 @@
-"""The wall time of a run, shared among the samples under way."""
+"""Wall time of a run, divided among the samples in progress."""
 
 import time
 
 
 class Clock:
-    """Every second is shared equally among the samples under way.
+    """Clock that divides every second equally among the samples in progress.
 
-    `seconds` is what a sample that is under way since the beginning has been charged: one that comes when it shows a
-    and goes when it shows b is charged b - a.
+    A sample admitted at the reading a and finished at the reading b is charged b - a seconds.
+
+    Attributes:
+        seconds: Seconds charged to a sample that has been in progress since the start.
     """
 
     def __init__(self) -> None:
@@ -16,15 +18,15 @@ class Clock:
 
     @property
     def elapsed(self) -> float:
-        """Seconds of wall time since the beginning."""
+        """Seconds of wall time since the start."""
         return time.perf_counter() - self._began
 
     def rest(self) -> None:
-        """Charge nobody for what has passed since the last tick."""
+        """Exclude the time since the last tick from the charges."""
         self._since = time.perf_counter()
 
     def tick(self, samples: int) -> None:
-        """Charge what has passed since the last tick to so many samples."""
+        """Divide the time since the last tick among `samples` samples."""
         now = time.perf_counter()
         self.seconds += (now - self._since) / samples
         self._since = now

@@ -1,4 +1,4 @@
-"""The rows that are under way: one group for each sample, its state, its random stream, and when it was admitted."""
+"""Rows of the samples in progress: one group per sample, with its state, random stream and budgets."""
 
 import math
 from typing import Any
@@ -17,15 +17,25 @@ _UNBOUNDED = torch.iinfo(torch.int64).max
 
 
 class Groups:
-    """Groups of `members` neighbouring rows of `batch`, one group per sample under way.
+    """Groups of neighbouring rows of a batch, one group per sample in progress.
 
-    `sample` (groups,) is the place of the group's sample among those of the run, `charged` (groups,) what the clock
-    showed when it came, `deadline` (groups,) the step of the run at which its moves are used up, `first_deadline` the
-    least of these; `most_queries` (groups,) is how many it may ask, and `any_bounded` says whether any may not ask on.
+    Args:
+        sampler: The sampler that moves the rows.
+        batch: The batch, without rows.
+
+    Attributes:
+        members: Number of rows of each group.
+        state: State of the sampler, one entry per row.
+        sample: Index (groups,) of each sample in the run.
+        charged: Clock reading (groups,) float64 at which each sample was admitted.
+        deadline: Step (groups,) of the run at which each sample has used up its moves.
+        first_deadline: Smallest deadline.
+        most_queries: Largest number (groups,) of queries of each sample.
+        any_bounded: Whether the queries of any sample are bounded.
     """
 
     def __init__(self, sampler: Sampler[Any], batch: Batch) -> None:
-        self._walk, self.batch, self.members = sampler, batch, sampler.rows_per_sample
+        self._sampler, self.batch, self.members = sampler, batch, sampler.rows_per_sample
         self.state: tuple[Tensor, ...] = sampler.init(batch)
         self._streams = Streams(0, torch.zeros(0, dtype=torch.int64))
         self.sample = self.deadline = self.most_queries = torch.zeros(0, dtype=torch.int64)
@@ -42,23 +52,30 @@ class Groups:
 
     @property
     def log_weight(self) -> Tensor | None:
-        """Log-weights (rows,) float64, if the sampler has them."""
-        return log_weight(self.state) if self._walk.weighted else None
+        """Log-weights (rows,) float64, if the sampler is weighted."""
+        return log_weight(self.state) if self._sampler.weighted else None
 
     def every(self, marked: Tensor) -> Tensor:
-        """Of which groups (groups,) all rows are `marked` (rows,) bool."""
+        """Return whether all rows of each group are `marked` (rows,) bool, as (groups,) bool."""
         return marked if self.members == 1 else marked.view(-1, self.members).all(1)
 
     def total(self, counts: Tensor) -> Tensor:
-        """Sums (groups,) of `counts` (rows,)."""
+        """Return the sums (groups,) of `counts` (rows,)."""
         return counts.view(-1, self.members).sum(1)
 
     def admit(self, order: Order, samples: Tensor, step: int, seconds: float) -> None:
-        """Begin `samples` (n,) of `order` at `step`, when the clock shows `seconds`."""
+        """Add groups for new samples.
+
+        Args:
+            order: The order of the samples.
+            samples: Indices (n,) of the samples in the order.
+            step: Number of steps of the run so far.
+            seconds: Clock reading.
+        """
         rows, before = samples.repeat_interleave(self.members), len(self.batch.lengths)
         tokens, lengths = order.prompts(rows, self.batch.tokens.shape[1])
         self.batch.add(tokens, lengths, lengths, order.limit[rows], order.rule[rows])
-        begun = take(self._walk.init(self.batch), torch.arange(before, before + len(rows)))
+        begun = take(self._sampler.init(self.batch), torch.arange(before, before + len(rows)))
         self.state = join(self.state, begun)
         member = torch.arange(self.members).repeat(len(samples))
         self._streams.extend(Streams(order.seed, order.ids[rows] * self.members + member))
@@ -72,46 +89,46 @@ class Groups:
         self._note_bounds()
 
     def stopped(self, finished: Tensor, step: int) -> Tensor:
-        """Which groups (groups,) stop after `step` steps: those that have `finished`, or used up their budget."""
+        """Return which groups (groups,) stop after `step` steps: `finished` groups and those without budget."""
         if step >= self.first_deadline:
             finished = finished | (step >= self.deadline)
         if self.any_bounded:
             queries = self.total(self.batch.meter.queries)
-            # A group whose rows are all complete has but to choose among them, which takes no more queries.
+            # A group whose rows are all complete only selects one of them, which takes no queries.
             asking = ~self.every(self.batch.complete) | (self.members == 1)
             finished = finished | ((queries >= self.most_queries) & asking)
         return finished
 
     def step(self, judge: Judge) -> tuple[Moves, tuple[Tensor, ...]]:
-        """What each row does next by the sampler, and the state it keeps before it continues from another one."""
-        return self._walk.step(self.batch, self.state, judge, self._streams.choose)
+        """Return the moves of the rows, and their states before they continue from their sources."""
+        return self._sampler.step(self.batch, self.state, judge, self._streams.choose)
 
     def apply(self, moves: Moves, state: tuple[Tensor, ...]) -> None:
-        """Move the rows; their states follow the rows that they continue from."""
+        """Move the rows, and gather their states along their sources."""
         self.batch.apply(moves)
         self.state = take(state, moves.source) if self.members > 1 else state
 
     def store(
         self, order: Order, stopped: Tensor, finished: Tensor, judge: Judge | None, step: int, seconds: float
     ) -> Tensor:
-        """Store the samples of stopped groups in `order`. The verifier has the last word on which are accepted.
+        """Store the samples of stopped groups in `order`. The verifier decides which complete samples are accepted.
 
         Args:
-            order: The order that the groups belong to.
+            order: The order of the groups.
             stopped: Groups (n,) whose samples are stored.
-            finished: Which groups (groups,) ended by themselves.
+            finished: Whether each group (groups,) ended without exceeding a budget.
             judge: The verifier, if there is one.
             step: Number of steps of the run so far.
-            seconds: What the clock shows.
+            seconds: Clock reading.
 
         Returns:
-            The places (n,) of the samples among those of the order.
+            Indices (n,) of the samples in the order.
         """
         batch, samples, first = self.batch, self.sample[stopped] - order.earliest, self.first[stopped]
         columns, complete, ended = order.columns, batch.complete[first], finished[stopped]
         if (log_weight := self.log_weight) is not None:
             columns["log_weight"][samples] = log_weight[first]
-        # A group that was stopped has not chosen its output yet.
+        # A group of several rows that exceeds its budget has not selected its output yet.
         accepted = complete & (ended | (self.members == 1)) & (columns["log_weight"][samples] > -math.inf)
         judged = accepted.nonzero()[:, 0]
         if judge is not None and order.judged and len(judged):
@@ -138,7 +155,7 @@ class Groups:
         return samples
 
     def keep(self, groups: Tensor) -> None:
-        """Keep `groups` (n,), in that order."""
+        """Keep `groups` (n,), in this order."""
         rows = (groups[:, None] * self.members + torch.arange(self.members)).flatten()
         self.batch.select(rows)
         self.state = take(self.state, rows)

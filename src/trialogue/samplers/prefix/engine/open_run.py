@@ -1,4 +1,4 @@
-"""A run that takes requests while it goes on: rows of different prompts, rules and temperatures move as one batch."""
+"""A run that accepts requests at any time and moves rows with different prompts and settings as one batch."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -36,10 +36,18 @@ from trialogue.verifiers.functions.tolerant import Raised
 
 @dataclass(frozen=True)
 class Terms:
-    """What decides the samples of a request, beside its prompt and its seed: fields are arguments of `generate`.
+    """Settings of a request other than its prompt and seed. The fields are arguments of `generate`.
 
-    Temperature, `top_p`, `top_k` and `min_p` truncate the oracle as `truncated` does. Requests on equal terms, with the
-    same verifier, share what is known of the prompts that they have in common.
+    Requests with equal terms and the same verifier share cached results of common prompts.
+
+    Args:
+        verifier: The verifier (default: none).
+        max_new_tokens: Maximum length of a completion (default: up to the capacity of the run).
+        temperature: Sampling temperature (default: 1).
+        top_p: Probability mass of the most probable tokens to keep (default: 1, all tokens).
+        top_k: Number of most probable tokens to keep (default: all).
+        min_p: Smallest probability to keep, relative to the most probable token (default: 0).
+        stop: Strings that end a completion (default: none).
     """
 
     verifier: VerifierLike | None = None
@@ -51,13 +59,13 @@ class Terms:
     stop: tuple[str, ...] = ()
 
     def truncated(self, oracle: Autoregressive) -> Truncated:
-        """The `oracle`, truncated so."""
+        """Return `oracle` with the temperature and truncation of these terms."""
         return Truncated(oracle, self.temperature, self.top_p, self.top_k, self.min_p)
 
 
 @dataclass(eq=False)
 class _Rule:
-    """The verifier number `number` of the batch, with the number of submissions that use it."""
+    """A verifier of the batch and the number of submissions that use it."""
 
     number: int
     verifier: Verifier
@@ -66,7 +74,7 @@ class _Rule:
 
 
 class Submission(Order):
-    """Samples that an open run draws together, on `terms`; `OpenRun.submit` makes them."""
+    """Samples of one request to an open run. Created by `OpenRun.submit`."""
 
     def __init__(self, terms: Terms, *order: Any, **settings: Any) -> None:
         super().__init__(*order, **settings)
@@ -74,14 +82,25 @@ class Submission(Order):
 
 
 class FinishedSamples(NamedTuple):
-    """Finished samples of one submission: their `index` is their place among its samples."""
+    """Finished samples of one submission.
+
+    Attributes:
+        submission: The submission.
+        samples: The samples. Their `index` is the index in the submission.
+    """
 
     submission: Submission
     samples: Samples
 
 
 class Growing(NamedTuple):
-    """The completion so far of the sample number `place` of a submission."""
+    """Completion so far of an unfinished sample.
+
+    Attributes:
+        submission: The submission of the sample.
+        place: Index of the sample in the submission.
+        completion: Token ids of the completion.
+    """
 
     submission: Submission
     place: int
@@ -89,15 +108,25 @@ class Growing(NamedTuple):
 
 
 class OpenRun:
-    """Draws samples by `sampler` (ancestral sampling by default) for whoever asks while it goes on.
+    """Run that accepts requests between its steps and moves the rows of all requests as one batch.
 
-    `submit` lets samples of a prompt wait, `step` lets those begin for which there is room and takes one step with all
-    that are under way, `withdraw` ends a submission early. At most `batch_size` rows move at once (by default as many
-    as the oracle suggests), of up to `capacity` tokens each (by default the oracle's `max_length`). A sample depends on
-    its own prompt, terms and seed as in `generate`, and not on what else there is, but for the oracle's rounding.
-    `layers` are those whose hidden states verifiers read; the other settings are those of `generate`.
+    `submit` queues the samples of a prompt. `step` admits queued samples if there is room and moves all samples in
+    progress. `withdraw` cancels a submission. As in `generate`, a sample is determined by its prompt, terms and seed,
+    and other samples affect it only through the oracle's rounding.
 
-    Calls must not overlap. Raises `InputError` as `generate` does; what a step raises leaves the run unusable.
+    Calls must not overlap. After an exception in `step` the run is unusable.
+
+    Args:
+        oracle: The model to sample from, without truncation.
+        sampler: The sampler (default: ancestral sampling).
+        batch_size: Largest number of rows that move at once (default: chosen by the oracle).
+        capacity: Largest number of tokens of a row (default: the oracle's `max_length`).
+        layers: Blocks whose hidden states verifiers may read (default: none).
+        memory: Number of prefixes whose features are cached, as in `generate`.
+        on_error: What to do if a verifier raises, "raise" or "reject", as in `generate`.
+
+    Raises:
+        InputError: If the oracle is truncated, or neither `capacity` nor the oracle's `max_length` is given.
     """
 
     @validated
@@ -114,10 +143,10 @@ class OpenRun:
     ) -> None:
         self._oracle = oracle = as_oracle(oracle)
         if oracle.cuts:
-            hint = "it is truncated already: give the oracle itself, and what truncates it with each request"
+            hint = "give the oracle without truncation, and set the truncation in the terms of each request"
             raise InputError("oracle", type(oracle).__name__, hint)
         if capacity is None and oracle.max_length is None:
-            raise InputError("capacity", None, "give a number: the oracle has no longest sequence")
+            raise InputError("capacity", None, "give a number, because the oracle has no `max_length`")
         self.capacity = min(length for length in (capacity, oracle.max_length) if length is not None)
         self.sampler = (Ancestral() if sampler is None else sampler).in_tokens(oracle.tokenization)
         self._layers, self._on_error = layers, on_error
@@ -153,13 +182,31 @@ class OpenRun:
         max_steps: Count | None = None,
         token_log_probs: bool = False,
     ) -> Submission:
-        """Ask for `num_samples` completions of `prompt`, token ids, on `terms`; they are drawn as `step` is called."""
+        """Queue completions of a prompt. They are drawn by calls of `step`.
+
+        Args:
+            prompt: Token ids.
+            terms: Verifier, truncation and stop strings (default: `Terms()`).
+            num_samples: Number of completions (default: 1).
+            seed: Seed of the random streams (default: 0).
+            sample_ids: Keys of the random streams, one for each sample (default: index of the sample).
+            max_queries: Stop a sample after the step in which it reaches this number of model calls.
+            max_steps: Stop a sample after this many moves (default: 1000 per token of the longest completion).
+            token_log_probs: Store the log-probability of each token (default: False).
+
+        Returns:
+            The submission, which identifies the samples in `step`, `growing` and `withdraw`.
+
+        Raises:
+            InputError: If an argument is out of range, the prompt is longer than the capacity, or the verifier reads
+                hidden states that the run does not store.
+        """
         terms = Terms() if terms is None else terms
         require_verifier(self.sampler, terms.verifier)
         tokens, lengths = replace_empty_prompts(self._oracle, *prompt_tensors([prompt]))
         checked_prompts(tokens, lengths, self._oracle.vocab_size)
-        asked = terms.max_new_tokens
-        limit = limits(self._oracle, lengths, self.capacity if asked is None else asked)
+        max_new_tokens = terms.max_new_tokens
+        limit = limits(self._oracle, lengths, self.capacity if max_new_tokens is None else max_new_tokens)
         limit = limit.clamp_max(self.capacity)
         length = int(lengths[0])
         if length > self.capacity:
@@ -188,14 +235,14 @@ class OpenRun:
         return submission
 
     def _rule(self, terms: Terms) -> _Rule:
-        """The rule of the batch that stands for `terms`; a new one where nobody asks for samples on these."""
+        """Return the rule for `terms`, adding a new one if no unfinished submission has these terms."""
         if terms not in self._rules:
             number, truncation = next(self._numbers), terms.truncated(self._oracle)
             stop = stopping(self._oracle, list(terms.stop)) if terms.stop else None
             raised = Raised() if self._on_error == "reject" else None
             verifier = judging(terms.verifier, terms.stop, raised)
             if not set(verifier.layers) <= set(self._layers):
-                hint = f"it reads hidden states of layers that the run does not keep: open it with {verifier.layers}"
+                hint = f"create the run with layers={verifier.layers}, which the verifier reads"
                 raise InputError("layers", self._layers, hint)
             self._judge.add(number, verifier)
             self._truncations[number] = truncation
@@ -205,7 +252,7 @@ class OpenRun:
         return self._rules[terms]
 
     def withdraw(self, submission: Submission) -> None:
-        """Draw no more of `submission`: its rows are free. Nothing happens to one that is finished."""
+        """Cancel the unfinished samples of `submission` and free their rows. Finished submissions do not change."""
         if submission in self._running.orders:
             self._running.withdraw(submission)
             self._end(submission)
@@ -220,20 +267,20 @@ class OpenRun:
 
     @property
     def busy(self) -> bool:
-        """Whether there are samples to be drawn."""
+        """Whether there are unfinished samples."""
         return self._running.busy
 
     @property
     def passes(self) -> int:
-        """How often the oracle has evaluated rows since the run was opened."""
+        """Number of forward passes since the run was created."""
         return self._running.total[0]
 
     def rest(self) -> None:
-        """Charge the samples under way nothing for the time since the last step."""
+        """Exclude the time since the last step from the seconds charged to samples."""
         self._running.rest()
 
     def step(self) -> list[FinishedSamples]:
-        """Take one step with all samples under way; return those that it finished."""
+        """Take one step with all samples in progress, and return the samples that finished."""
         finished = []
         for submission, places in self._running.step():
             finished.append(FinishedSamples(submission, submission.samples(places.clone())))
@@ -242,7 +289,7 @@ class OpenRun:
         return finished
 
     def growing(self) -> Iterator[Growing]:
-        """Yield the completions so far of the samples under way."""
+        """Yield the completions so far of the samples in progress."""
         columns = (column.tolist() for column in self._running.under_way())
         for place, tokens, length in zip(*columns, strict=True):
             submission = self._running.order_of(place)

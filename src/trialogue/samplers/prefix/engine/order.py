@@ -1,4 +1,4 @@
-"""Samples that a run draws together: their prompts, budget and random streams, and the store of those finished."""
+"""Samples that a run draws together: their prompts, budgets and random streams, and their results."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trialogue.samplers.prefix.batch.knowledge import Meter
+from trialogue.samplers.prefix.batch.shared_results import Meter
 from trialogue.samplers.prefix.batch.tree import Root
 from trialogue.samplers.prefix.output.sample import Parser
 from trialogue.samplers.prefix.output.samples import Cost, Samples
@@ -17,16 +17,7 @@ _STOPPED = ("", "failed", "max_steps", "max_queries")
 
 
 class Order:
-    """The same number of samples of each of some prompts.
-
-    Attributes:
-        earliest: Place of the first sample among all samples of the run.
-        begun: Number of samples that have been admitted.
-        prompt: Index (n,) of each sample's prompt.
-        lengths: Length (n,) of each sample's prompt.
-        limit: Length (n,) at which each sample is complete.
-        rule: Number (n,) of the verifier that each sample is under.
-        columns: Fields of `Samples` by name, of all samples; `Groups.store` fills them in.
+    """The same number of samples of each of several prompts.
 
     Args:
         tokens: Token ids (prompts, width) of the prompts.
@@ -34,15 +25,24 @@ class Order:
         limit: Lengths (prompts,) at which samples are complete.
         ids: Keys (n,) of the random streams of the samples.
         seed: Seed of the random streams.
-        max_queries: Number of model calls that one sample may use (default: no bound).
-        max_steps: Number of moves that one sample may take.
-        rule: Number (prompts,) of the verifier that each prompt is under (default: 0).
+        max_queries: Largest number of model calls of one sample (default: no bound).
+        max_steps: Largest number of moves of one sample.
+        rule: Index (prompts,) of the verifier of each prompt (default: 0).
         capacity: Length of the longest sample (default: the largest `limit`).
         decode: Function from completions to texts, if there are texts.
         parsers: By prompt, the function from an accepted text to its value.
-        raised: By rule, the errors of a verifier that may raise.
+        raised: By rule, the record of errors of a verifier that may raise.
         scored: Store the log-probability of every token (default: False).
-        judged: Call the verifier about finished samples (default: True).
+        judged: Call the verifier for finished samples (default: True).
+
+    Attributes:
+        earliest: Index of the first sample in the run.
+        begun: Number of samples that have been admitted.
+        prompt: Index (n,) of each sample's prompt.
+        lengths: Length (n,) of each sample's prompt.
+        limit: Length (n,) at which each sample is complete.
+        rule: Index (n,) of the verifier of each sample.
+        columns: Values of all samples by field name of `Samples`. They are written by `Groups.store`.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Order:
         return len(self.ids)
 
     def __contains__(self, root: object) -> bool:
-        """Whether samples of the prompt `root`, under its rule, are not finished."""
+        """Whether the prompt and rule of `root` have unfinished samples."""
         return root in self._left
 
     def _roots_of(self, prompts: Tensor) -> list[Root]:
@@ -101,16 +101,16 @@ class Order:
 
     @property
     def left(self) -> int:
-        """Number of samples that are not finished."""
+        """Number of unfinished samples."""
         return self._left.total()
 
     @property
     def roots(self) -> set[Root]:
-        """The prompts, each under its rule, of samples that are not finished."""
+        """Prompts and rules with unfinished samples."""
         return set(self._left)
 
     def prompt_tokens(self, number: int) -> Tensor:
-        """Return how many prompt tokens (number,) begin with each of the next samples and those before it."""
+        """Return the cumulative number (number,) of prompt tokens of the next samples. Repeated prompts count once."""
         prompt, own = self.prompt, slice(self.begun, self.begun + number)
         known = (
             prompt[max(0, self.begun - 1) : self.begun + number - 1] == prompt[max(1, self.begun) : own.stop]
@@ -119,7 +119,7 @@ class Order:
         return (self.lengths[own] * begins).cumsum(0)
 
     def prompts(self, samples: Tensor, capacity: int) -> tuple[Tensor, Tensor]:
-        """Return the prompts of `samples` (n,): tokens (n, capacity), padded with zeros, and lengths (n,)."""
+        """Return the prompts of `samples` (n,) as tokens (n, capacity), padded with zeros, and lengths (n,)."""
         tokens = torch.zeros(len(samples), capacity, dtype=torch.int64)
         width = min(self._tokens.shape[1], capacity)
         tokens[:, :width] = self._tokens[self.prompt[samples], :width]
@@ -128,7 +128,7 @@ class Order:
         return tokens, lengths
 
     def end(self, samples: Tensor) -> set[Root]:
-        """Count `samples` (n,) as finished; return the prompts, each under its rule, that have no others left."""
+        """Mark `samples` (n,) as finished, and return the roots that have no unfinished samples left."""
         roots = self._roots_of(self.prompt[samples])
         self._left.subtract(roots)
         over = {root for root in roots if not self._left[root]}
@@ -137,7 +137,7 @@ class Order:
         return over
 
     def samples(self, places: Tensor) -> Samples:
-        """Return the samples at `places` (n,), which must be stored. Their total cost is the sum of their own."""
+        """Return the stored samples at indices `places` (n,). Their total cost is the sum of their costs."""
         columns: dict[str, Any] = {name: column[places] for name, column in self.columns.items()}
         counts = {name: int(columns[name].sum()) for name in Meter.counts}
         return Samples(

@@ -1,4 +1,4 @@
-"""The trace of a run: how the rows moved, step by step."""
+"""Recorder of the moves of the rows of a run."""
 
 import torch
 from torch import Tensor
@@ -9,13 +9,13 @@ from trialogue.samplers.prefix.output.samples import Trace
 
 
 class TraceRecorder:
-    """Keeps the moves that change something."""
+    """Record of all moves that change a row."""
 
     def __init__(self) -> None:
         self._steps: list[Trace] = []
 
     def record(self, step: int, groups: Groups, moves: Moves) -> None:
-        """Note the `moves` of a step that are about to be applied."""
+        """Record the `moves` of a step before they are applied."""
         lengths, members = groups.batch.lengths, groups.members
         elsewhere = moves.source != torch.arange(len(lengths))
         rows = ((moves.token >= 0) | (moves.length != lengths) | elsewhere).nonzero()[:, 0]
@@ -32,7 +32,7 @@ class TraceRecorder:
         )
 
     def trace(self) -> Trace:
-        """All moves, in the order of the steps."""
+        """Return all moves, ordered by step."""
         columns: dict[str, Tensor] = {
             name: torch.cat([vars(step)[name] for step in self._steps]) for name in vars(self._steps[0])
         }

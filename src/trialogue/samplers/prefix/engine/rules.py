@@ -1,4 +1,4 @@
-"""The verifiers that a run is given, one for all prompts or one for each, as what judges its rows."""
+"""Verifiers of a run, either one for all prompts or one for each."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -19,9 +19,13 @@ OnError = Literal["raise", "reject"]
 
 
 class PromptVerifiers(NamedTuple):
-    """The different `verifiers` of a run, and which of them each prompt is under (prompts,) int64.
+    """Verifiers of a run.
 
-    `parsers` are by prompt, `raised`, by verifier, are told what it raises, where that rejects.
+    Attributes:
+        verifiers: The distinct verifiers.
+        of_prompt: Index (prompts,) int64 of the verifier of each prompt.
+        parsers: By prompt, the function from an accepted text to its value. Empty if there is none.
+        raised: By verifier, the record of its errors. Empty if errors end the run.
     """
 
     verifiers: Sequence[Verifier]
@@ -37,9 +41,16 @@ class PromptVerifiers(NamedTuple):
         strings: Sequence[str],
         on_error: OnError,
     ) -> "PromptVerifiers":
-        """Those that the user gave as `verifier`, for so many `prompts`, of texts up to the stop `strings`.
+        """Create the verifiers from the arguments of `generate`.
 
-        Raises `InputError` for a list that is not one of verifiers, or None, for each prompt.
+        Args:
+            verifier: One verifier or function for all prompts, or a list with one or None for each prompt.
+            prompts: Number of prompts.
+            strings: Stop strings. Verifiers of text judge the text before them.
+            on_error: What to do if a verifier raises: "raise" ends the run, "reject" rejects the prefix.
+
+        Raises:
+            InputError: If the list does not have one entry for each prompt, or an entry is not a verifier.
         """
         given = _each(verifier, prompts)
         different = {id(one): one for one in given}
@@ -56,20 +67,23 @@ class PromptVerifiers(NamedTuple):
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """The blocks whose hidden states verifiers read."""
+        """Blocks whose hidden states the verifiers read."""
         return tuple(dict.fromkeys(layer for one in self.verifiers for layer in one.layers))
 
     def judge(self, batch: Batch) -> Judge:
-        """What is asked about the rows of `batch`."""
+        """Return the verifiers as a judge of the rows of `batch`."""
         if len(self.verifiers) == 1:
             return Judge(self.verifiers[0], batch)
         return JudgeOfRules(dict(enumerate(self.verifiers)), batch)
 
 
 def judging(one: VerifierLike | None, strings: Sequence[str], raised: Raised | None) -> Verifier:
-    """`one` as what judges texts up to the stop `strings`, or, where it is None, accepts all.
+    """Return a verifier for the rows of a batch.
 
-    Where `raised` is to be told what it raises, that rejects.
+    Args:
+        one: A verifier or function, or None to accept everything.
+        strings: Stop strings. Text is judged up to the first of them.
+        raised: Record of errors. If given, an error of the verifier is recorded and rejects the sequence.
     """
     verifier = Anything() if one is None else as_verifier(one)
     verifier = verifier.up_to(strings) if strings else verifier
@@ -77,7 +91,7 @@ def judging(one: VerifierLike | None, strings: Sequence[str], raised: Raised | N
 
 
 def _named(one: VerifierLike, given: object) -> Verifier:
-    """`one` as a verifier; an error names its place, where it is of a list."""
+    """Convert `one` to a verifier. If `given` is a list, errors contain its index."""
     try:
         return as_verifier(one)
     except InputError as error:
@@ -93,6 +107,6 @@ def _each(
     if not isinstance(verifier, list | tuple):
         return [verifier] * prompts  # type: ignore[list-item]
     if len(verifier) != prompts:
-        hint = f"give one for each of the {prompts} prompts (None where all is accepted), or one for all"
+        hint = f"give one for each of the {prompts} prompts (None accepts everything), or one for all"
         raise InputError("verifier", f"{len(verifier)} verifiers", hint)
     return list(verifier)

@@ -1,4 +1,4 @@
-"""The engine: runs any sampler on any oracle, all rows as one batch, and counts what it cost."""
+"""Function `generate`, which runs a sampler on an oracle until all samples are finished."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ from trialogue.verifiers.functions.function import VerifierLike
 STEPS_PER_TOKEN = 1000
 _BYTES = 8
 _COLUMNS = 16
-"""Numbers that are kept of a sample besides its tokens."""
+"""Numbers stored for each sample in addition to its tokens."""
 
 
 def generate(
@@ -67,32 +67,31 @@ def generate(
     """Draw completions of each prompt with a sampler.
 
     A completion ends at the oracle's end of sequence, at its `max_length`, after `max_new_tokens`, or where `stop`
-    matches. A sample depends on `seed` and on its id. It depends on the batch only as far as the oracle's outputs do: a
-    network rounds differently next to other rows, which changes about one draw in a thousand from a vocabulary of
-    50,000.
+    matches. A sample is determined by `seed` and its sample id. Other rows of the batch affect it only through the
+    rounding of a network, which changes about one draw in a thousand from a vocabulary of 50,000.
 
     Args:
         oracle: The model to sample from.
         prompts: Token ids as lists, as a tensor (n, width), or as right-padded tokens with their lengths; or texts, if
-            the oracle has a tokenization. An empty prompt stands for the BOS of a pretrained model (default: one empty
-            prompt).
-        sampler: How to choose tokens (default: masked decoding if every verifier has a token mask, like a grammar,
-            otherwise ancestral sampling).
-        verifier: A verifier, or a function of the prefix (prompt and completion as a tuple of ints). A list has one for
-            each prompt, with None where everything is accepted.
-        max_new_tokens: Longest completion (default: up to the oracle's `max_length`).
+            the oracle has a tokenization. An empty prompt is replaced by the BOS of a pretrained model (default: one
+            empty prompt).
+        sampler: Algorithm that chooses tokens (default: masked decoding if every verifier has a token mask, like a
+            grammar, otherwise ancestral sampling).
+        verifier: A verifier, or a function of the prefix (prompt and completion as a tuple of ints). A list has one
+            entry per prompt, and None accepts everything.
+        max_new_tokens: Maximum length of a completion (default: up to the oracle's `max_length`).
         num_samples: Number of completions of each prompt.
         seed: Seed of the random streams.
-        sample_ids: Keys of the random streams, one for each sample (default: places among the samples).
-        batch_size: Number of rows that move at once, at least one sample's (default: as the oracle suggests).
-        max_queries: Stop a sample after the step that uses up this many model calls.
+        sample_ids: Keys of the random streams, one for each sample (default: index of the sample).
+        batch_size: Number of rows that move at once, at least the rows of one sample (default: chosen by the oracle).
+        max_queries: Stop a sample after the step in which it reaches this number of model calls.
         max_steps: Stop a sample after this many moves (default: 1000 per token of the longest completion).
         stop: Strings that end a completion, functions of its token ids, or several of both. A verifier of text judges
             the text before such a string.
-        memory: Number of prefixes whose features stay cached, in at most 256 MiB, and in another 96 MiB their
-            next-token distributions if the vocabulary is wider than the features. About 110 bytes are kept for each
-            prefix that was visited or judged, until the last sample of its prompt is finished, for at most 16 times as
-            many prefixes as are cached, or 65,536. Beyond that, half of them are forgotten.
+        memory: Number of prefixes whose features are cached, in at most 256 MiB. If the vocabulary is larger than the
+            number of features, another 96 MiB cache next-token distributions. Each visited prefix takes about 110 bytes
+            until the last sample of its prompt is finished. The number of visited prefixes is bounded by 16 times
+            `memory`, or by 65,536 if that is larger. Beyond the bound, half of them are removed.
         on_error: What to do if a verifier raises: "raise" ends the run, "reject" rejects the prefix and stores the
             error in `Samples.errors`.
         token_log_probs: Return the log-probability of each token.
@@ -208,7 +207,7 @@ def started(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None, run
 
 
 def _capacity(lengths: Tensor, limit: Tensor, max_steps: int | None) -> int:
-    """The longest that a sample of prompts of `lengths` (n,) becomes: a step appends at most one token."""
+    """Return the maximum length of a sample. A step appends at most one token."""
     longest = int(limit.max())
     if max_steps is None or max_steps >= longest:
         return longest
@@ -219,7 +218,7 @@ def _require_memory(
     max_new_tokens: int | None, longest: int, capacity: int, rows: int, num_samples: int, prompts: int
 ) -> None:
     """Raise `InputError` if samples of `capacity` tokens, `longest` of them new, do not fit into memory."""
-    # Of a row its tokens, their nodes, the nodes that are evaluated, and scores; of a sample its tokens alone.
+    # A row stores tokens, nodes, evaluated nodes and scores. A finished sample stores tokens only.
     require_room("max_new_tokens", max_new_tokens, longest, 4 * _BYTES * rows)
     require_room("num_samples", num_samples, num_samples, _BYTES * (capacity + _COLUMNS) * prompts)
 
@@ -227,6 +226,16 @@ def _require_memory(
 def rows_at_once(
     oracle: Autoregressive, sampler: Sampler[Any], samples: int, batch_size: int | None = None
 ) -> int:
-    """How many rows `generate` moves at once: those of as many of the `samples` as fit, but at least of one."""
-    most = oracle.batch_size if batch_size is None else check("batch_size", batch_size, Count)
-    return max(1, min(samples, most // sampler.rows_per_sample)) * sampler.rows_per_sample
+    """Return how many rows `generate` moves at once.
+
+    Args:
+        oracle: The model to sample from.
+        sampler: The sampler.
+        samples: Number of samples of the run.
+        batch_size: Largest number of rows (default: chosen by the oracle).
+
+    Returns:
+        A multiple of the rows per sample, at least the rows of one sample.
+    """
+    most_rows = oracle.batch_size if batch_size is None else check("batch_size", batch_size, Count)
+    return max(1, min(samples, most_rows // sampler.rows_per_sample)) * sampler.rows_per_sample

@@ -1,4 +1,4 @@
-"""A run under way: samples that wait, rows that move together, and finished samples. It takes orders at any time."""
+"""A run in progress: waiting samples, rows that move together, and finished samples."""
 
 from bisect import bisect_right
 from collections import deque
@@ -17,20 +17,20 @@ from trialogue.samplers.prefix.output.samples import Samples, Trace
 
 _ADMIT_SHARE = 8
 _ADMIT_TOKENS = 2048
-"""Tokens of prompts that may begin in one step beside samples under way, which have to wait for their evaluation"""
+"""Number of prompt tokens admitted per step while other samples wait for their evaluation."""
 
 
 OrderT = TypeVar("OrderT", bound=Order)
 
 
 class RunObserver(Protocol):
-    """Methods that a run calls while it goes on."""
+    """Methods that a run calls during its steps."""
 
     def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
-        """Called after every step with the samples under way.
+        """Called after every step with the samples in progress.
 
         Args:
-            samples: Places (n,) among the run's samples.
+            samples: Indices (n,) of the samples in the run.
             tokens: Prompt and completion (n, capacity) of the first row of each sample.
             lengths: Lengths (n,) of prompt and completion.
         """
@@ -40,14 +40,25 @@ class RunObserver(Protocol):
         """Called whenever samples are finished.
 
         Args:
-            places: Places (n,) among the run's samples.
-            samples: The samples. Their `total` is the sum of their own costs.
+            places: Indices (n,) of the samples in the run.
+            samples: The samples. Their `total` is the sum of their costs.
         """
         ...
 
 
 class Running(Generic[OrderT]):
-    """A run under way: samples of its orders wait, at most `room` groups move, finished samples are stored."""
+    """A run in progress, which takes orders at any time.
+
+    Args:
+        groups: The rows of the samples in progress.
+        judge: The verifier, if there is one.
+        room: Largest number of samples in progress.
+        recorder: Records the moves (default: none).
+        observer: Object whose methods are called during the run (default: none).
+
+    Attributes:
+        orders: The orders that are not finished.
+    """
 
     def __init__(
         self,
@@ -62,17 +73,17 @@ class Running(Generic[OrderT]):
         self._recorder, self._observer, self._clock = recorder, observer, Clock()
         self.orders: list[OrderT] = []
         self._waiting = deque[OrderT]()
-        self._asked, self._step = 0, 0
+        self._submitted, self._step = 0, 0
 
     def submit(self, order: OrderT) -> None:
-        """Let the samples of `order` wait after those that wait already."""
-        order.earliest = self._asked
-        self._asked += len(order)
+        """Add `order` to the queue."""
+        order.earliest = self._submitted
+        self._submitted += len(order)
         self.orders.append(order)
         self._waiting.append(order)
 
     def withdraw(self, order: OrderT) -> None:
-        """Let nothing more be drawn for `order`; its rows are free."""
+        """Cancel the unfinished samples of `order` and free their rows."""
         sample = self._groups.sample
         others = (sample < order.earliest) | (sample >= order.earliest + len(order))
         if not bool(others.all()):
@@ -85,18 +96,19 @@ class Running(Generic[OrderT]):
 
     @property
     def busy(self) -> bool:
-        """Whether there are samples to be drawn."""
+        """Whether there are unfinished samples."""
         return bool(self._waiting) or len(self._groups) > 0
 
     def rest(self) -> None:
-        """Charge the samples under way nothing for the time since the last step."""
+        """Exclude the time since the last step from the seconds charged to samples."""
         self._clock.rest()
 
     def step(self) -> list[tuple[OrderT, Tensor]]:
-        """Let samples that wait begin where there is room, and take one step.
+        """Admit waiting samples if there is room, and take one step.
 
         Returns:
-            Orders, each with the places (n,) of those of its samples that the step has finished.
+            The orders with samples that finished in this step, each with the indices (n,) of these samples in the
+            order.
         """
         with torch.inference_mode():
             return self._moved()
@@ -104,7 +116,7 @@ class Running(Generic[OrderT]):
     def _moved(self) -> list[tuple[OrderT, Tensor]]:
         groups, batch = self._groups, self._groups.batch
         self._admit()
-        # A sampler that uses nothing of the verifier never asks for one.
+        # A sampler that does not use the verifier never accesses it.
         moves, state = groups.step(cast(Judge, self._judge))
         if self._recorder is not None:
             self._recorder.record(self._step, groups, moves)
@@ -119,15 +131,19 @@ class Running(Generic[OrderT]):
         return self._store(stopped, finished) if bool(stopped.any()) else []
 
     def under_way(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The samples (n,) under way, by their places, and where the first row of each stands: tokens and lengths."""
+        """Return the samples in progress.
+
+        Returns:
+            Indices (n,) of the samples in the run, and tokens (n, capacity) and lengths (n,) of their first rows.
+        """
         groups, batch = self._groups, self._groups.batch
         first = groups.first
         return groups.sample, batch.tokens[first], batch.lengths[first]
 
     def _admit(self) -> None:
-        """Let samples that wait begin, where there is room for enough of them, and not too many prompts at once."""
+        """Admit waiting samples, unless there is little room, up to a number of prompt tokens."""
         room = self._room - len(self._groups)
-        # Prompts are evaluated together: a few more idle rows cost less than many small evaluations.
+        # Prompts are evaluated together, because a few idle rows cost less than many small evaluations.
         if not self._waiting or (len(self._groups) and room * _ADMIT_SHARE < self._room):
             return
         left, begun = _ADMIT_TOKENS, len(self._groups)
@@ -136,7 +152,7 @@ class Running(Generic[OrderT]):
             number = min(room, len(order) - order.begun)
             if begun:
                 needed = order.prompt_tokens(number)
-                # However long a prompt is, one begins.
+                # At least one prompt begins, even if it exceeds the number of tokens per step.
                 left = max(left, int(needed[0])) if len(self._groups) == begun else left
                 number = int((needed <= left).sum())
                 if not number:
@@ -149,7 +165,7 @@ class Running(Generic[OrderT]):
                 self._waiting.popleft()
 
     def _store(self, stopped: Tensor, finished: Tensor) -> list[tuple[OrderT, Tensor]]:
-        """Store the samples of the groups `stopped` (groups,) bool; forget the prompts that they were the last of."""
+        """Store the samples of the groups `stopped` (groups,) bool, and remove prompts without unfinished samples."""
         groups, over, stored = self._groups, set[Root](), list[tuple[OrderT, Tensor]]()
         for order, own in self._of_orders(stopped.nonzero()[:, 0]):
             samples = groups.store(order, own, finished, self._judge, self._step, self._clock.seconds)
@@ -165,7 +181,7 @@ class Running(Generic[OrderT]):
         return stored
 
     def _of_orders(self, groups: Tensor) -> list[tuple[OrderT, Tensor]]:
-        """The orders that `groups` (n,) belong to, each with its own."""
+        """Return the orders of `groups` (n,), each with its groups."""
         if len(self.orders) == 1:
             return [(self.orders[0], groups)]
         own: dict[OrderT, list[int]] = {}
@@ -174,19 +190,19 @@ class Running(Generic[OrderT]):
         return [(order, torch.tensor(of_order)) for order, of_order in own.items()]
 
     def order_of(self, place: int) -> OrderT:
-        """The order of the sample at `place` among those of the run."""
+        """Return the order that contains the sample with index `place` in the run."""
         return self.orders[bisect_right(self.orders, place, key=lambda order: order.earliest) - 1]
 
     def _over(self, roots: set[Root]) -> set[Root]:
-        """Those of `roots` that no order has samples left of."""
+        """Return the roots for which no order has unfinished samples."""
         return {root for root in roots if not any(root in order for order in self.orders)}
 
     @property
     def total(self) -> tuple[int, float]:
-        """How many passes the rows have shared, and the seconds since the beginning."""
+        """Number of forward passes of the batch, and seconds since the start."""
         return self._groups.batch.meter.passes, self._clock.elapsed
 
     @property
     def trace(self) -> Trace | None:
-        """The moves so far, where they are recorded."""
+        """The moves so far, if they are recorded."""
         return None if self._recorder is None else self._recorder.trace()

@@ -1,4 +1,4 @@
-"""Samples one by one, as they finish or while they grow, for a loop."""
+"""Iteration over samples as they finish or grow."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -15,9 +15,9 @@ from trialogue.samplers.prefix.output.sample import Sample
 from trialogue.samplers.prefix.prompts import Prompts, decoder
 from trialogue.validation import validated
 
-_OF_WHOLE_RUNS = {
-    "progress": "the loop sees how many samples there are",
-    "trace": "it is part of the Samples that generate returns",
+_UNSUPPORTED_SETTINGS = {
+    "progress": "count the samples in the loop",
+    "trace": "use generate, which returns it with the samples",
 }
 
 
@@ -30,34 +30,37 @@ def stream(
     partial: bool = False,
     **settings: Any,
 ) -> "SampleStream":
-    """Draw what `generate` draws, one `Sample` after the other.
+    """Draw samples as `generate` does, and yield each `Sample` as it finishes.
 
-    Use `for sample in stream(...)` to work between one sample and the next, or `async for` to draw in a thread. A loop
-    that is left draws no more.
+    Use `for sample in stream(...)` to work between samples, or `async for` to draw in a thread. Leaving the loop ends
+    the run.
 
     Args:
         oracle: The model to sample from.
         prompts: The prompts, as for `generate`.
-        ordered: Give samples in the order of the prompts instead of as they finish.
-        partial: Also give a sample whenever it has changed. It is not `finished`, its text leaves out an end that may
-            become a stop string, and a sampler that goes back may take back tokens.
+        ordered: Yield samples in the order of the prompts instead of as they finish (default: False).
+        partial: Also yield a sample whenever its tokens have changed (default: False). Such a sample is not `finished`,
+            and its text excludes an end that may become a stop string. A sampler that goes back may remove tokens
+            again.
         settings: Other arguments of `generate`, except `progress` and `trace`.
 
     Raises:
-        InputError: As `generate` does; for `progress` and `trace`; and if two loops share one stream.
+        InputError: If `generate` would raise it, `progress` or `trace` is given, or two loops share one stream.
     """
     oracle = as_oracle(oracle)
     if partial and ordered:
-        raise InputError("ordered", True, "leave it out: partial samples come as they change")
-    for name, hint in _OF_WHOLE_RUNS.items():
+        raise InputError(
+            "ordered", True, "set it to False, because partial samples are yielded as they change"
+        )
+    for name, hint in _UNSUPPORTED_SETTINGS.items():
         if settings.pop(name, False):
-            raise InputError(name, True, f"leave it out of stream: {hint}")
+            raise InputError(name, True, f"leave it out of stream and {hint}")
     run = started(oracle, prompts, RunSettings(**settings))
     return SampleStream(run, ordered, partial, decoder(oracle, settings.get("stop"), final=False))
 
 
 class SampleStream:
-    """The samples of one run, for one loop, with or without `async`; `stream` makes them."""
+    """Samples of one run, for a single `for` or `async for` loop. Created by `stream`."""
 
     def __init__(
         self, run: WholeRun, ordered: bool, partial: bool, text: Callable[[Sequence[int]], str] | None
@@ -75,7 +78,7 @@ class SampleStream:
 
     def _take(self) -> None:
         if self._taken:
-            hint = "another loop has its samples: call stream again for a run of its own"
+            hint = "call stream again for another loop"
             raise InputError("stream", "in use", hint)
         self._taken = True
 
@@ -89,7 +92,7 @@ class SampleStream:
                 yield from self._changed(shown)
 
     def _changed(self, shown: dict[int, tuple[int, ...]]) -> Iterator[Sample]:
-        """The samples under way whose tokens are others than those `shown`, by place."""
+        """Yield the samples in progress whose tokens differ from those in `shown`, by index."""
         order = self._run.order
         rows = zip(*(column.tolist() for column in self._run.running.under_way()), strict=True)
         for place, tokens, length in rows:
@@ -101,14 +104,14 @@ class SampleStream:
                 yield Sample(place, prompt, completion, text, finished=False)
 
     async def _awaited(self) -> AsyncIterator[Sample]:
-        # Threads of torch are counted by thread.
+        # The number of torch threads is a setting of each thread.
         one = ThreadPoolExecutor(1, "stream", torch.set_num_threads, (torch.get_num_threads(),))
         loop = asyncio.get_running_loop()
         try:
             while (sample := await loop.run_in_executor(one, next, self._samples, None)) is not None:
                 yield sample
         finally:
-            # Behind a step that may still be under way.
+            # The generator is closed after the step that may still be running.
             one.submit(self._samples.close)  # type: ignore[attr-defined]
             one.shutdown(wait=False)
 

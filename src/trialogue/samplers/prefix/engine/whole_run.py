@@ -1,4 +1,4 @@
-"""A run of one order, from its first sample to its last."""
+"""A run of a single order, from its first sample to its last."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,21 +13,26 @@ from trialogue.samplers.prefix.output.samples import Samples
 
 
 class WholeRun:
-    """The run `running`, which draws the samples of `order` and no others."""
+    """Run of a single order.
+
+    Args:
+        running: A run without orders.
+        order: The order.
+    """
 
     def __init__(self, running: Running[Order], order: Order) -> None:
         self.running, self.order = running, order
         running.submit(order)
 
     def steps(self) -> Iterator[Tensor]:
-        """Run step by step until every sample is finished; yield the places (n,) of those that each step finished."""
+        """Run until every sample is finished, and yield the indices (n,) of the samples that each step finished."""
         none = torch.zeros(0, dtype=torch.int64)
         while self.running.busy:
-            # Cloned outside of inference mode, so that what is made of them may be written to.
+            # Cloned outside of inference mode, so that tensors computed from them can be modified.
             yield next((places.clone() for _, places in self.running.step()), none)
 
     def finish(self, progress: bool = False) -> Samples:
-        """Run until every sample is finished; return all samples with the cost and the trace of the whole run."""
+        """Run until every sample is finished, and return all samples with the cost and trace of the run."""
         with tqdm(total=len(self.order), unit="sample", disable=not progress, leave=False) as bar:
             for places in self.steps():
                 bar.update(len(places))

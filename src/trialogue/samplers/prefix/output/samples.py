@@ -240,7 +240,7 @@ def _places(index: Any, count: int) -> int | Tensor:
     except (IndexError, TypeError, ValueError):
         if isinstance(index, int):
             # Iteration over a sequence ends at an IndexError.
-            raise IndexError(f"there is no sample at {index}: there are {count}") from None
+            raise IndexError(f"sample index {index} is out of range for {count} samples") from None
         places = None
     if places is None or places.ndim > 1:
         hint = f"use indices from 0 to {count - 1}, or one bool per sample"

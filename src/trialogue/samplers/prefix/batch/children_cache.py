@@ -1,4 +1,4 @@
-"""The children of nodes, weighed by a sampler, remembered per node."""
+"""Cache of the children of nodes with the weights that a sampler assigns to them."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -9,23 +9,30 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 MOST_BYTES = 64 << 20
-_NARROW = 512  # of fewer tokens the weights are worked out as fast as they are found again
+_MIN_CACHED_VOCAB = 512  # weights of smaller vocabularies are computed as fast as they are looked up
 
 
 class Children(NamedTuple):
-    """Children of n nodes that a sampler may go to: `tokens` (n, k) int64, `log_weights` (n, k) float64, -inf for
-    none.
+    """Weighted children of n nodes.
+
+    Attributes:
+        tokens: Token (n, k) int64 of each child.
+        log_weights: Log-weights (n, k) float64. -inf marks padding.
     """
 
     tokens: Tensor
     log_weights: Tensor
 
 
-class WeighedChildren:
-    """The children of nodes that weigh anything, in `most_bytes` bytes at most: those of the nodes met last.
+class ChildrenCache:
+    """Cache of the children of positive weight of the most recently visited nodes.
 
-    Of a wide vocabulary most tokens weigh nothing under a rule, and what it takes to find the others is a good part of
-    a forward pass: at a remembered node only they are looked at.
+    If a verifier rejects most tokens of a large vocabulary, finding the others takes a large part of the time of a
+    forward pass.
+
+    Args:
+        vocab_size: Number of tokens.
+        most_bytes: Largest size in bytes (default: 64 MiB).
     """
 
     def __init__(self, vocab_size: int, most_bytes: int = MOST_BYTES) -> None:
@@ -33,8 +40,13 @@ class WeighedChildren:
         self._kept: OrderedDict[int, Children] = OrderedDict()
 
     def of(self, nodes: Tensor, weigh: Callable[[Tensor], Tensor]) -> Children:
-        """Children of `nodes` (n,); `weigh` gives the log-weights (m, vocab) of all tokens at some of them (m,)."""
-        if len(self._all) <= _NARROW:
+        """Return the children of `nodes` (n,).
+
+        Args:
+            nodes: Node ids (n,).
+            weigh: Function from indices (m,) into `nodes` to the log-weights (m, vocab) of all tokens.
+        """
+        if len(self._all) <= _MIN_CACHED_VOCAB:
             every = torch.arange(len(nodes))
             return Children(self._all.expand(len(nodes), -1), weigh(every))
         names = nodes.tolist()
@@ -57,13 +69,13 @@ class WeighedChildren:
         )
 
     def renumber(self, new: Tensor) -> None:
-        """Nodes have `new` ids (nodes,), -1 where they were forgotten."""
+        """Replace node ids by `new` (nodes,), -1 for removed nodes."""
         moved = ((int(new[name]), children) for name, children in self._kept.items())
         self._kept = OrderedDict((name, children) for name, children in moved if name >= 0)
         self._bytes = sum(map(self._size, self._kept.values()))
 
     def _keep(self, name: int, log_weights: Tensor) -> Children:
-        """Remember the children of a node by the log-weights (vocab,) of all tokens."""
+        """Store the children of the node `name`, given the log-weights (vocab,) of all tokens."""
         tokens = (log_weights > -torch.inf).nonzero()[:, 0]
         if 2 * len(tokens) > len(self._all):
             children = Children(self._all, log_weights.clone())
