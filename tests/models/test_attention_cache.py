@@ -167,7 +167,7 @@ def _everything_seen(self: AttentionCache, first: int, last: int) -> slice:
 
 MUTANTS: dict[str, tuple[str, Callable[..., object]]] = {
     "positions not shifted by BOS": ("_ids", _positions_not_shifted),
-    "stale keys": ("_write", _keys_not_written(AttentionCache._write)),
+    "stale keys": ("_store_keys_values", _keys_not_written(AttentionCache._store_keys_values)),
     "the future is seen by a run": ("_attend", _future_seen(AttentionCache._attend)),
     "the future is seen by one query": ("_attend_once", _future_seen(AttentionCache._attend_once)),
     "the future is seen by one product": (
@@ -195,7 +195,7 @@ def test_the_check_rejects(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_check_rejects_another_window(
     mutant: Callable[..., slice], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(AttentionCache, "_seen", mutant)
+    monkeypatch.setattr(AttentionCache, "_key_range", mutant)
     assert largest_error(15, 4, attention_window=3) > 10 * TOLERANCE
 
 

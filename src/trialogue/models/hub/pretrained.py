@@ -19,9 +19,9 @@ from trialogue.models.caching.cache_check import (
     CHECKED_LENGTH,
     Passes,
     cache_error,
-    code_of,
-    kept_passes,
+    forward_digest,
     recurrent_state,
+    stored_passes,
     tolerance,
     windows,
 )
@@ -193,7 +193,7 @@ class PretrainedOracle(TextModel):
             hint = f"its state ({kind}) cannot be rewound; recompute=True evaluates whole prefixes instead"
             raise InputError("model", self.name, hint)
         findings = findings or Findings()
-        known = kept_passes(findings.get(_PASSES), code_of(model))
+        known = stored_passes(findings.get(_PASSES), forward_digest(model))
         if known is None:
             known = self._tried(config)
             findings.keep(_PASSES, known._asdict())
@@ -208,7 +208,7 @@ class PretrainedOracle(TextModel):
             self.window, possible = windows(config)
             self._require_right_cache()
             self.window = min((w for w in (self.window, *filter(self._binds, possible)) if w), default=None)
-        return Passes(self.plain_head, self.decoder is not None, self.window, code_of(self.model))
+        return Passes(self.plain_head, self.decoder is not None, self.window, forward_digest(self.model))
 
     def described(self) -> dict[str, str]:
         """What a result says of the model that it is of: `model`, its name, `weights`, their formats, and `files`.
