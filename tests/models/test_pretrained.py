@@ -113,7 +113,7 @@ def test_a_cache_that_is_wrong_is_refused(monkeypatch, dtype, scale):
     oracle = PretrainedOracle(model, tiny_tokenizer())
     assert oracle.batch_size == 16
     late(monkeypatch)
-    with pytest.raises(InputError, match=r"cached passes differ from fresh ones; recompute=True"):
+    with pytest.raises(InputError, match=r"cached passes differ from uncached ones. Use recompute=True"):
         PretrainedOracle(model, tiny_tokenizer())
     monkeypatch.undo()
     original = position_cache.PositionCache.__init__
@@ -253,23 +253,23 @@ NEVER_CACHED = {
                 eos_token_id=2,
             ),
         ),
-        r"model='old': its state \(recurrent\) cannot be rewound; recompute=True",
+        r"model='old': its state \(recurrent\) cannot be rewound. Use recompute=True",
     ),
     # It aligns its mask with the end of the longest row, whatever the others are.
-    "gpt-neo": (lambda: gpt_neo(8), "cached passes differ from fresh ones; recompute=True"),
-    "gpt-neo, wide": (lambda: gpt_neo(64), "cached passes differ from fresh ones; recompute=True"),
+    "gpt-neo": (lambda: gpt_neo(8), "cached passes differ from uncached ones. Use recompute=True"),
+    "gpt-neo, wide": (lambda: gpt_neo(64), "cached passes differ from uncached ones. Use recompute=True"),
     "bloom": (
         lambda: random_model(
             "BloomForCausalLM",
             transformers.BloomConfig(vocab_size=VOCAB, hidden_size=16, n_layer=2, n_head=2),
         ),
-        "model='old': it takes no passes over ragged rows .*recompute",
+        "model='old': it does not support rows of different lengths .*recompute",
     ),
     "falcon": (
         lambda: random_model(
             "FalconForCausalLM", transformers.FalconConfig(**FEW, alibi=True, bos_token_id=1, eos_token_id=2)
         ),
-        "model='old': it takes no passes over ragged rows .*recompute",
+        "model='old': it does not support rows of different lengths .*recompute",
     ),
 }
 
@@ -327,7 +327,7 @@ def test_windows_that_a_model_states_by_another_name_are_tried(monkeypatch, kind
     config.local_span_window, config.window_layers, config.span_window_pattern = stated, 3, 2
     # A head that is more than a product makes every pass one of the whole model.
     model = random_model(kind, config)
-    monkeypatch.setattr(PretrainedOracle, "_head_is_plain", lambda self: False)
+    monkeypatch.setattr(PretrainedOracle, "_has_plain_head", lambda self: False)
     oracle = PretrainedOracle(model, tiny_tokenizer(), name="local")
     assert oracle.window == window
     oracle.open(1, 64 if window is None else window)

@@ -94,7 +94,7 @@ def test_a_wrong_cache_is_refused_and_a_wrong_pass_is_left_in_every_format(packi
     for mistake in (late, kept):
         with pytest.MonkeyPatch.context() as patch:
             mistake(patch)
-            with pytest.raises(InputError, match="cached passes differ from fresh ones"):
+            with pytest.raises(InputError, match="cached passes differ from uncached ones"):
                 oracle_of(packing)
     for name, mistake in DECODERS.items():
         with pytest.MonkeyPatch.context() as patch:
