@@ -175,7 +175,7 @@ def without_head(folder: Path) -> Path:
 
 def test_models_that_cannot_be_had_say_why(tmp_path: Path) -> None:
     for folder, message in (
-        (without_head(tmp_path / "headless"), r"it is no masked language model: its checkpoint lacks cls\."),
+        (without_head(tmp_path / "headless"), r"it is not a masked language model: its checkpoint lacks cls\."),
         (save_tiny(tmp_path / "causal"), r"its files cannot be loaded: Unrecognized configuration class"),
         (save(tmp_path / "no mask", mask=False), r"its tokenizer has no mask token"),
     ):
