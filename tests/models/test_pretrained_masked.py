@@ -203,7 +203,7 @@ def test_code_of_a_repository_is_named_and_not_run(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("raise SystemExit")
     with pytest.raises(InputError, match="code from its repository, which is not supported for masked models"):
         load_pretrained_masked(tmp_path)
-    with pytest.raises(InputError, match="code from its repository. If you trust it, use remote_code=True"):
+    with pytest.raises(InputError, match=r"code from its repository\. If you trust it, use remote_code=True"):
         load_checkpoint("CausalLM", tmp_path)
 
 

@@ -123,7 +123,7 @@ class Checkpoint:
             InputError: If the model cannot be loaded, if weights are missing, or if memory does not suffice.
         """
         if self._gguf is not None:
-            require_memory("model", self.name, self._gguf.numbers * torch.float32.itemsize)
+            require_memory("model", self.name, self._gguf.elements * torch.float32.itemsize)
         model, blocks = self.unfilled()
         fill(blocks)
         if self._gguf is not None and self.dtype != "auto":
@@ -212,7 +212,7 @@ class Checkpoint:
         from trialogue.models.hub.gguf_file import GgufFile
 
         file = GgufFile(self._gguf_path)
-        return file if self.kind != "MaskedLM" and file.known() else None
+        return file if self.kind != "MaskedLM" and file.is_supported() else None
 
     @contextmanager
     def _convert_errors(self, base: str | None = None) -> Iterator[None]:
