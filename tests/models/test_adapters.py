@@ -105,20 +105,20 @@ def test_samplers_run_on_a_model_with_an_adapter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "message"),
     [
-        ({"hidden_size": 32, "intermediate_size": 64}, "that has weights of other sizes"),
-        ({"num_hidden_layers": 1}, "that has no model.layers.1"),
+        ({"hidden_size": 32, "intermediate_size": 64}, "whose weights have other sizes"),
+        ({"num_hidden_layers": 1}, "which has no model.layers.1"),
     ],
 )
-def test_an_adapter_of_another_model_is_named(tmp_path: Path, other: dict[str, int], told: str) -> None:
+def test_an_adapter_of_another_model_is_named(tmp_path: Path, other: dict[str, int], message: str) -> None:
     adapted(tmp_path)
     tiny_model(**other).save_pretrained(tmp_path / "other")
     tiny_tokenizer().save_pretrained(tmp_path / "other")
     described = tmp_path / "adapter" / "adapter_config.json"
     config = json.loads(described.read_text()) | {"base_model_name_or_path": str(tmp_path / "other")}
     described.write_text(json.dumps(config))
-    words = f"model='.*adapter': it is an adapter of another model than '.*other', {told}"
+    words = f"model='.*adapter': it is not an adapter of '.*other', {message}"
     with pytest.raises(InputError, match=words) as caught:
         load_pretrained(tmp_path / "adapter")
     assert "\n" not in str(caught.value)
@@ -128,16 +128,16 @@ def test_pickled_adapters_and_those_of_prompts_are_refused(tmp_path: Path) -> No
     peft = pytest.importorskip("peft")
     adapted(tmp_path)
     (tmp_path / "adapter" / "adapter_model.safetensors").unlink()
-    with pytest.raises(InputError, match="the adapter holds no safetensors weights"):
+    with pytest.raises(InputError, match="the adapter has no safetensors weights"):
         load_pretrained(tmp_path / "adapter")
     prompts = peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=2)
-    with pytest.raises(InputError, match="its adapter is put before the prompt"):
+    with pytest.raises(InputError, match="its adapter extends the prompt"):
         PretrainedOracle(peft.get_peft_model(tiny_model(), prompts), tiny_tokenizer())
 
 
 def test_what_peft_would_load_is_named_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trialogue.models.hub.adapters.find_spec", lambda name: None)
     (tmp_path / "adapter_config.json").write_text('{"base_model_name_or_path": "someone/base"}')
-    told = r"it is an adapter of 'someone/base': install peft to load it \(`pip install peft`\)"
-    with pytest.raises(InputError, match=told):
+    message = r"it is an adapter of 'someone/base'. Install peft to load it \(`pip install peft`\)"
+    with pytest.raises(InputError, match=message):
         load_pretrained(tmp_path)
