@@ -138,6 +138,6 @@ def test_pickled_adapters_and_those_of_prompts_are_refused(tmp_path: Path) -> No
 def test_what_peft_would_load_is_named_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trialogue.models.hub.adapters.find_spec", lambda name: None)
     (tmp_path / "adapter_config.json").write_text('{"base_model_name_or_path": "someone/base"}')
-    message = r"it is an adapter of 'someone/base'. Install peft to load it \(`pip install peft`\)"
+    message = r"it is an adapter of 'someone/base'\. Install peft to load it \(`pip install peft`\)"
     with pytest.raises(InputError, match=message):
         load_pretrained(tmp_path)

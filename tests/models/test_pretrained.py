@@ -113,7 +113,7 @@ def test_a_cache_that_is_wrong_is_refused(monkeypatch, dtype, scale):
     oracle = PretrainedOracle(model, tiny_tokenizer())
     assert oracle.batch_size == 16
     late(monkeypatch)
-    with pytest.raises(InputError, match=r"cached passes differ from uncached ones. Use recompute=True"):
+    with pytest.raises(InputError, match=r"cached passes differ from uncached ones\. Use recompute=True"):
         PretrainedOracle(model, tiny_tokenizer())
     monkeypatch.undo()
     original = position_cache.PositionCache.__init__
@@ -253,11 +253,11 @@ NEVER_CACHED = {
                 eos_token_id=2,
             ),
         ),
-        r"model='old': its state \(recurrent\) cannot be rewound. Use recompute=True",
+        r"model='old': its state \(recurrent\) cannot be rewound\. Use recompute=True",
     ),
     # It aligns its mask with the end of the longest row, whatever the others are.
-    "gpt-neo": (lambda: gpt_neo(8), "cached passes differ from uncached ones. Use recompute=True"),
-    "gpt-neo, wide": (lambda: gpt_neo(64), "cached passes differ from uncached ones. Use recompute=True"),
+    "gpt-neo": (lambda: gpt_neo(8), r"cached passes differ from uncached ones\. Use recompute=True"),
+    "gpt-neo, wide": (lambda: gpt_neo(64), r"cached passes differ from uncached ones\. Use recompute=True"),
     "bloom": (
         lambda: random_model(
             "BloomForCausalLM",

@@ -116,7 +116,7 @@ class _ReadsPadding(PretrainedMasked):
 
 class _ProposesSpecialTokens(PretrainedMasked):
     def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        self._silent = self._silent[:0]
+        self._excluded = self._excluded[:0]
         return super().answers(inputs, rows, sites)
 
 
@@ -193,7 +193,7 @@ def test_positions_behind_that_of_padding_are_not_counted(kind: str, longest: in
     oracle = PretrainedMasked(getattr(transformers, f"{kind}ForMaskedLM")(own), tokenizer())
     assert oracle.max_length == longest
     assert oracle.site_log_probs(torch.full((1, longest), 6)).shape == (1, longest, VOCAB)
-    with pytest.raises(InputError, match=f"knows {longest} positions"):
+    with pytest.raises(InputError, match=f"has {longest} positions"):
         oracle.site_log_probs(torch.full((1, longest + 1), 6))
 
 
@@ -210,11 +210,11 @@ def test_code_of_a_repository_is_named_and_not_run(tmp_path: Path) -> None:
 def test_bad_input_is_one_line() -> None:
     model, several = oracle(), torch.full((1, 13), 7)
     calls: list[tuple[Callable[[], object], str]] = [
-        (lambda: model.encode(["the cat " * 6]), r"tokens=14: tiny knows 12 positions"),
+        (lambda: model.encode(["the cat " * 6]), r"tokens=14: tiny has 12 positions"),
         (lambda: model.encode("the cat"), r"texts='the cat': give a list"),  # type: ignore[arg-type]
         (lambda: model.encode([]), r"texts=\[\]: give a list"),
         (lambda: model.site_log_probs(several[:, :4] + 9), r"tokens=16: the model has tokens 0 to 15"),
-        (lambda: model.site_log_probs(several), r"tokens=13: tiny knows 12 positions"),
+        (lambda: model.site_log_probs(several), r"tokens=13: tiny has 12 positions"),
     ]
     for call, message in calls:
         with pytest.raises(InputError, match=message) as error:
@@ -226,6 +226,6 @@ def test_texts_of_several_lengths_need_padding() -> None:
     own = tokenizer.__wrapped__()
     own.pad_token = None
     model = PretrainedMasked(network(), own, name="tiny")
-    with pytest.raises(InputError, match="has no padding token: give texts one by one"):
+    with pytest.raises(InputError, match=r"has no padding token\. Encode texts of different lengths separately"):
         model.encode(TEXTS)
     assert model.encode(TEXTS[:1]).shape == (1, 8)

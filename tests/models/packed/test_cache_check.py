@@ -46,7 +46,7 @@ def test_rounding_stays_well_within_the_tolerance_of_its_format(packing: Packing
 
 def late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys and values lie one place too far."""
-    written = position_cache.PositionLayer._written
+    written = position_cache.PositionLayer._write
 
     def wrong(self: Any, store: Tensor, states: Tensor) -> Any:
         place = self.place
@@ -56,12 +56,12 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
         finally:
             self.place = place
 
-    monkeypatch.setattr(position_cache.PositionLayer, "_written", wrong)
+    monkeypatch.setattr(position_cache.PositionLayer, "_write", wrong)
 
 
 def kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was written first stays when a row rewinds."""
-    written = position_cache.PositionLayer._written
+    written = position_cache.PositionLayer._write
 
     def wrong(self: Any, store: Tensor, states: Tensor) -> Any:
         before = store.clone()
@@ -70,7 +70,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> None:
         store.copy_(torch.where(filled, before, store))
         return found
 
-    monkeypatch.setattr(position_cache.PositionLayer, "_written", wrong)
+    monkeypatch.setattr(position_cache.PositionLayer, "_write", wrong)
 
 
 def of_decoder(change: Callable[..., tuple[Any, ...]]) -> Callable[[pytest.MonkeyPatch], None]:
