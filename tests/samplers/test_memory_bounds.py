@@ -40,7 +40,7 @@ def test_a_run_larger_than_memory_is_refused_with_a_bound(monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 4 << 30)
     for run in (generate, stream):
         with pytest.raises(
-            InputError, match=r"^num_samples=100000000000: needs .* 4.0 GiB are free: use at most \d+$"
+            InputError, match=r"^num_samples=100000000000: needs .* 4.0 GiB are free. Use at most \d+$"
         ):
             run(ENDLESS, max_new_tokens=3, num_samples=10**11)
         with pytest.raises(InputError, match=r"^max_new_tokens=100000000000: needs .* use at most \d+$"):
