@@ -136,9 +136,9 @@ def test_several_ends_are_processed_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("process", "words"),
     [
-        (lambda prefix, scores: scores[0], "return scores of shape"),
-        (lambda prefix, scores: scores * math.nan, "answers NaN"),
-        (lambda prefix, scores: scores - math.inf, "leave no token"),
+        (lambda prefix, scores: scores[0], "return scores with the shape of the input"),
+        (lambda prefix, scores: scores * math.nan, "returned NaN"),
+        (lambda prefix, scores: scores - math.inf, "exclude all tokens"),
     ],
 )
 def test_answers_that_are_none_are_refused(process: Callable[[Tensor, Tensor], Tensor], words: str) -> None:
@@ -147,5 +147,5 @@ def test_answers_that_are_none_are_refused(process: Callable[[Tensor, Tensor], T
 
 
 def test_a_truncated_oracle_is_refused() -> None:
-    with pytest.raises(InputError, match="truncate last of all"):
+    with pytest.raises(InputError, match="Apply truncation after logits processors"):
         Processed(truncated(TREE.table(), top_k=2), repeated)
