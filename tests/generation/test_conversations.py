@@ -68,7 +68,7 @@ def test_invalid_messages_are_reported(messages, message):
 def test_errors_of_the_template_are_reported(monkeypatch):
     monkeypatch.setattr(TOKENIZATION.tokenizer, "chat_template", "{{ raise_exception('no system here') }}")
     with pytest.raises(
-        InputError, match=r"messages=\['user'\]: the model's chat template refuses them: .*no sys"
+        InputError, match=r"messages=\['user'\]: the chat template of the model does not accept these messages: .*no sys"
     ):
         TOKENIZATION.chat("hi")
 

@@ -8,7 +8,7 @@ from trialogue.models.tokenization import Tokenization
 
 
 class SpelledTokenization(Tokenization):
-    """Tokenization defined by a list of token strings, which text verifiers accept like that of a language model.
+    """Tokenization defined by a list of token strings, for use with text verifiers.
 
     Args:
         spellings: String of each token, in the order of token ids.
