@@ -28,7 +28,7 @@ class Passes(NamedTuple):
     Attributes:
         plain_head: Whether logits are the product of the last hidden state and the output embeddings.
         decoder: Whether a `DecoderPass` exists and gives correct results.
-        window: Sliding-window length that limits cached passes. None if there is no limit.
+        window: Sliding-window length that limits cached passes. None for no limit.
         code: Digest of the model's code, from `forward_digest`.
     """
 

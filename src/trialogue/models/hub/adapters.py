@@ -106,8 +106,6 @@ def unwrapped(model: Any) -> Any:
     if peft is None or not isinstance(model, peft.PeftModel):
         return model
     if model.active_peft_config.is_prompt_learning:
-        hint = (
-            "its adapter extends the prompt, which is not supported. Use an adapter of layers, for example LoRA"
-        )
+        hint = "its adapter extends the prompt, which is not supported. Use an adapter of layers, for example LoRA"
         raise InputError("model", type(model).__name__, hint)
     return model.get_base_model()

@@ -80,7 +80,7 @@ class AttendingModel:
 
     @property
     def max_length(self) -> int | None:
-        """Maximum number of tokens of a text, or None if there is no limit."""
+        """Maximum number of tokens of a text, or None if unlimited."""
         return longest_text(self._model, self.tokenizer)
 
     def embeddings(self, tokens: Tensor) -> Tensor:

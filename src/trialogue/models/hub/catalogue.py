@@ -123,7 +123,7 @@ def folder_of(name: str) -> Path | None:
 
 
 def entry(name: str) -> Package:
-    """Return the catalogue entry of a model. Raises `InputError` if there is none."""
+    """Return the catalogue entry of a model. Raises `InputError` if the name is unknown."""
     if name not in CATALOGUE:
         raise InputError("model", name, f"not in the catalogue. Use one of {', '.join(CATALOGUE)}")
     return CATALOGUE[name]

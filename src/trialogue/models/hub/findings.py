@@ -52,7 +52,7 @@ class Findings:
                 self._found = stored["found"]
 
     def get(self, name: str) -> Any:
-        """Return the result `name`, or None if there is none for these conditions."""
+        """Return the result `name`, or None if no result is stored for these conditions."""
         return self._found.get(name)
 
     def keep(self, name: str, value: Any) -> None:
@@ -93,7 +93,7 @@ def _code() -> str:
 
 @cache
 def _processor() -> list[str]:
-    """Return the model and the instruction sets of the processor, as far as they are available."""
+    """Return the model and the instruction sets of the processor if the system provides them."""
     description = [platform.machine(), platform.processor(), torch.backends.cpu.get_cpu_capability()]
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()

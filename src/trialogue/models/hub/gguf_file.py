@@ -22,7 +22,7 @@ from trialogue.errors import InputError, first_line
 from trialogue.models.packed.gguf_blocks import GgufBlocks
 
 _SUPPORTED = {"llama", "qwen2", "qwen3", "gemma3"}
-"""Architectures whose tensors can be converted from the layout of llama.cpp to that of transformers."""
+"""Architectures whose tensors can be converted from the layout of llama.cpp to the layout of transformers."""
 
 
 # Arrays with more entries belong to the vocabulary.
@@ -189,7 +189,8 @@ class GgufFile:
 def _rotary_permutation(rows: int, heads: int) -> np.ndarray:
     """Return the permutation of the rows of a query or key weight from llama.cpp to transformers.
 
-    The rotary embedding of llama.cpp pairs adjacent components, that of transformers components half a head apart.
+    The rotary embedding of llama.cpp pairs adjacent components. The embedding of transformers pairs
+    components half a head apart.
     """
     return np.arange(rows).reshape(heads, -1, 2).swapaxes(1, 2).ravel()
 

@@ -29,7 +29,7 @@ class Pretrained(ABC):
 
     tokenization: Tokenization
     max_length: int | None = None
-    """Maximum number of positions, or None if there is no limit."""
+    """Maximum number of positions, or None if unlimited."""
 
     @abstractmethod
     def __init__(

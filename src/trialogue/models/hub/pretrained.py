@@ -264,7 +264,7 @@ class PretrainedOracle(TextModel):
         """Return the end-of-sequence token, and further tokens that end a sequence."""
         stated = getattr(getattr(self.model, "generation_config", None), "eos_token_id", None)
         ends = [] if stated is None else [stated] if isinstance(stated, int) else list(stated)
-        # Some configurations use an invalid id to state that there is no such token.
+        # Some configurations use an invalid id if the model has no such token.
         ends = [end for end in ends if 0 <= end < self.vocab_size]
         eos = self.tokenization.eos if self.tokenization.eos is not None else next(iter(ends), None)
         return eos, tuple(sorted(set(ends) - {eos}))

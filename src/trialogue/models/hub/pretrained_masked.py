@@ -59,7 +59,7 @@ class PretrainedMasked(MaskedNetwork):
     Attributes:
         vocab_size: Number of tokens that have a logit.
         mask: Id of the mask token.
-        max_length: Maximum number of tokens of a sequence, or None if there is no limit.
+        max_length: Maximum number of tokens of a sequence, or None if unlimited.
         frame: Ids (n,) int64 of the special tokens that never change.
 
     Raises:
@@ -156,7 +156,7 @@ class PretrainedMasked(MaskedNetwork):
 
 
 def longest_text(model: Any, tokenizer: Any) -> int | None:
-    """Return the maximum number of tokens of a text, or None if there is no limit.
+    """Return the maximum number of tokens of a text, or None if unlimited.
 
     RoBERTa and similar models number positions from the padding index + 1, so they support fewer tokens than positions.
 

@@ -45,7 +45,7 @@ class Processed(Autoregressive):
 
 
 class _ProcessedContext(DerivedContext):
-    """Context whose features are those of `base`, followed by the prefix, which has fewer entries than its scores."""
+    """Context that appends the prefix to the features of `base`, because the prefix is shorter than the scores."""
 
     def __init__(self, base: Context, process: Process, capacity: int) -> None:
         super().__init__(base)
