@@ -67,9 +67,8 @@ def test_invalid_messages_are_reported(messages, message):
 
 def test_errors_of_the_template_are_reported(monkeypatch):
     monkeypatch.setattr(TOKENIZATION.tokenizer, "chat_template", "{{ raise_exception('no system here') }}")
-    with pytest.raises(
-        InputError, match=r"messages=\['user'\]: the chat template of the model does not accept these messages: .*no sys"
-    ):
+    message = r"messages=\['user'\]: the chat template of the model does not accept these messages: .*no sys"
+    with pytest.raises(InputError, match=message):
         TOKENIZATION.chat("hi")
 
 
