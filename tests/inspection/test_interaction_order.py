@@ -9,7 +9,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
-from models.test_pretrained_masked import WORDS, network, save, tokenizer, words_alone
+from models.test_pretrained_masked import WORDS, network, save, tokenizer, word_log_probs
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
 from refusals import wrong_errors
 from trialogue.data import Clone, Clones, ManyBody
@@ -56,7 +56,7 @@ def masked_losses() -> list[float]:
     for text in TEXTS:
         ids = torch.tensor(tokenizer()(text)["input_ids"])
         for site in range(1, len(ids) - 1):
-            found.append(-words_alone(network(), ids, [site])[0, ids[site]].item())
+            found.append(-word_log_probs(network(), ids, [site])[0, ids[site]].item())
     return found
 
 
