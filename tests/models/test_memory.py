@@ -9,7 +9,7 @@ from models.tiny_gguf import write_gguf
 from models.tiny_pretrained import save_tiny, tiny_model
 from trialogue.errors import InputError
 from trialogue.models.hub import memory
-from trialogue.models.hub.memory import bytes_read, free_memory, require_memory
+from trialogue.models.hub.memory import conversion_size, free_memory, require_memory
 from trialogue.models.hub.pretrained import load_pretrained
 from trialogue.models.packed.formats import available
 
@@ -68,19 +68,19 @@ def test_error_contains_needed_and_free_memory(system: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_bytes_read_counts_converted_weights(tmp_path: Path, dtype: torch.dtype) -> None:
+def test_conversion_size_counts_converted_weights(tmp_path: Path, dtype: torch.dtype) -> None:
     model = tiny_model().to(dtype)
     model.save_pretrained(tmp_path / "one")
     model.save_pretrained(tmp_path / "parts", max_shard_size="20KB")
     assert (tmp_path / "parts/model.safetensors.index.json").is_file()
     numbers = sum(weight.numel() for weight in model.parameters())
     for folder in ("one", "parts"):
-        assert bytes_read(tmp_path / folder, dtype) == 0
+        assert conversion_size(tmp_path / folder, dtype) == 0
         other = torch.bfloat16 if dtype == torch.float32 else torch.float32
-        assert bytes_read(tmp_path / folder, other) == numbers * other.itemsize
-    assert bytes_read(tmp_path / "nowhere", dtype) == 0
+        assert conversion_size(tmp_path / folder, other) == numbers * other.itemsize
+    assert conversion_size(tmp_path / "nowhere", dtype) == 0
     (tmp_path / "one/model.safetensors").write_bytes(b"nothing")
-    assert bytes_read(tmp_path / "one", dtype) == 0
+    assert conversion_size(tmp_path / "one", dtype) == 0
 
 
 def test_memory_is_checked_before_loading_and_packing(

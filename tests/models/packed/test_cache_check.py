@@ -10,7 +10,7 @@ from torch import Tensor
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
 from trialogue.errors import InputError
 from trialogue.models.caching import position_cache
-from trialogue.models.caching.cache_check import CHECKED_LENGTH, cache_error, tolerance
+from trialogue.models.caching.cache_check import CHECKED_LENGTH, cache_error, rounding_tolerance
 from trialogue.models.caching.decoder_pass import DecoderPass
 from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.models.packed.formats import FORMATS, available
@@ -36,7 +36,7 @@ def make_oracle(packing: Packing, seed: int = 0, **settings: Any) -> PretrainedO
 def test_rounding_is_within_tolerance(packing: Packing) -> None:
     for seed in range(2):
         oracle = make_oracle(packing, seed)
-        assert tolerance(oracle) == TOLERANCES[packing.few]
+        assert rounding_tolerance(oracle) == TOLERANCES[packing.few]
         assert oracle.decoder is not None
         tokens = (torch.arange(2 * CHECKED_LENGTH).view(2, -1) * 37 + seed) % oracle.vocab_size
         for decoder in (oracle.decoder, None):

@@ -75,7 +75,7 @@ def forward_digest(model: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def tolerance(oracle: CausalModel) -> float:
+def rounding_tolerance(oracle: CausalModel) -> float:
     """Return the largest `cache_error` that rounding can explain at the model's lowest precision."""
     types = {oracle.dtype} | {
         part.states for part in oracle.model.modules() if isinstance(part, PackedLinear)
@@ -134,7 +134,7 @@ def recurrent_state(model: Any, config: Any) -> str:
     return ", ".join(others)
 
 
-def windows(config: Any) -> tuple[int | None, list[int]]:
+def sliding_windows(config: Any) -> tuple[int | None, list[int]]:
     """Return the sliding-window length of a model, and other values that may be one.
 
     Args:

@@ -11,7 +11,7 @@ from trialogue.errors import InputError, require_text
 _WEIGHTS = "adapter_model.safetensors"
 
 
-def base_of_adapter(folder: Path) -> str | None:
+def adapter_base(folder: Path) -> str | None:
     """Return the name of the base model of an adapter.
 
     Args:
@@ -42,7 +42,7 @@ def base_of_adapter(folder: Path) -> str | None:
     return str(base)
 
 
-def require_fitting(folder: Path, base: str, model: Any) -> None:
+def require_adapter_layers(folder: Path, base: str, model: Any) -> None:
     """Raise `InputError` if the adapter has weights for layers that the model does not have.
 
     Args:
@@ -64,7 +64,7 @@ def require_fitting(folder: Path, base: str, model: Any) -> None:
         raise _mismatch_error(folder, base, f"which has no {missing[0].partition('.lora_')[0]}")
 
 
-def require_no_misfit(folder: Path, base: str, error: BaseException) -> None:
+def require_matching_base(folder: Path, base: str, error: BaseException) -> None:
     """Raise `InputError` if an adapter could not be loaded because it belongs to a different base model.
 
     Args:
@@ -78,7 +78,7 @@ def require_no_misfit(folder: Path, base: str, error: BaseException) -> None:
         raise _mismatch_error(folder, base, "which has none of the adapted layers") from error
 
 
-def merge(model: Any) -> None:
+def merge_adapter(model: Any) -> None:
     """Merge the adapter into the weights of `model`, and restore its original layers."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
@@ -93,7 +93,7 @@ def _mismatch_error(folder: Path, base: str, difference: str) -> InputError:
     return InputError("model", str(folder), hint)
 
 
-def unwrapped(model: Any) -> Any:
+def transformers_model(model: Any) -> Any:
     """Return the transformers model of a `PeftModel`, whose layers include the adapter.
 
     Other models are returned unchanged.

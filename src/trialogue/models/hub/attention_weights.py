@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError, first_line
-from trialogue.models.hub.adapters import unwrapped
+from trialogue.models.hub.adapters import transformers_model
 from trialogue.models.hub.checkpoint_loading import Checkpoint
 from trialogue.models.hub.pretrained_masked import longest_text
 from trialogue.models.hub.random_weights import with_random_weights
@@ -66,7 +66,7 @@ class AttendingModel:
     files: str = ""
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str | None = None) -> None:
-        model = unwrapped(model)
+        model = transformers_model(model)
         self.name = name or str(getattr(model.config, "_name_or_path", "")) or type(model).__name__
         if not getattr(tokenizer, "is_fast", False):
             hint = "use a model whose tokenizer has a fast version (a tokenizer.json)"

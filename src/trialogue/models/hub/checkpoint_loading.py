@@ -17,11 +17,16 @@ from torch import nn
 
 from trialogue.arrays import checked_device
 from trialogue.errors import InputError, first_line
-from trialogue.models.hub.adapters import base_of_adapter, merge, require_fitting, require_no_misfit
+from trialogue.models.hub.adapters import (
+    adapter_base,
+    merge_adapter,
+    require_adapter_layers,
+    require_matching_base,
+)
 from trialogue.models.hub.catalogue import folder_of
 from trialogue.models.hub.findings import Findings
 from trialogue.models.hub.load_errors import Kind, reason
-from trialogue.models.hub.memory import bytes_read, require_memory
+from trialogue.models.hub.memory import conversion_size, require_memory
 from trialogue.models.packed.linear import fill
 from trialogue.storage import sha256_of
 
@@ -78,7 +83,7 @@ class Checkpoint:
             self._location, self._weight_options = str(source.parent), {}
             self._loading_options["gguf_file"] = source.name
         # An adapter uses the configuration of its base model, and also its tokenizer unless the folder has one.
-        self._base_model = base_of_adapter(source)
+        self._base_model = adapter_base(source)
         self._config_location = self._base_model or self._location
         has_tokenizer = any((source / file).is_file() for file in _TOKENIZERS)
         self._tokenizer_location = self._location if has_tokenizer else self._config_location
@@ -146,7 +151,7 @@ class Checkpoint:
             if self._gguf is not None:
                 return self._gguf.model(self.config)
             if self.dtype != "auto":
-                require_memory("model", self.name, bytes_read(Path(self._location), self.dtype))
+                require_memory("model", self.name, conversion_size(Path(self._location), self.dtype))
             head = "AutoModel" if self.kind == "Model" else f"AutoModelFor{self.kind}"
             loader = getattr(transformers, head)
             try:
@@ -159,12 +164,12 @@ class Checkpoint:
                 )
             except (ValueError, RuntimeError) as error:
                 if self._base_model is not None:
-                    require_no_misfit(Path(self._location), self._base_model, error)
+                    require_matching_base(Path(self._location), self._base_model, error)
                 raise
             _require_all_weights(loading, self.kind, self.name)
             if self._base_model is not None:
-                require_fitting(Path(self._location), self._base_model, model)
-                merge(model)
+                require_adapter_layers(Path(self._location), self._base_model, model)
+                merge_adapter(model)
             return model, {}
 
     @cached_property

@@ -7,7 +7,7 @@ _IGNORED = ("bos_token_id", "pad_token_id", "transformers_version", "use_cache",
 _IGNORED_PREFIXES = ("_", "output_", "cache_")
 
 
-def stated_settings(model: Any) -> dict[str, Any]:
+def recommended_settings(model: Any) -> dict[str, Any]:
     """Return the generation settings of a transformers model that differ from the defaults of transformers."""
     config = getattr(model, "generation_config", None)
     stated: dict[str, Any] = {} if config is None else config.to_diff_dict()

@@ -58,7 +58,7 @@ def require_room(field: str, value: object, number: int, each: int, besides: int
         raise InputError(field, value, hint)
 
 
-def bytes_read(folder: Path, dtype: torch.dtype) -> int:
+def conversion_size(folder: Path, dtype: torch.dtype) -> int:
     """Return the memory in bytes that is needed to convert the weights in `folder` to `dtype`.
 
     Weights that are stored in this dtype are memory-mapped, and are not counted.

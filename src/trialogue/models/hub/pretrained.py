@@ -18,17 +18,17 @@ from trialogue.models.caching.cache_check import (
     cache_error,
     forward_digest,
     recurrent_state,
+    rounding_tolerance,
+    sliding_windows,
     stored_passes,
-    tolerance,
-    windows,
 )
 from trialogue.models.caching.decoder_pass import DecoderPass
 from trialogue.models.caching.position_cache import PositionCache
 from trialogue.models.caching.pretrained_contexts import CachedContext, RecomputedContext
-from trialogue.models.hub.adapters import unwrapped
+from trialogue.models.hub.adapters import transformers_model
 from trialogue.models.hub.checkpoint_loading import Checkpoint
 from trialogue.models.hub.findings import Findings
-from trialogue.models.hub.generation_config import stated_settings
+from trialogue.models.hub.generation_config import recommended_settings
 from trialogue.models.hub.opening import Pretrained, TextModel
 from trialogue.models.packed.choice import packed_as, require_weights
 from trialogue.models.packed.linear import WeightIsPackedError, formats_of
@@ -197,7 +197,7 @@ class PretrainedOracle(TextModel):
         batch_size: Count = _BATCH_SIZE,
         findings: Findings | None = None,
     ) -> None:
-        self.model = model = unwrapped(model).eval()
+        self.model = model = transformers_model(model).eval()
         self.name = name or str(getattr(model.config, "_name_or_path", "")) or type(model).__name__
         self.recompute = recompute
         self.batch_size = batch_size
@@ -221,7 +221,7 @@ class PretrainedOracle(TextModel):
         self.layers: int = config.num_hidden_layers
         self.width: int = config.hidden_size
         self.device, self.dtype = model.device, model.dtype
-        self.generation_config = stated_settings(model)
+        self.generation_config = recommended_settings(model)
         self.weights = formats_of(model)
         self.window: int | None = None
         self.decoder: DecoderPass | None = None
@@ -242,7 +242,7 @@ class PretrainedOracle(TextModel):
         """Run the self-checks, and raise `InputError` if cached passes differ from uncached passes."""
         self.plain_head = self._has_plain_head()
         if not self.recompute:
-            self.window, possible_windows = windows(config)
+            self.window, possible_windows = sliding_windows(config)
             self._require_correct_cache()
             self.window = min(
                 (w for w in (self.window, *filter(self._is_binding_window, possible_windows)) if w),
@@ -343,7 +343,7 @@ class PretrainedOracle(TextModel):
 
     def _is_cache_correct(self, length: int) -> bool:
         bounds = [bound for bound in (self.window, self.max_length) if bound is not None]
-        return self._cache_error(min([length, *bounds])) <= tolerance(self)
+        return self._cache_error(min([length, *bounds])) <= rounding_tolerance(self)
 
     def _cache_error(self, length: int) -> float:
         return cache_error(self, self._probe_tokens(2, length))

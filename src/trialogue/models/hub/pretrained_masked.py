@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.models.hub.adapters import unwrapped
+from trialogue.models.hub.adapters import transformers_model
 from trialogue.models.hub.checkpoint_loading import load_checkpoint
 from trialogue.models.networks.masked import MaskedNetwork
 from trialogue.validation import Count, validated
@@ -70,7 +70,7 @@ class PretrainedMasked(MaskedNetwork):
     def __init__(
         self, model: Any, tokenizer: Any, *, name: str | None = None, batch_size: Count = 32
     ) -> None:
-        self.model = model = unwrapped(model).eval()
+        self.model = model = transformers_model(model).eval()
         self.tokenizer = tokenizer
         self.name = name or str(getattr(model.config, "_name_or_path", "")) or type(model).__name__
         self.batch_size = batch_size
