@@ -233,11 +233,11 @@ HUB: dict[str, tuple[Callable[[], Exception], str]] = {
         lambda: GatedRepoError(
             "403 Client Error.\n\nCannot access gated repo\nfor url", response=_response(403)
         ),
-        "it is private, gated or does not exist: ask for access and log in with `hf auth login`",
+        "it is private, gated or does not exist. Request access and log in with `hf auth login`",
     ),
     "private or unknown": (
         lambda: RepositoryNotFoundError("401 Client Error.\n\nRepository Not Found", response=_response(401)),
-        "it is private, gated or does not exist: ask for access and log in with `hf auth login`",
+        "it is private, gated or does not exist. Request access and log in with `hf auth login`",
     ),
     "unknown to one who is logged in": (
         lambda: RepositoryNotFoundError("404 Client Error.\n\nRepository Not Found", response=_response(404)),
@@ -245,11 +245,11 @@ HUB: dict[str, tuple[Callable[[], Exception], str]] = {
     ),
     "no network": (
         lambda: HTTP.ConnectError("[Errno -3] Temporary failure in name resolution"),
-        "the hub cannot be reached and the model is not in its cache; give a folder, or go online once",
+        "the hub cannot be reached, and the model is not in its cache. Give a folder, or connect to the internet",
     ),
     "told to be offline": (
         lambda: OfflineModeIsEnabled("Cannot reach the hub: offline mode is enabled"),
-        "the hub cannot be reached and the model is not in its cache; give a folder, or go online once",
+        "the hub cannot be reached, and the model is not in its cache. Give a folder, or connect to the internet",
     ),
 }
 
@@ -299,7 +299,7 @@ BEFORE_WEIGHTS: list[tuple[str, str]] = [
     ),
     (f"--prompt '{'cat ' * 300}'", "tokens, and the model's context 256: shorten it"),
     ("--prompt a --max-new-tokens 256", "the model's context holds 256 tokens"),
-    ("--prompt a", "its weights are cut short or damaged"),
+    ("--prompt a", "its weights are truncated or damaged"),
 ]
 
 

@@ -50,11 +50,11 @@ def test_messages_are_formatted_by_the_template():
         ([{"role": "user"}], r"messages\[0\].content=None: give a text"),
         ([{"role": "user", "content": [{"type": "image"}]}], r"messages\[0\].content=.*: give a text, or"),
         ([{"role": "user", "content": ["a", "b"]}], r"messages\[0\].content=.*: give a text, or"),
-        ([tool_call("3")], r"messages\[0\].tool_calls=3: the arguments are no object"),
-        ([tool_call("null")], r"messages\[0\].tool_calls=None: the arguments are no object"),
-        ([tool_call([])], r"messages\[0\].tool_calls=\[\]: the arguments are no object"),
+        ([tool_call("3")], r"messages\[0\].tool_calls=3: the arguments must be a JSON object"),
+        ([tool_call("null")], r"messages\[0\].tool_calls=None: the arguments must be a JSON object"),
+        ([tool_call([])], r"messages\[0\].tool_calls=\[\]: the arguments must be a JSON object"),
         ([{"role": "assistant", "tool_calls": [{"name": "f"}]}], r"messages\[0\].tool_calls=.*: write each"),
-        ([{"role": "system", "content": "x"}, USER], r"system='y': the messages begin with a system"),
+        ([{"role": "system", "content": "x"}, USER], r"system='y': the messages already begin with a system"),
     ],
 )
 def test_invalid_messages_are_reported(messages, message):
@@ -67,9 +67,8 @@ def test_invalid_messages_are_reported(messages, message):
 
 def test_errors_of_the_template_are_reported(monkeypatch):
     monkeypatch.setattr(TOKENIZATION.tokenizer, "chat_template", "{{ raise_exception('no system here') }}")
-    with pytest.raises(
-        InputError, match=r"messages=\['user'\]: the model's chat template refuses them: .*no sys"
-    ):
+    message = r"messages=\['user'\]: the chat template of the model does not accept these messages: .*no sys"
+    with pytest.raises(InputError, match=message):
         TOKENIZATION.chat("hi")
 
 

@@ -9,7 +9,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
-from models.test_pretrained_masked import WORDS, network, save, tokenizer, words_alone
+from models.test_pretrained_masked import WORDS, network, save, tokenizer, word_log_probs
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
 from refusals import wrong_errors
 from trialogue.data import Clone, Clones, ManyBody
@@ -56,7 +56,7 @@ def masked_losses() -> list[float]:
     for text in TEXTS:
         ids = torch.tensor(tokenizer()(text)["input_ids"])
         for site in range(1, len(ids) - 1):
-            found.append(-words_alone(network(), ids, [site])[0, ids[site]].item())
+            found.append(-word_log_probs(network(), ids, [site])[0, ids[site]].item())
     return found
 
 
@@ -295,7 +295,7 @@ def _of_three(place: Path) -> Path:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (_headless, "neither a masked nor a causal head: its config says it holds a BertModel"),
+        (_headless, "neither a masked nor a causal head .its configuration names BertModel"),
         (_bert_that_looks_ahead, "it reads what comes after a token, and so is no causal model"),
         (_of_three, "it knows 3 tokens: the clones in .* were made with another tokenizer, of 13 tokens"),
         (_small, "the model has 5 positions"),

@@ -284,13 +284,13 @@ def test_bad_input_is_one_line(corpus: list[Passage], measurement: TopicMeasurem
 
 def test_a_model_without_weights_to_read_says_what_gives_them() -> None:
     config = transformers.BertConfig(**SMALL, num_attention_heads=2, attn_implementation="sdpa")
-    hint = "load it with attn_implementation='eager': 'sdpa' gives no attention weights"
+    hint = "'sdpa' does not return attention weights. Load it with attn_implementation='eager'"
     with pytest.raises(InputError, match=hint):
         AttendingModel(transformers.BertModel(config), made_up_tokenizer(), name="bert")
     recurrent = transformers.MambaModel(
         transformers.MambaConfig(vocab_size=42, hidden_size=16, num_hidden_layers=1)
     )
-    with pytest.raises(InputError, match="it has no attention weights to read"):
+    with pytest.raises(InputError, match="it does not return attention weights"):
         AttendingModel(recurrent, made_up_tokenizer(), name="mamba")
 
 

@@ -1,4 +1,4 @@
-"""Random ragged schedules of the engine's batch: after any rewinds and copies it answers as a fresh pass does."""
+"""Random ragged schedules of `Batch`, whose results are compared with uncached passes."""
 
 import math
 
@@ -14,13 +14,13 @@ ROWS = 5
 
 
 def fresh_pass(oracle: PretrainedOracle, tokens: Tensor) -> Tensor:
-    """Log-probabilities (vocab) after `tokens` (n,), by a pass of the whole model without cache and without batch."""
+    """Return log-probabilities (vocab,) after `tokens` (n,), from a forward pass without cache and batch."""
     with torch.inference_mode():
         return oracle.model(input_ids=tokens[None], use_cache=False).logits[0, -1].float().log_softmax(-1)
 
 
 def largest_error(oracle: PretrainedOracle, seed: int, memory: int, *, capacity: int = 14) -> float:
-    """Return the greatest difference from fresh passes along a random schedule of moves and refills."""
+    """Return the largest difference from uncached passes along a random schedule of moves and refills."""
     ids = torch.arange(3, 9)
     draw = generator(seed, "schedule of a pretrained model")
 

@@ -1,4 +1,4 @@
-"""Adapters of peft: in a folder, in a model that was handed over, and of another model."""
+"""Adapters of peft in folders and in models, and adapters of different base models."""
 
 import json
 from pathlib import Path
@@ -20,12 +20,14 @@ from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import MaskedDecoding
 from trialogue.verifiers import GrammarVerifier
 
-pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")  # of peft itself
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::FutureWarning", "ignore::UserWarning"
+)  # These come from peft.
 TOKENS = torch.tensor([tiny_tokenizer()("the cat")["input_ids"]])
 
 
-def adapted(folder: Path) -> Any:
-    """The tiny model of `folder` / "base" with an adapter that changes it, also in `folder` / "adapter"."""
+def save_adapted_model(folder: Path) -> Any:
+    """Save the tiny model to `folder` / "base" and an adapter to `folder` / "adapter", and return both combined."""
     peft = pytest.importorskip("peft")
     base = transformers.AutoModelForCausalLM.from_pretrained(save_tiny(folder / "base"))
     config = peft.LoraConfig(
@@ -36,8 +38,8 @@ def adapted(folder: Path) -> Any:
     return model
 
 
-def test_an_adapter_gives_one_law_by_every_entry(tmp_path: Path) -> None:
-    model = adapted(tmp_path)
+def test_all_ways_of_loading_an_adapter_agree(tmp_path: Path) -> None:
+    model = save_adapted_model(tmp_path)
     with torch.inference_mode():
         wanted = model(input_ids=TOKENS).logits[0, -1].log_softmax(-1)
     plain = next_distribution(load_pretrained(tmp_path / "base", device="cpu"), TOKENS[0].tolist())
@@ -50,7 +52,7 @@ def test_an_adapter_gives_one_law_by_every_entry(tmp_path: Path) -> None:
         open_pretrained(tmp_path / "adapter", device="cpu").load(),
     ):
         assert torch.allclose(next_distribution(oracle, TOKENS[0].tolist()), wanted, atol=1e-4)
-    # What was handed over stays what it was.
+    # The model that was passed is unchanged.
     with model.disable_adapter(), torch.inference_mode():
         assert torch.allclose(model(input_ids=TOKENS).logits[0, -1].log_softmax(-1), plain, atol=1e-4)
     assert (
@@ -59,8 +61,8 @@ def test_an_adapter_gives_one_law_by_every_entry(tmp_path: Path) -> None:
     )
 
 
-def test_models_without_a_head_and_masked_ones_have_adapters_too(tmp_path: Path) -> None:
-    model, tokens = adapted(tmp_path), torch.arange(4)[None] + 5
+def test_adapters_of_headless_and_masked_models(tmp_path: Path) -> None:
+    model, tokens = save_adapted_model(tmp_path), torch.arange(4)[None] + 5
     model.get_base_model().set_attn_implementation("eager")
     loaded, handed, plain = (
         attending.attention(tokens, torch.tensor([4]))
@@ -91,10 +93,10 @@ def test_models_without_a_head_and_masked_ones_have_adapters_too(tmp_path: Path)
     assert not torch.allclose(distributions[0], distributions[2], atol=1e-4)
 
 
-def test_samplers_run_on_a_model_with_an_adapter(tmp_path: Path) -> None:
+def test_samplers_run_on_adapted_models(tmp_path: Path) -> None:
     tokenization = Tokenization(tiny_tokenizer())
     rule = {"sampler": MaskedDecoding(), "verifier": GrammarVerifier.regex("[a-c]{3}", tokenization)}
-    drawn = adapted(tmp_path).generate(
+    drawn = save_adapted_model(tmp_path).generate(
         input_ids=TOKENS,
         attention_mask=torch.ones_like(TOKENS),
         max_new_tokens=8,
@@ -105,39 +107,39 @@ def test_samplers_run_on_a_model_with_an_adapter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "message"),
     [
-        ({"hidden_size": 32, "intermediate_size": 64}, "that has weights of other sizes"),
-        ({"num_hidden_layers": 1}, "that has no model.layers.1"),
+        ({"hidden_size": 32, "intermediate_size": 64}, "whose weights have other sizes"),
+        ({"num_hidden_layers": 1}, "which has no model.layers.1"),
     ],
 )
-def test_an_adapter_of_another_model_is_named(tmp_path: Path, other: dict[str, int], told: str) -> None:
-    adapted(tmp_path)
+def test_adapter_of_different_model_is_rejected(tmp_path: Path, other: dict[str, int], message: str) -> None:
+    save_adapted_model(tmp_path)
     tiny_model(**other).save_pretrained(tmp_path / "other")
     tiny_tokenizer().save_pretrained(tmp_path / "other")
     described = tmp_path / "adapter" / "adapter_config.json"
     config = json.loads(described.read_text()) | {"base_model_name_or_path": str(tmp_path / "other")}
     described.write_text(json.dumps(config))
-    words = f"model='.*adapter': it is an adapter of another model than '.*other', {told}"
+    words = f"model='.*adapter': it is not an adapter of '.*other', {message}"
     with pytest.raises(InputError, match=words) as caught:
         load_pretrained(tmp_path / "adapter")
     assert "\n" not in str(caught.value)
 
 
-def test_pickled_adapters_and_those_of_prompts_are_refused(tmp_path: Path) -> None:
+def test_pickled_and_prompt_adapters_are_rejected(tmp_path: Path) -> None:
     peft = pytest.importorskip("peft")
-    adapted(tmp_path)
+    save_adapted_model(tmp_path)
     (tmp_path / "adapter" / "adapter_model.safetensors").unlink()
-    with pytest.raises(InputError, match="the adapter holds no safetensors weights"):
+    with pytest.raises(InputError, match="the adapter has no safetensors weights"):
         load_pretrained(tmp_path / "adapter")
     prompts = peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=2)
-    with pytest.raises(InputError, match="its adapter is put before the prompt"):
+    with pytest.raises(InputError, match="its adapter extends the prompt"):
         PretrainedOracle(peft.get_peft_model(tiny_model(), prompts), tiny_tokenizer())
 
 
-def test_what_peft_would_load_is_named_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_peft_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trialogue.models.hub.adapters.find_spec", lambda name: None)
     (tmp_path / "adapter_config.json").write_text('{"base_model_name_or_path": "someone/base"}')
-    told = r"it is an adapter of 'someone/base': install peft to load it \(`pip install peft`\)"
-    with pytest.raises(InputError, match=told):
+    message = r"it is an adapter of 'someone/base'\. Install peft to load it \(`pip install peft`\)"
+    with pytest.raises(InputError, match=message):
         load_pretrained(tmp_path)

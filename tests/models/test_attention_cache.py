@@ -1,4 +1,4 @@
-"""Every incremental answer is held against a fresh forward pass over the same prefixes."""
+"""Cached evaluation of prefixes, compared with uncached forward passes."""
 
 import math
 from collections.abc import Callable
@@ -19,8 +19,8 @@ LAYERS = (0, 2, 1)
 TOLERANCE = 1e-4
 
 
-def fresh(model: Transformer, tokens: Tensor, stop: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """Log-probabilities, and hidden states of `LAYERS` and -1, at `stop`, by a full pass."""
+def uncached_pass(model: Transformer, tokens: Tensor, stop: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """Return log-probabilities and hidden states of `LAYERS` and -1 at `stop` from a forward pass without a cache."""
     bos = torch.full((len(tokens), 1), model.bos)
     states = model.hidden_states(torch.cat((bos, tokens), 1))
     last = [states[layer][torch.arange(len(tokens)), stop] for layer in (*LAYERS, -1)]
@@ -28,7 +28,7 @@ def fresh(model: Transformer, tokens: Tensor, stop: Tensor) -> tuple[Tensor, lis
 
 
 class Schedule:
-    """Random appends, rewinds, copies and forks; positions below `known` are stored for the row's `tokens`."""
+    """Random appends, rewinds, copies and forks. Positions of a row below `known` are cached."""
 
     def __init__(self, model: Transformer, rows: int, seed: int) -> None:
         self.model, self.rows = model, rows
@@ -40,14 +40,14 @@ class Schedule:
     def integers(self, low: int, high: int | np.ndarray, shape: object = None) -> Tensor:
         return torch.from_numpy(np.asarray(self.random.integers(low, high, shape)))
 
-    def some_rows(self) -> Tensor:
+    def random_rows(self) -> Tensor:
         chosen = torch.from_numpy(
             self.random.permutation(self.rows)[: self.random.integers(1, self.rows + 1)]
         )
         return chosen.sort().values if self.random.random() < 0.5 else chosen
 
     def copy(self) -> None:
-        chosen = self.some_rows()
+        chosen = self.random_rows()
         source = torch.from_numpy(self.random.permutation(self.rows)[: len(chosen)])
         agreed = 1 + (self.tokens[source] == self.tokens[chosen]).long().cumprod(1).sum(1)
         start = torch.minimum(agreed, torch.minimum(self.known[source], self.known[chosen])).min()
@@ -60,15 +60,15 @@ class Schedule:
         stays, goes = (self.context, forked) if self.random.random() < 0.5 else (forked, self.context)
         if stays is forked:
             self.tokens, self.known = self.tokens[source], self.known[source]
-        # What happens to the other one must not be seen.
+        # Changes of the original must not affect the fork.
         noise = self.integers(0, self.model.vocab_size, (self.rows, CAPACITY))
         everything = torch.arange(self.rows)
         goes.features(noise, torch.zeros_like(everything), torch.full_like(everything, CAPACITY), everything)
         self.context = stays
 
     def extend(self) -> float:
-        """Rewind some rows, append to them, and return the worst difference from a fresh pass."""
-        chosen = self.some_rows()
+        """Rewind random rows, append to them, and return the largest difference from an uncached pass."""
+        chosen = self.random_rows()
         start = self.integers(0, self.known[chosen].numpy() + 1)
         longest = CAPACITY if self.random.random() < 0.3 else 2
         stop = (start + self.integers(0, longest, len(chosen))).clamp_max(CAPACITY)
@@ -80,7 +80,7 @@ class Schedule:
         tokens = self.tokens[chosen] = torch.where(kept, self.tokens[chosen], drawn)
         features = self.context.features(tokens, start, stop, chosen)
         self.known[chosen] = stop + 1
-        log_probs, last = fresh(self.model, tokens, stop)
+        log_probs, last = uncached_pass(self.model, tokens, stop)
         errors = [self.context.log_probs(features) - log_probs]
         errors += [
             self.context.hidden(features, layer) - state
@@ -115,104 +115,106 @@ def largest_error(schedules: int, rows: int, steps: int = 12, **fields: object) 
      (20, 5, {"attention_window": 4, "positions": "none", "layers": 3}), (10, 5, {"attention_window": 20}),
      (20, 5, {"scaled_attention": False}), (20, 40, {"scaled_attention": False})],
 )  # fmt: skip
-def test_incremental_answers_equal_fresh_passes(schedules: int, rows: int, fields: dict[str, object]) -> None:
+def test_cached_evaluation_equals_uncached_passes(
+    schedules: int, rows: int, fields: dict[str, object]
+) -> None:
     assert largest_error(schedules, rows, **fields) < TOLERANCE
 
 
-def _positions_not_shifted(self: AttentionCache, tokens: Tensor, positions: Tensor) -> Tensor:
+def _ignore_bos_offset(self: AttentionCache, tokens: Tensor, positions: Tensor) -> Tensor:
     return tokens.gather(1, positions.clamp_max(CAPACITY - 1)[:, None])[:, 0]
 
 
-def _keys_not_written(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _skip_key_updates(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def write(self: AttentionCache, layer: int, weights: object, x: Tensor, where: Tensor) -> Tensor:
         return original(self, layer, weights, x, where * 0 if layer else where)
 
     return write
 
 
-def _future_seen(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _remove_mask(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def attend(self: AttentionCache, q: Tensor, k: Tensor, v: Tensor, unseen: Tensor | None) -> Tensor:
         return original(self, q, k, v, None if unseen is None else torch.zeros_like(unseen))
 
     return attend
 
 
-def _copied_row_by_row(self: AttentionCache, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
+def _copy_rows_sequentially(
+    self: AttentionCache, source: Tensor, rows: Tensor, start: int, stop: int
+) -> None:
     for one, other in zip(source.tolist(), rows.tolist(), strict=True):
         self._store[:, other, start : stop + 1] = self._store[:, one, start : stop + 1]
 
 
-def _copied_short(original: Callable[..., None]) -> Callable[..., None]:
+def _copy_one_position_less(original: Callable[..., None]) -> Callable[..., None]:
     def copy(self: AttentionCache, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
         original(self, source, rows, start, stop - 1)
 
     return copy
 
 
-def _forked_without_order(self: AttentionCache, rows: Tensor, stop: int) -> AttentionCache:
+def _fork_without_row_order(self: AttentionCache, rows: Tensor, stop: int) -> AttentionCache:
     return AttentionCache(self._model, len(rows), self._capacity, self._layers, self._store)
 
 
-def _forked_sharing_memory(self: AttentionCache, rows: Tensor, stop: int) -> AttentionCache:
+def _fork_without_copy(self: AttentionCache, rows: Tensor, stop: int) -> AttentionCache:
     return self
 
 
-def _seen_too_little(self: AttentionCache, first: int, last: int) -> slice:
+def _window_too_short(self: AttentionCache, first: int, last: int) -> slice:
     return slice(0 if self._window is None else max(0, last + 1 - self._window), last + 1)
 
 
-def _everything_seen(self: AttentionCache, first: int, last: int) -> slice:
+def _no_window(self: AttentionCache, first: int, last: int) -> slice:
     return slice(0, last + 1)
 
 
 MUTANTS: dict[str, tuple[str, Callable[..., object]]] = {
-    "positions not shifted by BOS": ("_ids", _positions_not_shifted),
-    "stale keys": ("_write", _keys_not_written(AttentionCache._write)),
-    "the future is seen by a run": ("_attend", _future_seen(AttentionCache._attend)),
-    "the future is seen by one query": ("_attend_once", _future_seen(AttentionCache._attend_once)),
+    "positions not shifted by BOS": ("_ids", _ignore_bos_offset),
+    "stale keys": ("_store_keys_values", _skip_key_updates(AttentionCache._store_keys_values)),
+    "the future is seen by a run": ("_attend", _remove_mask(AttentionCache._attend)),
+    "the future is seen by one query": ("_attend_once", _remove_mask(AttentionCache._attend_once)),
     "the future is seen by one product": (
         "_attend_by_product",
-        _future_seen(AttentionCache._attend_by_product),
+        _remove_mask(AttentionCache._attend_by_product),
     ),
     "runs are not filled": ("_fill", lambda *arguments: None),
-    "copies see each other": ("copy", _copied_row_by_row),
-    "copies end one position early": ("copy", _copied_short(AttentionCache.copy)),
+    "copies see each other": ("copy", _copy_rows_sequentially),
+    "copies end one position early": ("copy", _copy_one_position_less(AttentionCache.copy)),
     "no copy": ("copy", lambda *arguments: None),
-    "forks keep the order of rows": ("fork", _forked_without_order),
-    "forks share memory": ("fork", _forked_sharing_memory),
+    "forks keep the order of rows": ("fork", _fork_without_row_order),
+    "forks share memory": ("fork", _fork_without_copy),
 }
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_the_check_rejects(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_rejects_wrong_caches(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     method, mutant = MUTANTS[name]
     monkeypatch.setattr(AttentionCache, method, mutant)
     rows, layers = (20, 2) if "product" in name else (4, 3)
     assert largest_error(15, rows, layers=layers) > 10 * TOLERANCE
 
 
-@pytest.mark.parametrize("mutant", [_seen_too_little, _everything_seen])
-def test_the_check_rejects_another_window(
-    mutant: Callable[..., slice], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(AttentionCache, "_seen", mutant)
+@pytest.mark.parametrize("mutant", [_window_too_short, _no_window])
+def test_check_rejects_wrong_windows(mutant: Callable[..., slice], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AttentionCache, "_key_range", mutant)
     assert largest_error(15, 4, attention_window=3) > 10 * TOLERANCE
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
-def test_other_precisions(dtype: torch.dtype) -> None:
+def test_lower_and_higher_precision(dtype: torch.dtype) -> None:
     model = small().to(dtype)
     tokens = torch.tensor([[0, 1, 2, 3], [2, 2, 1, 0]])
     stop, rows = torch.tensor([4, 2]), torch.arange(2)
     context = model.open(2, 4, LAYERS)
     log_probs = context.log_probs(context.features(tokens, torch.zeros_like(stop), stop, rows))
-    exact, _ = fresh(small().double(), tokens, stop)
+    exact, _ = uncached_pass(small().double(), tokens, stop)
     assert log_probs.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
     tolerance = {torch.bfloat16: 0.2, torch.float16: 0.02, torch.float64: 1e-6}[dtype]
     torch.testing.assert_close(log_probs.double(), exact.to(torch.float64), atol=tolerance, rtol=0)
 
 
-def test_a_context_outlives_inference_mode_and_holds_no_graph() -> None:
+def test_context_works_outside_inference_mode_without_gradients() -> None:
     model = small()
     with torch.inference_mode():
         context = model.open(2, 4)
@@ -225,7 +227,7 @@ def test_a_context_outlives_inference_mode_and_holds_no_graph() -> None:
         one.copy(rows.flip(0), rows, 0, 2)
 
 
-def test_no_rows_and_no_capacity_are_fine_and_too_much_is_refused() -> None:
+def test_empty_inputs_and_invalid_arguments() -> None:
     model = small()
     context = model.open(2, 0, (0,))
     empty = torch.zeros(2, dtype=torch.int64)

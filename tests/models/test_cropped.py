@@ -1,4 +1,4 @@
-"""Cropped and endless oracles against fresh passes over what they may see."""
+"""Cropped and endless oracles, compared with uncached passes over the last tokens."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,8 +19,8 @@ from trialogue.samplers import generate, truncated
 MODEL = small()
 
 
-def fresh(tokens: Tensor, window: int) -> Tensor:
-    """Log-law (vocab,) after the last `window` of `tokens` (length,), by a full pass."""
+def uncached_pass(tokens: Tensor, window: int) -> Tensor:
+    """Return log-probabilities (vocab,) after the last `window` of `tokens` (length,), without a cache."""
     inputs = torch.cat((torch.tensor([MODEL.bos]), tokens[max(0, len(tokens) - window) :]))
     return MODEL(inputs[None])[0, -1].log_softmax(-1).detach()
 
@@ -30,31 +30,31 @@ def largest_error(oracle: Cropped, window: int) -> float:
     lengths = torch.randint(0, 13, (40,), generator=generator(0, "lengths"))
     found = oracle.next_log_probs(tokens, lengths)
     exact = torch.stack(
-        [fresh(row[:length], window) for row, length in zip(tokens, lengths.tolist(), strict=True)]
+        [uncached_pass(row[:length], window) for row, length in zip(tokens, lengths.tolist(), strict=True)]
     )
     return float((found - exact).abs().max())
 
 
 @pytest.mark.parametrize("window", [1, 2, 5, 11])
-def test_only_the_last_tokens_are_seen(window: int) -> None:
+def test_cropped_oracle_uses_last_tokens_only(window: int) -> None:
     assert isinstance(Cropped(MODEL, window), Autoregressive)
     assert largest_error(Cropped(MODEL, window), window) < 1e-5
     assert largest_error(Cropped(MODEL, max(1, window - 1)), window) > 1e-2 or window == 1
 
 
-def _first_tokens(self: Cropped, tokens: Tensor, lengths: Tensor) -> Tensor:
+def _use_first_tokens(self: Cropped, tokens: Tensor, lengths: Tensor) -> Tensor:
     return original(self, tokens, lengths.clamp_max(self.window))
 
 
-def _in_the_order_of_contexts(self: Cropped, tokens: Tensor, lengths: Tensor) -> Tensor:
+def _skip_inverse_order(self: Cropped, tokens: Tensor, lengths: Tensor) -> Tensor:
     return original(self, tokens, lengths).sort(0).values
 
 
 original = Cropped.next_log_probs
 
 
-@pytest.mark.parametrize("broken", [_first_tokens, _in_the_order_of_contexts])
-def test_the_check_rejects(broken: Callable[..., Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("broken", [_use_first_tokens, _skip_inverse_order])
+def test_check_rejects_mutants(broken: Callable[..., Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Cropped, "next_log_probs", broken)
     assert largest_error(Cropped(MODEL, 3), 3) > 1e-2
 
@@ -62,17 +62,17 @@ def test_the_check_rejects(broken: Callable[..., Tensor], monkeypatch: pytest.Mo
 def test_equal_contexts_are_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[int] = []
 
-    def noted(rows: int, capacity: int) -> object:
+    def open_and_record(rows: int, capacity: int) -> object:
         opened.append(rows)
         return type(MODEL).open(MODEL, rows, capacity)
 
-    monkeypatch.setattr(MODEL, "open", noted)
+    monkeypatch.setattr(MODEL, "open", open_and_record)
     tokens = torch.tensor([[0, 1, 2], [2, 1, 2], [1, 1, 2], [1, 2, 2]])
     Cropped(MODEL, 2).next_log_probs(tokens, torch.full((4,), 3))
     assert opened == [2]
 
 
-def test_a_cropped_model_goes_on_beyond_its_positions() -> None:
+def test_cropped_sequences_exceed_model_positions() -> None:
     assert MODEL.max_length is not None
     samples = generate(Endless(MODEL), [[0]], max_new_tokens=8)
     assert int(samples.lengths) == 9
@@ -84,7 +84,7 @@ def test_a_cropped_model_goes_on_beyond_its_positions() -> None:
     )
 
 
-def test_without_an_end_the_others_share_its_probability() -> None:
+def test_endless_oracle_renormalises_probabilities() -> None:
     tokens, rows = torch.tensor([[0, 1, 2, 0], [2, 2, 1, 1]]), torch.arange(2)
     stop = torch.tensor([4, 2])
     base, endless = MODEL.open(2, 4, (1,)), Endless(MODEL).open(2, 4, (1,))
@@ -98,7 +98,7 @@ def test_without_an_end_the_others_share_its_probability() -> None:
     torch.testing.assert_close(forked.log_probs(again), answer[[1, 0]])
 
 
-def test_what_generation_asks_for_is_passed_on() -> None:
+def test_attributes_are_copied_from_base() -> None:
     class Known(Table):
         tokenization, batch_size = object(), 7
 
@@ -108,9 +108,9 @@ def test_what_generation_asks_for_is_passed_on() -> None:
     assert Endless(MODEL).tokenization is None
 
 
-def test_every_pass_of_the_model_is_counted() -> None:
+def test_forward_passes_are_counted() -> None:
     class Halves:
-        """A context that runs its network twice for every answer."""
+        """Context that runs its network twice for every evaluation."""
 
         def __init__(self, base: Context) -> None:
             self.base, self.passes = base, 0
@@ -131,7 +131,7 @@ def test_every_pass_of_the_model_is_counted() -> None:
     assert generate(Endless(once), max_new_tokens=3).total.forward_passes == 3
 
 
-def test_bad_input_is_named() -> None:
+def test_invalid_arguments_are_named() -> None:
     for field, make in (
         ("window", lambda: Cropped(MODEL, 0)),
         ("window", lambda: Cropped(MODEL, 12)),

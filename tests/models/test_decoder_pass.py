@@ -1,4 +1,4 @@
-"""The short pass of a decoder gives what the model's own code does, and is taken only where it is right."""
+"""`DecoderPass` agrees with transformers, and is used only if its results are correct."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ KINDS = {
 }
 
 
-def model_of(kind: str, seed: int = 0) -> Any:
+def make_model(kind: str, seed: int = 0) -> Any:
     of, config, settings = KINDS[kind]
     with torch.random.fork_rng(devices=[]):
         torch.random.default_generator.manual_seed(seed)
@@ -61,8 +61,8 @@ def packed_oracle(model: Any, packing: Packing | None = None) -> PretrainedOracl
     return PretrainedOracle(model, tiny_tokenizer())
 
 
-def answers(oracle: PretrainedOracle, layers: tuple[int, ...] = ()) -> tuple[Tensor, Tensor]:
-    """Log distributions and features of ragged rows that were rewound, copied, and asked for token by token."""
+def evaluate_schedule(oracle: PretrainedOracle, layers: tuple[int, ...] = ()) -> tuple[Tensor, Tensor]:
+    """Return log-probabilities and features of ragged rows after rewinds, copies and single-token passes."""
     tokens = (torch.arange(3 * 12).view(3, 12) * 37 + 5) % SIZES["vocab_size"]
     rows = torch.arange(3)
     context = oracle.open(3, 12, layers)
@@ -83,38 +83,38 @@ def answers(oracle: PretrainedOracle, layers: tuple[int, ...] = ()) -> tuple[Ten
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_it_gives_what_the_models_code_gives(kind: str) -> None:
-    short, own = packed_oracle(model_of(kind)), packed_oracle(model_of(kind))
+def test_pass_equals_transformers(kind: str) -> None:
+    short, own = packed_oracle(make_model(kind)), packed_oracle(make_model(kind))
     assert short.decoder is not None
     own.decoder = None
-    for given, expected in zip(answers(short, (0, 2)), answers(own, (0, 2)), strict=True):
+    for given, expected in zip(evaluate_schedule(short, (0, 2)), evaluate_schedule(own, (0, 2)), strict=True):
         assert torch.allclose(given, expected, atol=2e-4, rtol=1e-4)
 
 
-def test_a_pass_that_fails_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_pass_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     def raising(self: DecoderPass, *arguments: Any) -> list[Tensor]:
         raise RuntimeError("sizes of tensors must match")
 
     monkeypatch.setattr(DecoderPass, "__call__", raising)
-    oracle = packed_oracle(model_of("llama"))
+    oracle = packed_oracle(make_model("llama"))
     assert oracle.decoder is None
     monkeypatch.undo()
-    expected = answers(packed_oracle(model_of("llama")))[0]
-    assert torch.allclose(answers(oracle)[0], expected, atol=2e-4, rtol=1e-4)
+    expected = evaluate_schedule(packed_oracle(make_model("llama")))[0]
+    assert torch.allclose(evaluate_schedule(oracle)[0], expected, atol=2e-4, rtol=1e-4)
 
 
-def test_only_known_layers_that_are_packed_have_one() -> None:
+def test_only_supported_packed_layers_have_a_pass() -> None:
     assert DecoderPass.of(tiny_model().model) is None
     assert (
         DecoderPass.of(transformers.GPT2Model(transformers.GPT2Config(n_layer=1, n_embd=8, n_head=2))) is None
     )
 
 
-def test_hooks_are_called() -> None:
-    oracle = packed_oracle(model_of("llama"))
-    before = answers(oracle)[0]
+def test_forward_hooks_are_called() -> None:
+    oracle = packed_oracle(make_model("llama"))
+    before = evaluate_schedule(oracle)[0]
     hook = oracle.body.layers[1].mlp.register_forward_hook(lambda part, given, answer: answer * 0.5)
-    during = answers(oracle)[0]
+    during = evaluate_schedule(oracle)[0]
     hook.remove()
     assert not torch.allclose(during, before, atol=1e-2)
-    assert torch.equal(answers(oracle)[0], before)
+    assert torch.equal(evaluate_schedule(oracle)[0], before)

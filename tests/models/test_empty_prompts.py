@@ -1,4 +1,4 @@
-"""An empty prompt: the empty prefix where the model evaluates it, its BOS elsewhere, refused where it has neither."""
+"""Empty prompts: the empty prefix if the model supports it, otherwise the BOS token, otherwise an error."""
 
 import json
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def without_bos() -> PretrainedOracle:
 @pytest.mark.parametrize(
     "altered", [lambda oracle: oracle, lambda oracle: truncated(oracle, top_k=5), processed]
 )
-def test_it_is_the_bos_of_a_pretrained_model_in_every_form(
+def test_empty_prompt_is_bos_of_pretrained_model(
     altered: Callable[[Autoregressive], Autoregressive],
 ) -> None:
     oracle = altered(tiny_oracle())
@@ -52,7 +52,7 @@ def test_it_is_the_bos_of_a_pretrained_model_in_every_form(
     assert [list(streamed[place]) for place in range(3)] == [list(one) for one in expected.completions()]
 
 
-def test_other_prompts_of_the_same_run_stay_as_they_are() -> None:
+def test_other_prompts_are_unchanged() -> None:
     oracle, given = tiny_oracle(), torch.tensor([[7, 7], [9, 7]])
     run = generate(oracle, (given, torch.tensor([0, 2])), max_new_tokens=2)
     assert run.tokens[0, 0] == BOS
@@ -61,7 +61,7 @@ def test_other_prompts_of_the_same_run_stay_as_they_are() -> None:
     assert given.tolist() == [[7, 7], [9, 7]]
 
 
-def test_runs_that_take_requests_and_exact_listings_begin_alike() -> None:
+def test_open_runs_and_exact_listings_use_bos() -> None:
     oracle = tiny_oracle()
     open_run = OpenRun(oracle, capacity=8)
     request = open_run.submit([], num_samples=1)
@@ -74,7 +74,7 @@ def test_runs_that_take_requests_and_exact_listings_begin_alike() -> None:
     )
 
 
-def test_it_is_refused_where_the_model_has_no_bos() -> None:
+def test_empty_prompt_without_bos_is_rejected() -> None:
     oracle = without_bos()
     for run in (
         lambda: generate(oracle, [[]], max_new_tokens=2),
@@ -88,7 +88,7 @@ def test_it_is_refused_where_the_model_has_no_bos() -> None:
             run()
 
 
-def test_it_is_the_empty_prefix_of_an_oracle_that_evaluates_it() -> None:
+def test_empty_prompt_is_empty_prefix_if_supported() -> None:
     table = Table([[0.25, 0.25], [0.5, 0.0]])
     for prompts in (None, [[]]):
         assert generate(table, prompts, num_samples=2).prompt_lengths.tolist() == [0, 0]
@@ -102,7 +102,7 @@ def lines(
     return code, [json.loads(line) for line in told.out.splitlines()], told.err
 
 
-def test_the_command_continues_the_empty_text_by_a_network_with_a_bos_of_its_own(
+def test_command_continues_empty_text_with_network_bos(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tokenizer = tiny_tokenizer().backend_tokenizer

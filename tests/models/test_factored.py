@@ -6,7 +6,7 @@ import torch
 from mutants.modules import altered
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
-from trialogue.models import factored, factored_layers
+from trialogue.models.networks import factored, factored_layers
 from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.models.networks.masked import MaskedNetwork
 from trialogue.randomness import generator

@@ -1,4 +1,4 @@
-"""What trying a model has shown is found again under the same conditions, and under no others."""
+"""Stored self-check results are used under the same conditions only."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from transformers.models.llama.modeling_llama import LlamaMLP
 
 from models.tiny_gguf import write_gguf
 from models.tiny_pretrained import mlp_by_hand, next_distribution, save_tiny, tiny_model, tiny_tokenizer
-from trialogue.models import catalogue, findings, pretrained
+from trialogue.models.hub import catalogue, findings, pretrained
 from trialogue.models.hub.findings import Findings
 from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.packed import choice
@@ -26,21 +26,21 @@ needs_formats = pytest.mark.skipif(
 
 
 @pytest.fixture
-def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was tried, in order: "passes" and "formats"."""
+def checks_run(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the list of executed checks ("passes" and "formats"), in order."""
     found: list[str] = []
     passes, seconds = PretrainedOracle._cache_error, choice._seconds
 
-    def of_passes(self: PretrainedOracle, length: int) -> float:
+    def record_pass_check(self: PretrainedOracle, length: int) -> float:
         found.append("passes")
         return passes(self, length)
 
-    def of_formats(*arguments: Any) -> Any:
+    def record_format_check(*arguments: Any) -> Any:
         found.append("formats")
         return seconds(*arguments)
 
-    monkeypatch.setattr(PretrainedOracle, "_cache_error", of_passes)
-    monkeypatch.setattr(choice, "_seconds", of_formats)
+    monkeypatch.setattr(PretrainedOracle, "_cache_error", record_pass_check)
+    monkeypatch.setattr(choice, "_seconds", record_format_check)
     return found
 
 
@@ -61,15 +61,15 @@ def load(model: Path, **settings: Any) -> PretrainedOracle:
 
 @pytest.mark.parametrize("kind", ["model", "gguf"])
 @pytest.mark.parametrize("weights", ["float32", pytest.param("auto", marks=needs_formats)])
-def test_a_model_is_tried_once(
-    kind: str, weights: str, tried: list[str], request: pytest.FixtureRequest
+def test_model_is_checked_once(
+    kind: str, weights: str, checks_run: list[str], request: pytest.FixtureRequest
 ) -> None:
     path = request.getfixturevalue(kind)
     first = load(path, weights=weights)
-    assert set(tried) == ({"passes"} if weights == "float32" else {"passes", "formats"})
-    tried.clear()
+    assert set(checks_run) == ({"passes"} if weights == "float32" else {"passes", "formats"})
+    checks_run.clear()
     second = load(path, weights=weights)
-    assert tried == []
+    assert checks_run == []
     assert (first.plain_head, first.window, first.weights) == (
         second.plain_head,
         second.window,
@@ -79,16 +79,16 @@ def test_a_model_is_tried_once(
     assert torch.equal(next_distribution(first), next_distribution(second))
 
 
-def touched(model: Path, _: pytest.MonkeyPatch) -> None:
+def touch_file(model: Path, _: pytest.MonkeyPatch) -> None:
     os.utime(model / "model.safetensors", ns=(0, 0))
 
 
-def touched_gguf(model: Path, _: pytest.MonkeyPatch) -> None:
+def touch_gguf_file(model: Path, _: pytest.MonkeyPatch) -> None:
     os.utime(model, ns=(0, 0))
 
 
-def replaced(model: Path, _: pytest.MonkeyPatch) -> None:
-    """By a copy of the same size and time."""
+def replace_file(model: Path, _: pytest.MonkeyPatch) -> None:
+    """Replace the file by a copy of the same size and modification time."""
     file = model / "config.json"
     stat, content = file.stat(), file.read_bytes()
     file.unlink()
@@ -96,24 +96,24 @@ def replaced(model: Path, _: pytest.MonkeyPatch) -> None:
     os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
-def of_module(module: Any, name: str) -> Callable[[Path, pytest.MonkeyPatch], None]:
+def change_attribute(module: Any, name: str) -> Callable[[Path, pytest.MonkeyPatch], None]:
     return lambda model, patch: patch.setattr(module, name, "0.0.0")
 
 
-def on_threads(model: Path, patch: pytest.MonkeyPatch) -> None:
+def change_threads(model: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(torch, "get_num_threads", lambda: 7)
 
 
 CHANGES = {
-    "time": touched,
-    "time of a GGUF file": touched_gguf,
-    "copy": replaced,
-    "torch": of_module(torch, "__version__"),
-    "transformers": of_module(findings.transformers, "__version__"),
-    "trialogue": of_module(findings.trialogue, "__version__"),
+    "time": touch_file,
+    "time of a GGUF file": touch_gguf_file,
+    "copy": replace_file,
+    "torch": change_attribute(torch, "__version__"),
+    "transformers": change_attribute(findings.transformers, "__version__"),
+    "trialogue": change_attribute(findings.trialogue, "__version__"),
     "code": lambda model, patch: patch.setattr(findings, "_code", lambda: "another"),
     "processor": lambda model, patch: patch.setattr(findings, "_processor", lambda: ["another"]),
-    "threads": on_threads,
+    "threads": change_threads,
     "classes": lambda model, patch: patch.setattr(
         LlamaMLP, "forward", lambda self, x: self.down_proj(self.up_proj(x))
     ),
@@ -121,24 +121,24 @@ CHANGES = {
 }
 
 
-def test_under_other_conditions_it_is_tried_again(model: Path, gguf: Path, tried: list[str]) -> None:
+def test_changed_conditions_repeat_the_checks(model: Path, gguf: Path, checks_run: list[str]) -> None:
     for change, made in CHANGES.items():
-        file = gguf if made is touched_gguf else model
+        file = gguf if made is touch_gguf_file else model
         load(file)
-        tried.clear()
+        checks_run.clear()
         with pytest.MonkeyPatch.context() as patch:
             made(file, patch)
             load(file)
-        assert tried, change
+        assert checks_run, change
 
 
-def test_other_settings_are_tried_for_themselves(model: Path, tried: list[str]) -> None:
+def test_settings_are_checked_separately(model: Path, checks_run: list[str]) -> None:
     load(model)
     for settings in ({"weights": "bfloat16"}, {"packed": False}, {"dtype": "bfloat16"}):
         if settings.get("weights", "float32") in available():
-            tried.clear()
+            checks_run.clear()
             load(model, **settings)
-            assert tried, settings
+            assert checks_run, settings
 
 
 SPOILED: dict[str, Callable[[bytes], bytes]] = {
@@ -153,53 +153,51 @@ SPOILED: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def test_what_cannot_be_read_is_ignored(model: Path, tried: list[str]) -> None:
+def test_unreadable_files_are_ignored(model: Path, checks_run: list[str]) -> None:
     expected = next_distribution(load(model))
     (kept,) = (catalogue.home().parent / "findings").iterdir()
     right = kept.read_bytes()
     for name, spoil in SPOILED.items():
         assert spoil(right) != right, name
         kept.write_bytes(spoil(right))
-        tried.clear()
+        checks_run.clear()
         assert torch.equal(next_distribution(load(model)), expected), name
-        assert tried, name
+        assert checks_run, name
         assert kept.read_bytes() == right, name
 
 
 @needs_formats
-def test_formats_that_are_none_are_measured_again(model: Path, tried: list[str]) -> None:
+def test_invalid_formats_are_measured_again(model: Path, checks_run: list[str]) -> None:
     load(model, weights="auto")
     (file,) = (catalogue.home().parent / "findings").iterdir()
     content = json.loads(file.read_text())
     for packing in (None, 5, [], ["int3", "int3", 8], ["int4", "int4", "8"], [["int4"], "int4", 8]):
         content["found"]["packing"] = packing
         file.write_text(json.dumps(content))
-        tried.clear()
+        checks_run.clear()
         load(model, weights="auto")
-        assert "formats" in tried, packing
+        assert "formats" in checks_run, packing
 
 
-def test_a_folder_that_cannot_be_written_keeps_nothing(model: Path, tried: list[str]) -> None:
+def test_read_only_folder_stores_nothing(model: Path, checks_run: list[str]) -> None:
     catalogue.home().parent.mkdir(parents=True)
     (catalogue.home().parent / "findings").write_text("in the way")
     for _ in range(2):
-        tried.clear()
+        checks_run.clear()
         load(model)
-        assert tried
+        assert checks_run
 
 
-def test_models_without_files_are_tried_each_time(tried: list[str]) -> None:
+def test_models_without_files_are_checked_each_time(checks_run: list[str]) -> None:
     for _ in range(2):
-        tried.clear()
+        checks_run.clear()
         PretrainedOracle(tiny_model(), tiny_tokenizer())
-        assert tried
+        assert checks_run
     assert not (catalogue.home().parent / "findings").exists()
     assert Findings([Path("nowhere")]).get("passes") is None
 
 
-def test_a_model_whose_cache_is_wrong_is_refused_each_time(
-    model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_cache_is_rejected_each_time(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pretrained, "cache_error", lambda oracle, tokens: 1.0)
     for _ in range(2):
         with pytest.raises(pretrained.InputError, match="cached passes differ"):
@@ -209,16 +207,16 @@ def test_a_model_whose_cache_is_wrong_is_refused_each_time(
 
 
 @pytest.mark.parametrize("always", [True, False], ids=["always", "for single tokens"])
-def test_a_model_whose_code_reads_weights_is_loaded_as_it_is_and_at_once_again(
+def test_model_that_reads_weights_is_loaded_unpacked(
     model: Path, always: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected, packed = next_distribution(load(model)), []
     forward, right = LlamaMLP.forward, pretrained.packed_as
 
-    def some_by_hand(self: Any, states: Tensor) -> Tensor:
+    def partly_manual_forward(self: Any, states: Tensor) -> Tensor:
         return mlp_by_hand(self, states) if always or states.shape[1] == 1 else forward(self, states)
 
-    monkeypatch.setattr(LlamaMLP, "forward", some_by_hand)
+    monkeypatch.setattr(LlamaMLP, "forward", partly_manual_forward)
     monkeypatch.setattr(pretrained, "packed_as", lambda *given: packed.append(1) or right(*given))
     for weights in ("float32", "float32", "bfloat16"):
         said = pytest.warns(UserWarning, match="its code reads weights itself")

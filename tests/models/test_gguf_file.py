@@ -1,4 +1,4 @@
-"""GGUF files read block by block give the model that transformers makes of them, and say what became of its weights."""
+"""Models from GGUF files, compared with transformers, and their weight formats."""
 
 from pathlib import Path
 from typing import Any
@@ -47,13 +47,13 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def theirs(path: Path) -> Any:
+def load_with_transformers(path: Path) -> Any:
     return transformers.AutoModelForCausalLM.from_pretrained(
         str(path.parent), gguf_file=path.name, dtype=torch.float32
     ).eval()
 
 
-def ours(path: Path) -> Any:
+def load_directly(path: Path) -> Any:
     file = GgufFile(path)
     model, blocks = file.model(file.config())
     fill(blocks)
@@ -65,9 +65,9 @@ def distributions(model: Any) -> Tensor:
         return model(input_ids=torch.tensor([[5, 9, 30, 4, 77]])).logits[0].softmax(-1)
 
 
-def test_weights_are_those_of_transformers(path: Path) -> None:
-    assert GgufFile(path).known()
-    model, expected = ours(path), theirs(path)
+def test_weights_equal_transformers(path: Path) -> None:
+    assert GgufFile(path).is_supported()
+    model, expected = load_directly(path), load_with_transformers(path)
     weights = dict(expected.named_parameters())
     assert {name for name, _ in model.named_parameters()} == set(weights)
     for name, weight in model.named_parameters():
@@ -75,7 +75,7 @@ def test_weights_are_those_of_transformers(path: Path) -> None:
     assert torch.equal(distributions(model), distributions(expected))
 
 
-def test_config_and_tokenizer_are_those_of_transformers(path: Path) -> None:
+def test_config_and_tokenizer_equal_transformers(path: Path) -> None:
     where: dict[str, Any] = {"gguf_file": path.name}
     config = transformers.AutoConfig.from_pretrained(str(path.parent), **where)
     assert GgufFile(path).config().to_dict() == config.to_dict()
@@ -89,19 +89,19 @@ def test_config_and_tokenizer_are_those_of_transformers(path: Path) -> None:
 
 
 @pytest.mark.parametrize("long", [4, 1024])
-def test_long_lists_are_left_out_but_counted(path: Path, long: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = ours(path)
-    monkeypatch.setattr(gguf_file, "_LONG", long)
+def test_long_arrays_are_skipped_but_counted(path: Path, long: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = load_directly(path)
+    monkeypatch.setattr(gguf_file, "_LONG_ARRAY", long)
     file = GgufFile(path)
     assert bool(file._fields["tokenizer.ggml.tokens"].data) == (long > 4)
     del file._fields[f"{file._architecture}.vocab_size"]
     assert file.config().vocab_size == len(digit_tokenizer().get_vocab())
-    assert torch.equal(distributions(ours(path)), distributions(expected))
+    assert torch.equal(distributions(load_directly(path)), distributions(expected))
 
 
 @pytest.mark.parametrize("which", ["queries", "keys", "all", "shifted"])
-def test_rows_in_another_order_are_found(mixed: Path, which: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    right, expected = gguf_file._rows_as_rotated, distributions(theirs(mixed))
+def test_check_rejects_wrong_row_order(mixed: Path, which: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right, expected = gguf_file._rotary_permutation, distributions(load_with_transformers(mixed))
 
     def wrong(rows: int, heads: int) -> np.ndarray:
         if which == "shifted":
@@ -109,8 +109,8 @@ def test_rows_in_another_order_are_found(mixed: Path, which: str, monkeypatch: p
         kept = {"queries": rows == WIDTH, "keys": rows < WIDTH, "all": True}[which]
         return np.arange(rows) if kept else right(rows, heads)
 
-    monkeypatch.setattr(gguf_file, "_rows_as_rotated", wrong)
-    assert float((distributions(ours(mixed)) - expected).abs().sum(-1).max()) > 0.05
+    monkeypatch.setattr(gguf_file, "_rotary_permutation", wrong)
+    assert float((distributions(load_directly(mixed)) - expected).abs().sum(-1).max()) > 0.05
 
 
 @needs_formats
@@ -133,19 +133,19 @@ def test_rows_in_another_order_are_found(mixed: Path, which: str, monkeypatch: p
         ),
     ],
 )
-def test_mixed_files_keep_their_laws_and_say_how(
+def test_mixed_files_keep_distributions_and_report_formats(
     mixed: Path, weights: str, says: list[str], most: float
 ) -> None:
     oracle = load_pretrained(mixed, device="cpu", weights=weights)
     for words in says:
         assert words in oracle.weights
     with torch.inference_mode():
-        expected = theirs(mixed)(torch.tensor([[5, 9, 30, 4]])).logits[0, -1].softmax(-1)
+        expected = load_with_transformers(mixed)(torch.tensor([[5, 9, 30, 4]])).logits[0, -1].softmax(-1)
     assert float((next_distribution(oracle).exp() - expected).abs().sum() / 2) < most
 
 
 @needs_formats
-def test_output_embeddings_in_four_bits_stay_so(tmp_path: Path) -> None:
+def test_four_bit_output_embeddings_are_not_converted(tmp_path: Path) -> None:
     file = tmp_path / "four.gguf"
     write_gguf(file, unused=-len(digit_tokenizer().get_vocab()) % 16)
     oracle = load_pretrained(file, device="cpu", weights="int4")
@@ -153,26 +153,24 @@ def test_output_embeddings_in_four_bits_stay_so(tmp_path: Path) -> None:
     assert " Q4_1 (100%" in load_pretrained(file, device="cpu", weights="auto").weights
 
 
-def test_other_types_and_plain_layers(mixed: Path) -> None:
+def test_other_dtypes_and_unpacked_layers(mixed: Path) -> None:
     half = load_pretrained(mixed, device="cpu", dtype="bfloat16")
     assert (half.dtype, half.weights) == (torch.bfloat16, "as stored (100%)")
     plain = load_pretrained(mixed, device="cpu", packed=False)
     assert plain.weights == "as stored (100%)"
-    assert torch.equal(distributions(plain.model), distributions(theirs(mixed)))
+    assert torch.equal(distributions(plain.model), distributions(load_with_transformers(mixed)))
 
 
-def test_architectures_that_are_not_known_are_read_by_transformers(
-    mixed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unsupported_architectures_use_transformers(mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = next_distribution(load_pretrained(mixed, device="cpu"))
-    monkeypatch.setattr(gguf_file, "_READ", set())
+    monkeypatch.setattr(gguf_file, "_SUPPORTED", set())
     oracle = load_pretrained(mixed, device="cpu")
     assert oracle.weights == "float32 (100%)"
     assert torch.allclose(next_distribution(oracle), expected, atol=1e-5)
 
 
-def unreadable(path: Path) -> Path:
-    """A file with a tensor in a type that llama.cpp uses between its products only."""
+def write_unsupported_file(path: Path) -> Path:
+    """Write a file with a tensor in a type that llama.cpp uses for intermediate results only."""
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_tensor(
         "blk.0.attn_q.weight",
@@ -186,27 +184,30 @@ def unreadable(path: Path) -> Path:
     return path
 
 
-def cut(path: Path, share: float) -> Path:
+def write_truncated_file(path: Path, share: float) -> Path:
     write_gguf(path)
     data = path.read_bytes()
     path.write_bytes(data[: int(share * len(data))])
     return path
 
 
-def test_files_that_cannot_be_had_are_one_line(tmp_path: Path) -> None:
+def test_invalid_files_raise_one_line_errors(tmp_path: Path) -> None:
     path, cannot = tmp_path / "file.gguf", "cannot be read as GGUF"
     for make, says in (
-        (unreadable, r"the type Q8_1 of its tensor blk\.0\.attn_q\.weight: take a file in Q4_K_M"),
-        (lambda path: cut(path, 0.9), cannot),
-        (lambda path: cut(path, 0.05), cannot),
-        (lambda path: cut(path, 0), cannot),
+        (
+            write_unsupported_file,
+            r"its tensor blk\.0\.attn_q\.weight has the unsupported type Q8_1\. Use a file in Q4_K_M",
+        ),
+        (lambda path: write_truncated_file(path, 0.9), cannot),
+        (lambda path: write_truncated_file(path, 0.05), cannot),
+        (lambda path: write_truncated_file(path, 0), cannot),
     ):
         with pytest.raises(InputError, match=says) as refused:
             load_pretrained(make(path), device="cpu", weights="int4")
         assert "\n" not in str(refused.value)
 
 
-def test_a_weight_that_is_not_there_is_named(mixed: Path) -> None:
+def test_missing_weight_is_named(mixed: Path) -> None:
     file = GgufFile(mixed)
     del file._tensors["blk.0.attn_q.weight"]
     with pytest.raises(InputError, match=r"its checkpoint lacks model\.layers\.0\.self_attn\.q_proj\.weight"):

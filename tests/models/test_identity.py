@@ -1,4 +1,4 @@
-"""What a result says of the model that it is of."""
+"""Description of the model in the records of results."""
 
 import hashlib
 import subprocess
@@ -11,24 +11,24 @@ from models.tiny_pretrained import save_tiny, tiny_model, tiny_oracle
 from trialogue.models.hub.pretrained import load_pretrained
 
 
-def sum_of(file: Path) -> str:
+def checksum(file: Path) -> str:
     return "sha256 " + hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def test_files_are_known_by_their_sum(tmp_path: Path) -> None:
+def test_single_file_is_identified_by_checksum(tmp_path: Path) -> None:
     folder, file = save_tiny(tmp_path / "model"), tmp_path / "model.gguf"
     write_gguf(file)
     packed = load_pretrained(folder, device="cpu")
     assert packed.described() == {
         "model": str(folder),
         "weights": packed.weights,
-        "files": sum_of(folder / "model.safetensors"),
+        "files": checksum(folder / "model.safetensors"),
     }
-    assert load_pretrained(file, device="cpu", packed=False).described()["files"] == sum_of(file)
+    assert load_pretrained(file, device="cpu", packed=False).described()["files"] == checksum(file)
     assert tiny_oracle().described() == {"model": "tiny", "weights": "as stored (100%)", "files": ""}
 
 
-def test_several_files_are_known_by_the_sum_of_their_sums(tmp_path: Path) -> None:
+def test_several_files_are_identified_by_combined_checksum(tmp_path: Path) -> None:
     folder = save_tiny(tmp_path / "model")
     (folder / "model.safetensors").unlink()
     tiny_model().save_pretrained(folder, max_shard_size="20KB")

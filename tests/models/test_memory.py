@@ -1,4 +1,4 @@
-"""Memory is asked for before it is taken: by the machine, by control groups, and for what a model needs."""
+"""Checks of free memory: machine, control groups and memory of model weights."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from models.tiny_gguf import write_gguf
 from models.tiny_pretrained import save_tiny, tiny_model
 from trialogue.errors import InputError
 from trialogue.models.hub import memory
-from trialogue.models.hub.memory import bytes_read, free_memory, require_memory
+from trialogue.models.hub.memory import conversion_size, free_memory, require_memory
 from trialogue.models.hub.pretrained import load_pretrained
 from trialogue.models.packed.formats import available
 
@@ -18,7 +18,7 @@ MACHINE = "MemTotal: 900 kB\nMemAvailable: 800 kB\nSwapFree: 100 kB\n"
 
 @pytest.fixture
 def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine with 900 kB left, in no group."""
+    """Simulate a machine with 900 kB of free memory and without control groups."""
     monkeypatch.setattr(memory, "_PROC", tmp_path / "proc")
     monkeypatch.setattr(memory, "_GROUPS", tmp_path / "groups")
     (tmp_path / "proc/self").mkdir(parents=True)
@@ -33,32 +33,32 @@ def group(folder: Path, limit: str, used: int) -> None:
     (folder / "memory.stat").write_text("anon 1\ninactive_file 50000\nactive_file 1000\n")
 
 
-def test_a_machine_tells_what_is_left(system: Path) -> None:
+def test_free_memory_of_a_machine(system: Path) -> None:
     assert free_memory() == 900 * 1024
     (system / "proc/meminfo").write_text("nothing")
     assert free_memory() is None
 
 
-def test_groups_tell_what_they_leave(system: Path) -> None:
+def test_free_memory_of_control_groups(system: Path) -> None:
     (system / "proc/self/cgroup").write_text("9:name=systemd:/\n0::/a/b\n")
     inner, outer = system / "groups/a/b", system / "groups/a"
-    for folder, limit, used, left in (
+    for folder, limit, used, expected in (
         (inner, "max", 200_000, 900 * 1024),
         (inner, "500000", 200_000, 500_000 - 200_000 + 51_000),
         (outer, "400000", 300_000, 400_000 - 300_000 + 51_000),
         (outer, "400000", 500_000, 0),
     ):
         group(folder, limit, used)
-        assert free_memory() == left
+        assert free_memory() == expected
 
 
-def test_the_group_of_a_container_is_the_root_of_its_own_view(system: Path) -> None:
+def test_free_memory_inside_a_container(system: Path) -> None:
     (system / "proc/self/cgroup").write_text("0::/not/seen/from/here\n")
     group(system / "groups", "100000", 90_000)
     assert free_memory() == 61_000
 
 
-def test_too_little_memory_names_both_numbers(system: Path) -> None:
+def test_error_contains_needed_and_free_memory(system: Path) -> None:
     require_memory("weights", "int8", 900 * 1024)
     with pytest.raises(
         InputError, match=r"weights='int8': its weights need 3\.0 GiB more .* 1 MiB are free"
@@ -68,22 +68,22 @@ def test_too_little_memory_names_both_numbers(system: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_weights_take_what_their_conversion_takes(tmp_path: Path, dtype: torch.dtype) -> None:
+def test_conversion_size_counts_converted_weights(tmp_path: Path, dtype: torch.dtype) -> None:
     model = tiny_model().to(dtype)
     model.save_pretrained(tmp_path / "one")
     model.save_pretrained(tmp_path / "parts", max_shard_size="20KB")
     assert (tmp_path / "parts/model.safetensors.index.json").is_file()
     numbers = sum(weight.numel() for weight in model.parameters())
     for folder in ("one", "parts"):
-        assert bytes_read(tmp_path / folder, dtype) == 0
+        assert conversion_size(tmp_path / folder, dtype) == 0
         other = torch.bfloat16 if dtype == torch.float32 else torch.float32
-        assert bytes_read(tmp_path / folder, other) == numbers * other.itemsize
-    assert bytes_read(tmp_path / "nowhere", dtype) == 0
+        assert conversion_size(tmp_path / folder, other) == numbers * other.itemsize
+    assert conversion_size(tmp_path / "nowhere", dtype) == 0
     (tmp_path / "one/model.safetensors").write_bytes(b"nothing")
-    assert bytes_read(tmp_path / "one", dtype) == 0
+    assert conversion_size(tmp_path / "one", dtype) == 0
 
 
-def test_models_are_refused_before_they_are_read_or_packed(
+def test_memory_is_checked_before_loading_and_packing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored, half = save_tiny(tmp_path / "stored"), save_tiny(tmp_path / "half")
@@ -91,16 +91,16 @@ def test_models_are_refused_before_they_are_read_or_packed(
     write_gguf(tmp_path / "file.gguf")
     numbers = sum(weight.numel() for weight in tiny_model().parameters())
 
-    def left(free: int) -> None:
+    def set_free_memory(free: int) -> None:
         monkeypatch.setattr(memory, "free_memory", lambda: free)
 
-    left(4 * numbers - 1)
+    set_free_memory(4 * numbers - 1)
     with pytest.raises(InputError, match=r"model=.*need"):
         load_pretrained(half, device="cpu", packed=False)
     load_pretrained(stored, device="cpu", packed=False)
-    left(4 * numbers)
+    set_free_memory(4 * numbers)
     load_pretrained(half, device="cpu", packed=False)
-    left(1000)
+    set_free_memory(1000)
     with pytest.raises(InputError, match=r"model=.*need"):
         load_pretrained(tmp_path / "file.gguf", device="cpu", packed=False)
     if "int8" in available():

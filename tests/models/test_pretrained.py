@@ -1,4 +1,4 @@
-"""Pretrained models as oracles: their cache under load, what is refused, and what the head says."""
+"""Pretrained models as oracles: cache, output head and error messages."""
 
 import math
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 import transformers
 
-from models.packed.test_cache_check import late
+from models.packed.test_cache_check import shift_positions
 from models.ragged_schedule import fresh_pass as fresh
 from models.ragged_schedule import largest_error
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_oracle, tiny_tokenizer
@@ -34,7 +34,7 @@ SMALL = {
 
 
 def random_model(kind: str, config: object) -> torch.nn.Module:
-    """A model of the library with weights wide enough that its answers differ between prefixes."""
+    """Return a transformers model whose random weights are large enough to distinguish prefixes."""
     with torch.random.fork_rng(devices=[]):
         torch.random.default_generator.manual_seed(7)
         model = getattr(transformers, kind)(config)
@@ -50,10 +50,10 @@ def models() -> dict[str, torch.nn.Module]:
         "llama": tiny_model(),
         "gpt2": random_model(
             "GPT2LMHeadModel",
-            # Its table of positions ends where the longest sequences do.
+            # The longest sequences use all position embeddings.
             transformers.GPT2Config(vocab_size=VOCAB, n_embd=16, n_layer=2, n_head=2, n_positions=CAPACITY),
         ),
-        # The head squashes its logits, so that it is more than a product.
+        # The head limits its logits by a tanh, so it is not plain.
         "gemma2": random_model(
             "Gemma2ForCausalLM",
             transformers.Gemma2Config(
@@ -65,7 +65,7 @@ def models() -> dict[str, torch.nn.Module]:
 
 
 @pytest.mark.parametrize("kind", models())
-def test_ragged_schedules_answer_as_fresh_passes_do(kind):
+def test_ragged_schedules_equal_uncached_passes(kind):
     oracle = PretrainedOracle(models()[kind], tiny_tokenizer())
     assert oracle.plain_head == (kind != "gemma2")
     with torch.inference_mode():
@@ -73,8 +73,8 @@ def test_ragged_schedules_answer_as_fresh_passes_do(kind):
             assert largest_error(oracle, seed, memory=(1, 5, 4096)[seed % 3], capacity=CAPACITY) < 1e-3
 
 
-def _padding_kept(original):
-    """Padding is stored where a token lies."""
+def _overwrite_with_padding(original):
+    """Store padding at the position of a token."""
 
     def init(self, layers, rows, positions):
         original(self, layers, rows, positions)
@@ -83,12 +83,14 @@ def _padding_kept(original):
     return init
 
 
-def _unshifted_copy(original):
+def _copy_without_shift(original):
     return lambda self, source, rows, start, stop: original(self, source, rows, start, max(stop - 1, start))
 
 
-@pytest.mark.parametrize(("name", "broken"), [("__init__", _padding_kept), ("copy", _unshifted_copy)])
-def test_schedules_tell_a_broken_cache(monkeypatch, name, broken):
+@pytest.mark.parametrize(
+    ("name", "broken"), [("__init__", _overwrite_with_padding), ("copy", _copy_without_shift)]
+)
+def test_check_rejects_broken_caches(monkeypatch, name, broken):
     oracle = tiny_oracle()
     original = getattr(position_cache.PositionCache, name)
     monkeypatch.setattr(position_cache.PositionCache, name, broken(original))
@@ -108,34 +110,34 @@ def test_schedules_tell_a_broken_cache(monkeypatch, name, broken):
     ],
     ids=str,
 )
-def test_a_cache_that_is_wrong_is_refused(monkeypatch, dtype, scale):
+def test_wrong_cache_is_rejected(monkeypatch, dtype, scale):
     model = tiny_model(scale=scale).to(dtype)
     oracle = PretrainedOracle(model, tiny_tokenizer())
     assert oracle.batch_size == 16
-    late(monkeypatch)
-    with pytest.raises(InputError, match=r"cached passes differ from fresh ones; recompute=True"):
+    shift_positions(monkeypatch)
+    with pytest.raises(InputError, match=r"cached passes differ from uncached ones\. Use recompute=True"):
         PretrainedOracle(model, tiny_tokenizer())
     monkeypatch.undo()
     original = position_cache.PositionCache.__init__
-    monkeypatch.setattr(position_cache.PositionCache, "__init__", _padding_kept(original))
+    monkeypatch.setattr(position_cache.PositionCache, "__init__", _overwrite_with_padding(original))
     if scale > 1:
         with pytest.raises(InputError, match=r"cached passes differ"):
             PretrainedOracle(model, tiny_tokenizer())
 
 
-def test_recomputing_gives_the_same_samples_and_counts_what_it_costs():
+def test_recomputing_gives_equal_samples_and_counts_positions():
     prompts = ["the cat", "a list: [1", "yes"]
     cached = generate(tiny_oracle(), prompts, max_new_tokens=8, num_samples=3)
     recomputed = generate(tiny_oracle(recompute=True), prompts, max_new_tokens=8, num_samples=3)
     assert cached.sequences() == recomputed.sequences()
     assert torch.allclose(cached.log_prob, recomputed.log_prob, atol=1e-4)
     lengths = [len(tiny_tokenizer()(prompt)["input_ids"]) for prompt in prompts]
-    # Every position once: the prompts, then each token but the last, less what samples share.
+    # Every position is evaluated once: the prompts, and each token except the last, without shared prefixes.
     assert cached.total.positions <= sum(lengths) + int((cached.lengths - cached.prompt_lengths - 1).sum())
     assert recomputed.total.positions > 3 * cached.total.positions
 
 
-def test_a_shared_prompt_is_evaluated_once():
+def test_shared_prompt_is_evaluated_once():
     prompt = "the dog ran after the cat, and the cat sat on the mat"
     length = len(tiny_tokenizer()(prompt)["input_ids"])
     run = generate(tiny_oracle(), [prompt], max_new_tokens=1, num_samples=16)
@@ -145,18 +147,18 @@ def test_a_shared_prompt_is_evaluated_once():
 
 @pytest.mark.parametrize("recompute", [False, True])
 @pytest.mark.parametrize("top_k", [None, 5])
-def test_every_pass_of_the_model_is_counted(recompute, top_k):
+def test_forward_passes_are_counted(recompute, top_k):
     oracle, passes = tiny_oracle(recompute=recompute), []
     handle = oracle.body.register_forward_pre_hook(lambda *_: passes.append(1))
     prompts = [[5] * 40, [6] * 3, [7] * 15, [8] * 2, [5] * 39]
     run = generate(truncated(oracle, top_k=top_k), prompts, max_new_tokens=1)
     handle.remove()
-    # Lengths that are far apart are no one pass: 40 with 39, 15, 3 with 2.
+    # Rows of very different lengths are evaluated in separate passes: 40 with 39, 15, 3 with 2.
     assert run.total.forward_passes == len(passes) == 3
     assert run.forward_passes.tolist() == [1] * 5
 
 
-def test_children_are_judged_the_same_however_many_at_once():
+def test_verifier_values_do_not_depend_on_batch_size():
     runs = [
         generate(
             tiny_oracle(batch_size=rows),
@@ -176,7 +178,7 @@ def test_children_are_judged_the_same_however_many_at_once():
 
 
 @pytest.mark.parametrize("kind", ["llama", "gemma2"])
-def test_hidden_states_are_the_model_s_own(kind):
+def test_hidden_states_equal_transformers(kind):
     oracle = PretrainedOracle(models()[kind], tiny_tokenizer())
     tokens = torch.randint(3, VOCAB, (3, 9), generator=generator(0, "hidden"))
     stop = torch.tensor([9, 4, 6])
@@ -193,7 +195,7 @@ def test_hidden_states_are_the_model_s_own(kind):
         oracle.open(1, 4, (2,))
 
 
-def test_all_tokens_that_end_a_sequence_are_one():
+def test_end_tokens_are_merged():
     model = tiny_model()
     model.generation_config.eos_token_id = [2, 7, 11]
     oracle = PretrainedOracle(model, tiny_tokenizer())
@@ -211,7 +213,7 @@ def test_all_tokens_that_end_a_sequence_are_one():
     assert float(answer.exp().sum()) == pytest.approx(1, abs=1e-5)
 
 
-def test_a_sliding_window_is_refused_where_sequences_leave_it():
+def test_sequences_longer_than_sliding_window_are_rejected():
     config = transformers.MistralConfig(**SMALL, sliding_window=12)
     model = random_model("MistralForCausalLM", config)
     oracle = PretrainedOracle(model, tiny_tokenizer(), name="mistral")
@@ -253,29 +255,29 @@ NEVER_CACHED = {
                 eos_token_id=2,
             ),
         ),
-        r"model='old': its state \(recurrent\) cannot be rewound; recompute=True",
+        r"model='old': its state \(recurrent\) cannot be rewound\. Use recompute=True",
     ),
-    # It aligns its mask with the end of the longest row, whatever the others are.
-    "gpt-neo": (lambda: gpt_neo(8), "cached passes differ from fresh ones; recompute=True"),
-    "gpt-neo, wide": (lambda: gpt_neo(64), "cached passes differ from fresh ones; recompute=True"),
+    # Its mask is aligned with the end of the longest row.
+    "gpt-neo": (lambda: gpt_neo(8), r"cached passes differ from uncached ones\. Use recompute=True"),
+    "gpt-neo, wide": (lambda: gpt_neo(64), r"cached passes differ from uncached ones\. Use recompute=True"),
     "bloom": (
         lambda: random_model(
             "BloomForCausalLM",
             transformers.BloomConfig(vocab_size=VOCAB, hidden_size=16, n_layer=2, n_head=2),
         ),
-        "model='old': it takes no passes over ragged rows .*recompute",
+        "model='old': it does not support rows of different lengths .*recompute",
     ),
     "falcon": (
         lambda: random_model(
             "FalconForCausalLM", transformers.FalconConfig(**FEW, alibi=True, bos_token_id=1, eos_token_id=2)
         ),
-        "model='old': it takes no passes over ragged rows .*recompute",
+        "model='old': it does not support rows of different lengths .*recompute",
     ),
 }
 
 
 @pytest.mark.parametrize("kind", NEVER_CACHED)
-def test_models_that_cannot_be_cached_are_refused_or_recomputed(kind):
+def test_models_without_valid_cache_need_recompute(kind):
     make, message = NEVER_CACHED[kind]
     model = make()
     with pytest.raises(InputError, match=message):
@@ -286,10 +288,10 @@ def test_models_that_cannot_be_cached_are_refused_or_recomputed(kind):
 
 
 @pytest.mark.parametrize("checked", [True, False], ids=["checked", "taken"])
-def test_local_layers_bound_sequences_by_their_window(monkeypatch, checked):
+def test_local_layers_limit_the_sequence_length(monkeypatch, checked):
     model = gpt_neo(8)
     model.config.attention_layers = ["global", "local" if not checked else "global"]
-    # Without ragged passes there is nothing that its mask breaks, but for the window.
+    # Without ragged passes, only the window of its mask makes results wrong.
     together = PretrainedOracle._cache_error
     monkeypatch.setattr(
         PretrainedOracle, "_cache_error", lambda self, length: together(self, length) if length > 6 else 0.0
@@ -298,7 +300,7 @@ def test_local_layers_bound_sequences_by_their_window(monkeypatch, checked):
 
 
 class LocalLlama(transformers.LlamaForCausalLM):
-    """Attends within a window that the library knows nothing of, wherever it makes its mask itself."""
+    """Llama with a sliding window, whose length has a name in the configuration that transformers does not use."""
 
     def forward(self, input_ids, past_key_values=None, attention_mask=None, **settings):
         if past_key_values is None:
@@ -320,14 +322,14 @@ class LocalLlama(transformers.LlamaForCausalLM):
         ("LocalLlama", 64, None),
     ],
 )
-def test_windows_that_a_model_states_by_another_name_are_tried(monkeypatch, kind, stated, window):
+def test_windows_with_other_config_names_are_checked(monkeypatch, kind, stated, window):
     monkeypatch.setattr(transformers, "LocalLlama", LocalLlama, raising=False)
     positions = 64 if stated == 64 else 256
     config = transformers.LlamaConfig(**SMALL | {"max_position_embeddings": positions})
     config.local_span_window, config.window_layers, config.span_window_pattern = stated, 3, 2
-    # A head that is more than a product makes every pass one of the whole model.
+    # Without a plain head, every pass evaluates the complete model.
     model = random_model(kind, config)
-    monkeypatch.setattr(PretrainedOracle, "_head_is_plain", lambda self: False)
+    monkeypatch.setattr(PretrainedOracle, "_has_plain_head", lambda self: False)
     oracle = PretrainedOracle(model, tiny_tokenizer(), name="local")
     assert oracle.window == window
     oracle.open(1, 64 if window is None else window)
@@ -346,14 +348,14 @@ def test_models_load_from_folders(tmp_path):
     assert bool(run.log_prob.isfinite().all())
 
 
-def pickled(folder):
+def save_pickled(folder):
     save_tiny(folder)
     (folder / "model.safetensors").unlink()
     torch.save(tiny_model().state_dict(), folder / "pytorch_model.bin")
     return folder
 
 
-def cut_short(folder):
+def save_truncated(folder):
     weights = save_tiny(folder) / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     return folder
@@ -365,12 +367,12 @@ def cut_short(folder):
         (lambda folder: folder / "nowhere" / "at all", r"no such model on the hub, and no such folder"),
         (lambda folder: folder / "lost.gguf", r"there is no such file"),
         (lambda folder: save_tiny(folder / "mute", tokenizer=False), r"it has no tokenizer that can be read"),
-        (lambda folder: pickled(folder / "pickled"), r"no safetensors weights"),
-        (lambda folder: cut_short(folder / "cut"), r"its weights are cut short or damaged"),
+        (lambda folder: save_pickled(folder / "pickled"), r"no safetensors weights"),
+        (lambda folder: save_truncated(folder / "cut"), r"its weights are truncated or damaged"),
     ],
     ids=["missing", "gguf", "no-tokenizer", "pickled", "cut-short"],
 )
-def test_models_that_cannot_be_had_say_why(tmp_path, make, message):
+def test_loading_errors_explain_the_reason(tmp_path, make, message):
     with pytest.raises(InputError, match=message) as error:
         load_pretrained(make(tmp_path))
     assert "\n" not in str(error.value)
@@ -380,13 +382,13 @@ def test_models_that_cannot_be_had_say_why(tmp_path, make, message):
     "device",
     ["nowhere", "cuda:99", "meta", *([] if torch.backends.cuda.is_built() else ["cuda"])],
 )
-def test_devices_that_are_not_there_are_named(device):
+def test_missing_devices_are_named(device):
     with pytest.raises(InputError, match=f"device='{device}': it cannot be used here: ") as error:
         load_pretrained("anything", device=device)
     assert "\n" not in str(error.value)
 
 
-def test_wrong_input_is_named():
+def test_invalid_arguments_are_named():
     oracle = tiny_oracle()
     with pytest.raises(InputError, match=r"dtype='int8'"):
         load_pretrained("anything", dtype="int8")

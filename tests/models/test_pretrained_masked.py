@@ -1,4 +1,4 @@
-"""Masked models of Hugging Face as oracles: against passes with one text each, and what is refused."""
+"""Masked Hugging Face models as oracles, compared with passes over single texts."""
 
 import json
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from trialogue.samplers import BlockGibbs, ChainRule, Gibbs, IndependentParallel
 WORDS = ("the", "cat", "dog", "sat", "ran", "on", "mat", "and")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 TEXTS = ["the cat sat on the mat", "the dog ran", "cat and dog and unknown"]
-VOCAB = 16  # three more than the tokenizer knows
+VOCAB = 16  # Three more than the size of the tokenizer.
 KINDS = {"bert": "BertForMaskedLM", "albert": "AlbertForMaskedLM"}
 
 
@@ -70,8 +70,8 @@ def oracle(kind: str = "bert", batch_size: int = 32) -> PretrainedMasked:
     return PretrainedMasked(network(kind), tokenizer(), name="tiny", batch_size=batch_size)
 
 
-def words_alone(model: torch.nn.Module, text: Tensor, masked: list[int]) -> Tensor:
-    """Log-probabilities (masked, vocab) of the words at `masked` sites, of one text without padding."""
+def word_log_probs(model: torch.nn.Module, text: Tensor, masked: list[int]) -> Tensor:
+    """Return log-probabilities (masked, vocab) at the `masked` sites of one text without padding."""
     inputs = text.clone()
     inputs[masked] = 4
     with torch.no_grad():
@@ -81,7 +81,7 @@ def words_alone(model: torch.nn.Module, text: Tensor, masked: list[int]) -> Tens
 
 
 def largest_difference(oracle: PretrainedMasked, model: torch.nn.Module) -> float:
-    """Of the distributions of all words of `TEXTS`, alone and masked in pairs, from passes with one text each."""
+    """Return the largest difference from passes over single texts, with one and two masked words."""
     tokens = oracle.encode(TEXTS)
     alone, pairs = oracle.site_log_probs(tokens), torch.zeros_like(tokens, dtype=torch.bool)
     pairs[:, 1:3] = True
@@ -92,16 +92,16 @@ def largest_difference(oracle: PretrainedMasked, model: torch.nn.Module) -> floa
         own = tokens[row, :length]
         for site in range(1, length - 1):
             chosen = oracle.site_log_weights(tokens[row : row + 1], torch.tensor([site]))[0]
-            expected = words_alone(model, own, [site])[0].exp()
+            expected = word_log_probs(model, own, [site])[0].exp()
             worst = max(worst, float((alone[row, site].exp() - expected).abs().max()))
             worst = max(worst, float((chosen.exp() - expected).abs().max()))
-        expected = words_alone(model, own, [1, 2]).exp()
+        expected = word_log_probs(model, own, [1, 2]).exp()
         worst = max(worst, float((together[row, 1:3].exp() - expected).abs().max()))
     return worst
 
 
 @pytest.mark.parametrize(("kind", "batch_size"), [("bert", 1), ("bert", 32), ("albert", 5)])
-def test_laws_are_those_of_the_model(kind: str, batch_size: int, tmp_path: Path) -> None:
+def test_conditionals_equal_transformers(kind: str, batch_size: int, tmp_path: Path) -> None:
     loaded = load_pretrained_masked(save(tmp_path / kind, kind), batch_size=batch_size)
     assert isinstance(loaded, Masked)
     assert (loaded.vocab_size, loaded.mask, loaded.max_length) == (VOCAB, 4, 12)
@@ -116,7 +116,7 @@ class _ReadsPadding(PretrainedMasked):
 
 class _ProposesSpecialTokens(PretrainedMasked):
     def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        self._silent = self._silent[:0]
+        self._excluded = self._excluded[:0]
         return super().answers(inputs, rows, sites)
 
 
@@ -126,11 +126,11 @@ class _SeesTheToken(PretrainedMasked):
 
 
 @pytest.mark.parametrize("mutant", [_ReadsPadding, _ProposesSpecialTokens, _SeesTheToken])
-def test_the_check_rejects(mutant: type[PretrainedMasked]) -> None:
+def test_check_rejects_mutants(mutant: type[PretrainedMasked]) -> None:
     assert largest_difference(mutant(network(), tokenizer()), network()) > 1e-2
 
 
-def test_the_frame_of_a_text_stays_and_special_tokens_are_never_proposed() -> None:
+def test_special_tokens_stay_fixed_and_are_never_proposed() -> None:
     model = oracle()
     tokens = model.encode(TEXTS)
     assert tokens.shape == (3, 8)
@@ -143,7 +143,7 @@ def test_the_frame_of_a_text_stays_and_special_tokens_are_never_proposed() -> No
         words = distributions[model.free(tokens)].exp()
         assert float(words[:, [0, 1, 2, 3, 4, 13, 14, 15]].max()) == 0
         assert float((words.sum(1) - 1).abs().max()) < 1e-5
-    # A mask token that stands in a text is a word to be found.
+    # A mask token in a text counts as a word that can change.
     masked = torch.tensor([[2, 4, 7, 3]])
     assert model.free(masked).tolist() == [[False, True, True, False]]
 
@@ -158,7 +158,7 @@ def test_the_frame_of_a_text_stays_and_special_tokens_are_never_proposed() -> No
     ],
     ids=["gibbs", "sweeps", "parallel", "blocks"],
 )
-def test_chains_run_on_it(chain: object, asked: Callable[[PretrainedMasked], Any]) -> None:
+def test_chains_run_on_masked_models(chain: object, asked: Callable[[PretrainedMasked], Any]) -> None:
     model = oracle()
     start = model.encode(TEXTS)
     found = run_chain(chain, asked(model), start=start, steps=6, seed=1).tokens
@@ -167,15 +167,18 @@ def test_chains_run_on_it(chain: object, asked: Callable[[PretrainedMasked], Any
     assert not bool(torch.isin(found[model.free(start)], torch.tensor([0, 2, 3, 4])).any())
 
 
-def without_head(folder: Path) -> Path:
+def save_without_head(folder: Path) -> Path:
     network().bert.save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     return folder
 
 
-def test_models_that_cannot_be_had_say_why(tmp_path: Path) -> None:
+def test_loading_errors_explain_the_reason(tmp_path: Path) -> None:
     for folder, message in (
-        (without_head(tmp_path / "headless"), r"it is no masked language model: its checkpoint lacks cls\."),
+        (
+            save_without_head(tmp_path / "headless"),
+            r"it is not a masked language model: its checkpoint lacks cls\.",
+        ),
         (save_tiny(tmp_path / "causal"), r"its files cannot be loaded: Unrecognized configuration class"),
         (save(tmp_path / "no mask", mask=False), r"its tokenizer has no mask token"),
     ):
@@ -185,7 +188,7 @@ def test_models_that_cannot_be_had_say_why(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "longest"), [("Bert", 12), ("Roberta", 11), ("MPNet", 10)])
-def test_positions_behind_that_of_padding_are_not_counted(kind: str, longest: int) -> None:
+def test_positions_reserved_for_padding_are_not_counted(kind: str, longest: int) -> None:
     sizes = {"vocab_size": VOCAB, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}
     own = getattr(transformers, f"{kind}Config")(
         **sizes, num_attention_heads=2, max_position_embeddings=12, pad_token_id=0
@@ -193,28 +196,30 @@ def test_positions_behind_that_of_padding_are_not_counted(kind: str, longest: in
     oracle = PretrainedMasked(getattr(transformers, f"{kind}ForMaskedLM")(own), tokenizer())
     assert oracle.max_length == longest
     assert oracle.site_log_probs(torch.full((1, longest), 6)).shape == (1, longest, VOCAB)
-    with pytest.raises(InputError, match=f"knows {longest} positions"):
+    with pytest.raises(InputError, match=f"has {longest} positions"):
         oracle.site_log_probs(torch.full((1, longest + 1), 6))
 
 
-def test_code_of_a_repository_is_named_and_not_run(tmp_path: Path) -> None:
+def test_remote_code_is_reported_and_not_run(tmp_path: Path) -> None:
     classes = {"AutoConfig": "own.Own", "AutoModelForMaskedLM": "own.Own", "AutoModelForCausalLM": "own.Own"}
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "own", "auto_map": classes}))
     (tmp_path / "own.py").write_text("raise SystemExit")
-    with pytest.raises(InputError, match="code of its own repository: which is never run for a masked model"):
+    with pytest.raises(
+        InputError, match="code from its repository, which is not supported for masked models"
+    ):
         load_pretrained_masked(tmp_path)
-    with pytest.raises(InputError, match="code of its own repository: allow it with remote_code"):
+    with pytest.raises(InputError, match=r"code from its repository\. If you trust it, use remote_code=True"):
         load_checkpoint("CausalLM", tmp_path)
 
 
-def test_bad_input_is_one_line() -> None:
+def test_invalid_input_raises_one_line_errors() -> None:
     model, several = oracle(), torch.full((1, 13), 7)
     calls: list[tuple[Callable[[], object], str]] = [
-        (lambda: model.encode(["the cat " * 6]), r"tokens=14: tiny knows 12 positions"),
+        (lambda: model.encode(["the cat " * 6]), r"tokens=14: tiny has 12 positions"),
         (lambda: model.encode("the cat"), r"texts='the cat': give a list"),  # type: ignore[arg-type]
         (lambda: model.encode([]), r"texts=\[\]: give a list"),
         (lambda: model.site_log_probs(several[:, :4] + 9), r"tokens=16: the model has tokens 0 to 15"),
-        (lambda: model.site_log_probs(several), r"tokens=13: tiny knows 12 positions"),
+        (lambda: model.site_log_probs(several), r"tokens=13: tiny has 12 positions"),
     ]
     for call, message in calls:
         with pytest.raises(InputError, match=message) as error:
@@ -222,10 +227,12 @@ def test_bad_input_is_one_line() -> None:
         assert "\n" not in str(error.value)
 
 
-def test_texts_of_several_lengths_need_padding() -> None:
+def test_texts_of_different_lengths_need_padding() -> None:
     own = tokenizer.__wrapped__()
     own.pad_token = None
     model = PretrainedMasked(network(), own, name="tiny")
-    with pytest.raises(InputError, match="has no padding token: give texts one by one"):
+    with pytest.raises(
+        InputError, match=r"has no padding token\. Encode texts of different lengths separately"
+    ):
         model.encode(TEXTS)
     assert model.encode(TEXTS[:1]).shape == (1, 8)

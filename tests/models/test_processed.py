@@ -1,4 +1,4 @@
-"""Oracles whose scores pass through functions of the prefix, against the same functions applied to fresh answers."""
+"""Oracles with processed scores, compared with the same functions applied to uncached scores."""
 
 import math
 from collections.abc import Callable
@@ -31,63 +31,63 @@ from trialogue.testing.trees import RandomTree, viable
 TREE = viable(RandomTree(11, vocab=3, horizon=3))
 
 
-def repeated(prefix: Tensor, scores: Tensor) -> Tensor:
-    """Makes tokens the more likely the more often and the later the prefix holds them; in place, as some do."""
+def favour_repetition(prefix: Tensor, scores: Tensor) -> Tensor:
+    """Favour tokens that occur often and late in the prefix. Scores are changed in place."""
     for place, token in enumerate(prefix[0].tolist()):
         scores[0, token] += 0.3 * (place + 1)
     return scores
 
 
-def law_of(prefix: tuple[int, ...]) -> list[float]:
+def expected_distribution(prefix: tuple[int, ...]) -> list[float]:
     scores = torch.tensor([TREE.conditional(prefix)], dtype=torch.float64).log()
-    distribution: list[float] = repeated(torch.tensor([prefix]), scores).softmax(-1)[0].tolist()
+    distribution: list[float] = favour_repetition(torch.tensor([prefix]), scores).softmax(-1)[0].tolist()
     return distribution
 
 
-def late(prefix: Tensor, scores: Tensor) -> Tensor:
-    return repeated(prefix[:, :-1], scores)
+def delay_end(prefix: Tensor, scores: Tensor) -> Tensor:
+    return favour_repetition(prefix[:, :-1], scores)
 
 
 @pytest.mark.parametrize("sampler", [MaskedDecoding(), Backtracking(1, 2), ValueGuided()], ids=repr)
-def test_walks_have_the_law_of_the_processed_table(sampler: Sampler[Any]) -> None:
-    wanted = exact_distribution(sampler, Table(law_of, 3, max_length=3), TREE.allows)
+def test_samplers_match_the_processed_table(sampler: Sampler[Any]) -> None:
+    wanted = exact_distribution(sampler, Table(expected_distribution, 3, max_length=3), TREE.allows)
 
     def difference(process: Callable[[Tensor, Tensor], Tensor]) -> float:
         found = exact_distribution(sampler, Processed(TREE.table(), process), TREE.allows)
         return total_variation(found.probabilities, wanted.probabilities)
 
-    assert difference(repeated) < 1e-12
-    assert difference(late) > 1e-3
+    assert difference(favour_repetition) < 1e-12
+    assert difference(delay_end) > 1e-3
 
 
-def test_it_is_an_oracle_after_rewinds_and_copies() -> None:
-    check_oracle(Processed(TREE.table(), repeated))
-    check_oracle(Processed(tiny_oracle(), repeated), seeds=(0,), tolerance=1e-3)
+def test_processed_oracle_satisfies_oracle_contract() -> None:
+    check_oracle(Processed(TREE.table(), favour_repetition))
+    check_oracle(Processed(tiny_oracle(), favour_repetition), seeds=(0,), tolerance=1e-3)
 
 
-def test_the_check_rejects_prefixes_that_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    def short(context: processed._ProcessedContext, tokens: Tensor, *others: Tensor) -> Tensor:
+def test_check_rejects_truncated_prefixes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shorten_prefixes(context: processed._ProcessedContext, tokens: Tensor, *others: Tensor) -> Tensor:
         return whole(context, tokens.masked_fill(torch.arange(tokens.shape[1]) > 1, 7), *others)
 
-    oracle = Processed(tiny_oracle(), repeated)
+    oracle = Processed(tiny_oracle(), favour_repetition)
     asked = torch.randint(3, 300, (1, 5), generator=generator(0, "tokens"))
     right = next_log_probs(oracle, asked)
     whole = processed._ProcessedContext.features
-    monkeypatch.setattr(processed._ProcessedContext, "features", short)
+    monkeypatch.setattr(processed._ProcessedContext, "features", shorten_prefixes)
     assert float((next_log_probs(oracle, asked) - right).abs().max()) > 0.1
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64], ids=str)
 @torch.inference_mode()
-def test_every_token_survives_in_features_of_any_type(dtype: torch.dtype) -> None:
+def test_prefixes_are_exact_in_features_of_any_dtype(dtype: torch.dtype) -> None:
     seen = []
 
-    def note(prefix: Tensor, scores: Tensor) -> Tensor:
+    def record_prefix(prefix: Tensor, scores: Tensor) -> Tensor:
         seen.append(prefix[0].tolist())
         return scores
 
     oracle = PretrainedOracle(tiny_model(scale=4.0).to(dtype), tiny_tokenizer())
-    context = Processed(oracle, note).open(1, 256, layers=(1,))
+    context = Processed(oracle, record_prefix).open(1, 256, layers=(1,))
     tokens, stop, zero = torch.arange(44, 300)[None], torch.tensor([200]), torch.tensor([0])
     distribution, own = context.distributions(features := context.features(tokens, zero, stop, zero))
     assert seen == [tokens[0, :200].tolist()]
@@ -99,10 +99,10 @@ def test_every_token_survives_in_features_of_any_type(dtype: torch.dtype) -> Non
         assert torch.equal(context.hidden(features, layer), plain.hidden(wanted, layer))
 
 
-def test_log_probs_are_those_of_the_model() -> None:
+def test_reported_log_probs_are_unprocessed() -> None:
     oracle = tiny_oracle()
     settings: dict[str, Any] = {"max_new_tokens": 8, "num_samples": 6}
-    samples = generate(truncated(Processed(oracle, repeated), 0.8, top_k=9), ["the cat"], **settings)
+    samples = generate(truncated(Processed(oracle, favour_repetition), 0.8, top_k=9), ["the cat"], **settings)
     plain = generate(truncated(oracle, 0.8, top_k=9), ["the cat"], **settings)
     assert samples.completions() != plain.completions()
     for tokens, length, start, log_prob in zip(
@@ -118,15 +118,15 @@ def test_log_probs_are_those_of_the_model() -> None:
         assert float(log_prob) == pytest.approx(float(total), abs=1e-3)
 
 
-def test_several_ends_are_processed_one_by_one() -> None:
+def test_end_tokens_are_processed_separately() -> None:
     oracle = tiny_oracle()
     oracle.eos, oracle.other_ends = 2, (5, 7)
 
-    def never(prefix: Tensor, scores: Tensor) -> Tensor:
+    def exclude_ends(prefix: Tensor, scores: Tensor) -> Tensor:
         del prefix
         return scores.index_fill(1, torch.tensor([2, 5]), -math.inf)
 
-    distribution = next_log_probs(Processed(oracle, never), torch.tensor([[9, 10]]))
+    distribution = next_log_probs(Processed(oracle, exclude_ends), torch.tensor([[9, 10]]))
     logits = oracle.model(input_ids=torch.tensor([[9, 10]])).logits[0, -1].detach()
     wanted = logits.index_fill(0, torch.tensor([2, 5]), -math.inf).softmax(-1)
     assert float(distribution[0, 2].exp()) == pytest.approx(float(wanted[7]), rel=1e-3)
@@ -136,16 +136,16 @@ def test_several_ends_are_processed_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("process", "words"),
     [
-        (lambda prefix, scores: scores[0], "return scores of shape"),
-        (lambda prefix, scores: scores * math.nan, "answers NaN"),
-        (lambda prefix, scores: scores - math.inf, "leave no token"),
+        (lambda prefix, scores: scores[0], "return scores with the shape of the input"),
+        (lambda prefix, scores: scores * math.nan, "returned NaN"),
+        (lambda prefix, scores: scores - math.inf, "exclude all tokens"),
     ],
 )
-def test_answers_that_are_none_are_refused(process: Callable[[Tensor, Tensor], Tensor], words: str) -> None:
+def test_invalid_scores_are_rejected(process: Callable[[Tensor, Tensor], Tensor], words: str) -> None:
     with pytest.raises(InputError, match=words):
         generate(Processed(TREE.table(), process))
 
 
-def test_a_truncated_oracle_is_refused() -> None:
-    with pytest.raises(InputError, match="truncate last of all"):
-        Processed(truncated(TREE.table(), top_k=2), repeated)
+def test_truncated_oracle_is_rejected() -> None:
+    with pytest.raises(InputError, match="Apply truncation after logits processors"):
+        Processed(truncated(TREE.table(), top_k=2), favour_repetition)

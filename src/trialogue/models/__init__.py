@@ -1,4 +1,4 @@
-"""Models that answer with conditionals: networks, trained here or elsewhere."""
+"""Language models as oracles: networks trained with this package, and pretrained models."""
 
 from trialogue.models.networks.masked_transformer import MaskedTransformer
 from trialogue.models.networks.registry import register_network

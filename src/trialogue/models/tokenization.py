@@ -1,4 +1,4 @@
-"""A tokenizer as samplers and verifiers need it: text to tokens, tokens to bytes, and text of unfinished prefixes."""
+"""Conversion between text, tokens and bytes with a Hugging Face tokenizer."""
 
 from __future__ import annotations
 
@@ -16,11 +16,21 @@ from trialogue.models.messages import conversation
 
 
 class Tokenization:
-    """The fast Hugging Face tokenizer `tokenizer` of a model that answers for `vocab_size` tokens.
+    """Interface of a fast Hugging Face tokenizer for samplers and verifiers.
 
-    A model may answer for more tokens than its tokenizer knows (padded embeddings): those stand for no bytes.
-    Special tokens, EOS among them, stand for no bytes either. Raises `InputError` for a tokenizer without a fast
-    implementation.
+    Special tokens, including EOS, have an empty byte string. The same holds for padded entries of the embedding matrix,
+    which have no token in the tokenizer.
+
+    Args:
+        tokenizer: Fast tokenizer of transformers.
+        vocab_size: Number of tokens that have a logit (default: the size of the tokenizer).
+
+    Attributes:
+        eos: Id of the token that ends a sequence, or None.
+        bos: Id of the token that begins a sequence, or None.
+
+    Raises:
+        InputError: If the tokenizer is not fast.
     """
 
     def __init__(self, tokenizer: Any, vocab_size: int | None = None) -> None:
@@ -33,9 +43,10 @@ class Tokenization:
         self.bos: int | None = tokenizer.bos_token_id
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of `text` as the tokenizer gives them; of an empty text its BOS alone, if it has one.
+        """Return the token ids of `text`. An empty text gives the BOS token, if there is one.
 
-        Raises `InputError` for a string that is no text (see `require_text`).
+        Raises:
+            InputError: If `text` is not valid (see `require_text`).
         """
         require_text("text", text)
         tokens: list[int] = self.tokenizer(text)["input_ids"]
@@ -48,67 +59,77 @@ class Tokenization:
         system: str | None = None,
         tools: Sequence[Mapping[str, Any]] | None = None,
     ) -> list[int]:
-        """Token ids of the tokenizer's chat template around `messages`, up to where the answer begins.
+        """Apply the chat template of the tokenizer.
 
-        These are a conversation (`trialogue.models.messages.conversation`), or the text of one user message, with a
-        system message of the text `system` before them. Where the last is the assistant's, it is continued, as
-        pipelines of transformers do. `tools` are definitions of functions for the template to list.
+        The prompt ends where the answer of the assistant begins. If the last message has the role "assistant", the
+        prompt ends with its text, which the model continues.
 
-        Raises `InputError` where the tokenizer has no chat template, for strings that are no text, messages that are
-        none, and for what the template itself refuses.
+        Args:
+            messages: Messages (see `trialogue.models.messages.conversation`), or the text of a user message.
+            system: Text of a system message to insert before the messages.
+            tools: Definitions of functions that the template lists.
+
+        Returns:
+            Token ids of the prompt.
+
+        Raises:
+            InputError: If the tokenizer has no chat template, or if a message is not valid or not supported by it.
         """
         if isinstance(messages, str):
             require_text("text", messages)
             messages = [{"role": "user", "content": messages}]
-        conversed = conversation(messages, system)
+        checked_messages = conversation(messages, system)
         if not self.tokenizer.chat_template:
-            raise InputError("chat", True, "the model's tokenizer has no chat template; leave it out")
-        continued = conversed[-1]["role"] == "assistant"
+            raise InputError(
+                "chat", True, "the tokenizer of the model has no chat template. Remove this option"
+            )
+        is_continued = checked_messages[-1]["role"] == "assistant"
         from jinja2 import TemplateError
 
         try:
-            answer = self.tokenizer.apply_chat_template(
-                conversed,
+            output = self.tokenizer.apply_chat_template(
+                checked_messages,
                 tools=None if tools is None else list(tools),
-                add_generation_prompt=not continued,
-                continue_final_message=continued,
+                add_generation_prompt=not is_continued,
+                continue_final_message=is_continued,
                 return_dict=True,
             )
         except (TemplateError, ValueError, TypeError) as error:
-            hint = f"the model's chat template refuses them: {reason(error)}"
-            raise InputError("messages", [message["role"] for message in conversed], hint) from error
-        tokens: list[int] = answer["input_ids"]
+            hint = f"the chat template of the model does not accept these messages: {reason(error)}"
+            raise InputError("messages", [message["role"] for message in checked_messages], hint) from error
+        tokens: list[int] = output["input_ids"]
         return tokens
 
     def bytes(self, tokens: Iterable[int]) -> builtins.bytes:
-        """The bytes that `tokens` stand for; special tokens stand for none."""
+        """Return the bytes of `tokens`, where special tokens have an empty byte string."""
         table = self._bytes
         return b"".join(table[token] for token in tokens)
 
     def text(self, tokens: Iterable[int], final: bool = True) -> str:
-        """The text of `tokens`, decoded as UTF-8; what is no UTF-8 becomes the replacement character.
+        """Return the text of `tokens`, with the replacement character for invalid UTF-8.
 
-        With `final=False` the bytes of a last character that is not complete yet are held back, so that the text of a
-        prefix is a prefix of the text.
+        Args:
+            tokens: Token ids.
+            final: Decode an incomplete last character. Use False for prefixes, so that the text of a prefix is a prefix
+                of the complete text.
         """
         return codecs.getincrementaldecoder("utf-8")("replace").decode(self.bytes(tokens), final)
 
     def tokens_containing(self, text: str) -> Tensor:
-        """Ids (n,) int64 of the tokens whose bytes contain `text`."""
-        wanted = text.encode()
-        return torch.tensor(
-            [token for token, spelling in enumerate(self._bytes) if wanted in spelling], dtype=torch.int64
-        )
+        """Return the ids (n,) int64 of the tokens whose bytes contain `text`."""
+        encoded = text.encode()
+        containing = [token for token, spelling in enumerate(self._bytes) if encoded in spelling]
+        return torch.tensor(containing, dtype=torch.int64)
 
     def tokens_ending_with(self, text: str) -> Tensor:
-        """Ids (n,) int64 of the tokens whose bytes end with `text`."""
-        wanted = text.encode()
-        ending = [token for token, spelling in enumerate(self._bytes) if spelling.endswith(wanted)]
+        """Return the ids (n,) int64 of the tokens whose bytes end with `text`."""
+        encoded = text.encode()
+        ending = [token for token, spelling in enumerate(self._bytes) if spelling.endswith(encoded)]
         return torch.tensor(ending, dtype=torch.int64)
 
     @cached_property
     def matcher_tokenizer(self) -> Any:
-        """The `llguidance.LLTokenizer` of the same vocabulary."""
+        """`llguidance.LLTokenizer` with the same vocabulary."""
         import llguidance.hf
 
         return llguidance.hf.from_tokenizer(self.tokenizer, eos_token=self.eos)
@@ -123,8 +144,8 @@ class Tokenization:
 
     @cached_property
     def _bytes(self) -> list[builtins.bytes]:
-        """The bytes of every token."""
+        """Bytes of every token."""
         matcher, special = self.matcher_tokenizer, self.special
-        known = min(self.vocab_size, matcher.vocab_size)
-        table = [b"" if token in special else matcher.decode_bytes([token]) for token in range(known)]
-        return table + [b""] * (self.vocab_size - known)
+        num_tokens = min(self.vocab_size, matcher.vocab_size)
+        table = [b"" if token in special else matcher.decode_bytes([token]) for token in range(num_tokens)]
+        return table + [b""] * (self.vocab_size - num_tokens)

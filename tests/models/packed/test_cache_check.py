@@ -1,4 +1,4 @@
-"""The self-check of the cache by format: rounding stays well within its tolerance, and mistakes do not."""
+"""Self-check of the cache for all weight formats: rounding errors pass, and mistakes are detected."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from torch import Tensor
 from models.tiny_pretrained import tiny_model, tiny_tokenizer
 from trialogue.errors import InputError
 from trialogue.models.caching import position_cache
-from trialogue.models.caching.cache_check import CHECKED_LENGTH, cache_error, tolerance
+from trialogue.models.caching.cache_check import CHECKED_LENGTH, cache_error, rounding_tolerance
 from trialogue.models.caching.decoder_pass import DecoderPass
 from trialogue.models.hub.pretrained import PretrainedOracle
 from trialogue.models.packed.formats import FORMATS, available
@@ -26,17 +26,17 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def oracle_of(packing: Packing, seed: int = 0, **settings: Any) -> PretrainedOracle:
+def make_oracle(packing: Packing, seed: int = 0, **settings: Any) -> PretrainedOracle:
     model = tiny_model(seed, 20, hidden_size=64, intermediate_size=96, head_dim=16, vocab_size=304)
     pack_linear_layers(model, packing, model.get_output_embeddings())
     return PretrainedOracle(model, tiny_tokenizer(), **settings)
 
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
-def test_rounding_stays_well_within_the_tolerance_of_its_format(packing: Packing) -> None:
+def test_rounding_is_within_tolerance(packing: Packing) -> None:
     for seed in range(2):
-        oracle = oracle_of(packing, seed)
-        assert tolerance(oracle) == TOLERANCES[packing.few]
+        oracle = make_oracle(packing, seed)
+        assert rounding_tolerance(oracle) == TOLERANCES[packing.few]
         assert oracle.decoder is not None
         tokens = (torch.arange(2 * CHECKED_LENGTH).view(2, -1) * 37 + seed) % oracle.vocab_size
         for decoder in (oracle.decoder, None):
@@ -44,9 +44,9 @@ def test_rounding_stays_well_within_the_tolerance_of_its_format(packing: Packing
             assert cache_error(oracle, tokens) < TOLERANCES[packing.few] / 2
 
 
-def late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys and values lie one place too far."""
-    written = position_cache.PositionLayer._written
+def shift_positions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Store keys and values one position too late."""
+    written = position_cache.PositionLayer._write
 
     def wrong(self: Any, store: Tensor, states: Tensor) -> Any:
         place = self.place
@@ -56,12 +56,12 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
         finally:
             self.place = place
 
-    monkeypatch.setattr(position_cache.PositionLayer, "_written", wrong)
+    monkeypatch.setattr(position_cache.PositionLayer, "_write", wrong)
 
 
-def kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was written first stays when a row rewinds."""
-    written = position_cache.PositionLayer._written
+def keep_first_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the old entries when a row is rewound."""
+    written = position_cache.PositionLayer._write
 
     def wrong(self: Any, store: Tensor, states: Tensor) -> Any:
         before = store.clone()
@@ -70,10 +70,10 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> None:
         store.copy_(torch.where(filled, before, store))
         return found
 
-    monkeypatch.setattr(position_cache.PositionLayer, "_written", wrong)
+    monkeypatch.setattr(position_cache.PositionLayer, "_write", wrong)
 
 
-def of_decoder(change: Callable[..., tuple[Any, ...]]) -> Callable[[pytest.MonkeyPatch], None]:
+def change_decoder(change: Callable[..., tuple[Any, ...]]) -> Callable[[pytest.MonkeyPatch], None]:
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
         right = DecoderPass.__call__
         monkeypatch.setattr(
@@ -84,19 +84,19 @@ def of_decoder(change: Callable[..., tuple[Any, ...]]) -> Callable[[pytest.Monke
 
 
 DECODERS = {
-    "turned": of_decoder(lambda ids, at, mask, cache: (ids, at + 1 * (ids.shape[1] == 1), mask, cache)),
-    "unmasked": of_decoder(lambda ids, at, mask, cache: (ids, at, None, cache)),
+    "turned": change_decoder(lambda ids, at, mask, cache: (ids, at + 1 * (ids.shape[1] == 1), mask, cache)),
+    "unmasked": change_decoder(lambda ids, at, mask, cache: (ids, at, None, cache)),
 }
 
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
-def test_a_wrong_cache_is_refused_and_a_wrong_pass_is_left_in_every_format(packing: Packing) -> None:
-    for mistake in (late, kept):
+def test_wrong_cache_is_rejected_and_wrong_pass_is_not_used(packing: Packing) -> None:
+    for mistake in (shift_positions, keep_first_entries):
         with pytest.MonkeyPatch.context() as patch:
             mistake(patch)
-            with pytest.raises(InputError, match="cached passes differ from fresh ones"):
-                oracle_of(packing)
+            with pytest.raises(InputError, match="cached passes differ from uncached ones"):
+                make_oracle(packing)
     for name, mistake in DECODERS.items():
         with pytest.MonkeyPatch.context() as patch:
             mistake(patch)
-            assert oracle_of(packing).decoder is None, name
+            assert make_oracle(packing).decoder is None, name

@@ -1,4 +1,4 @@
-"""Whether cached passes of a pretrained model are right: what its config says, and a comparison with fresh passes."""
+"""Checks that cached forward passes of a pretrained model agree with uncached passes, and with its configuration."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ from trialogue.models.packed.linear import PackedLinear
 from trialogue.oracles import Context
 
 CHECKED_LENGTH = 6
-# A position that holds the wrong keys makes 0.2 and more, rounding 0.03 in bfloat16 and 1e-5 in float32. Layers in int8
-# and int4 multiply bfloat16; that their weights are rounded is the same in cached and in fresh passes.
+# Wrong keys at one position give an error of at least 0.2, rounding 0.03 in bfloat16 and 1e-5 in float32. Int8 and int4
+# layers multiply in bfloat16. Their weights are equal in cached and uncached passes, so quantisation adds no error.
 _TOLERANCE = {torch.bfloat16: 0.15, torch.float16: 0.03}
 
 
 class Passes(NamedTuple):
-    """What trying the passes of a model with the code `code` shows: attributes of `PretrainedOracle`.
+    """Results of the self-checks of a `PretrainedOracle`, which are stored to avoid repeating them.
 
-    Of `decoder` it says whether there is a right one.
+    Attributes:
+        plain_head: Whether logits are the product of the last hidden state and the output embeddings.
+        decoder: Whether a `DecoderPass` exists and gives correct results.
+        window: Sliding-window length that limits cached passes. None for no limit.
+        code: Digest of the model's code, from `forward_digest`.
     """
 
     plain_head: bool
@@ -34,8 +38,16 @@ class Passes(NamedTuple):
     code: str
 
 
-def kept_passes(kept: Any, code: str) -> Passes | None:
-    """What was kept of trying passes; None for anything else, and for a model with another `code`."""
+def stored_passes(kept: Any, code: str) -> Passes | None:
+    """Return the stored results of earlier checks.
+
+    Args:
+        kept: Value that was read from the store, of any type.
+        code: Digest of the model's code, from `forward_digest`.
+
+    Returns:
+        The results, or None if `kept` is not a valid record or belongs to another `code`.
+    """
     try:
         found = _PASSES.validate_python(kept, strict=True)
     except ValidationError:
@@ -46,21 +58,25 @@ def kept_passes(kept: Any, code: str) -> Passes | None:
 _PASSES = TypeAdapter(Passes)
 
 
-def code_of(model: nn.Module) -> str:
-    """A digest of the passes that the modules of `model` are written to make, which a program may have replaced."""
+def forward_digest(model: nn.Module) -> str:
+    """Return a digest of the `forward` methods of all modules of `model`.
+
+    The digest changes if a program replaces one of these methods.
+    """
     digest = hashlib.sha256()
-    for kind in sorted(
-        {type(part) for part in model.modules()}, key=lambda kind: (kind.__module__, kind.__qualname__)
+    for module_class in sorted(
+        {type(part) for part in model.modules()},
+        key=lambda module_class: (module_class.__module__, module_class.__qualname__),
     ):
-        code = getattr(inspect.unwrap(kind.forward), "__code__", None)
-        digest.update(f"{kind.__module__}.{kind.__qualname__}".encode())
+        code = getattr(inspect.unwrap(module_class.forward), "__code__", None)
+        digest.update(f"{module_class.__module__}.{module_class.__qualname__}".encode())
         if code is not None:
             digest.update(f"{code.co_filename}:{code.co_firstlineno}:{code.co_names}".encode() + code.co_code)
     return digest.hexdigest()
 
 
-def tolerance(oracle: CausalModel) -> float:
-    """How much of `cache_error` rounding may make: by the lowest type that the model multiplies in."""
+def rounding_tolerance(oracle: CausalModel) -> float:
+    """Return the largest `cache_error` that rounding can explain at the model's lowest precision."""
     types = {oracle.dtype} | {
         part.states for part in oracle.model.modules() if isinstance(part, PackedLinear)
     }
@@ -68,45 +84,49 @@ def tolerance(oracle: CausalModel) -> float:
 
 
 def cache_error(oracle: CausalModel, tokens: Tensor) -> float:
-    """How far answers of rewound ragged rows are from those of fresh passes, over `tokens` (2, length).
+    """Compare cached passes over rewound, ragged rows with uncached passes.
 
-    The root mean square over the vocabulary of the difference of log-probabilities, in standard deviations of the
-    fresh ones, so that it means the same for a flat distribution as for a peaked one; the greatest of six answers. NaN
-    where an answer is.
+    The error of a next-token distribution is the root mean square difference of its log-probabilities over the
+    vocabulary, divided by their standard deviation. The division makes flat and peaked distributions comparable.
+
+    Args:
+        oracle: Model to check.
+        tokens: Token ids (2, length) int64 to evaluate.
+
+    Returns:
+        The largest error of six distributions, or NaN if one of the errors is NaN.
     """
     tokens, rows, length = tokens.cpu(), torch.tensor([0, 1]), tokens.shape[1]
     last = torch.tensor([length, length - 2]).clamp_min(1)
     wrong = tokens.clone()
     wrong[:, 2:] = (wrong[:, 2:] + 1) % oracle.vocab_size
-    # Together in a pass: rows that begin at different places, that end at different places, and single tokens.
+    # The passes cover rows with different first positions, rows with different last positions, and single tokens.
     schedule = [
         (torch.tensor([2, 3]), (last.max() - 1).clamp_min(1).expand(2)),
         (torch.tensor([3, 2]), last),
         (last, last),
     ]
-    worst = 0.0
+    largest_error = 0.0
     with torch.inference_mode():
         cached: Context = CachedContext(oracle, length, (), PositionCache(oracle.layers, 2, length))
         fresh: Context = RecomputedContext(oracle, length, ())
         cached.features(wrong, torch.zeros_like(last), last, rows)
         stops = torch.cat([stop for _, stop in schedule])
-        again, every = tokens.repeat(len(schedule), 1), torch.arange(len(stops))
-        distributions = fresh.log_probs(fresh.features(again, torch.zeros_like(stops), stops, every))
+        repeated, every_row = tokens.repeat(len(schedule), 1), torch.arange(len(stops))
+        distributions = fresh.log_probs(fresh.features(repeated, torch.zeros_like(stops), stops, every_row))
         for (start, stop), expected in zip(schedule, distributions.double().split(len(rows)), strict=True):
             features = cached.features(tokens, start.minimum(stop), stop, rows)
-            answers = cached.log_probs(features).double()
-            for answer, distribution in zip(answers, expected, strict=True):
-                known = distribution.isfinite()
-                difference = (answer - distribution)[known].square().mean().sqrt()
-                error = float(
-                    difference / distribution[known].std().clamp_min(torch.finfo(torch.float32).tiny)
-                )
-                worst = error if math.isnan(error) else max(worst, error)
-    return worst
+            log_probs = cached.log_probs(features).double()
+            for actual, reference in zip(log_probs, expected, strict=True):
+                finite = reference.isfinite()
+                difference = (actual - reference)[finite].square().mean().sqrt()
+                error = float(difference / reference[finite].std().clamp_min(torch.finfo(torch.float32).tiny))
+                largest_error = error if math.isnan(error) else max(largest_error, error)
+    return largest_error
 
 
 def recurrent_state(model: Any, config: Any) -> str:
-    """What kind of state of the model cannot be rewound, if any."""
+    """Return the kind of state that cannot be rewound, or an empty string if the model has none."""
     if getattr(model, "_is_stateful", False):
         return "recurrent"
     attention = {"full_attention", "sliding_attention", "chunked_attention"}
@@ -114,22 +134,29 @@ def recurrent_state(model: Any, config: Any) -> str:
     return ", ".join(others)
 
 
-def windows(config: Any) -> tuple[int | None, list[int]]:
-    """The length up to which all layers attend to everything by what `config` states, and what else may be such one.
+def sliding_windows(config: Any) -> tuple[int | None, list[int]]:
+    """Return the sliding-window length of a model, and other values that may be one.
 
-    The first is None where they always do.
+    Args:
+        config: Configuration of a model of transformers.
+
+    Returns:
+        The length up to which every layer attends to all previous positions according to `config`, or None without a
+        limit. The second item lists other entries of `config` that may be such a length.
     """
     kinds = set(getattr(config, "layer_types", None) or ())
     if kinds == {"full_attention"} or not getattr(config, "use_sliding_window", True):
         return None, []
-    stated = [getattr(config, "sliding_window", None)]
+    stated_windows = [getattr(config, "sliding_window", None)]
     if "chunked_attention" in kinds:
-        stated.append(getattr(config, "attention_chunk_size", None))
+        stated_windows.append(getattr(config, "attention_chunk_size", None))
     if "local" in (getattr(config, "attention_layers", None) or ()):
-        stated.append(getattr(config, "window_size", None))
-    possible = {
+        stated_windows.append(getattr(config, "window_size", None))
+    possible_windows = {
         value
         for name, value in config.to_dict().items()
         if "window" in name and not name.endswith(("layers", "pattern")) and type(value) is int and value > 0
     }
-    return min((window for window in stated if window), default=None), sorted(possible - {*stated})
+    return min((window for window in stated_windows if window), default=None), sorted(
+        possible_windows - {*stated_windows}
+    )

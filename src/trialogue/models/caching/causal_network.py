@@ -1,4 +1,4 @@
-"""What an attention cache evaluates of a network: its parts and its shape."""
+"""Protocols of the networks that `AttentionCache` can evaluate."""
 
 from typing import Protocol
 
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 class AttentionShape(Protocol):
-    """What a cache must know of the shape of a network."""
+    """Shape of a network, as far as a key-value cache needs it."""
 
     @property
     def width(self) -> int:
@@ -14,7 +14,7 @@ class AttentionShape(Protocol):
 
     @property
     def heads(self) -> int:
-        """Heads of a block."""
+        """Number of attention heads per block."""
 
     @property
     def mlp_width(self) -> int:
@@ -22,19 +22,19 @@ class AttentionShape(Protocol):
 
     @property
     def positions(self) -> str:
-        """How positions enter: those of "learned" are vectors that are added to the embeddings."""
+        """Kind of position encoding, where "learned" stands for vectors that are added to the token embeddings."""
 
     @property
     def attention_window(self) -> int | None:
-        """How many positions a position attends to in each block; None is all that are not in its future."""
+        """Number of most recent positions that each position attends to, or None for all previous positions."""
 
     @property
     def scaled_attention(self) -> bool:
-        """Whether scores of attention are divided by the square root of a head's width."""
+        """Whether attention scores are divided by the square root of the head width."""
 
 
 class CausalNetwork(Protocol):
-    """The parts of a causal network that a cache evaluates, as `Transformer` names them."""
+    """Modules of a causal network that a key-value cache evaluates, with the names that `Transformer` uses."""
 
     bos: int
     token_embedding: nn.Embedding
@@ -48,4 +48,4 @@ class CausalNetwork(Protocol):
         """The network's shape."""
 
     def embed(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        """Residual stream (..., width) at layer 0 of input ids `tokens` (...) at `positions` (...)."""
+        """Return the residual stream (..., width) at layer 0 for input ids `tokens` (...) at `positions` (...)."""

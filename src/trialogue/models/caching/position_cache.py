@@ -1,7 +1,7 @@
-"""Keys and values of a Hugging Face model, stored by row and position.
+"""Key-value cache of a Hugging Face model, indexed by row and position.
 
-The library's own caches grow at the end of all rows at once. Here every row writes where its tokens lie, so that rows
-may be ragged, rewind and be copied: what lies beyond a row's length is masked, and harmless.
+The caches of transformers append to all rows at the same position. In this cache each row has separate write positions,
+so rows may have different lengths, and may be rewound or copied. Entries beyond the length of a row are masked.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 
 
 class CachePlace(NamedTuple):
-    """Where one pass of the model writes, and what it attends to.
+    """Cache positions that one forward pass writes and attends to.
 
-    `rows` (n,) are storage rows and `positions` (n, m) int64 where the pass's m tokens per row belong. Where all rows
-    are consecutive, `first` is the first of them, else -1. Where they all write the same single position, `at` is it,
-    else -1. Keys up to `reach`, exclusive, are attended.
+    Attributes:
+        rows: Rows (n,) int64 of the cache.
+        positions: Positions (n, m) int64 of the m tokens of each row.
+        first: First row if the rows are consecutive, otherwise -1.
+        at: Position of the tokens if the rows are consecutive and m = 1 with equal positions, otherwise -1.
+        reach: Number of positions whose keys and values are returned, starting from position 0.
     """
 
     rows: Tensor
@@ -29,7 +32,12 @@ class CachePlace(NamedTuple):
 
 
 class PositionLayer(CacheLayerMixin):  # type: ignore[misc]
-    """Keys and values of one layer, (rows, heads, positions, width of a head), allocated at the first pass."""
+    """Keys and values (rows, heads, positions, head width) of one layer, allocated by the first forward pass.
+
+    Args:
+        rows: Number of rows.
+        positions: Number of positions per row.
+    """
 
     is_sliding = False
     keys: Tensor
@@ -41,10 +49,10 @@ class PositionLayer(CacheLayerMixin):  # type: ignore[misc]
         self.place: CachePlace | None = None
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Make room for states like `key_states` and `value_states`, each (n, heads, m, width of a head)."""
+        """Allocate keys and values for the heads, head widths and dtypes of the states (n, heads, m, head width)."""
         rows, positions = self._shape
-        # Zeros, as a masked value of NaN would still spoil the sum it enters with weight zero. A context may be opened
-        # in inference mode and used outside of it.
+        # Uninitialised memory may hold NaN, and a masked NaN still makes the attention output NaN. A context may be
+        # opened in inference mode and used outside of it.
         with torch.inference_mode(False):
             self.keys, self.values = (
                 states.new_zeros(rows, states.shape[1], positions, states.shape[3])
@@ -55,13 +63,23 @@ class PositionLayer(CacheLayerMixin):  # type: ignore[misc]
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """Write the states (n, heads, m, width of a head) in their places; return what is attended to."""
+        """Store keys and values at the current `CachePlace`.
+
+        Args:
+            key_states: New keys (n, heads, m, head width).
+            value_states: New values (n, heads, m, head width).
+            *args: Ignored.
+            **kwargs: Ignored.
+
+        Returns:
+            Keys and values (n, heads, reach, head width) of the rows of the current place.
+        """
         del args, kwargs
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-        return self._written(self.keys, key_states), self._written(self.values, value_states)
+        return self._write(self.keys, key_states), self._write(self.values, value_states)
 
-    def _written(self, store: Tensor, states: Tensor) -> Tensor:
+    def _write(self, store: Tensor, states: Tensor) -> Tensor:
         place = self.place
         assert place is not None
         if place.first < 0:
@@ -79,21 +97,27 @@ class PositionLayer(CacheLayerMixin):  # type: ignore[misc]
         return written.narrow(2, 0, place.reach)
 
     def get_seq_length(self) -> int:
-        """How many positions were there before this pass."""
+        """Return the number of positions that were stored before this pass."""
         return 0 if self.place is None else self.place.reach - self.place.positions.shape[1]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """How many positions are attended, and from which on."""
+        """Return the number of attended positions, and the index of the first one."""
         del query_length
         return (0 if self.place is None else self.place.reach), 0
 
     def get_max_length(self) -> int:
-        """How many positions there is room for."""
+        """Return the number of positions per row."""
         return self._shape[1]
 
 
 class PositionCache:
-    """The cache of `layers` layers for `rows` rows of up to `positions` tokens; one more place takes padding."""
+    """Key-value cache of all layers, with one additional position that receives padding.
+
+    Args:
+        layers: Number of layers.
+        rows: Number of rows.
+        positions: Maximum number of tokens per row.
+    """
 
     def __init__(self, layers: int, rows: int, positions: int) -> None:
         self._sizes = (layers, rows, positions)
@@ -102,29 +126,29 @@ class PositionCache:
         self.cache = Cache(layers=list(self.layers))
 
     def at(self, place: CachePlace) -> Cache:
-        """The cache for a pass that writes at `place`."""
+        """Return the transformers cache, set to write at `place` in the next forward pass."""
         for layer in self.layers:
             layer.place = place
         return self.cache
 
     def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
-        """Make positions `start..stop`, exclusive, of `rows` those of `source` (both (n,))."""
+        """Copy positions `start` to `stop - 1` from rows `source` (n,) to rows `rows` (n,)."""
         for store in self._stores():
-            here, there = rows.to(store.device), source.to(store.device)
-            store[here, :, start:stop] = store[there, :, start:stop]
+            target_rows, source_rows = rows.to(store.device), source.to(store.device)
+            store[target_rows, :, start:stop] = store[source_rows, :, start:stop]
 
     def fork(self, rows: Tensor, positions: int) -> PositionCache:
-        """An independent cache of up to `positions` tokens whose row i starts as this one's row `rows[i]`."""
+        """Return an independent cache for up to `positions` tokens whose row i is a copy of row `rows[i]`."""
         layers, _, capacity = self._sizes
-        forked, kept = PositionCache(layers, len(rows), positions), min(positions, capacity)
-        for mine, theirs in zip(self.layers, forked.layers, strict=True):
-            if mine.is_initialized:
-                theirs.lazy_initialization(mine.keys, mine.values)
-                here = rows.to(mine.keys.device)
-                for source, store in ((mine.keys, theirs.keys), (mine.values, theirs.values)):
-                    store[:, :, :kept] = source[:, :, :kept][here]
+        forked, copied = PositionCache(layers, len(rows), positions), min(positions, capacity)
+        for old, new in zip(self.layers, forked.layers, strict=True):
+            if old.is_initialized:
+                new.lazy_initialization(old.keys, old.values)
+                source_rows = rows.to(old.keys.device)
+                for source, store in ((old.keys, new.keys), (old.values, new.values)):
+                    store[:, :, :copied] = source[:, :, :copied][source_rows]
         return forked
 
     def _stores(self) -> list[Tensor]:
-        ready = [layer for layer in self.layers if layer.is_initialized]
-        return [store for layer in ready for store in (layer.keys, layer.values)]
+        initialized = [layer for layer in self.layers if layer.is_initialized]
+        return [store for layer in initialized for store in (layer.keys, layer.values)]

@@ -1,4 +1,4 @@
-"""Contexts of pretrained models: what is evaluated together, what is kept of a pass, and what is read off it."""
+"""Contexts of pretrained causal models, with and without a key-value cache."""
 
 from __future__ import annotations
 
@@ -19,11 +19,21 @@ _PADDING_SHARE = 1.25
 
 
 class CausalModel(Protocol):
-    """The parts of a causal Hugging Face model that a context evaluates, as `PretrainedOracle` names them.
+    """Modules and sizes of a causal Hugging Face model, with the names that `PretrainedOracle` uses.
 
-    `model` is the whole and `body` what gives `width` hidden states, of which the output embeddings `head` make logits,
-    and nothing else where it is a `plain_head`. `decoder`, where there is one, gives the states with fewer operators.
-    `other_ends` are tokens that mean the same as `eos`.
+    Attributes:
+        model: Model with its output head.
+        body: Model without its output head.
+        head: Output embeddings.
+        plain_head: Whether logits are the product of the last hidden state and the output embeddings.
+        decoder: Faster forward pass of `body`, if any.
+        vocab_size: Number of tokens that have a logit.
+        width: Width of the hidden states.
+        layers: Number of blocks.
+        eos: Token that ends a sequence, if any.
+        other_ends: Further tokens that end a sequence, which contexts merge into `eos`.
+        device: Device of the model.
+        dtype: Data type of the model's states.
     """
 
     model: Any
@@ -41,10 +51,15 @@ class CausalModel(Protocol):
 
 
 class PretrainedContext(Context):
-    """What the contexts of a pretrained model share: what is kept of a pass, and what is read off it.
+    """Base class of contexts of pretrained models.
 
-    Features are (n, width * (1 + len(layers))): the last hidden state, then those after each of `layers` blocks. A
-    model whose head does more than multiply keeps its logits in front.
+    Features have the shape (n, width * (1 + len(layers))): the last hidden state, followed by the residual stream after
+    each of `layers`. If the model does not have a plain head, logits (n, vocab) precede them.
+
+    Args:
+        oracle: Model to evaluate.
+        capacity: Maximum number of tokens per row.
+        layers: Layers whose residual streams are part of the features, where layer 0 is the embedding.
     """
 
     first = 1
@@ -56,36 +71,45 @@ class PretrainedContext(Context):
         self.passes = 0
 
     def log_probs(self, features: Tensor) -> Tensor:
-        """Log-probabilities (n, vocab) of the next token, in float32 (float64 for a float64 model)."""
+        """Return the log-probabilities (n, vocab) of the next token from features (n, features).
+
+        They are float64 for a float64 model, and float32 otherwise.
+        """
         return self.law_of(self.scores(features))
 
     def scores(self, features: Tensor) -> Tensor:
-        """Logits (n, vocab) of the next token, every end of sequence by itself."""
+        """Return the logits (n, vocab) of the next token, without merging end-of-sequence tokens."""
         oracle = self._oracle
         return features[:, : self._logits] if self._logits else oracle.head(features[:, : oracle.width])
 
     def law_of(self, scores: Tensor) -> Tensor:
-        """Log-probabilities (n, vocab) by logits, `eos` in place of all tokens that end a sequence."""
+        """Return the log-probabilities (n, vocab) for logits (n, vocab), with all end-of-sequence tokens merged."""
         oracle = self._oracle
-        answers = torch.log_softmax(scores, -1, dtype=torch.promote_types(scores.dtype, torch.float32))
+        log_probs = torch.log_softmax(scores, -1, dtype=torch.promote_types(scores.dtype, torch.float32))
         if oracle.other_ends and oracle.eos is not None:
             ends = [oracle.eos, *oracle.other_ends]
-            answers[:, oracle.eos] = answers[:, ends].logsumexp(1)
-            answers[:, oracle.other_ends] = -torch.inf
-        return answers
+            log_probs[:, oracle.eos] = log_probs[:, ends].logsumexp(1)
+            log_probs[:, oracle.other_ends] = -torch.inf
+        return log_probs
 
     def hidden(self, features: Tensor, layer: int) -> Tensor:
-        """Residual stream (n, width) after `layer` blocks; -1 is what the head reads."""
+        """Return the residual stream (n, width) after `layer` blocks.
+
+        Layer -1 is the input of the output head.
+
+        Raises:
+            InputError: If the context was opened without this layer.
+        """
         width = self._oracle.width
         if layer == -1:
             return features[:, self._logits : self._logits + width]
         if layer not in self._layers:
-            raise InputError("layer", layer, f"not recorded; open the context with layers=({layer},)")
+            raise InputError("layer", layer, f"not recorded. Open the context with layers=({layer},)")
         first = self._logits + width * (1 + self._layers.index(layer))
         return features[:, first : first + width]
 
     def _pass(self, ids: Tensor, last: Tensor, **settings: Any) -> Tensor:
-        """Features (n, features) at index `last` (n,) of each row of input `ids` (n, m)."""
+        """Return features (n, features) at index `last` (n,) of each row of input ids (n, m)."""
         oracle = self._oracle
         states = bool(self._layers)
         self.passes += 1
@@ -94,40 +118,50 @@ class PretrainedContext(Context):
             streams = self._streams(ids, states, settings)
             parts = [streams[-1][rows, last]]
         else:
-            answer = oracle.model(input_ids=ids, output_hidden_states=True, **settings)
-            streams = answer.hidden_states
-            parts = [answer.logits[rows, last], streams[-1][rows, last]]
+            output = oracle.model(input_ids=ids, output_hidden_states=True, **settings)
+            streams = output.hidden_states
+            parts = [output.logits[rows, last], streams[-1][rows, last]]
         parts += [streams[layer][rows, last] for layer in self._layers]
         return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
 
-    def _streams(self, ids: Tensor, every: bool, settings: dict[str, Any]) -> Sequence[Tensor]:
-        """Residual streams (n, m, width) of input `ids` (n, m): the last is what the head reads.
+    def _streams(self, ids: Tensor, all_layers: bool, settings: dict[str, Any]) -> Sequence[Tensor]:
+        """Return residual streams (n, m, width) of input ids (n, m).
 
-        With `every`, the others are those before each block.
+        The last one is the input of the output head. With `all_layers`, the streams before each block precede it.
         """
-        answer = self._oracle.body(input_ids=ids, output_hidden_states=every, **settings)
-        return (*(answer.hidden_states or ())[:-1], answer.last_hidden_state)
+        output = self._oracle.body(input_ids=ids, output_hidden_states=all_layers, **settings)
+        return (*(output.hidden_states or ())[:-1], output.last_hidden_state)
 
     def prefix_states(
         self, tokens: Tensor, start: int, lengths: Sequence[Sequence[int]], layers: Sequence[int]
     ) -> Tensor:
-        """Hidden states (n, len(layers), width) of all prefixes of `tokens` (rows, capacity), off one pass.
+        """Return the hidden states of several prefixes per row from one forward pass.
 
-        `lengths` names the prefixes of each row, shortest first. Positions below `start` of storage row i, that of
-        row i, are as an earlier call or a copy left them, and no prefix is shorter. Not all that is evaluated is kept:
-        the context cannot be asked for more afterwards.
+        The cache may be incomplete after this call, so do not evaluate further prefixes with this context.
+
+        Args:
+            tokens: Token ids (rows, capacity) int64, one row for each row of the cache.
+            start: First position to evaluate. Positions below `start` are cached from an earlier call or copy.
+            lengths: Lengths of the prefixes of each row, in increasing order. All are at least `start`.
+            layers: Layers whose hidden states are returned.
+
+        Returns:
+            Hidden states (n, len(layers), width) of the n prefixes, in the order of rows and lengths.
+
+        Raises:
+            InputError: If a prefix is empty or longer than the capacity.
         """
         stop = torch.tensor([prefixes[-1] for prefixes in lengths])
-        self._checked(stop)
+        self._require_valid_lengths(stop)
         first = torch.full_like(stop, 0 if self.recomputes else max(start - 1, 0))
         if start:
             ids, settings = self._inputs(tokens, first, stop, torch.arange(len(stop)))
         else:
-            ids, settings = self._whole_inputs(tokens, stop)
+            ids, settings = self._uncached_inputs(tokens, stop)
         self.passes += 1
         streams = self._streams(ids, True, settings)
         rows = [row for row, prefixes in enumerate(lengths) for _ in prefixes]
-        # A prefix of i tokens ends at index i - 1; padding lies to the right, where a causal network does not look.
+        # A prefix of i tokens ends at index i - 1. Padding is on the right, where causal attention ignores it.
         last = [length - 1 - int(first[row]) for row, prefixes in enumerate(lengths) for length in prefixes]
         return torch.stack([streams[layer][rows, last] for layer in layers], 1)
 
@@ -135,45 +169,56 @@ class PretrainedContext(Context):
     def _inputs(
         self, tokens: Tensor, first: Tensor, stop: Tensor, rows: Tensor
     ) -> tuple[Tensor, dict[str, Any]]:
-        """Input ids, and what else the network is given, to evaluate indices `first..stop - 1` of each row."""
+        """Return input ids and other arguments of the network to evaluate indices `first` to `stop - 1` of each row."""
 
-    def _whole_inputs(self, tokens: Tensor, stop: Tensor) -> tuple[Tensor, dict[str, Any]]:
-        """The same for whole prefixes, of which nothing is kept."""
-        # Causal: what is padding, to the right, is not seen.
+    def _uncached_inputs(self, tokens: Tensor, stop: Tensor) -> tuple[Tensor, dict[str, Any]]:
+        """Return input ids and other arguments of the network to evaluate complete prefixes without a cache."""
+        # Padding is on the right, where causal attention ignores it.
         return tokens[:, : int(stop.max())].to(self._oracle.device), {"use_cache": False}
 
-    def _checked(self, stop: Tensor) -> None:
+    def _require_valid_lengths(self, stop: Tensor) -> None:
         if int(stop.min()) < 1:
-            hint = "a pretrained model continues at least one token: begin the prompt with its BOS"
+            hint = (
+                "pretrained models need at least one token. Begin the prompt with the BOS token of the model"
+            )
             raise InputError("prompts", "(empty)", hint)
         if int(stop.max()) > self._capacity:
-            hint = f"length {int(stop.max())} was asked for; open a larger context"
+            hint = f"open a larger context for prefixes of {int(stop.max())} tokens"
             raise InputError("capacity", self._capacity, hint)
 
-    def _by_groups(self, counts: Tensor, evaluate: Callable[[Tensor], Tensor]) -> Tensor:
-        """Features (n, features) of rows with `counts` (n,) positions each, where `evaluate` gives those of a group."""
-        groups = self._together(counts)
+    def _evaluate_groups(self, counts: Tensor, evaluate: Callable[[Tensor], Tensor]) -> Tensor:
+        """Evaluate groups of rows with similar `counts` (n,) of positions, and return features (n, features)."""
+        groups = self._group_rows(counts)
         parts = [evaluate(group) for group in groups]
         order = torch.cat(groups).argsort()
         return torch.cat(parts)[order.to(parts[0].device)]
 
-    def _together(self, counts: Tensor) -> list[Tensor]:
-        """Indices of rows to evaluate together, longest first: little padding, and no pass too large to hold."""
+    def _group_rows(self, counts: Tensor) -> list[Tensor]:
+        """Return groups of row indices, longest rows first, that limit padding and the size of a forward pass."""
         order = counts.argsort(descending=True)
         groups: list[Tensor] = []
-        begin, real = 0, 0
+        begin, unpadded = 0, 0
         for place, count in enumerate(counts[order].tolist()):
             longest = int(counts[order[begin]])
             padded = longest * (place + 1 - begin)
-            if place > begin and (padded > _PADDING_SHARE * (real + count) or padded > _POSITIONS_AT_ONCE):
+            if place > begin and (
+                padded > _PADDING_SHARE * (unpadded + count) or padded > _POSITIONS_AT_ONCE
+            ):
                 groups.append(order[begin:place])
-                begin, real = place, 0
-            real += count
+                begin, unpadded = place, 0
+            unpadded += count
         return [*groups, order[begin:]]
 
 
 class CachedContext(PretrainedContext):
-    """A context over a cache by row and position; token i of a row is at its position i - 1."""
+    """Context of a pretrained model with a key-value cache, which stores token i of a row at position i - 1.
+
+    Args:
+        oracle: Model to evaluate.
+        capacity: Maximum number of tokens per row.
+        layers: Layers whose residual streams are part of the features, where layer 0 is the embedding.
+        cache: Key-value cache with the same capacity.
+    """
 
     def __init__(
         self, oracle: CausalModel, capacity: int, layers: tuple[int, ...], cache: PositionCache
@@ -183,27 +228,27 @@ class CachedContext(PretrainedContext):
         self._range = torch.arange(capacity + 1, device=oracle.device)
 
     def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
-        """Evaluate positions `start..stop` of each row (see `trialogue.oracles.Context`)."""
-        self._checked(stop)
+        """Evaluate positions `start` to `stop` of each row, both included (see `trialogue.oracles.Context`)."""
+        self._require_valid_lengths(stop)
         first = (start - 1).clamp_min(0)
         counts = stop - first
         if int(counts.max()) == 1 or len(rows) == 1:
             return self._evaluate(tokens, first, stop, rows)
 
-        def evaluated(group: Tensor) -> Tensor:
+        def evaluate_group(group: Tensor) -> Tensor:
             return self._evaluate(tokens[group], first[group], stop[group], rows[group])
 
-        return self._by_groups(counts, evaluated)
+        return self._evaluate_groups(counts, evaluate_group)
 
     def _evaluate(self, tokens: Tensor, first: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
-        """Features (n, features) after evaluating indices `first..stop - 1` of `tokens` (n, capacity)."""
+        """Evaluate indices `first` to `stop - 1` of `tokens` (n, capacity), and return features (n, features)."""
         ids, settings = self._inputs(tokens, first, stop, rows)
         return self._pass(ids, (stop - first - 1).to(ids.device), **settings)
 
-    def _streams(self, ids: Tensor, every: bool, settings: dict[str, Any]) -> Sequence[Tensor]:
+    def _streams(self, ids: Tensor, all_layers: bool, settings: dict[str, Any]) -> Sequence[Tensor]:
         decoder = self._oracle.decoder
         if decoder is None or not settings["use_cache"] or not decoder.as_loaded():
-            return super()._streams(ids, every, settings)
+            return super()._streams(ids, all_layers, settings)
         return decoder(ids, settings["position_ids"], settings["attention_mask"], self._cache.layers)
 
     def _inputs(
@@ -213,28 +258,28 @@ class CachedContext(PretrainedContext):
         longest, reach = int(counts.max()), int(stop.max())
         positions = first[:, None] + torch.arange(longest)
         ids = tokens.gather(1, positions.clamp_max(tokens.shape[1] - 1))
-        # Padding lies behind a row's last token; what it would store must not fall on what a later rewind may need.
+        # A later rewind may need any cached position, so padding is written to an extra position.
         kept = torch.where(positions < stop[:, None], positions, self._cache.padding)
         consecutive = bool((rows[1:] - rows[:-1] == 1).all())
-        level = longest == 1 and int(stop.min()) == reach
+        equal_lengths = longest == 1 and int(stop.min()) == reach
         place = CachePlace(
             rows.to(device),
             kept.to(device),
             int(rows[0]) if consecutive else -1,
-            reach - 1 if level and consecutive else -1,
+            reach - 1 if equal_lengths and consecutive else -1,
             reach,
         )
-        # A learned table of positions ends with the longest sequence, and padding may lie behind it.
+        # Padding must not exceed the learned position embeddings.
         positions = positions.minimum(stop[:, None] - 1).to(device)
         return ids.to(device), {
-            "attention_mask": None if level else self._mask(positions, reach),
+            "attention_mask": None if equal_lengths else self._mask(positions, reach),
             "position_ids": positions,
             "past_key_values": self._cache.at(place),
             "use_cache": True,
         }
 
     def _mask(self, positions: Tensor, reach: int) -> Tensor:
-        """What is added to the scores (n, 1, m, reach): nothing for what is past, the least number for the rest."""
+        """Return the additive causal mask (n, 1, m, reach) for queries at `positions` (n, m)."""
         dtype = self._oracle.dtype
         future = self._range[:reach] > positions[:, None, :, None]
         return torch.zeros(future.shape, dtype=dtype, device=future.device).masked_fill_(
@@ -242,40 +287,46 @@ class CachedContext(PretrainedContext):
         )
 
     def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
-        """Make positions `start..stop` of storage rows `rows` those of `source` (both (n,))."""
+        """Copy positions `start` to `stop`, both included, from rows `source` (n,) to rows `rows` (n,)."""
         self._cache.copy(source, rows, max(start - 1, 0), stop)
 
     def fork(self, rows: Tensor, stop: int) -> Context:
-        """Return an independent context for up to `stop` tokens whose row i starts as this one's row `rows[i]`."""
+        """Return an independent context for up to `stop` tokens whose row i is a copy of row `rows[i]`."""
         return CachedContext(self._oracle, stop, self._layers, self._cache.fork(rows, stop))
 
 
 class RecomputedContext(PretrainedContext):
-    """A context that keeps nothing: every question evaluates its whole prefix."""
+    """Context of a pretrained model without a cache, which evaluates complete prefixes in every call.
+
+    Args:
+        oracle: Model to evaluate.
+        capacity: Maximum number of tokens per row.
+        layers: Layers whose residual streams are part of the features, where layer 0 is the embedding.
+    """
 
     recomputes = True
 
     def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
-        """Evaluate the prefixes of length `stop`; `start` and `rows` do not matter."""
+        """Evaluate the prefixes of length `stop`, and ignore `start` and `rows`."""
         del start, rows
-        self._checked(stop)
+        self._require_valid_lengths(stop)
 
-        def evaluated(group: Tensor) -> Tensor:
-            ids, settings = self._whole_inputs(tokens[group], stop[group])
+        def evaluate_group(group: Tensor) -> Tensor:
+            ids, settings = self._uncached_inputs(tokens[group], stop[group])
             return self._pass(ids, (stop[group] - 1).to(ids.device), **settings)
 
-        return self._by_groups(stop, evaluated)
+        return self._evaluate_groups(stop, evaluate_group)
 
     def _inputs(
         self, tokens: Tensor, first: Tensor, stop: Tensor, rows: Tensor
     ) -> tuple[Tensor, dict[str, Any]]:
         del first, rows
-        return self._whole_inputs(tokens, stop)
+        return self._uncached_inputs(tokens, stop)
 
     def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
-        """Nothing is kept, so nothing is copied."""
+        """Do nothing, because this context has no cache."""
 
     def fork(self, rows: Tensor, stop: int) -> Context:
-        """Nothing is kept, so nothing is shared."""
+        """Return a new context for up to `stop` tokens."""
         del rows
         return RecomputedContext(self._oracle, stop, self._layers)

@@ -1,1 +1,1 @@
-"""Pretrained models: download, loading and evaluation."""
+"""Pretrained models: downloading, loading and evaluation."""

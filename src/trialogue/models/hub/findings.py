@@ -1,8 +1,8 @@
-"""What trying a model has shown on this machine, kept so that it is tried once.
+"""Storage of self-check results, so that each model is checked once per machine.
 
-A finding counts for the same files of the model, settings, versions of libraries and of this package's own code, and
-processor; where any of them is another, or what was kept cannot be read, the model is tried again. Findings lie beside
-the models, in `$TRIALOGUE_HOME/findings` or the user's cache folder, and may be removed at any time.
+A result is valid for the same model files, settings, library versions, package code and processor. If any of them
+differs, or if the file cannot be read, the check is repeated. Results are stored in `$TRIALOGUE_HOME/findings`, or in
+the user's cache folder, and can be deleted at any time.
 """
 
 import hashlib
@@ -22,14 +22,16 @@ import trialogue
 from trialogue.errors import InputError
 from trialogue.storage import atomic_write, user_folder
 
-# They change which products a processor takes.
+# These variables select the kernels of matrix products.
 _SWITCHES = ("ATEN_CPU_CAPABILITY", "DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA")
 
 
 class Findings:
-    """What was found by trying the model that lies in `files` with `settings`; without files nothing is kept.
+    """Self-check results of a model, stored on disk.
 
-    `settings` and values are what JSON holds.
+    Args:
+        files: Files of the model. Without files, results are not stored on disk.
+        settings: Settings that affect the results, as JSON values.
     """
 
     def __init__(self, files: Iterable[Path] = (), settings: Mapping[str, Any] | None = None) -> None:
@@ -37,24 +39,24 @@ class Findings:
         self._found: dict[str, Any] = {}
         try:
             stamps = sorted(_stamp(file) for file in files)
-        except OSError:  # a file that goes while it is looked at
+        except OSError:  # A file was deleted in the meantime.
             return
         if not stamps:
             return
-        self._conditions = json.loads(json.dumps({"files": stamps, "settings": settings, **_circumstances()}))
+        self._conditions = json.loads(json.dumps({"files": stamps, "settings": settings, **_environment()}))
         name = hashlib.sha256(json.dumps(self._conditions, sort_keys=True).encode()).hexdigest()
         self._path = user_folder("findings") / f"{name[:32]}.json"
         with suppress(OSError, ValueError, KeyError, TypeError):
-            kept = json.loads(self._path.read_text(encoding="utf-8"))
-            if kept["conditions"] == self._conditions and isinstance(kept["found"], dict):
-                self._found = kept["found"]
+            stored = json.loads(self._path.read_text(encoding="utf-8"))
+            if stored["conditions"] == self._conditions and isinstance(stored["found"], dict):
+                self._found = stored["found"]
 
     def get(self, name: str) -> Any:
-        """What was found out; None where nothing was, or not under these conditions."""
+        """Return the result `name`, or None if no result is stored for these conditions."""
         return self._found.get(name)
 
     def keep(self, name: str, value: Any) -> None:
-        """Keep a finding, where the folder can be written."""
+        """Store the result `name`, a JSON value. Without write access to the folder, it is kept in memory only."""
         self._found[name] = value
         if self._path is not None:
             content = {"conditions": self._conditions, "found": self._found}
@@ -64,11 +66,11 @@ class Findings:
 
 def _stamp(file: Path) -> list[Any]:
     stat = file.stat()
-    # Times of change and numbers of files differ for a copy that was given the time of its original.
+    # The inode and its change time also detect a copy with the modification time of the original.
     return [str(file.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
 
 
-def _circumstances() -> dict[str, Any]:
+def _environment() -> dict[str, Any]:
     return {
         "torch": torch.__version__,
         "transformers": transformers.__version__,
@@ -82,7 +84,7 @@ def _circumstances() -> dict[str, Any]:
 
 @cache
 def _code() -> str:
-    """A digest of the code that loads and asks pretrained models."""
+    """Return a digest of the code that loads pretrained models."""
     digest, folder = hashlib.sha256(), Path(__file__).parent
     for file in sorted(folder.rglob("*.py")):
         digest.update(file.read_bytes())
@@ -91,10 +93,10 @@ def _code() -> str:
 
 @cache
 def _processor() -> list[str]:
-    """The model and the instructions of the processor, as far as the system tells."""
-    told = [platform.machine(), platform.processor(), torch.backends.cpu.get_cpu_capability()]
+    """Return the model and the instruction sets of the processor if the system provides them."""
+    description = [platform.machine(), platform.processor(), torch.backends.cpu.get_cpu_capability()]
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-        for wanted in ("model name", "flags", "Features"):
-            told += [line for line in lines if line.startswith(wanted)][:1]
-    return told
+        for field in ("model name", "flags", "Features"):
+            description += [line for line in lines if line.startswith(field)][:1]
+    return description

@@ -1,4 +1,4 @@
-"""Which conditionals a checkpoint of Hugging Face answers with: its head, by what its config says that it holds."""
+"""Detection of the output head of a Hugging Face checkpoint from its configuration."""
 
 from pathlib import Path
 from typing import Any
@@ -9,28 +9,34 @@ from trialogue.models.hub.load_errors import Kind
 
 
 def kind_of(name: str | Path, *, remote_code: bool = False) -> Kind:
-    """Whether the model `name` (see `Checkpoint`) has a head for masked tokens, or one for the next token.
+    """Return whether a checkpoint has a masked or a causal language-model head.
 
-    The code of a model's repository runs only with `remote_code`; which head its classes have, its config says.
-    Raises `InputError` for a model that cannot be had, and for one that has neither.
+    Args:
+        name: Name of the model (see `Checkpoint`).
+        remote_code: Allow code from the model's repository to run.
+
+    Raises:
+        InputError: If the model cannot be loaded, or if it has neither head.
     """
     checkpoint = Checkpoint("CausalLM", name, remote_code=remote_code)
     config = checkpoint.config
     if Path(name).suffix == ".gguf":
         return "CausalLM"
-    held = tuple(config.architectures or ())
+    architectures = tuple(config.architectures or ())
     kinds: tuple[Kind, ...] = ("MaskedLM", "CausalLM")
     for kind in kinds:
-        if set(held) & (_classes(kind, type(config)) | _own_classes(kind, config)):
+        if set(architectures) & (_head_classes(kind, type(config)) | _remote_classes(kind, config)):
             return kind
-    if any(of.endswith("ForPreTraining") for of in held) and _classes("MaskedLM", type(config)):
+    is_pretraining = any(architecture.endswith("ForPreTraining") for architecture in architectures)
+    if is_pretraining and _head_classes("MaskedLM", type(config)):
         return "MaskedLM"
-    said = f"says it holds a {' and a '.join(held)}" if held else "does not say what it holds"
-    raise InputError("model", str(name), f"it has neither a masked nor a causal head: its config {said}")
+    stated = f"names {' and '.join(architectures)}" if architectures else "does not name its architecture"
+    hint = f"it has neither a masked nor a causal head (its configuration {stated}). Use a language model"
+    raise InputError("model", str(name), hint)
 
 
-def _classes(kind: Kind, config: type[Any]) -> set[str]:
-    """The classes of transformers with that head for models of a class of configs."""
+def _head_classes(kind: Kind, config: type[Any]) -> set[str]:
+    """Return the names of the transformers classes with this head for a configuration class."""
     import transformers
 
     mapping = {
@@ -39,11 +45,11 @@ def _classes(kind: Kind, config: type[Any]) -> set[str]:
     }[kind]
     if config not in mapping:
         return set()
-    found = mapping[config]
-    return {of.__name__ for of in (found if isinstance(found, tuple) else (found,))}
+    classes = mapping[config]
+    return {each.__name__ for each in (classes if isinstance(classes, tuple) else (classes,))}
 
 
-def _own_classes(kind: Kind, config: Any) -> set[str]:
-    """The class with that head in the code of the model's own repository."""
-    place = (getattr(config, "auto_map", None) or {}).get(f"AutoModelFor{kind}")
-    return {place.rsplit(".", 1)[-1]} if isinstance(place, str) else set()
+def _remote_classes(kind: Kind, config: Any) -> set[str]:
+    """Return the name of the class with this head in the code of the model's repository."""
+    reference = (getattr(config, "auto_map", None) or {}).get(f"AutoModelFor{kind}")
+    return {reference.rsplit(".", 1)[-1]} if isinstance(reference, str) else set()

@@ -1,4 +1,4 @@
-"""What keeps a checkpoint from being loaded, in one line with what a user can do about it."""
+"""Short explanations of errors while loading checkpoints."""
 
 from difflib import get_close_matches
 from pathlib import Path
@@ -8,20 +8,25 @@ from trialogue.errors import first_line
 from trialogue.models.hub.catalogue import CATALOGUE
 
 Kind = Literal["CausalLM", "MaskedLM", "Model"]
-"""A head of transformers, or a model as it is without one."""
-_NEVER = "which is never run for a masked model"
+"""Output head of a transformers model, where "Model" stands for a model without a head."""
 
 
 def reason(error: BaseException, name: str, kind: Kind) -> str:
-    """What a user can do about a model that does not load."""
-    chain: list[BaseException] = []
-    link: BaseException | None = error
-    while link is not None and link not in chain:
-        chain.append(link)
-        link = link.__cause__ or link.__context__
-    kinds = {type(part).__name__ for part in chain}
-    text = " ".join(str(part) for part in chain)
-    near = "".join(f" (did you mean {other}?)" for other in get_close_matches(name, CATALOGUE, 1))
+    """Return a one-line explanation of a loading error, with advice to the user.
+
+    Args:
+        error: Error of transformers or of the hub library.
+        name: Model name that was passed by the user.
+        kind: Output head that was requested.
+    """
+    errors: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in errors:
+        errors.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    kinds = {type(part).__name__ for part in errors}
+    text = " ".join(str(part) for part in errors)
+    suggestion = "".join(f" (did you mean {other}?)" for other in get_close_matches(name, CATALOGUE, 1))
     unreachable = kinds & {
         "LocalEntryNotFoundError",
         "OfflineModeIsEnabled",
@@ -29,18 +34,25 @@ def reason(error: BaseException, name: str, kind: Kind) -> str:
         "ConnectError",
     }
     if "trust_remote_code" in text:
-        hint = "allow it with remote_code (--trust-remote-code) if you trust it"
-        return f"it needs code of its own repository: {_NEVER if kind == 'MaskedLM' else hint}"
+        if kind == "MaskedLM":
+            return "it needs code from its repository, which is not supported for masked models. Use another model"
+        return (
+            "it needs code from its repository. If you trust it, use remote_code=True (--trust-remote-code)"
+        )
     if "SafetensorError" in kinds:
-        return f"its weights are cut short or damaged ({first_line(error)}): fetch them again"
+        return f"its weights are truncated or damaged ({first_line(error)}). Download them again"
     if "safetensors" in text and (Path(name).exists() or "does not appear" in text):
-        return "it holds no safetensors weights; convert them, pickled weights are not loaded"
+        return (
+            "it has no safetensors weights, and pickled weights are not loaded. Convert them to safetensors"
+        )
     if Path(name).exists():
         return f"its files cannot be loaded: {first_line(error)}"
     if "GatedRepoError" in kinds or "401 Client Error" in text or "403 Client Error" in text:
-        return "it is private, gated or does not exist: ask for access and log in with `hf auth login`" + near
+        hint = "it is private, gated or does not exist. Request access and log in with `hf auth login`"
+        return hint + suggestion
     if "RepositoryNotFoundError" in kinds or "HFValidationError" in kinds:
-        return "there is no such model on the hub, and no such folder" + near
+        return "there is no such model on the hub, and no such folder" + suggestion
     if unreachable or "connect" in text.lower():
-        return f"the hub cannot be reached and the model is not in its cache; give a folder, or go online once{near}"
+        hint = "the hub cannot be reached, and the model is not in its cache. Give a folder, or connect to the internet"
+        return hint + suggestion
     return f"it cannot be loaded: {first_line(error)}"

@@ -1,7 +1,7 @@
-"""Pretrained models by name, before their weights are read: those of Hugging Face, and what other packages register.
+"""Base class of pretrained models, and a function that opens models of registered kinds by name.
 
-A package adds a kind of pretrained model by an entry point of the group `trialogue.models` whose value is a subclass of
-`Pretrained`. Where that is called KIND, the model's name is `KIND:` and what the kind calls it, such as its file.
+A package adds a kind of pretrained model with an entry point in the group `trialogue.models`, whose value is a subclass
+of `Pretrained`. The models of an entry point KIND have names of the form `KIND:NAME`.
 """
 
 from abc import ABC, abstractmethod
@@ -19,20 +19,17 @@ from trialogue.oracles import Autoregressive
 
 
 class TextModel(Autoregressive):
-    """An oracle of the next token of a text."""
+    """Autoregressive oracle over text tokens."""
 
     tokenization: Tokenization
 
 
 class Pretrained(ABC):
-    """A pretrained model before its weights are read: what its files tell of texts and of positions.
-
-    Raises `InputError` for a model that cannot be had, and for a setting that its kind does not have.
-    """
+    """Tokenization and size limits of a pretrained model, available before its weights are loaded."""
 
     tokenization: Tokenization
     max_length: int | None = None
-    """How many positions the model knows, where it says so"""
+    """Maximum number of positions, or None if unlimited."""
 
     @abstractmethod
     def __init__(
@@ -43,29 +40,49 @@ class Pretrained(ABC):
         dtype: str | torch.dtype = "float32",
         remote_code: bool = False,
     ) -> None:
-        """Find the model that its kind calls `name`; the settings are those of `trialogue.load_pretrained`."""
+        """Locate the model without loading its weights.
+
+        Args:
+            name: Name of the model, without the name of its kind.
+            device: Device of the model, as in `trialogue.load_pretrained`.
+            dtype: Data type of the model, as in `trialogue.load_pretrained`.
+            remote_code: Allow code from the model's repository to run.
+
+        Raises:
+            InputError: If the model does not exist, or if its kind does not support one of the settings.
+        """
 
     @property
     def empty_prompt(self) -> Sequence[int] | None:
-        """As `Autoregressive.empty_prompt` of the model: by default the BOS of its tokenizer, if it has one."""
+        """Tokens that replace an empty prompt (default: the BOS token, or None if the tokenizer has none)."""
         bos = self.tokenization.bos
         return None if bos is None else (bos,)
 
     @abstractmethod
     def load(self, *, recompute: bool = False, weights: str = "float32") -> TextModel:
-        """Read the weights; the settings are those of `trialogue.load_pretrained`."""
+        """Load the weights.
+
+        Args:
+            recompute: Evaluate complete prefixes at every step, without a cache.
+            weights: Format of the weights, as in `trialogue.load_pretrained`.
+        """
 
 
 def open_pretrained(name: str | Path, **settings: Any) -> Pretrained:
-    """The model `name`: `KIND:NAME`, a folder of `save_text_network`, or one of Hugging Face.
+    """Open a pretrained model without loading its weights.
 
-    `settings` are those of `Pretrained`. Raises `InputError` where there is no such model, or no such kind.
+    Args:
+        name: `KIND:NAME`, a folder that was written by `save_text_network`, or a Hugging Face model.
+        **settings: The arguments `device`, `dtype` and `remote_code` of `Pretrained`.
+
+    Raises:
+        InputError: If the model or its kind does not exist, or if the kind is a network without pretrained weights.
     """
-    kind, colon, own = str(name).partition(":")
+    kind, colon, local_name = str(name).partition(":")
     if not colon or Path(name).exists():
-        kind, own = ("text-network" if holds_network(name) else "hugging-face"), str(name)
-    opened = MODELS.find(kind)
-    if not issubclass(opened, Pretrained):
-        hint = f"{kind} is a network, whose weights are read from the file of a training: it opens no model by name"
+        kind, local_name = ("text-network" if holds_network(name) else "hugging-face"), str(name)
+    model_class = MODELS.find(kind)
+    if not issubclass(model_class, Pretrained):
+        hint = f"{kind} is a network without pretrained weights. Use the file of a trained network"
         raise InputError("model", str(name), hint)
-    return opened(own, **settings)
+    return model_class(local_name, **settings)

@@ -1,4 +1,4 @@
-"""Pretrained masked language models of Hugging Face as `trialogue.oracles.Masked`, by hub id, folder or short name."""
+"""Pretrained masked language models of Hugging Face as `trialogue.oracles.Masked`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.models.hub.adapters import unwrapped
+from trialogue.models.hub.adapters import transformers_model
 from trialogue.models.hub.checkpoint_loading import load_checkpoint
 from trialogue.models.networks.masked import MaskedNetwork
 from trialogue.validation import Count, validated
@@ -21,38 +21,63 @@ def load_pretrained_masked(
     dtype: str | torch.dtype = "float32",
     batch_size: int = 32,
 ) -> "PretrainedMasked":
-    """Load the masked language model `name`: a hub id, a folder, or the short name of a model set up before.
+    """Load a pretrained masked language model.
 
-    `device` is the GPU where there is one. `dtype` is a name of torch's, or "auto" for that of the checkpoint. Code of
-    the model's repository is never run. Raises `InputError` for a model that cannot be had, whose checkpoint has no
-    head for masked tokens, or whose tokenizer is missing or has no mask token.
+    Code from the model's repository is never executed.
+
+    Args:
+        name: Hub id, folder, or short name of a model that was set up with `trialogue models pull`.
+        device: Device of the model (default: the GPU if available, otherwise the CPU).
+        dtype: Name of a torch dtype, or "auto" for the dtype of the checkpoint.
+        batch_size: Number of sequences that are evaluated together.
+
+    Returns:
+        The model with its tokenizer.
+
+    Raises:
+        InputError: If the model cannot be loaded, if the checkpoint has no head for masked tokens, or if the tokenizer
+            is missing or has no mask token.
     """
     model, tokenizer = load_checkpoint("MaskedLM", name, device=device, dtype=dtype)
     return PretrainedMasked(model, tokenizer, name=str(name), batch_size=batch_size)
 
 
 class PretrainedMasked(MaskedNetwork):
-    """The masked Hugging Face model `model` with its `tokenizer` as a `trialogue.oracles.Masked`.
+    """Masked language model of Hugging Face as a `trialogue.oracles.Masked`.
 
-    Sequences are token ids as the tokenizer gives them, special tokens included, and padded where a batch is ragged.
-    The special tokens that frame a text (padding, the classifier's, separators) stay what they are: a chain that picks
-    such a site draws the token that stands there. No special token is ever proposed elsewhere, nor an id that the
-    tokenizer does not know; the other tokens' probabilities are renormalised. `batch_size` is how many sequences are
-    evaluated at once, `max_length` the positions the model knows (None where it states none).
+    Sequences are token ids from the tokenizer, including special tokens and padding. Special tokens that frame a text
+    ([CLS], [SEP] and padding) never change, so the conditional distribution at such a site is a point mass. At other
+    sites, special tokens and ids without a token have probability zero, and the remaining probabilities are
+    renormalised.
 
-    Raises `InputError` for a tokenizer without a mask token.
+    Args:
+        model: Masked language model of transformers, or a `PeftModel`.
+        tokenizer: Tokenizer of transformers.
+        name: Name in messages and results (default: the name in the model's configuration).
+        batch_size: Number of sequences that are evaluated together.
+
+    Attributes:
+        vocab_size: Number of tokens that have a logit.
+        mask: Id of the mask token.
+        max_length: Maximum number of tokens of a sequence, or None if unlimited.
+        frame: Ids (n,) int64 of the special tokens that never change.
+
+    Raises:
+        InputError: If the tokenizer has no mask token.
     """
 
     @validated
     def __init__(
         self, model: Any, tokenizer: Any, *, name: str | None = None, batch_size: Count = 32
     ) -> None:
-        self.model = model = unwrapped(model).eval()
+        self.model = model = transformers_model(model).eval()
         self.tokenizer = tokenizer
         self.name = name or str(getattr(model.config, "_name_or_path", "")) or type(model).__name__
         self.batch_size = batch_size
         if tokenizer.mask_token_id is None:
-            raise InputError("model", self.name, "its tokenizer has no mask token")
+            raise InputError(
+                "model", self.name, "its tokenizer has no mask token. Use a masked language model"
+            )
         self.mask = int(tokenizer.mask_token_id)
         head = model.get_output_embeddings()
         self.vocab_size = int(model.config.vocab_size if head is None else head.weight.shape[0])
@@ -61,65 +86,88 @@ class PretrainedMasked(MaskedNetwork):
         self.max_length = longest_text(model, tokenizer)
         special = {token for token in tokenizer.all_special_ids if token < self.vocab_size}
         self.frame = torch.tensor(sorted(special - {self.mask, tokenizer.unk_token_id}), dtype=torch.int64)
-        silent = sorted(special | set(range(len(tokenizer), self.vocab_size)))
-        self._silent = torch.tensor(silent, device=self._device)
+        excluded = sorted(special | set(range(len(tokenizer), self.vocab_size)))
+        self._excluded = torch.tensor(excluded, device=self._device)
         self._padding: int | None = tokenizer.pad_token_id
 
     def encode(self, texts: Sequence[str]) -> Tensor:
-        """Token ids (rows, N) int64 of `texts` with their special tokens, padded on the right.
+        """Tokenize texts, with special tokens and padding on the right.
 
-        Raises `InputError` where a text has more tokens than the model has positions, and where texts of different
-        lengths meet a tokenizer without a padding token.
+        Args:
+            texts: At least one text.
+
+        Returns:
+            Token ids (rows, N) int64.
+
+        Raises:
+            InputError: If a text has more tokens than the model has positions, or if texts have different lengths and
+                the tokenizer has no padding token.
         """
         if isinstance(texts, str) or not len(texts):
             raise InputError("texts", texts, "give a list of at least one text")
         sequences = [self.tokenizer(text, verbose=False)["input_ids"] for text in texts]
         longest = max(map(len, sequences))
-        self._require_room(longest)
+        self._require_valid_length(longest)
         if self._padding is None and min(map(len, sequences)) < longest:
-            raise InputError("texts", len(texts), f"{self.name} has no padding token: give texts one by one")
+            hint = f"{self.name} has no padding token. Encode texts of different lengths separately"
+            raise InputError("texts", len(texts), hint)
         padding = 0 if self._padding is None else self._padding
         return torch.tensor([[*ids, *[padding] * (longest - len(ids))] for ids in sequences])
 
     def decode(self, tokens: Tensor) -> list[str]:
-        """Texts of `tokens` (rows, N) without their special tokens."""
+        """Return the texts of `tokens` (rows, N) without special tokens."""
         texts: list[str] = self.tokenizer.batch_decode(
             tokens.tolist(), skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
         return texts
 
     def free(self, tokens: Tensor) -> Tensor:
-        """Which sites (rows, N) bool of `tokens` hold a part of the text, and not its frame or padding."""
+        """Return a mask (rows, N) bool of the sites of `tokens` (rows, N) that may change."""
         return ~torch.isin(tokens, self.frame.to(tokens.device))
 
     def proposable(self, tokens: Tensor) -> Tensor:
-        """Which sites (rows, N) bool of `tokens` hold a token that it may propose: no special one, and a known one."""
-        return ~torch.isin(tokens, self._silent.to(tokens.device))
+        """Return a mask (rows, N) bool of the tokens (rows, N) to which the model can give a positive probability."""
+        return ~torch.isin(tokens, self._excluded.to(tokens.device))
 
     def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Logits (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N); padding is not read."""
-        self._require_room(inputs.shape[1])
-        inputs, rows, sites = (part.to(self._device) for part in (inputs, rows, sites))
-        real = torch.ones_like(inputs) if self._padding is None else (inputs != self._padding).long()
-        logits: Tensor = self.model(input_ids=inputs, attention_mask=real).logits[rows, sites]
-        return logits.index_fill_(1, self._silent, -torch.inf)
+        """Return the logits of single sites. Padding is not attended to.
 
-    def _require_room(self, length: int) -> None:
+        Args:
+            inputs: Token ids (n, N) int64.
+            rows: Row (q,) int64 of each site.
+            sites: Position (q,) int64 of each site.
+
+        Returns:
+            Logits (q, vocab), which are -inf for tokens that are never proposed.
+        """
+        self._require_valid_length(inputs.shape[1])
+        inputs, rows, sites = (part.to(self._device) for part in (inputs, rows, sites))
+        attention_mask = (
+            torch.ones_like(inputs) if self._padding is None else (inputs != self._padding).long()
+        )
+        logits: Tensor = self.model(input_ids=inputs, attention_mask=attention_mask).logits[rows, sites]
+        return logits.index_fill_(1, self._excluded, -torch.inf)
+
+    def _require_valid_length(self, length: int) -> None:
         if self.max_length is not None and length > self.max_length:
             raise InputError(
-                "tokens", length, f"{self.name} knows {self.max_length} positions: shorten the texts"
+                "tokens", length, f"{self.name} has {self.max_length} positions. Shorten the texts"
             )
 
 
 def longest_text(model: Any, tokenizer: Any) -> int | None:
-    """How many tokens a model of transformers reads, which the positions it counts may exceed.
+    """Return the maximum number of tokens of a text, or None if unlimited.
 
-    Models like RoBERTa count from behind the position of padding, and need not say so in their tokenizer.
+    RoBERTa and similar models number positions from the padding index + 1, so they support fewer tokens than positions.
+
+    Args:
+        model: Model of transformers.
+        tokenizer: Tokenizer of transformers.
     """
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     if positions is not None:
         tables = (part for name, part in model.named_modules() if name.endswith("position_embeddings"))
         paddings = (getattr(table, "padding_idx", None) for table in tables)
         positions -= max((padding + 1 for padding in paddings if padding is not None), default=0)
-    stated = (positions, getattr(tokenizer, "model_max_length", None))
-    return min((int(length) for length in stated if length is not None and 0 < length < 10**9), default=None)
+    limits = (positions, getattr(tokenizer, "model_max_length", None))
+    return min((int(length) for length in limits if length is not None and 0 < length < 10**9), default=None)

@@ -1,4 +1,4 @@
-"""The same architecture with the weights that a training would begin with: what a measure gives by chance."""
+"""Randomly initialised copies of models, which serve as a baseline for measurements."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from trialogue.randomness import seed_of
 
 
 def with_random_weights(model: Any, seed: int) -> Any:
-    """A model of the class and the config of the transformers `model`, with weights drawn by `seed`.
+    """Return a randomly initialised copy of a model.
 
-    It is on the device of `model`, and of its type.
+    Args:
+        model: Model of transformers.
+        seed: Seed of the initialisation.
+
+    Returns:
+        A model with the same class, configuration, device and dtype.
     """
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed_of(seed, "random weights"))
-        drawn = type(model)(model.config)
-    return drawn.to(model.device, model.dtype).eval()
+        initialized = type(model)(model.config)
+    return initialized.to(model.device, model.dtype).eval()

@@ -1,8 +1,8 @@
-"""The masked language model of reactions that the package `rxnmapper` carries, as a folder that transformers loads.
+"""Conversion of the masked language model in the package `rxnmapper` to the format of transformers.
 
 RXNMapper (Schwaller et al. 2021, Extraction of organic chemistry grammar from unsupervised learning of chemical
-reactions) is an ALBERT over the tokens of reaction SMILES. Its weights are a pickle, read here with tensors alone
-allowed, and its tokenizer is code, built here as one of the `tokenizers` library.
+reactions) is an ALBERT model over tokens of reaction SMILES. Its pickled weights are loaded with `weights_only=True`,
+and its tokenizer is rebuilt with the `tokenizers` library.
 """
 
 from pathlib import Path
@@ -11,11 +11,15 @@ from typing import Any
 SMILES = (
     r"(\[[^\]]+]|Br?|Cl?|N|O|S|P|F|I|b|c|n|o|s|p|\(|\)|\.|=|#|-|\+|\\|\/|:|~|@|\?|>>?|\*|\$|\%[0-9]{2}|[0-9])"
 )
-"""The tokens of a SMILES string: the pattern of the package's own tokenizer."""
+"""Regular expression for a token of a SMILES string, from the tokenizer of the package."""
 
 
 def smiles_tokenizer(vocabulary: Path) -> Any:
-    """The fast tokenizer whose tokens are the lines of the file `vocabulary`; a text becomes [CLS] text [SEP]."""
+    """Create a fast tokenizer of SMILES, which adds [CLS] and [SEP] to a text.
+
+    Args:
+        vocabulary: Text file with one token per line.
+    """
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
@@ -34,7 +38,12 @@ def smiles_tokenizer(vocabulary: Path) -> Any:
 
 
 def convert(source: Path, folder: Path) -> None:
-    """Write model and tokenizer of `source` (config.json, pytorch_model.bin, vocab.txt) to `folder`."""
+    """Convert a model and its tokenizer to safetensors.
+
+    Args:
+        source: Folder with config.json, pytorch_model.bin and vocab.txt.
+        folder: Folder that is written.
+    """
     import torch
     from transformers import AutoModelForMaskedLM
 

@@ -1,4 +1,4 @@
-"""Oracles whose distributions are those of another one, altered: what of the other one shows through."""
+"""Base classes of oracles that modify the next-token distributions of another oracle."""
 
 from collections.abc import Callable
 from copy import copy
@@ -9,46 +9,53 @@ from trialogue.oracles import Autoregressive, Context, as_context
 
 
 def pass_on(base: Autoregressive, oracle: Autoregressive) -> None:
-    """Give `oracle` what `base` says of its texts, its prompts, its batches and what it cuts off."""
+    """Copy tokenization, batch size, prompt handling and truncation flag from `base` to `oracle`."""
     oracle.tokenization, oracle.batch_size = base.tokenization, base.batch_size
     oracle.prompts_go_on, oracle.cuts = base.prompts_go_on, base.cuts
     oracle.empty_prompt = base.empty_prompt
 
 
 class DerivedContext(Context):
-    """A context that evaluates as the context `base` does; a subclass says how it answers."""
+    """Context that delegates evaluation to another context. Subclasses define the next-token distributions.
+
+    Args:
+        base: Context that evaluates the model.
+    """
 
     def __init__(self, base: Context) -> None:
-        self._evaluate_as(base)
+        self._set_base(base)
 
-    def _evaluate_as(self, base: Context) -> None:
+    def _set_base(self, base: Context) -> None:
         self._base = base = as_context(base)
         self.first, self.recomputes, self.passes = base.first, base.recomputes, base.passes
 
     def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
-        """Evaluate positions, as `base` does."""
+        """Evaluate positions with the base context (see `trialogue.oracles.Context`)."""
         features = self._base.features(tokens, start, stop, rows)
         self.passes = self._base.passes
         return features
 
     def hidden(self, features: Tensor, layer: int) -> Tensor:
-        """Hidden state (n, width), as that of `base`."""
+        """Return the hidden states (n, width) of the base context."""
         return self._base.hidden(features, layer)
 
     def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
-        """Copy positions between storage rows, as `base` does."""
+        """Copy positions between rows of the base context."""
         self._base.copy(source, rows, start, stop)
 
     def fork(self, rows: Tensor, stop: int) -> Context:
-        """Return an independent context that answers alike, as `Context.fork` does."""
+        """Return an independent context of the same class (see `trialogue.oracles.Context.fork`)."""
         forked = copy(self)
-        forked._evaluate_as(self._base.fork(rows, stop))
+        forked._set_base(self._base.fork(rows, stop))
         return forked
 
 
 class AlteredContext(DerivedContext):
-    """The context `base`, its next-token distributions (n, vocab) altered by `alter`: before truncation as well as
-    after it.
+    """Context that applies a function to the next-token distributions of another context.
+
+    Args:
+        base: Context that evaluates the model.
+        alter: Function of log-probabilities (n, vocab), which is applied before and after truncation.
     """
 
     def __init__(self, base: Context, alter: Callable[[Tensor], Tensor]) -> None:
@@ -56,15 +63,20 @@ class AlteredContext(DerivedContext):
         self._alter = alter
 
     def log_probs(self, features: Tensor) -> Tensor:
-        """Log-probabilities (n, vocab) of the next token."""
+        """Return the modified log-probabilities (n, vocab) of the next token."""
         return self._alter(self._base.log_probs(features))
 
     def distributions(self, features: Tensor, cut: bool = True) -> tuple[Tensor, Tensor]:
-        """The altered distributions, unless `cut` before top-k and top-p, and the same before truncation."""
-        answers, untruncated = self._base.distributions(features, cut)
-        altered = self._alter(answers)
-        return altered, altered if untruncated is answers else self._alter(untruncated)
+        """Return the modified distributions to sample from and those without truncation, each (n, vocab).
+
+        Args:
+            features: Features (n, features) of prefixes.
+            cut: Apply top-k and top-p to the first distribution.
+        """
+        log_probs, untruncated = self._base.distributions(features, cut)
+        altered = self._alter(log_probs)
+        return altered, altered if untruncated is log_probs else self._alter(untruncated)
 
     def cut(self, log_laws: Tensor) -> Tensor:
-        """What is kept of `log_laws` (n, vocab), as `base` does."""
+        """Apply top-k and top-p of the base context to `log_laws` (n, vocab)."""
         return self._base.cut(log_laws)

@@ -1,4 +1,4 @@
-"""Oracles whose scores pass through functions of the prefix, such as the logits processors of transformers."""
+"""Oracles whose next-token scores are modified by functions of the prefix, like logits processors of transformers."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,38 +11,41 @@ from trialogue.models.wrappers.altered import DerivedContext, pass_on
 from trialogue.oracles import Autoregressive, Context, as_oracle
 
 Process = Callable[[Tensor, Tensor], Tensor]
-"""From a prefix (1, length) int64 and the scores (1, vocab) of the next token to other scores (1, vocab)"""
+"""Function of a prefix (1, length) int64 and next-token scores (1, vocab) that returns new scores (1, vocab)."""
 
 
 class Processed(Autoregressive):
-    """The oracle `base`, the scores of every next token passed through `process`, which is given the prefix.
+    """Oracle that applies a logits processor to the next-token scores of another oracle.
 
-    `process` is asked row by row, with whole prefixes that nothing pads; what it answers depends on them alone. Scores
-    are what `Context.scores` says: logits of a network. Samples still report their log-probability under `base`, and
-    verifiers read its hidden states.
+    Samples report their log-probability under `base`, and verifiers read the hidden states of `base`.
 
-    Raises `InputError` for an oracle that is truncated, which comes last of all, and, when it is asked, for an answer
-    of another shape, one that is NaN, and one that leaves no token.
+    Args:
+        base: Oracle without truncation.
+        process: Function of an unpadded prefix and the scores from `Context.scores`. It is called for each row, and
+            its output must depend on these arguments only.
+
+    Raises:
+        InputError: If `base` is truncated. During evaluation, if `process` returns scores of a wrong shape, NaN, or no
+            token of positive probability.
     """
 
     def __init__(self, base: Autoregressive, process: Process) -> None:
         self.base, self.process = as_oracle(base, "base"), process
         base = self.base
         if base.cuts:
-            raise InputError("base", type(base).__name__, "it is truncated: truncate last of all")
+            raise InputError(
+                "base", type(base).__name__, "it is truncated. Apply truncation after logits processors"
+            )
         self.vocab_size, self.eos, self.max_length = base.vocab_size, base.eos, base.max_length
         pass_on(base, self)
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
-        """Return the oracle's own context, its scores processed."""
+        """Return a context of `base` whose scores are processed."""
         return _ProcessedContext(self.base.open(rows, capacity, layers), self.process, capacity)
 
 
 class _ProcessedContext(DerivedContext):
-    """The context `base`; features are its own, and behind them the prefix that they are of.
-
-    The prefix, of up to `capacity` tokens, in place of its distribution, which is many times as wide.
-    """
+    """Context that appends the prefix to the features of `base`, because the prefix is shorter than the scores."""
 
     def __init__(self, base: Context, process: Process, capacity: int) -> None:
         super().__init__(base)
@@ -52,8 +55,8 @@ class _ProcessedContext(DerivedContext):
         features = super().features(tokens, start, stop, rows)
         prefixes = torch.cat((stop[:, None], tokens[:, : self._capacity]), 1)
         prefixes = pad(prefixes, (0, 1 + self._capacity - prefixes.shape[1]))
-        # Bit by bit: no type of less than 32 bits holds every token as a number.
-        bits = prefixes.to(_whole(features)).view(features.dtype).to(features.device)
+        # Tokens are stored as bit patterns, because 16-bit floats cannot represent all token ids.
+        bits = prefixes.to(_integer_dtype(features)).view(features.dtype).to(features.device)
         return torch.cat((features, bits), 1)
 
     def log_probs(self, features: Tensor) -> Tensor:
@@ -61,10 +64,10 @@ class _ProcessedContext(DerivedContext):
 
     def distributions(self, features: Tensor, cut: bool = True) -> tuple[Tensor, Tensor]:
         del cut
-        own, bits = self._parts(features)
-        scores = self._base.scores(own)
+        base_features, bits = self._split_features(features)
+        scores = self._base.scores(base_features)
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
-        prefixes = bits.contiguous().view(_whole(features)).long()
+        prefixes = bits.contiguous().view(_integer_dtype(features)).long()
         processed = torch.cat(
             [
                 _checked(self._process(prefix[None, 1 : 1 + length], row[None].clone()), row)
@@ -74,26 +77,26 @@ class _ProcessedContext(DerivedContext):
         return self._base.law_of(processed), self._base.law_of(scores)
 
     def hidden(self, features: Tensor, layer: int) -> Tensor:
-        return super().hidden(self._parts(features)[0], layer)
+        return super().hidden(self._split_features(features)[0], layer)
 
-    def _parts(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """The features of the base, and the bits of the prefixes."""
-        numbers = (1 + self._capacity) * _whole(features).itemsize // features.element_size()
-        return features[:, :-numbers], features[:, -numbers:]
+    def _split_features(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the features of the base context, and the bit patterns of the prefixes."""
+        columns = (1 + self._capacity) * _integer_dtype(features).itemsize // features.element_size()
+        return features[:, :-columns], features[:, -columns:]
 
 
-def _whole(like: Tensor) -> torch.dtype:
-    """The type of tokens that becomes whole columns of the type of `like`."""
+def _integer_dtype(like: Tensor) -> torch.dtype:
+    """Return the integer dtype whose bit patterns fill complete columns of the dtype of `like`."""
     return torch.int64 if like.element_size() == 8 else torch.int32
 
 
-def _checked(answer: Tensor, scores: Tensor) -> Tensor:
-    """The `answer` of a process; raises `InputError` unless it has the shape of `scores` and leaves some token."""
-    if tuple(answer.shape) != (1, len(scores)):
-        hint = f"return scores of shape {(1, len(scores))}, as they were given"
-        raise InputError("processed scores", tuple(answer.shape), hint)
-    greatest = float(answer.amax())  # NaN where any is
-    if not greatest > -torch.inf:
-        hint = "a logits processor answers NaN" if greatest != greatest else "processors leave no token"
-        raise InputError("processed scores", greatest, f"{hint}: leave out what contradicts itself")
-    return answer
+def _checked(processed: Tensor, scores: Tensor) -> Tensor:
+    """Return `processed` after checking its shape and its values."""
+    if tuple(processed.shape) != (1, len(scores)):
+        hint = f"return scores with the shape of the input, {(1, len(scores))}"
+        raise InputError("processed scores", tuple(processed.shape), hint)
+    largest = float(processed.amax())  # NaN if any score is NaN.
+    if not largest > -torch.inf:
+        problem = "a logits processor returned NaN" if largest != largest else "processors exclude all tokens"
+        raise InputError("processed scores", largest, f"{problem}. Remove contradictory processors")
+    return processed

@@ -1,4 +1,4 @@
-"""The tokenization of an oracle whose tokens are spelled out: a table, or a structured distribution."""
+"""Tokenization of oracles whose tokens are given as strings, for example tables and structured distributions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,10 +8,14 @@ from trialogue.models.tokenization import Tokenization
 
 
 class SpelledTokenization(Tokenization):
-    """Tokens that stand for the texts `spellings`, in their order; that of `eos`, if there is one, ends a sequence.
+    """Tokenization defined by a list of token strings, for use with text verifiers.
 
-    Verifiers of text read it as they read a language model's. Raises `InputError` where spellings are empty, or not
-    all different.
+    Args:
+        spellings: String of each token, in the order of token ids.
+        eos: Id of the token that ends a sequence, if any.
+
+    Raises:
+        InputError: If a string is empty, or if two strings are equal.
     """
 
     def __init__(self, spellings: Sequence[str], eos: int | None = None) -> None:
@@ -19,46 +23,50 @@ class SpelledTokenization(Tokenization):
             require_text("tokens", spelling)
             if not spelling or spellings.count(spelling) > 1:
                 raise InputError(
-                    "tokens", spelling, "give each token a text of its own, of a character or more"
+                    "tokens", spelling, "give each token a different text of at least one character"
                 )
         self.spellings = tuple(spellings)
-        # Matchers of text want an end of sequence, whether or not the oracle has one.
+        # Text matchers require an end-of-sequence token, even if the oracle has none.
         end = len(spellings) if eos is None else eos
         names = [*spellings, "".join(spellings) + "$"] if eos is None else list(spellings)
         super().__init__(_fast_tokenizer(names, end), len(spellings))
         self.eos = eos
 
     def encode(self, text: str) -> list[int]:
-        """The fewest tokens that spell `text`; raises `InputError` where none do."""
+        """Return a shortest sequence of tokens that spells `text`.
+
+        Raises:
+            InputError: If no sequence of tokens spells `text`.
+        """
         require_text("text", text)
-        ways: list[list[int] | None] = [[]]
+        shortest: list[list[int] | None] = [[]]
         for stop in range(1, len(text) + 1):
-            found = [
+            candidates = [
                 [*before, token]
                 for token, spelling in enumerate(self.spellings)
                 if token != self.eos
                 and text.endswith(spelling, 0, stop)
-                and (before := ways[stop - len(spelling)]) is not None
+                and (before := shortest[stop - len(spelling)]) is not None
             ]
-            ways.append(min(found, key=len, default=None))
-        tokens = ways[-1]
+            shortest.append(min(candidates, key=len, default=None))
+        tokens = shortest[-1]
         if tokens is None:
-            known = ", ".join(repr(spelling) for spelling in self.spellings[:12])
-            raise InputError("text", text, f"no tokens spell it: they are {known}")
+            available = ", ".join(repr(spelling) for spelling in self.spellings[:12])
+            raise InputError("text", text, f"no sequence of tokens spells it. Use the tokens {available}")
         return tokens
 
 
 def _fast_tokenizer(names: Sequence[str], end: int) -> Any:
-    """A fast tokenizer of Hugging Face with one token per name."""
+    """Return a fast tokenizer of transformers with one token per name, where token `end` ends a sequence."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    bytes_ = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 
-    def written(name: str) -> str:
-        return "".join(piece for piece, _ in bytes_.pre_tokenize_str(name))
+    def byte_level(name: str) -> str:
+        return "".join(piece for piece, _ in pre_tokenizer.pre_tokenize_str(name))
 
-    vocabulary = {name if place == end else written(name): place for place, name in enumerate(names)}
+    vocabulary = {name if index == end else byte_level(name): index for index, name in enumerate(names)}
     tokenizer = Tokenizer(models.BPE(vocabulary, []))
-    tokenizer.pre_tokenizer, tokenizer.decoder = bytes_, decoders.ByteLevel()
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizer, decoders.ByteLevel()
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=names[end])
