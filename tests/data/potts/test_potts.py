@@ -245,7 +245,7 @@ CHAIN = PottsChain(TABLE)
         (lambda: CHAIN.correlation_length(1e-320), "temperature", "overflows"),
         (lambda: CHAIN.energy(torch.tensor([[0, 3]])), "tokens", "V - 1 = 2"),
         (lambda: CHAIN.energy(torch.tensor([[0]])), "tokens", "L at least 2"),
-        (lambda: CHAIN.expected_domain_walls(5, 1.0), "patterns", "nothing is stored"),
+        (lambda: CHAIN.expected_domain_walls(5, 1.0), "patterns", "pass patterns"),
         (lambda: CHAIN.at(30, 1.0).states(), "sites", "too many"),
         (lambda: CHAIN.window_marginals(10**9, 1.0), "length", "at most"),
         (lambda: PottsChain.from_patterns([[0], [1]]).expected_domain_walls(10**9, 1.0), "length", "at most"),

@@ -107,7 +107,7 @@ def test_tables_that_do_not_fit_at_once(monkeypatch):
     chain = PottsChain(by_hand.random_table(6, 3, 3))
     whole = chain.sample(70, 150, 0.9, seed=2)
     monkeypatch.setattr(potts_sampling, "_MAX_ENTRIES", 7 * 27)
-    monkeypatch.setattr(potts_sampling, "_MADE_AT_ONCE", 2 * 27)
+    monkeypatch.setattr(potts_sampling, "_MAX_BATCH_ENTRIES", 2 * 27)
     again = PottsChain(chain.energies)
     assert torch.equal(again.sample(70, 150, 0.9, seed=2), whole)
     assert again.at(150, 0.9)._tables == []
