@@ -38,9 +38,15 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     ),
     (lambda: PottsChain(COMPLEX), "energies=torch.complex64: give real numbers, not complex ones"),
     (lambda: HUGE.energy(torch.tensor([[0, 1, 0]])), r"energies=1e\+308: .* overflow"),
-    (lambda: HUGE.log_partition(4, 1.0), r"energies=1e\+308: the energies of 3 windows, .* overflow"),
-    (lambda: HUGE.sample(1, 4, 1.0), r"energies=1e\+308: the energies of 3 windows, .* overflow"),
-    (lambda: PottsChain(1e300 * PAIR).at(200, 1e-6), r"energies=1e\+300: the energies of 199 windows"),
+    (
+        lambda: HUGE.log_partition(4, 1.0),
+        r"energies=1e\+308: use smaller energies, .* over 3 windows overflows",
+    ),
+    (lambda: HUGE.sample(1, 4, 1.0), r"energies=1e\+308: use smaller energies, .* over 3 windows overflows"),
+    (
+        lambda: PottsChain(1e300 * PAIR).at(200, 1e-6),
+        r"energies=1e\+300: use smaller energies, .* over 199 windows",
+    ),
     (lambda: CHAIN.at(4, 10**400), "temperature=1000.*000: use a number"),
     (lambda: Ising(COMPLEX, torch.zeros(2)), "coupling=torch.complex64: give real numbers"),
     (lambda: Ising.clique(4, 2, 1.0, "0"), "field='0': give one number"),

@@ -69,4 +69,4 @@ def lower_ceiling(dyck: Dyck) -> None:
 
 def open_more(dyck: Dyck) -> None:
     twin = Dyck(dyck.length, dyck.type_probs, dyck.open_prob + 0.02)
-    dyck._thresholds, dyck._log_law = twin._thresholds, twin._log_law
+    dyck._thresholds, dyck._log_distribution = twin._thresholds, twin._log_distribution

@@ -127,7 +127,7 @@ def test_parser_and_law_agree_with_enumeration(dyck: Dyck) -> None:
 
 
 def charge_forced_closings(dyck: Dyck) -> None:
-    dyck._log_law[2, -1] = math.log(1 - dyck.open_prob)
+    dyck._log_distribution[2, -1] = math.log(1 - dyck.open_prob)
 
 
 @pytest.mark.parametrize("change", [raise_ceiling, lower_ceiling])

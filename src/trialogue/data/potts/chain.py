@@ -120,7 +120,9 @@ class PottsChain:
     def _log_weights(self, temperature: float) -> Tensor:
         log_weights = -self.energies / temperature
         if not bool(torch.isfinite(log_weights).all()):
-            hint = f"use a higher temperature, because E / T overflows for the largest energy {self.max_energy}"
+            hint = (
+                f"use a higher temperature, because E / T overflows for the largest energy {self.max_energy}"
+            )
             raise InputError("temperature", temperature, hint)
         return log_weights
 
@@ -262,7 +264,9 @@ class PottsChain:
     def _require_listable(self, length: int, numbers: int) -> None:
         """Raise `InputError` if a result with this many `numbers` per site would be too large."""
         if length * numbers > MAX_MESSAGES:
-            hint = f"use at most {MAX_MESSAGES // numbers} sites, because each needs {numbers} numbers in memory"
+            hint = (
+                f"use at most {MAX_MESSAGES // numbers} sites, because each needs {numbers} numbers in memory"
+            )
             raise InputError("length", length, hint)
 
     def _patterns(self) -> StoredPatterns:
