@@ -107,7 +107,7 @@ def test_a_kill_while_tokens_are_written_loses_nothing(
     batches: int, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = opened(text, cache=tmp_path / "whole")
-    monkeypatch.setattr(tokens, "_CHARACTERS_AT_ONCE", 500)
+    monkeypatch.setattr(tokens, "_BATCH_CHARACTERS", 500)
     asked: list[int] = []
     encode = Tokenizer.encode_batch_fast
 
@@ -126,15 +126,15 @@ def test_a_kill_while_tokens_are_written_loses_nothing(
             asked.append(sum(map(len, pieces)))
             return encode(self.own, pieces)
 
-    trained = corpora._trained
-    monkeypatch.setattr(corpora, "_trained", lambda *of: Counting(trained(*of), batches))
+    trained = corpora._load_or_train_tokenizer
+    monkeypatch.setattr(corpora, "_load_or_train_tokenizer", lambda *of: Counting(trained(*of), batches))
     with pytest.raises(Killed):
         opened(text)
     growing = next((tmp_path / "cache").rglob("train.growing"))
     with growing.open("ab") as file:  # a write that came to nothing
         file.write(b"half a token")
     assert len(asked) == batches
-    monkeypatch.setattr(corpora, "_trained", lambda *of: Counting(trained(*of), None))
+    monkeypatch.setattr(corpora, "_load_or_train_tokenizer", lambda *of: Counting(trained(*of), None))
     again = opened(text)
     assert torch.equal(again.train, expected.train)
     assert torch.equal(again.test, expected.test)
@@ -157,7 +157,7 @@ def test_what_was_safe_before_a_kill_is_checked_against_the_file(text: Path) -> 
 def test_a_folder_that_is_damaged_is_named(name: str, text: Path) -> None:
     folder = opened(text).folder
     (folder / name).write_bytes((folder / name).read_bytes()[:-9])
-    with pytest.raises(InputError, match=f"cache='{folder}': it is damaged: delete this folder"):
+    with pytest.raises(InputError, match=f"cache='{folder}': delete this damaged folder"):
         opened(text)
 
 
@@ -224,7 +224,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[object, ...]]]:
     module = ModuleType("datasets")
     module.load_dataset = load_dataset  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "datasets", module)
-    monkeypatch.setattr("trialogue.data.corpus.hub._AT_ONCE", 7)
+    monkeypatch.setattr("trialogue.data.corpus.hub._BATCH_ROWS", 7)
     return asked
 
 
@@ -236,24 +236,27 @@ def test_a_corpus_of_the_hub(hub: list[tuple[object, ...]], tmp_path: Path) -> N
     assert "".join(f"{story}{END}" for story in STORIES[60:]).startswith(whole(corpus.test, corpus))
     with pytest.raises(InputError) as error:
         opened("wikitext-103", cache=tmp_path)
-    assert "Salesforce/wikitext cannot be had from the hub (no route to the hub): go online" in str(
-        error.value
-    )
+    reason = "go online or use a local file, because Salesforce/wikitext could not be loaded from the hub"
+    assert f"{reason} (no route to the hub)" in str(error.value)
 
 
 BAD: list[tuple[bytes | None, dict[str, object], str]] = [
-    (b"", {}, "text=.*it is empty"),
-    (None, {}, "text=.*no such file or folder, and no corpus of that name: .*tinystories, wikitext-103"),
-    (TEXT.encode()[:300] + b"\xff\n", {"test_share": 0.1}, r"text=.*byte 300 is no UTF-8"),
-    (TEXT.encode("utf-16"), {}, r"text=.*byte 0 is no UTF-8"),
+    (b"", {}, "text=.*give a file that is not empty"),
+    (None, {}, "text=.*existing file or folder, or the name of a corpus .*tinystories, wikitext-103"),
+    (
+        TEXT.encode()[:300] + b"\xff\n",
+        {"test_share": 0.1},
+        r"text=.*convert the file to UTF-8, because byte 300",
+    ),
+    (TEXT.encode("utf-16"), {}, r"text=.*convert the file to UTF-8, because byte 0"),
     (TEXT.encode(), {"vocab_size": 5000}, r"vocab_size=5000: the text supports \d+ tokens"),
     (TEXT.encode(), {"vocab_size": 256}, r"vocab_size=256: 256 bytes and .*257"),
     (TEXT.encode(), {"vocab_size": 300.0}, "vocab_size=300.0"),
-    (TEXT.encode(), {"length": 5000}, "length=5000: the text for train has fewer tokens"),
-    (TEXT.encode(), {"length": 500}, "length=500: the text for test has fewer tokens"),
+    (TEXT.encode(), {"length": 5000}, "length=5000: .*the train text has fewer tokens"),
+    (TEXT.encode(), {"length": 500}, "length=500: .*the test text has fewer tokens"),
     (TEXT.encode(), {"length": 0}, "length=0"),
     (TEXT.encode(), {"test_share": 1.0}, "test_share=1.0"),
-    (TEXT.encode(), {"test": "/nowhere/at/all.txt"}, "text='/nowhere/at/all.txt': there is no such file"),
+    (TEXT.encode(), {"test": "/nowhere/at/all.txt"}, "text='/nowhere/at/all.txt': give an existing file"),
 ]
 
 

@@ -221,7 +221,7 @@ def test_conditionals_of_a_large_clique_take_no_more_than_its_counts():
         (lambda: random_ising(0, 21).sample(1, 0), r"sites=21: 2\^21 .*Gibbs"),
         (
             lambda: random_ising(0, 17).draw_block(torch.zeros(1, 17).long(), torch.ones(1, 17).bool(), None),
-            r"block=17: .*2\^17 states .*use smaller blocks",
+            r"block=17: use smaller blocks.*2\^17 states",
         ),
         (lambda: MODELS["dense"].energy(spins(MODELS["dense"].states())), "tokens=-1: token 0 is spin -1"),
         (lambda: MODELS["dense"].energy(torch.zeros(2, 4).long()), r"tokens=\(2, 4, 'cpu'\)"),
