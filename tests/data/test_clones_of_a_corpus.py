@@ -106,7 +106,7 @@ def with_a_token_beyond(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "told"),
     [
-        (shutil.rmtree, "no such folder"),
+        (shutil.rmtree, "an existing folder"),
         (lambda folder: (folder / "clones.json").unlink(), "no clones.json"),
         (lambda folder: (folder / "clones.json").write_text("{"), "damaged"),
         (edited(format=7), "format 7"),
@@ -115,7 +115,7 @@ def with_a_token_beyond(folder: Path) -> None:
         (lambda folder: (folder / "tokenizer.json").unlink(), "cannot be read"),
         (lambda folder: (folder / "tokenizer.json").write_text("{}"), "another tokenizer"),
         (of_another_tokenizer, "another tokenizer"),
-        (with_a_token_beyond, "3 tokens each, below 2"),
+        (with_a_token_beyond, "3 tokens below 2"),
         (lambda folder: (folder / "text.safetensors").write_bytes(b"x"), "damaged"),
         (lambda folder: (folder / "text.safetensors").unlink(), "no such file"),
         (
@@ -138,7 +138,7 @@ def test_clones_of_another_text_do_not_mix(tmp_path: Path) -> None:
         Clones.create(tmp_path, tokenizer("b", "a"), length=3, vocab_size=3)
     with pytest.raises(InputError, match="length 3"):
         Clones.create(tmp_path, tokenizer("a", "b"), length=4, vocab_size=3)
-    with pytest.raises(InputError, match="3 tokens each"):
+    with pytest.raises(InputError, match="3 tokens below"):
         Clones(tmp_path).add(Clone(name="short", tokens=TOKENS[:, :2]))
     with pytest.raises(InputError, match="text, layers-2"):
         Clones(tmp_path)["layers-9"]

@@ -249,8 +249,8 @@ BAD: list[tuple[bytes | None, dict[str, object], str]] = [
         r"text=.*convert the file to UTF-8, because byte 300",
     ),
     (TEXT.encode("utf-16"), {}, r"text=.*convert the file to UTF-8, because byte 0"),
-    (TEXT.encode(), {"vocab_size": 5000}, r"vocab_size=5000: the text supports \d+ tokens"),
-    (TEXT.encode(), {"vocab_size": 256}, r"vocab_size=256: 256 bytes and .*257"),
+    (TEXT.encode(), {"vocab_size": 5000}, r"vocab_size=5000: .*at most \d+ tokens"),
+    (TEXT.encode(), {"vocab_size": 256}, r"vocab_size=256: use at least 257 for 256 bytes"),
     (TEXT.encode(), {"vocab_size": 300.0}, "vocab_size=300.0"),
     (TEXT.encode(), {"length": 5000}, "length=5000: .*the train text has fewer tokens"),
     (TEXT.encode(), {"length": 500}, "length=500: .*the test text has fewer tokens"),
@@ -268,5 +268,5 @@ def test_what_cannot_be_a_corpus_is_a_line(tmp_path: Path) -> None:
             path.write_bytes(content)
         cases.append((due, partial(opened, path, **settings)))
     (tmp_path / "notes" / "md").mkdir(parents=True)
-    cases.append((r"the folder holds no \.txt files", partial(opened, tmp_path / "notes")))
+    cases.append((r"a folder that contains \.txt files", partial(opened, tmp_path / "notes")))
     assert not wrong_errors(cases)
