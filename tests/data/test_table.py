@@ -72,7 +72,7 @@ def test_it_has_no_hidden_states():
         ([0.5], "give 2 probabilities"),
         ([-0.5, 1.5], "give 2 probabilities"),
         ([math.nan, 1.0], "give 2 probabilities"),
-        ([0.0, 0.0], "every next token has probability zero"),
+        ([0.0, 0.0], "give a token a positive probability"),
         ("half", "give 2 probabilities"),
     ],
 )

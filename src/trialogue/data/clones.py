@@ -141,7 +141,9 @@ class Clones:
     @property
     def identity(self) -> str:
         """SHA-256 hash of the tokenizer and the metadata of all clones."""
-        return hashlib.sha256(json.dumps([self._tokenizer_hash, self._entries], sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(
+            json.dumps([self._tokenizer_hash, self._entries], sort_keys=True).encode()
+        ).hexdigest()
 
     @property
     def names(self) -> tuple[str, ...]:

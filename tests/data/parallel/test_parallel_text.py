@@ -24,14 +24,14 @@ def test_files_are_read_line_by_line(tmp_path):
 
 
 TABLES = [
-    ("a\tb\nc\td\te\n", (1, 2), r"line 2 has 3 columns where line 1 has 2"),
-    ("\n\na\tb\n\nc\n", (1, 2), r"line 5 has 1 columns where line 3 has 2"),
-    ("a b\n", (1, 2), r"line 1 of .* has 1 columns"),
+    ("a\tb\nc\td\te\n", (1, 2), "line 2 has 3, but line 1 has 2"),
+    ("\n\na\tb\n\nc\n", (1, 2), "line 5 has 1, but line 3 has 2"),
+    ("a b\n", (1, 2), "use columns up to 1"),
     ("a\tb\n", (0, 1), "columns=0: item 1: use at least 1"),
     ("a\tb\n", (1, 1), r"columns=.*unique"),
     ("a\tb\n", (1,), "columns=.*2 items"),
-    ("", (1, 2), "it is empty"),
-    ("a\t\n", (1, 2), "it is empty"),
+    ("", (1, 2), "give a file that contains sentences"),
+    ("a\t\n", (1, 2), "give a file that contains sentences"),
 ]
 
 
@@ -47,12 +47,12 @@ def test_what_cannot_be_read_is_told_in_one_line(tmp_path):
     broken.write_bytes(b"one\n\xff\n")
     chained = ParallelText(["a", "a", "b"], ["x", "y", "y"])
     cases += [
-        (r"it has 3 lines and .*de has 2", lambda: ParallelText.read_pair(source, target)),
-        (r"byte 4 is no UTF-8", lambda: ParallelText.read_pair(source, broken)),
-        ("cannot be read", lambda: ParallelText.read_pair(source, tmp_path / "es")),
+        (r"this file has 3 lines, but .*de has 2", lambda: ParallelText.read_pair(source, target)),
+        ("byte 4 is invalid", lambda: ParallelText.read_pair(source, broken)),
+        ("check that the file can be read", lambda: ParallelText.read_pair(source, tmp_path / "es")),
         ("1 sources and 2 targets", lambda: ParallelText(["a"], ["b", "c"])),
-        ("3 pairs in 1 groups", lambda: split(chained, 1, 1, seed=0)),
-        ("2 pairs in 2 groups", lambda: split(ParallelText(["a", "b"], ["x", "y"]), 1, 1, seed=0)),
+        ("3 pairs form only 1 groups", lambda: split(chained, 1, 1, seed=0)),
+        ("2 pairs form only 2 groups", lambda: split(ParallelText(["a", "b"], ["x", "y"]), 1, 1, seed=0)),
     ]
     assert not wrong_errors(cases)
 
@@ -84,7 +84,7 @@ def test_a_split_has_the_sizes_asked_for_and_leaks_nothing():
     assert sorted(pairs) == sorted(zip(text.sources, text.targets, strict=True))
     assert _leaks(parts) == 0
     order = numpy_generator(1, "order").permutation(len(text))
-    at_random = [text.chosen(order[start:end]) for start, end in ((100, None), (0, 40), (40, 100))]
+    at_random = [text.select(order[start:end]) for start, end in ((100, None), (0, 40), (40, 100))]
     assert _leaks(at_random) > 20
     assert split(text, 60, 40, seed=3).test.sources == parts.test.sources
     assert split(text, 60, 40, seed=4).test.sources != parts.test.sources

@@ -49,13 +49,13 @@ def test_bad_input_is_told_in_one_line(vocabulary, tmp_path):
     other = SubwordVocabulary.train(TEXTS, 280)
     cases = [
         ("vocabulary of another model", lambda: SubwordVocabulary.open(path, other.identity)),
-        ("token of a vocabulary of 280", lambda: other.decode([[285]])),
-        ("cannot be read", lambda: SubwordVocabulary.open(tmp_path / "none.json")),
+        ("use tokens below 280", lambda: other.decode([[285]])),
+        ("check that the file can be read", lambda: SubwordVocabulary.open(tmp_path / "none.json")),
         ("use at least 260", lambda: SubwordVocabulary.train(TEXTS, 259)),
         (r"at most \d+ tokens, because the text", lambda: SubwordVocabulary.train(TEXTS, 3000)),
     ]
     for number, content in enumerate((b"{}", b"\xff", b"")):
         broken = tmp_path / f"{number}.json"
         broken.write_bytes(content)
-        cases.append(("no vocabulary of subwords", partial(SubwordVocabulary.open, broken)))
+        cases.append(("give a file written by", partial(SubwordVocabulary.open, broken)))
     assert not wrong_errors(cases)
