@@ -129,7 +129,10 @@ def test_moments_of_shares_are_those_of_draws(t: TopicModel) -> None:
         (lambda: TopicModel(3, 2, 4), "topics_per_document=4: use at most 3"),
         (lambda: TopicModel(3, 2), "topics_per_document=None: give either"),
         (lambda: TopicModel(3, 2, 1, concentration=0.1), "topics_per_document=1: give either"),
-        (lambda: BertMasking(p_correct=0.6, p_random=0.5), "p_random=0.5: use at most 0.4 with p_correct=0.6"),
+        (
+            lambda: BertMasking(p_correct=0.6, p_random=0.5),
+            "p_random=0.5: use at most 0.4 with p_correct=0.6",
+        ),
         (lambda: TopicModel(3, 2, 1).draw(2, (5, 4)), "lengths=4: use at least 5"),
         (lambda: TopicModel(3, 2, 1).log_prob(torch.tensor([[6]])), "tokens=6: use words from 0 to 5"),
         (lambda: TopicModel(3, 2, 1).log_prob(torch.tensor([1])), r"tokens=\(1,\): give words"),

@@ -155,7 +155,9 @@ class TopicModel(Masked, Energy):
             return within + gammas + math.lgamma(total) - torch.lgamma(total + words)
         tau, seen = self.topics_per_document, (counts > 0).sum(1)
         # Fraction of the sets of tau topics that contain k given topics.
-        fractions = [math.comb(self.topics - k, tau - k) / math.comb(self.topics, tau) for k in range(tau + 1)]
+        fractions = [
+            math.comb(self.topics - k, tau - k) / math.comb(self.topics, tau) for k in range(tau + 1)
+        ]
         probability = torch.tensor([*fractions, 0.0], dtype=torch.float64)[seen.clamp_max(tau + 1)]
         return within - words * math.log(tau) + probability.log()
 
