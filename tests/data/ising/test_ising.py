@@ -216,14 +216,17 @@ def test_conditionals_of_a_large_clique_take_no_more_than_its_counts():
         (lambda: Ising(torch.zeros(2, 2), torch.tensor([0.0, math.inf])), "field=inf"),
         (lambda: Ising.clique(3, 4, 0.1, 0.0), "clique=4: use at most n=3"),
         (lambda: Ising.clique(3, 2, 0.1, torch.zeros(4)), r"field=\(4,\)"),
-        (lambda: Ising.from_parameters(torch.zeros(5), 3), "3 pairs and 3 fields"),
+        (lambda: Ising.from_parameters(torch.zeros(5), 3), "3 couplings and 3 fields"),
         (lambda: random_ising(0, 21).states(), r"sites=21: 2\^21 states .*run_chain"),
         (lambda: random_ising(0, 21).sample(1, 0), r"sites=21: 2\^21 .*Gibbs"),
         (
             lambda: random_ising(0, 17).draw_block(torch.zeros(1, 17).long(), torch.ones(1, 17).bool(), None),
             r"block=17: use smaller blocks.*2\^17 states",
         ),
-        (lambda: MODELS["dense"].energy(spins(MODELS["dense"].states())), "tokens=-1: token 0 is spin -1"),
+        (
+            lambda: MODELS["dense"].energy(spins(MODELS["dense"].states())),
+            "tokens=-1: use token 0 for spin -1",
+        ),
         (lambda: MODELS["dense"].energy(torch.zeros(2, 4).long()), r"tokens=\(2, 4, 'cpu'\)"),
         (
             lambda: MODELS["dense"].log_probs(torch.zeros(1, 5).long(), torch.ones(1, 5).long()),

@@ -33,7 +33,8 @@ def test_tokens_that_may_be_swapped_hide_no_eigenvalue(
 def test_eigenvalues_that_are_not_told_apart_are_refused_of_many_states_too() -> None:
     chain = PottsChain.from_patterns([[0], [1]], 11)
     with pytest.raises(
-        InputError, match=r"^temperature=0\.5: the correlation length is above 1e\+09 sites.*1024 states"
+        InputError,
+        match=r"^temperature=0\.5: use a higher one: the correlation length is above 1e\+09 sites.*1024 states",
     ):
         chain.correlation_length(0.5)
 
@@ -50,5 +51,7 @@ def test_an_uneven_matrix_is_balanced() -> None:
     table = torch.full((3, 3), 4.0)
     table[0, 1], table[1, 0], table[2, 2] = 0.0, 1.0, 0.51
     temperature = 0.001
-    with pytest.raises(InputError, match=r"temperature=0\.001: the correlation length is above"):
+    with pytest.raises(
+        InputError, match=r"temperature=0\.001: use a higher one: the correlation length is above"
+    ):
         PottsChain(table).correlation_length(temperature)

@@ -56,7 +56,7 @@ def test_samples(order: str) -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(InputError, match=r"^degree=8: 5764801 choices of roots"):
+    with pytest.raises(InputError, match=r"^degree=8: .*5764801 choices of roots"):
         RootedPolynomials(8, 3).states()
     with pytest.raises(InputError, match=r"^degree=40: roots up to 9 make coefficients beyond 62 bits"):
         RootedPolynomials(40, 9)

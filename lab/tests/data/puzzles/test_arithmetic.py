@@ -211,7 +211,7 @@ test_bad_input_is_one_line = refusals(
         (lambda: generate(SemiprimeTuples(2, "factors-first"), [[4, 4]]), r"^tokens=\(4, 4\): no sequence"),
         (
             lambda: SemiprimeTuples(1).next_log_probs(torch.tensor([[0, 6, 2, 3]]), torch.tensor([4])),
-            r"^tokens=\(0, 6, 2, 3\): ask after fewer than 4",
+            r"^tokens=\(0, 6, 2, 3\): use prefixes of fewer than 4",
         ),
     ],
 )
