@@ -34,7 +34,7 @@ def test_eigenvalues_that_are_not_told_apart_are_refused_of_many_states_too() ->
     chain = PottsChain.from_patterns([[0], [1]], 11)
     with pytest.raises(
         InputError,
-        match=r"^temperature=0\.5: use a higher one: the correlation length is above 1e\+09 sites.*1024 states",
+        match=r"^temperature=0\.5: use a higher one: the correlation length is above 1e\+09 .*1024 states",
     ):
         chain.correlation_length(0.5)
 

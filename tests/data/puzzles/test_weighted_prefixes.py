@@ -21,7 +21,7 @@ def test_a_listed_law_is_the_law_of_its_oracle() -> None:
     assert law.next_log_probs(torch.tensor([[0, 1]]), torch.tensor([1]))[0].exp().tolist() == pytest.approx(
         [0, 2 / 3, 1 / 3]
     )
-    with pytest.raises(InputError, match=r"^tokens=\(1,\): no sequence"):
+    with pytest.raises(InputError, match=r"^tokens=\(1,\): use a prefix"):
         generate(law, [[1]])
 
 
@@ -44,10 +44,10 @@ def test_intervals_of_numbers_that_continue_a_prefix() -> None:
 @pytest.mark.parametrize(
     ("tokens", "length", "told"),
     [
-        ([0, 1, 2], 3, r"^tokens=\(0, 1, 2\): ask after fewer than 3 tokens"),
+        ([0, 1, 2], 3, r"^tokens=\(0, 1, 2\): use prefixes of fewer than 3 tokens"),
         ([0, 3, 2], 2, r"^tokens=\(0, 3\): use tokens from 0 to 2"),
         ([-1, 1, 2], 2, r"^tokens=\(-1, 1\): use tokens from 0 to 2"),
-        ([1, 1, 2], 1, r"^tokens=\(1,\): no sequence"),
+        ([1, 1, 2], 1, r"^tokens=\(1,\): use a prefix"),
     ],
 )
 def test_prefixes_without_a_next_token(tokens, length: int, told: str) -> None:

@@ -67,7 +67,7 @@ class HiddenString(WeightedPrefixes):
 class SubsetSum(Verifier):
     """Perfect process verifier of bit strings s of length D with sum_i s_i X_i among `totals`.
 
-    A prefix is accepted if the remaining weights can complete its sum to a total. All viable sums are listed in advance.
+    A prefix is accepted if the remaining weights can complete its sum to a total. Viable sums are listed in advance.
     Their number is pseudo-polynomial and can reach 2^D, because deciding whether the empty prefix is viable is the
     knapsack problem. Sequences of another length or with other tokens are rejected.
 
