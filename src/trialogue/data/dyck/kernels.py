@@ -30,8 +30,8 @@ class State(enum.IntEnum):
 class DyckError(enum.IntEnum):
     """Kind of the first error in a string.
 
-    The kinds are those of the parser in the thesis without START_INCORRECT, because strings here contain no start
-    token.
+    The parser in the thesis has the same kinds and START_INCORRECT, which cannot occur here because strings contain no
+    start token.
     """
 
     NONE = 0

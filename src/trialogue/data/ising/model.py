@@ -41,8 +41,8 @@ class Ising(Masked, Enumerable, Joint):
     are limited to blocks of `TABLE_SITES` sites and to exact statistics of small models.
 
     With `pairs="ordered"`, p(x) ∝ exp(sum_{i != j} J_ij x_i x_j + sum_i h_i x_i). The argument `coupling`, the
-    `parameters` and the `features` then use this convention. The property `coupling` is always that of unordered
-    pairs, here 2 J.
+    `parameters` and the `features` then use this convention. The property `coupling` always
+    refers to unordered pairs, and is 2 J in this case.
 
     Args:
         coupling: Symmetric couplings J (N, N) with a zero diagonal. Converted to float64.

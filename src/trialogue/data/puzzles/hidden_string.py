@@ -1,6 +1,6 @@
 """Constrained generation of bit strings with an oracle and a perfect process verifier of an accepted set A.
 
-The tasks are those of section 3.1 of the thesis, a hidden string (Theorem 3.1.1), subset sums (Theorem 3.1.2), one
+Section 3.1 of the thesis defines the tasks. They are a hidden string (Theorem 3.1.1), subset sums (Theorem 3.1.2), one
 string (Proposition 3.1.1) and all strings but one (Proposition 3.1.2). A verifier decides whether some string of A
 starts with a prefix (Definition 3.1.3). It does not depend on the oracle.
 """
@@ -186,5 +186,5 @@ def all_zeros_task(length: Count) -> ConstrainedTask:
 
 @validated
 def some_zero_task(length: Count) -> ConstrainedTask:
-    """Return the task of Proposition 3.1.2: fair bits, and A contains all strings except that of ones."""
+    """Return the task of Proposition 3.1.2: fair bits, and A contains all strings except the string of ones."""
     return ConstrainedTask(fair_bits(length), SubsetSum((1,) * length, range(length)), length)

@@ -55,7 +55,7 @@ def allowed_digits(grid: Prefix) -> list[int]:
 
 
 def dead_end_probability() -> float:
-    """Return the probability of a dead end if cells are filled one by one, uniformly among allowed digits."""
+    """Return the probability of a dead end if cells are filled in order, uniformly among allowed digits."""
     reached: dict[Prefix, float] = {(): 1.0}
     for _ in range(CELLS):
         after: dict[Prefix, float] = {}

@@ -117,7 +117,7 @@ class TopicModel(Masked, Energy):
         return (topic[:, None] == topic).double()
 
     def share_moments(self) -> tuple[float, float]:
-        """Return E[s_t^2] and E[s_t s_u] for the shares of a topic t and another topic u, or 0 if there is no u."""
+        """Return E[s_t^2] and E[s_t s_u] for the shares of a topic t and another topic u, or 0 if T = 1."""
         topics = self.topics
         if self.topics_per_document is not None:
             tau = self.topics_per_document
