@@ -137,7 +137,7 @@ MUTANTS = {
     ),
     "the last set of sites forgotten": (
         subset_bins,
-        "for place in range(last + 1, len(others)):",
+        "for other in range(last + 1, len(others)):",
         "for place in range(last + 1, len(others) - 1):",
     ),
 }

@@ -2,8 +2,8 @@
 
 Each number is one token. Token k stands for the integer k - offset. The roots are independent and uniform on
 -largest..largest, in the order sampled. The coefficients of prod (x - root), without the leading 1, are written from
-the highest power down. In the roots-first order, the roots determine every coefficient. In the coefficients-first order,
-the oracle lists the distribution of the coefficients, although factoring the polynomial is easy.
+the highest power down. In the roots-first order, the roots determine every coefficient. In the coefficients-first
+order, the oracle lists the distribution of the coefficients, although factoring the polynomial is easy.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Where this comes up".
 """
