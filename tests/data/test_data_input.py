@@ -1,4 +1,4 @@
-"""Distributions: what is no number of the right kind is one line that names the field, its value and the hint."""
+"""Test that invalid arguments of distributions give one-line errors with field, value and hint."""
 
 import math
 from collections.abc import Callable
@@ -64,7 +64,7 @@ def test_bad_input_is_one_line() -> None:
         assert "\n" not in str(error.value)
 
 
-def test_numbers_of_numpy_and_tensors_are_numbers() -> None:
+def test_numpy_and_tensor_numbers_are_accepted() -> None:
     dyck = Dyck(np.int64(8), np.array([0.25, 0.75], np.float32), np.float64(0.5), torch.tensor(2))
     assert (dyck.length, dyck.max_depth, dyck.type_probs) == (8, 2, (0.25, 0.75))
     assert dyck.sample(np.int32(3)).shape == (3, 8)

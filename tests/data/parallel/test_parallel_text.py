@@ -6,7 +6,7 @@ from trialogue.data.parallel.splitting import normalised
 from trialogue.randomness import numpy_generator
 
 
-def test_reads_the_columns_that_are_named(tmp_path):
+def test_given_columns_are_read(tmp_path):
     table = tmp_path / "pairs.tsv"
     table.write_text("\ufeffHi.\tHallo!\tx\r\n\nRun!\tLauf! \ty\n")
     text = ParallelText.read(table, columns=(2, 1))
@@ -14,7 +14,7 @@ def test_reads_the_columns_that_are_named(tmp_path):
     assert text.targets == ["Hi.", "Run!"]
 
 
-def test_files_are_read_line_by_line(tmp_path):
+def test_aligned_files_are_read_line_by_line(tmp_path):
     source, target = tmp_path / "de", tmp_path / "en"
     source.write_text("eins\n\nzwei\u2028drei\n")
     target.write_text("one\ntwo\nthree\n")
@@ -35,7 +35,7 @@ TABLES = [
 ]
 
 
-def test_what_cannot_be_read_is_told_in_one_line(tmp_path):
+def test_invalid_files_have_one_line_errors(tmp_path):
     cases = []
     for number, (content, columns, due) in enumerate(TABLES):
         table = tmp_path / f"{number}.tsv"
@@ -65,7 +65,7 @@ def _leaks(parts):
 
 
 def _translations():
-    """Sentences with one to three translations each, some of which are of two sentences, and full stops of chance."""
+    """Return sentences with one to three translations, some of them shared, and random punctuation."""
     random = numpy_generator(0, "translations")
     pairs = []
     for number in range(300):
@@ -76,7 +76,7 @@ def _translations():
     return ParallelText([pair[0] for pair in pairs], [pair[1] for pair in pairs])
 
 
-def test_a_split_has_the_sizes_asked_for_and_leaks_nothing():
+def test_split_has_the_requested_sizes_and_no_shared_sentences():
     text = _translations()
     parts = split(text, 60, 40, seed=3)
     assert (len(parts.test), len(parts.validation)) == (60, 40)

@@ -1,4 +1,4 @@
-"""Polynomials with integer roots against numpy and enumeration."""
+"""Compare polynomials with integer roots with NumPy and with enumeration."""
 
 import itertools
 import math
@@ -27,14 +27,14 @@ def brute_force(degree: int, largest: int, order: str, offset: int) -> dict[tupl
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(("degree", "largest"), [(1, 2), (2, 3), (3, 2)])
-def test_the_oracle_has_the_exact_law(degree: int, largest: int, order: str) -> None:
+def test_oracle_has_the_exact_distribution(degree: int, largest: int, order: str) -> None:
     polynomials = RootedPolynomials(degree, largest, order)
     truth = brute_force(degree, largest, order, polynomials.offset)
     law = exact_distribution(Ancestral(), polynomials).probabilities
     assert total_variation(law, truth) < 1e-12
     assert set(map(tuple, polynomials.states().tolist())) == set(truth)
     assert polynomials.probabilities().tolist() == pytest.approx([1 / len(truth)] * len(truth))
-    # One order for the roots, as of a player who sorts them, is another law.
+    # Sorted roots have a different distribution.
     if degree > 1:
         kept = {x: p for x, p in truth.items() if x[degree:] == tuple(sorted(x[degree:]))}
         total = sum(kept.values())
@@ -66,12 +66,12 @@ def test_bad_input() -> None:
         RootedPolynomials(2, 3).valid(torch.zeros(3, 3, dtype=torch.int64))
 
 
-def test_numbers_of_numpy_do_not_overflow() -> None:
+def test_numpy_integers_do_not_overflow() -> None:
     assert RootedPolynomials(np.int32(12), np.int32(8)).offset == RootedPolynomials(12, 8).offset  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_polynomials_too_many_to_list_are_drawn(order: str) -> None:
+def test_polynomials_that_cannot_be_listed_are_sampled(order: str) -> None:
     polynomials = RootedPolynomials(14, 9, order)
     drawn = polynomials.sample(20, seed=5)
     assert bool(polynomials.valid(drawn).all())

@@ -1,4 +1,4 @@
-"""Laws given as lists of sequences."""
+"""Test distributions given as lists of sequences."""
 
 import itertools
 
@@ -12,7 +12,7 @@ from trialogue.samplers import Ancestral, generate
 from trialogue.samplers.exact import exact_distribution
 
 
-def test_a_listed_law_is_the_law_of_its_oracle() -> None:
+def test_listed_distribution_is_the_distribution_of_its_oracle() -> None:
     sequences = torch.tensor([[0, 1, 2], [0, 2, 2], [0, 1, 2], [2, 0, 0], [1, 1, 1]])
     law = Listed(sequences, torch.tensor([1.0, 2.0, 3.0, 2.0, 0.0]), 3)
     truth = {(0, 1, 2): 0.5, (0, 2, 2): 0.25, (2, 0, 0): 0.25}
@@ -25,7 +25,7 @@ def test_a_listed_law_is_the_law_of_its_oracle() -> None:
         generate(law, [[1]])
 
 
-def test_a_stop_token_ends_every_sequence_and_nothing_else() -> None:
+def test_stop_token_follows_complete_sequences_only() -> None:
     oracle = Stopped(
         Listed(torch.tensor([divmod(number, 10) for number in range(10, 100)]), torch.ones(90), 10)
     )
@@ -56,7 +56,7 @@ def test_prefixes_without_a_next_token(tokens, length: int, told: str) -> None:
         law.next_log_probs(torch.tensor([tokens]), torch.tensor([length]))
 
 
-def test_what_a_law_begins_with() -> None:
+def test_begins_accepts_possible_prefixes_only() -> None:
     law = Listed(torch.tensor([[0, 1, 2], [2, 0, 0]]), torch.ones(2), 3)
     beginnings = {(), (0,), (0, 1), (0, 1, 2), (2,), (2, 0), (2, 0, 0)}
     for prefix in [()] + [p for n in (1, 2, 3) for p in itertools.product(range(-1, 4), repeat=n)]:
