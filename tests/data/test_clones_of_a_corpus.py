@@ -102,7 +102,7 @@ def with_a_token_beyond(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("spoil", "message"),
     [
         (shutil.rmtree, "an existing folder"),
         (lambda folder: (folder / "clones.json").unlink(), "no clones.json"),
@@ -123,11 +123,11 @@ def with_a_token_beyond(folder: Path) -> None:
     ],
 )
 def test_damaged_folders_have_one_line_errors(
-    tmp_path: Path, spoil: Callable[[Path], object], told: str
+    tmp_path: Path, spoil: Callable[[Path], object], message: str
 ) -> None:
     folder_of(tmp_path / "out")
     spoil(tmp_path / "out")
-    with pytest.raises(InputError, match=told) as error:
+    with pytest.raises(InputError, match=message) as error:
         list(Clones(tmp_path / "out"))
     assert "\n" not in str(error.value)
 

@@ -105,17 +105,17 @@ def test_max_length_truncates_a_joint_distribution():
 
 
 def test_function_with_memory_receives_the_last_tokens():
-    told = []
+    received = []
 
     def distribution(latest):
-        told.append(latest)
+        received.append(latest)
         return [1, 1 + sum(latest)]
 
     table = Table(distribution, 2, memory=2)
     np.testing.assert_allclose(
         conditionals(table, [(), (1,), (1, 0, 1), (0, 0, 1)])[:, 1], [1 / 2, 2 / 3, 2 / 3, 2 / 3]
     )
-    assert told == [(), (1,), (0, 1)]
+    assert received == [(), (1,), (0, 1)]
     assert table.sufficient(torch.tensor([[1, 0, 1]]), torch.tensor([3])).tolist() == [[0, 1]]
 
 

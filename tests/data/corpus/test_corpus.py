@@ -73,17 +73,17 @@ def test_separate_test_text(text: Path, tmp_path: Path) -> None:
 def test_cached_files_are_reused_and_named_by_content(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: list[str] = []
-    first = opened(text, report=said.append)
-    assert len(said) == 3
+    reported: list[str] = []
+    first = opened(text, report=reported.append)
+    assert len(reported) == 3
     copy = tmp_path / "copy" / "renamed.txt"
     copy.parent.mkdir()
     copy.write_bytes(text.read_bytes())
-    for again in (opened(text, report=said.append), opened(copy, cache=tmp_path / "cache", length=16)):
+    for again in (opened(text, report=reported.append), opened(copy, cache=tmp_path / "cache", length=16)):
         assert again.fingerprint == first.fingerprint
         assert again.folder == first.folder
         assert torch.equal(again.train.flatten()[:160], first.train.flatten()[:160])
-    assert len(said) == 3
+    assert len(reported) == 3
     others = [opened(text, vocab_size=299), opened(text, test_share=0.2)]
     text.write_text(TEXT + "One more line.", encoding="utf-8")
     others.append(opened(text))
@@ -264,11 +264,11 @@ BAD: list[tuple[bytes | None, dict[str, object], str]] = [
 
 def test_invalid_corpora_have_one_line_errors(tmp_path: Path) -> None:
     cases = []
-    for number, (content, settings, due) in enumerate(BAD):
+    for number, (content, settings, message) in enumerate(BAD):
         path = tmp_path / f"{number}.txt"
         if content is not None:
             path.write_bytes(content)
-        cases.append((due, partial(opened, path, **settings)))
+        cases.append((message, partial(opened, path, **settings)))
     (tmp_path / "notes" / "md").mkdir(parents=True)
     cases.append((r"a folder that contains \.txt files", partial(opened, tmp_path / "notes")))
     assert not wrong_errors(cases)

@@ -37,10 +37,10 @@ TABLES = [
 
 def test_invalid_files_have_one_line_errors(tmp_path):
     cases = []
-    for number, (content, columns, due) in enumerate(TABLES):
+    for number, (content, columns, message) in enumerate(TABLES):
         table = tmp_path / f"{number}.tsv"
         table.write_text(content)
-        cases.append((due, partial(ParallelText.read, table, columns)))
+        cases.append((message, partial(ParallelText.read, table, columns)))
     source, target, broken = tmp_path / "de", tmp_path / "en", tmp_path / "fr"
     source.write_text("eins\nzwei\n")
     target.write_text("one\ntwo\nthree\n")

@@ -225,7 +225,7 @@ CHAIN = PottsChain(TABLE)
 
 
 @pytest.mark.parametrize(
-    ("make", "field", "says"),
+    ("make", "field", "message"),
     [
         (lambda: PottsChain(TABLE - 5), "energies", "at least 0"),
         (lambda: PottsChain(TABLE * math.nan), "energies", "finite"),
@@ -256,8 +256,8 @@ CHAIN = PottsChain(TABLE)
         ),
     ],
 )
-def test_bad_input_has_one_line_errors(make, field, says):
-    with pytest.raises(InputError, match=says) as raised:
+def test_bad_input_has_one_line_errors(make, field, message):
+    with pytest.raises(InputError, match=message) as raised:
         make()
     assert raised.value.field == field
     assert "\n" not in str(raised.value)

@@ -42,14 +42,14 @@ def test_model_contracts(case):
 
 
 @pytest.mark.parametrize(
-    ("tokens", "said"),
+    ("tokens", "message"),
     [([[0, -1, 0, 0]], "-1: use tokens from 0 to V - 1 = 2"), ([[0, 3, 0, 0]], "3: "), ([[0] * 6], "shape"),
      ([[0.0, 1.0, 0.0, 0.0]], "shape"), ([0, 1, 0, 0], r"shape \(rows, 4\)")],
 )  # fmt: skip
-def test_invalid_tokens_are_rejected(tokens, said):
+def test_invalid_tokens_are_rejected(tokens, message):
     model, wrong = CHAINS["neighbours"][0].at(4, TEMPERATURE), torch.tensor(tokens)
     for ask in (model.energy, model.site_log_probs, lambda x: model.log_probs(x, x > 0)):
-        with pytest.raises(InputError, match="^tokens=.*" + said):
+        with pytest.raises(InputError, match="^tokens=.*" + message):
             ask(wrong)
     right = torch.tensor([[0, 1, 2, 0]])
     for mask in (right, right[:, 1:] > 0):

@@ -25,10 +25,10 @@ from trialogue.verifiers import FunctionVerifier
 @pytest.mark.parametrize("hidden", [(), (1,), (0, 1), (1, 1, 0, 1)])
 def test_hidden_string_oracle(hidden: tuple[int, ...]) -> None:
     oracle = HiddenString(hidden)
-    law = exact_distribution(Ancestral(), oracle).probabilities
-    assert len(law) == 2 ** len(hidden)
-    assert all(p == pytest.approx(2.0 ** -len(hidden)) for p in law.values())
-    assert [string for string in law if sum(string) % 2 == 0] == [oracle.answer]
+    distribution = exact_distribution(Ancestral(), oracle).probabilities
+    assert len(distribution) == 2 ** len(hidden)
+    assert all(p == pytest.approx(2.0 ** -len(hidden)) for p in distribution.values())
+    assert [string for string in distribution if sum(string) % 2 == 0] == [oracle.answer]
     assert oracle.answer[:-1] == hidden
 
 
@@ -46,8 +46,8 @@ def is_perfect(verifier, length: int, rule) -> bool:
     strings = [string for string in product((0, 1), repeat=length) if rule(string)]
     viable = {string[:size] for string in strings for size in range(length + 1)}
     prefixes = [p for size in range(length + 1) for p in product((0, 1), repeat=size)]
-    told = values(verifier, fair_bits(length), prefixes)
-    return [bool(value) for value in told] == [prefix in viable for prefix in prefixes]
+    found = values(verifier, fair_bits(length), prefixes)
+    return [bool(value) for value in found] == [prefix in viable for prefix in prefixes]
 
 
 WEIGHTS = (3, 1, 0, 4, 2)

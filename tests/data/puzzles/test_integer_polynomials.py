@@ -17,12 +17,12 @@ ORDERS = ("coefficients-first", "roots-first")
 
 def brute_force(degree: int, largest: int, order: str, offset: int) -> dict[tuple[int, ...], float]:
     choices = list(itertools.product(range(-largest, largest + 1), repeat=degree))
-    law = {}
+    distribution = {}
     for roots in choices:
         coefficients = np.poly(roots).round().astype(int)[1:].tolist()
         parts = [*coefficients, *roots] if order == "coefficients-first" else [*roots, *coefficients]
-        law[tuple(part + offset for part in parts)] = 1 / len(choices)
-    return law
+        distribution[tuple(part + offset for part in parts)] = 1 / len(choices)
+    return distribution
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -30,15 +30,15 @@ def brute_force(degree: int, largest: int, order: str, offset: int) -> dict[tupl
 def test_oracle_has_the_exact_distribution(degree: int, largest: int, order: str) -> None:
     polynomials = RootedPolynomials(degree, largest, order)
     truth = brute_force(degree, largest, order, polynomials.offset)
-    law = exact_distribution(Ancestral(), polynomials).probabilities
-    assert total_variation(law, truth) < 1e-12
+    distribution = exact_distribution(Ancestral(), polynomials).probabilities
+    assert total_variation(distribution, truth) < 1e-12
     assert set(map(tuple, polynomials.states().tolist())) == set(truth)
     assert polynomials.probabilities().tolist() == pytest.approx([1 / len(truth)] * len(truth))
     # Sorted roots have a different distribution.
     if degree > 1:
         kept = {x: p for x, p in truth.items() if x[degree:] == tuple(sorted(x[degree:]))}
         total = sum(kept.values())
-        assert total_variation(law, {x: p / total for x, p in kept.items()}) > 0.1
+        assert total_variation(distribution, {x: p / total for x, p in kept.items()}) > 0.1
 
 
 @pytest.mark.parametrize("order", ORDERS)

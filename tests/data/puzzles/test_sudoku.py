@@ -47,10 +47,10 @@ def distribution_of(puzzles: SudokuPuzzles) -> dict[tuple[int, ...], float]:
 @pytest.mark.parametrize("clues", [0, 2, 16])
 def test_oracle_has_the_distribution_of_solution_first_sampling(clues: int, order: str) -> None:
     puzzles = SudokuPuzzles(clues, order)
-    law = distribution_of(puzzles)
-    assert len(law) == puzzles.size == 288 * {0: 1, 2: 120, 16: 1}[clues]
+    distribution = distribution_of(puzzles)
+    assert len(distribution) == puzzles.size == 288 * {0: 1, 2: 120, 16: 1}[clues]
     if clues == 0:
-        assert total_variation(exact_distribution(Ancestral(), puzzles).probabilities, law) < 1e-12
+        assert total_variation(exact_distribution(Ancestral(), puzzles).probabilities, distribution) < 1e-12
     # For prefixes of a few sequences, count the sequences that continue with each token.
     states = puzzles.states()
     for row in states[:: max(1, len(states) // 3)].tolist():

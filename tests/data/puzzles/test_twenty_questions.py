@@ -21,13 +21,13 @@ def adaptive(transcript: tuple[int, ...]) -> int:
 
 
 def fixed_object_distribution(answers: torch.Tensor, rounds: int, question) -> dict[tuple[int, ...], float]:
-    law: dict[tuple[int, ...], float] = {}
+    distribution: dict[tuple[int, ...], float] = {}
     for row in answers.tolist():
         transcript: tuple[int, ...] = ()
         for _ in range(rounds):
             transcript = (*transcript, int(row[question(transcript)]))
-        law[transcript] = law.get(transcript, 0.0) + 1 / len(answers)
-    return law
+        distribution[transcript] = distribution.get(transcript, 0.0) + 1 / len(answers)
+    return distribution
 
 
 GAMES = [
@@ -52,9 +52,11 @@ def test_memoryless_player_has_the_distribution_of_a_fixed_object(game) -> None:
     answers, rounds, question = game
     player = TwentyQuestions(answers, rounds, question)
     listed = player.law()
-    law = dict(zip(map(tuple, listed.states().tolist()), listed.probabilities().tolist(), strict=True))
-    assert total_variation(law, fixed_object_distribution(answers, rounds, question)) < 1e-14
-    assert set(map(tuple, player.sample(50, seed=1).tolist())) <= set(law)
+    distribution = dict(
+        zip(map(tuple, listed.states().tolist()), listed.probabilities().tolist(), strict=True)
+    )
+    assert total_variation(distribution, fixed_object_distribution(answers, rounds, question)) < 1e-14
+    assert set(map(tuple, player.sample(50, seed=1).tolist())) <= set(distribution)
     assert torch.equal(player.sample(50, seed=1)[:7], player.sample(7, seed=1))
 
 

@@ -124,7 +124,7 @@ def test_share_moments_equal_sample_moments(t: TopicModel) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda: TopicModel(3, 2, 4), "topics_per_document=4: use at most 3"),
         (lambda: TopicModel(3, 2), "topics_per_document=None: give either"),
@@ -143,7 +143,7 @@ def test_share_moments_equal_sample_moments(t: TopicModel) -> None:
         (lambda: TopicModel(3, 2, concentration=1.0).rates(BERT), "model='Dirichlet': give a TopicModel"),
     ],
 )
-def test_bad_input_is_one_line(call: Any, told: str) -> None:
-    with pytest.raises(InputError, match=f"^{told}") as caught:
+def test_bad_input_is_one_line(call: Any, message: str) -> None:
+    with pytest.raises(InputError, match=f"^{message}") as caught:
         call()
     assert "\n" not in str(caught.value)
