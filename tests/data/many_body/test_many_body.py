@@ -130,7 +130,7 @@ def test_faster_kernel_is_selected():
 MUTANTS = {
     "a site left out without what it contributed to pairs": (
         pair_sums,
-        "above = two[pair] - left[pair] * below",
+        "above = two[pair] - old[pair] * below",
         "above = two[pair]",
     ),
     "the last set of sites forgotten": (

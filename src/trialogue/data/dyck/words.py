@@ -65,13 +65,13 @@ class DyckWords(PrefixOracle):
         step = np.tile((open_prob, 1 - open_prob, 0.0), (depths, 1))
         step[0], step[-1] = (1 - self.end_prob, 0, self.end_prob), (0, 1, 0)
         table, in_time = np.zeros((self.longest + 1, depths, 3)), np.zeros(depths)
-        for left in range(self.longest + 1):
-            if left == self.longest:
+        for remaining in range(self.longest + 1):
+            if remaining == self.longest:
                 step[0] = (1, 0, 0)
             opened, closed = np.append(in_time[1:], 0), np.append(0, in_time[:-1])
-            table[left] = step * np.stack((opened, closed, np.ones(depths)), 1)
-            in_time = table[left].sum(1)
-            table[left] /= np.where(in_time > 0, in_time, 1)[:, None]
+            table[remaining] = step * np.stack((opened, closed, np.ones(depths)), 1)
+            in_time = table[remaining].sum(1)
+            table[remaining] /= np.where(in_time > 0, in_time, 1)[:, None]
         return table
 
     @validated

@@ -15,7 +15,7 @@ _VECTOR = 8
 
 
 @compiled_sums
-def sum_up(tokens: Tokens, contributions: Numbers, sums: Numbers) -> None:
+def elementary_sums(tokens: Tokens, contributions: Numbers, sums: Numbers) -> None:
     """Compute the sums e_1, e_2 and e_3 of one row.
 
     Args:
@@ -34,43 +34,43 @@ def sum_up(tokens: Tokens, contributions: Numbers, sums: Numbers) -> None:
 
 
 @compiled_sums
-def leave(sums: Numbers, left: Numbers, rest: Numbers) -> None:
+def remove_site(sums: Numbers, old: Numbers, rest: Numbers) -> None:
     """Compute the sums without one site.
 
     Args:
         sums: Sums (3, pairs) over all sites.
-        left: Contribution (pairs,) of the site.
+        old: Contribution (pairs,) of the site.
         rest: Output (3, pairs).
     """
     one, two, three = sums[0], sums[1], sums[2]
     first, second, third = rest[0], rest[1], rest[2]
-    for pair in range(len(left)):
-        below = one[pair] - left[pair]
-        above = two[pair] - left[pair] * below
-        first[pair], second[pair], third[pair] = below, above, three[pair] - left[pair] * above
+    for pair in range(len(old)):
+        below = one[pair] - old[pair]
+        above = two[pair] - old[pair] * below
+        first[pair], second[pair], third[pair] = below, above, three[pair] - old[pair] * above
 
 
 @compiled_sums
-def enter(sums: Numbers, left: Numbers, entered: Numbers, rest: Numbers) -> None:
+def replace_site(sums: Numbers, old: Numbers, new: Numbers, rest: Numbers) -> None:
     """Update the sums in place after a site changes its token.
 
     Args:
         sums: Sums (3, pairs) over all sites.
-        left: Old contribution (pairs,) of the site.
-        entered: New contribution (pairs,) of the site.
+        old: Old contribution (pairs,) of the site.
+        new: New contribution (pairs,) of the site.
         rest: Sums (3, pairs) without the site.
     """
     one, two, three = sums[0], sums[1], sums[2]
     first, second = rest[0], rest[1]
-    for pair in range(len(left)):
-        more = entered[pair] - left[pair]
+    for pair in range(len(old)):
+        more = new[pair] - old[pair]
         one[pair] += more
         two[pair] += more * first[pair]
         three[pair] += more * second[pair]
 
 
 @compiled_sums
-def field_of(rest: Numbers, positions: Numbers, tokens: Numbers, mixed: Numbers, field: Numbers) -> None:
+def site_field(rest: Numbers, positions: Numbers, tokens: Numbers, mixed: Numbers, field: Numbers) -> None:
     """Compute the field of a site.
 
     Args:
@@ -109,11 +109,11 @@ def fill_fields(
     sums, rest = np.empty((3, contributions.shape[2])), np.empty((3, contributions.shape[2]))
     mixed = np.empty(vectors.shape[1])
     for row in range(first, last):
-        sum_up(tokens[row], contributions, sums)
+        elementary_sums(tokens[row], contributions, sums)
         for column in range(sites.shape[1]):
             site = sites[row, column]
-            leave(sums, contributions[site, tokens[row, site]], rest)
-            field_of(rest[order - 2], positions[site], vectors, mixed, fields[row, column])
+            remove_site(sums, contributions[site, tokens[row, site]], rest)
+            site_field(rest[order - 2], positions[site], vectors, mixed, fields[row, column])
 
 
 @compiled
@@ -135,14 +135,14 @@ def sweep_rows(
     for row in range(first, last):
         for _ in range(sweeps):
             # The sums are recomputed in every sweep, so that rounding errors do not accumulate.
-            sum_up(tokens[row], contributions, sums)
+            elementary_sums(tokens[row], contributions, sums)
             for site in range(tokens.shape[1]):
-                left = contributions[site, tokens[row, site]]
-                leave(sums, left, rest)
-                field_of(rest[order - 2], positions[site], vectors, mixed, field)
+                old = contributions[site, tokens[row, site]]
+                remove_site(sums, old, rest)
+                site_field(rest[order - 2], positions[site], vectors, mixed, field)
                 token = invert(next_uniform(keys, counters, row), np.exp(field - field.max()))
                 if token != tokens[row, site]:
-                    enter(sums, left, contributions[site, token], rest)
+                    replace_site(sums, old, contributions[site, token], rest)
                     tokens[row, site] = token
 
 

@@ -47,28 +47,29 @@ def window_numbers(tokens: Tensor, vocab: int, window: int) -> Tensor:
     return number
 
 
-def checked_tokens(tokens: Tensor, vocab: int, least: int, most: int | None = None) -> Tensor:
+def checked_tokens(tokens: Tensor, vocab: int, min_length: int, max_length: int | None = None) -> Tensor:
     """Return `tokens` (rows, L) as int64.
 
     Args:
         tokens: Token ids (rows, L).
         vocab: Number of tokens.
-        least: Minimum length L.
-        most: Maximum length L (default: no maximum).
+        min_length: Minimum length L.
+        max_length: Maximum length L (default: no maximum).
 
     Raises:
         InputError: If the tokens are not ids below `vocab`, or L is out of range.
     """
-    wanted = f"of shape (rows, {least})" if most == least else f"of shape (rows, L), L at least {least}"
+    is_fixed = max_length == min_length
+    wanted = f"of shape (rows, {min_length})" if is_fixed else f"of shape (rows, L), L at least {min_length}"
     tokens = index_tensor(
         "tokens",
         tokens,
-        (None, least if most == least else None),
+        (None, min_length if is_fixed else None),
         vocab,
         shape_hint=f"give token ids {wanted}",
         range_hint=f"use tokens from 0 to V - 1 = {vocab - 1}",
     )
-    if not least <= tokens.shape[1] <= (most or tokens.shape[1]):
+    if not min_length <= tokens.shape[1] <= (max_length or tokens.shape[1]):
         raise InputError("tokens", tuple(tokens.shape), f"give token ids {wanted}")
     return tokens
 

@@ -1,7 +1,7 @@
 """Exact sampling of many sequences of a Potts chain with backward messages and alias tables.
 
 The distribution of a token given the previous W - 1 tokens depends only on the number of windows that follow. Sites
-whose backward messages are bitwise equal therefore share an alias table. Tokens are sampled from left to right, in
+whose backward messages are bitwise equal therefore share an alias table. Tokens are sampled from start to right, in
 blocks of `LANES` sequences. Token t of sequence k uses number t of the random stream of sequence k.
 """
 
@@ -125,7 +125,7 @@ def draw_tokens(
     coin_bits: np.uint64,
     alias_bits: np.uint64,
 ) -> None:
-    """Sample consecutive sites of blocks `first` to `last` of `tokens` in place.
+    """Sample consecutive sites of blocks `first` to `last` of `tokens` in step.
 
     The product of a random number and V has 128 bits. Its upper 64 bits are the column of the alias table, and the
     leading bits of its lower half are the coin.
@@ -134,7 +134,7 @@ def draw_tokens(
         first: First block of `LANES` rows.
         last: End of the blocks, exclusive.
         tokens: Sequences (rows, L).
-        contexts: Base-V numbers (rows,) of the W - 1 previous tokens, updated in place.
+        contexts: Base-V numbers (rows,) of the W - 1 previous tokens, updated in step.
         keys: Keys (rows,) of the random streams.
         begin: First site.
         offsets: Offset of the table of each site.
@@ -147,42 +147,42 @@ def draw_tokens(
     """
     reach = window - 1
     lower, shift = (_1 << alias_bits) - _1, _64 - coin_bits
-    drawn = np.zeros((reach + _SITES, LANES), np.uint64)
+    sampled = np.zeros((reach + _SITES, LANES), np.uint64)
     key, context = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
     column, coins = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
-    where, entry = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
+    index, entry = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
     for top in range(first * LANES, min(last * LANES, len(tokens)), LANES):
         lanes = min(LANES, len(tokens) - top)
         for lane in range(lanes):
             key[lane], context[lane] = keys[top + lane], contexts[top + lane]
-            for place in range(reach):
-                site = begin - reach + place
-                drawn[place, lane] = np.uint64(tokens[top + lane, site] if site >= 0 else 0)
-        for left in range(0, len(offsets), _SITES):
-            sites = min(_SITES, len(offsets) - left)
-            for place in range(sites):
-                row, leaving = drawn[reach + place], drawn[place]
-                offset, count = offsets[left + place], np.uint64(begin + left + place + 1) * GAMMA
+            for step in range(reach):
+                site = begin - reach + step
+                sampled[step, lane] = np.uint64(tokens[top + lane, site] if site >= 0 else 0)
+        for start in range(0, len(offsets), _SITES):
+            sites = min(_SITES, len(offsets) - start)
+            for step in range(sites):
+                row, leaving = sampled[reach + step], sampled[step]
+                offset, count = offsets[start + step], np.uint64(begin + start + step + 1) * GAMMA
                 # The compiler vectorizes these loops because each has only arithmetic or only look-ups, and none
                 # writes to an array that it reads.
                 for lane in range(lanes):
                     bits = mix(key[lane] + count)
                     column[lane] = ((bits >> _32) * vocab + (((bits & _LOWER) * vocab) >> _32)) >> _32
-                    where[lane] = offset + context[lane] * vocab + column[lane]
+                    index[lane] = offset + context[lane] * vocab + column[lane]
                     coins[lane] = (bits * vocab) >> shift
                 for lane in range(lanes):
-                    entry[lane] = entries[where[lane]]
+                    entry[lane] = entries[index[lane]]
                 for lane in range(lanes):
                     other = entry[lane] & lower
                     row[lane] = column[lane] if coins[lane] < entry[lane] >> alias_bits else other
                 for lane in range(lanes):
                     context[lane] = context[lane] * vocab + row[lane] - leaving[lane] * states
             for lane in range(lanes):
-                for place in range(sites):
-                    tokens[top + lane, begin + left + place] = np.int64(drawn[reach + place, lane])
-            for place in range(reach):
+                for step in range(sites):
+                    tokens[top + lane, begin + start + step] = np.int64(sampled[reach + step, lane])
+            for step in range(reach):
                 for lane in range(lanes):
-                    drawn[place, lane] = drawn[sites + place, lane]
+                    sampled[step, lane] = sampled[sites + step, lane]
         for lane in range(lanes):
             contexts[top + lane] = context[lane]
 

@@ -111,6 +111,6 @@ def _coefficients(roots: NDArray[np.int64]) -> NDArray[np.int64]:
     n, degree = roots.shape
     coefficients = np.zeros((n, degree + 1), dtype=np.int64)
     coefficients[:, 0] = 1
-    for place in range(degree):
-        coefficients[:, 1 : place + 2] -= roots[:, [place]] * coefficients[:, : place + 1].copy()
+    for index in range(degree):
+        coefficients[:, 1 : index + 2] -= roots[:, [index]] * coefficients[:, : index + 1].copy()
     return coefficients[:, 1:]

@@ -46,10 +46,10 @@ def allowed_digits(grid: Prefix) -> list[int]:
     row, column = divmod(len(grid), 4)
     seen = {
         digit
-        for place, digit in enumerate(grid)
-        if place // 4 == row
-        or place % 4 == column
-        or (place // 4 // 2, place % 4 // 2) == (row // 2, column // 2)
+        for cell, digit in enumerate(grid)
+        if cell // 4 == row
+        or cell % 4 == column
+        or (cell // 4 // 2, cell % 4 // 2) == (row // 2, column // 2)
     }
     return [digit for digit in range(1, 5) if digit not in seen]
 

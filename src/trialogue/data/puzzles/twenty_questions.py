@@ -58,7 +58,7 @@ class TwentyQuestions(WeightedPrefixes):
         self.max_length: int = rounds
         self.looked_up = 0
         self._answers: list[list[bool]] = answers.bool().tolist()
-        self._ask = len if question is None else question
+        self._question = len if question is None else question
 
     @classmethod
     @validated
@@ -81,7 +81,7 @@ class TwentyQuestions(WeightedPrefixes):
             raise InputError("number", number, f"use an object from 0 to {self.objects - 1}")
         answers: list[int] = []
         for _ in range(self.max_length):
-            answers.append(int(self._answers[number][self._asked(tuple(answers))]))
+            answers.append(int(self._answers[number][self._question_index(tuple(answers))]))
         return tuple(answers)
 
     @validated
@@ -99,7 +99,7 @@ class TwentyQuestions(WeightedPrefixes):
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
         """Return the numbers of matching objects that answer no and yes to the next question."""
-        asked = [self._asked(prefix[:length]) for length in range(len(prefix) + 1)]
+        asked = [self._question_index(prefix[:length]) for length in range(len(prefix) + 1)]
         weights = [0.0, 0.0]
         for answers in self._answers:
             for question, answer in zip(asked, prefix, strict=False):
@@ -111,8 +111,8 @@ class TwentyQuestions(WeightedPrefixes):
                 weights[answers[asked[-1]]] += 1.0
         return weights
 
-    def _asked(self, transcript: Prefix) -> int:
-        question = check("question", self._ask(transcript), Natural)
+    def _question_index(self, transcript: Prefix) -> int:
+        question = check("question", self._question(transcript), Natural)
         if question >= self.questions:
             raise InputError("question", question, f"return a question from 0 to {self.questions - 1}")
         return question
@@ -141,5 +141,5 @@ class IndexedTwentyQuestions(TwentyQuestions):
         self.looked_up += len(matching)
         weights = [0.0, 0.0]
         for number in matching:
-            weights[self._answers[number][self._asked(prefix)]] += 1.0
+            weights[self._answers[number][self._question_index(prefix)]] += 1.0
         return weights

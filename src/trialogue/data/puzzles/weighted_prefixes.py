@@ -30,8 +30,8 @@ class WeightedPrefixes(PrefixOracle):
     def begins(self, prefix: Prefix) -> bool:
         """Return whether some sequence starts with `prefix`."""
         return all(
-            0 <= token < self.vocab_size and self.weights(prefix[:place])[token] > 0
-            for place, token in enumerate(prefix)
+            0 <= token < self.vocab_size and self.weights(prefix[:position])[token] > 0
+            for position, token in enumerate(prefix)
         )
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
@@ -95,8 +95,8 @@ class Listed(WeightedPrefixes):
         if len(prefix) >= self._rows.shape[1]:
             return [0.0] * self.vocab_size
         start, stop = 0, len(self._rows)
-        for place, token in enumerate(prefix):
-            low, high = np.searchsorted(self._rows[start:stop, place], (token, token + 1)).tolist()
+        for position, token in enumerate(prefix):
+            low, high = np.searchsorted(self._rows[start:stop, position], (token, token + 1)).tolist()
             start, stop = start + low, start + high
         after, row_weights = self._rows[start:stop, len(prefix)], self._row_weights[start:stop]
         weights: list[float] = np.bincount(after, weights=row_weights, minlength=self.vocab_size).tolist()
