@@ -1,7 +1,7 @@
 """Exact sampling of many sequences of a Potts chain with backward messages and alias tables.
 
 The distribution of a token given the previous W - 1 tokens depends only on the number of windows that follow. Sites
-whose backward messages are bitwise equal therefore share an alias table. Tokens are sampled from start to right, in
+whose backward messages are bitwise equal therefore share an alias table. Tokens are sampled from left to right, in
 blocks of `LANES` sequences. Token t of sequence k uses number t of the random stream of sequence k.
 """
 
@@ -125,7 +125,7 @@ def draw_tokens(
     coin_bits: np.uint64,
     alias_bits: np.uint64,
 ) -> None:
-    """Sample consecutive sites of blocks `first` to `last` of `tokens` in step.
+    """Sample consecutive sites of blocks `first` to `last` of `tokens` in place.
 
     The product of a random number and V has 128 bits. Its upper 64 bits are the column of the alias table, and the
     leading bits of its lower half are the coin.
@@ -134,7 +134,7 @@ def draw_tokens(
         first: First block of `LANES` rows.
         last: End of the blocks, exclusive.
         tokens: Sequences (rows, L).
-        contexts: Base-V numbers (rows,) of the W - 1 previous tokens, updated in step.
+        contexts: Base-V numbers (rows,) of the W - 1 previous tokens, updated in place.
         keys: Keys (rows,) of the random streams.
         begin: First site.
         offsets: Offset of the table of each site.
