@@ -115,8 +115,8 @@ def test_every_clue_requires_a_scan_of_the_grids() -> None:
 test_bad_input = refusals(
     "{}",
     [
-        (lambda: SudokuPuzzles(6).states(), "^clues=6: there are 2306304 puzzles"),
-        (lambda: generate(SudokuPuzzles(6), [[1, 1]]), r"^tokens=\(1, 1\): no sequence"),
-        (lambda: generate(SudokuPuzzles(6, "solution-first"), [[0]]), "no sequence"),
+        (lambda: SudokuPuzzles(6).states(), "^clues=6: .*2306304 puzzles"),
+        (lambda: generate(SudokuPuzzles(6), [[1, 1]]), r"^tokens=\(1, 1\): use a prefix of a sequence"),
+        (lambda: generate(SudokuPuzzles(6, "solution-first"), [[0]]), "use a prefix of a sequence"),
     ],
 )

@@ -108,11 +108,11 @@ def test_number_of_reads_per_answer() -> None:
 test_bad_input = refusals(
     "{}",
     [
-        (lambda: TwentyQuestions(torch.zeros(2, 3), 4), "^rounds=4: there are 3 questions"),
+        (lambda: TwentyQuestions(torch.zeros(2, 3), 4), "^rounds=4: use at most 3"),
         (
             lambda: TwentyQuestions(torch.zeros(2, 3), 2, lambda _: 3).transcript(0),
-            "^question=3: name one of the 3",
+            "^question=3: return a question from 0 to 2",
         ),
-        (lambda: TwentyQuestions(torch.zeros(2, 3)).transcript(2), "^number=2: name an object from 0 to 1"),
+        (lambda: TwentyQuestions(torch.zeros(2, 3)).transcript(2), "^number=2: use an object from 0 to 1"),
     ],
 )

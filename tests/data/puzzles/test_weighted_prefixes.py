@@ -83,6 +83,6 @@ test_bad_input = refusals(
     [
         (lambda: Listed([[3]], [1.0], 3), "^sequences=3: use tokens from 0 to 2"),
         (lambda: Listed([[1]], [1.0, 1.0], 3), r"^weights=\[1.0, 1.0\]: give 1 numbers"),
-        (lambda: Listed([[1]], [0.0], 3), "^weights=0.0: give a positive weight"),
+        (lambda: Listed([[1]], [0.0], 3), "^weights=0.0: give at least one sequence a positive weight"),
     ],
 )
