@@ -63,6 +63,13 @@ class Dyck(PrefixOracle, Verifier):
 
     Raises:
         InputError: If an argument is invalid.
+
+    Example:
+        >>> from trialogue.data import Dyck
+        >>> dyck = Dyck(length=8)
+        >>> strings = dyck.sample(3)
+        >>> dyck.is_member(strings)
+        tensor([True, True, True])
     """
 
     most = 1.0

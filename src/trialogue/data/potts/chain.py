@@ -44,6 +44,15 @@ class PottsChain:
     Raises:
         InputError: If the axes have different sizes, an energy is negative or not finite, the patterns have different
             lengths or tokens outside the vocabulary, or the transfer matrix has too many nonzeros V^W.
+
+    Example:
+        >>> from trialogue.data import PottsChain
+        >>> chain = PottsChain.from_patterns([[0, 1], [2, 2]], window=2)
+        >>> chain.sample(2, length=8, temperature=0.4, seed=1)
+        tensor([[2, 2, 2, 2, 2, 2, 2, 2],
+                [0, 1, 0, 1, 0, 1, 0, 1]])
+        >>> round(chain.expected_domain_walls(8, temperature=0.4), 3)
+        0.767
     """
 
     def __init__(self, energies: Tensor, patterns: Iterable[Sequence[int] | Tensor] | None = None) -> None:

@@ -83,10 +83,8 @@ class _Iterates:
 
     def __init__(self, states: int, step: Callable[[Tensor], Tensor]) -> None:
         self._step, self._states = step, states
-        self._rows = torch.zeros(
-            1, states, dtype=torch.float64
-        )  # grows by doubling; `_count` rows are in use
-        self._count = 1
+        self._rows = torch.zeros(1, states, dtype=torch.float64)  # doubled when full
+        self._count = 1  # number of used rows
         self._scale = [0.0]  # cumulative shift of each iterate
         self._first_seen = {self._digest(0): 0}
         self._cycle: tuple[int, float] | None = None  # index of its first iterate, and the shift per cycle
