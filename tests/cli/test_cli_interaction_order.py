@@ -116,7 +116,7 @@ def test_a_model_with_a_fixed_context_predicts_the_following_tokens(place, run):
 
 BAD: list[tuple[str, str]] = [
     ("--model other.safetensors --clones clones", "were made with another tokenizer, of 3 tokens"),
-    ("--model kept --clones nowhere", "there is no such folder: make one with `trialogue clone`"),
+    ("--model kept --clones nowhere", "give an existing folder, or create one with `trialogue clone`"),
     ("--model clones --clones clones", "neither a model (config.json) nor checkpoints"),
     ("--model kept --clones clones --rows 0", "rows=0"),
     ("--model kept --clones clones --share 0", "share=0.0"),

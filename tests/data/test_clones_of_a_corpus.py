@@ -1,4 +1,4 @@
-"""A folder of clones gives back what was put in, is whole whatever kills its writer, and says what is wrong."""
+"""Test loading, atomic writes and errors of folders of clones."""
 
 import json
 import shutil
@@ -43,7 +43,7 @@ def folder_of(path: Path) -> Clones:
     return clones
 
 
-def test_what_is_added_is_read_again(tmp_path: Path) -> None:
+def test_added_clones_are_loaded(tmp_path: Path) -> None:
     folder_of(tmp_path / "out")
     read = Clones(tmp_path / "out")
     assert read.names == ("text", "layers-2")
@@ -57,7 +57,7 @@ def test_what_is_added_is_read_again(tmp_path: Path) -> None:
     assert read.decode(TOKENS[:1]) == ["a b ?"]
 
 
-def test_a_folder_goes_on_where_it_stopped(tmp_path: Path) -> None:
+def test_clones_are_added_to_an_existing_folder(tmp_path: Path) -> None:
     folder_of(tmp_path)
     again = Clones.create(tmp_path, tokenizer("a", "b"), length=3, vocab_size=3)
     again.add(Clone(name="layers-2", tokens=TOKENS, layers=2, max_order=3))
@@ -65,9 +65,7 @@ def test_a_folder_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert torch.equal(Clones(tmp_path)["layers-2"].tokens, TOKENS)
 
 
-def test_a_clone_whose_writer_was_killed_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_writes_leave_no_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clones = folder_of(tmp_path)
 
     def killed(*arguments: object) -> None:
@@ -104,9 +102,9 @@ def with_a_token_beyond(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("spoil", "message"),
     [
-        (shutil.rmtree, "no such folder"),
+        (shutil.rmtree, "an existing folder"),
         (lambda folder: (folder / "clones.json").unlink(), "no clones.json"),
         (lambda folder: (folder / "clones.json").write_text("{"), "damaged"),
         (edited(format=7), "format 7"),
@@ -115,7 +113,7 @@ def with_a_token_beyond(folder: Path) -> None:
         (lambda folder: (folder / "tokenizer.json").unlink(), "cannot be read"),
         (lambda folder: (folder / "tokenizer.json").write_text("{}"), "another tokenizer"),
         (of_another_tokenizer, "another tokenizer"),
-        (with_a_token_beyond, "3 tokens each, below 2"),
+        (with_a_token_beyond, "3 tokens below 2"),
         (lambda folder: (folder / "text.safetensors").write_bytes(b"x"), "damaged"),
         (lambda folder: (folder / "text.safetensors").unlink(), "no such file"),
         (
@@ -124,21 +122,23 @@ def with_a_token_beyond(folder: Path) -> None:
         ),
     ],
 )
-def test_what_is_damaged_is_one_line(tmp_path: Path, spoil: Callable[[Path], object], told: str) -> None:
+def test_damaged_folders_have_one_line_errors(
+    tmp_path: Path, spoil: Callable[[Path], object], message: str
+) -> None:
     folder_of(tmp_path / "out")
     spoil(tmp_path / "out")
-    with pytest.raises(InputError, match=told) as error:
+    with pytest.raises(InputError, match=message) as error:
         list(Clones(tmp_path / "out"))
     assert "\n" not in str(error.value)
 
 
-def test_clones_of_another_text_do_not_mix(tmp_path: Path) -> None:
+def test_clones_of_different_texts_cannot_be_mixed(tmp_path: Path) -> None:
     folder_of(tmp_path)
     with pytest.raises(InputError, match="tokenizer"):
         Clones.create(tmp_path, tokenizer("b", "a"), length=3, vocab_size=3)
     with pytest.raises(InputError, match="length 3"):
         Clones.create(tmp_path, tokenizer("a", "b"), length=4, vocab_size=3)
-    with pytest.raises(InputError, match="3 tokens each"):
+    with pytest.raises(InputError, match="3 tokens below"):
         Clones(tmp_path).add(Clone(name="short", tokens=TOKENS[:, :2]))
     with pytest.raises(InputError, match="text, layers-2"):
         Clones(tmp_path)["layers-9"]
@@ -157,7 +157,7 @@ def test_clones_of_another_text_do_not_mix(tmp_path: Path) -> None:
         ("sampler", 1),
     ],
 )
-def test_what_a_clone_cannot_be(field: str, value: object) -> None:
+def test_invalid_clone_fields_are_rejected(field: str, value: object) -> None:
     with pytest.raises(InputError) as error:
         Clone(**{"name": "text", "tokens": TOKENS, field: value})  # type: ignore[arg-type]
     assert error.value.field == field

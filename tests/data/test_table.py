@@ -1,6 +1,4 @@
-"""The written-down oracle: conditionals of a joint distribution, distributions as functions, and what it names as
-wrong.
-"""
+"""Test the conditionals, memory and errors of `Table`."""
 
 import math
 from collections import Counter
@@ -22,7 +20,7 @@ def conditionals(table: Table, prefixes) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("vocab", "length"), [(2, 1), (2, 4), (3, 3)])
-def test_conditionals_of_a_joint_law_are_ratios_of_marginals(vocab, length):
+def test_conditionals_of_a_joint_distribution_are_ratios_of_marginals(vocab, length):
     joint = numpy_generator(1, "joint", vocab, length).random((vocab,) * length)
     table = Table(joint)
     assert isinstance(table, Autoregressive)
@@ -33,7 +31,7 @@ def test_conditionals_of_a_joint_law_are_ratios_of_marginals(vocab, length):
         np.testing.assert_allclose(conditionals(table, prefixes), expected, rtol=1e-13)
 
 
-def test_a_function_is_normalised_and_called_once_per_prefix():
+def test_function_results_are_normalized_and_cached():
     calls = Counter()
 
     def distribution(prefix):
@@ -50,7 +48,7 @@ def test_a_function_is_normalised_and_called_once_per_prefix():
     assert all(isinstance(token, int) for prefix in calls for token in prefix)
 
 
-def test_what_lies_beyond_the_length_does_not_matter():
+def test_tokens_after_the_length_are_ignored():
     table = Table(lambda prefix: [1 + sum(prefix), 1], 2)
     tokens = torch.tensor([[1, 0, 0], [1, 1, 1]])
     answers = table.next_log_probs(tokens, torch.tensor([1, 1]))
@@ -58,7 +56,7 @@ def test_what_lies_beyond_the_length_does_not_matter():
     assert answers.dtype == torch.float64
 
 
-def test_it_has_no_hidden_states():
+def test_tables_have_no_hidden_states():
     table = Table(lambda prefix: [1, 1], 2)
     with pytest.raises(TypeError, match="Table has no hidden states"):
         table.open(1, 1, layers=[0])
@@ -72,11 +70,11 @@ def test_it_has_no_hidden_states():
         ([0.5], "give 2 probabilities"),
         ([-0.5, 1.5], "give 2 probabilities"),
         ([math.nan, 1.0], "give 2 probabilities"),
-        ([0.0, 0.0], "every next token has probability zero"),
+        ([0.0, 0.0], "give a token a positive probability"),
         ("half", "give 2 probabilities"),
     ],
 )
-def test_laws_that_are_no_probabilities_are_named(distribution, message):
+def test_invalid_probabilities_are_rejected(distribution, message):
     table = Table(lambda prefix: distribution, 2)
     with pytest.raises(InputError, match=rf"distribution=.*after \(1,\) {message}"):
         conditionals(table, [(1,)])
@@ -95,29 +93,29 @@ def test_laws_that_are_no_probabilities_are_named(distribution, message):
         ([lambda prefix: [1, 1], 2], {"eos": -1}, "eos=-1"),
     ],
 )
-def test_tables_that_cannot_be_are_named(arguments, settings, message):
+def test_invalid_arguments_are_rejected(arguments, settings, message):
     with pytest.raises(InputError, match=message):
         Table(*arguments, **settings)
 
 
-def test_a_longest_sequence_may_shorten_a_joint_law():
+def test_max_length_truncates_a_joint_distribution():
     table = Table([[0.1, 0.2], [0.3, 0.4]], 2, max_length=1)
     assert table.max_length == 1
     np.testing.assert_allclose(conditionals(table, [()]), [[0.3, 0.7]])
 
 
-def test_a_table_of_bounded_memory_is_told_the_latest_tokens():
-    told = []
+def test_function_with_memory_receives_the_last_tokens():
+    received = []
 
     def distribution(latest):
-        told.append(latest)
+        received.append(latest)
         return [1, 1 + sum(latest)]
 
     table = Table(distribution, 2, memory=2)
     np.testing.assert_allclose(
         conditionals(table, [(), (1,), (1, 0, 1), (0, 0, 1)])[:, 1], [1 / 2, 2 / 3, 2 / 3, 2 / 3]
     )
-    assert told == [(), (1,), (0, 1)]
+    assert received == [(), (1,), (0, 1)]
     assert table.sufficient(torch.tensor([[1, 0, 1]]), torch.tensor([3])).tolist() == [[0, 1]]
 
 
@@ -136,13 +134,13 @@ def aware(prefix):
         ([0.5, 0.5], None),
     ],
 )
-def test_a_function_that_reads_nothing_remembers_nothing(distribution, memory):
+def test_function_that_ignores_its_argument_has_no_memory(distribution, memory):
     assert Table(distribution, 2).memory == memory
 
 
 @pytest.mark.parametrize(
     ("distribution", "memory"), [(lambda _: [1, 1], -1), (lambda _: [1, 1], 1.0), ([0.5, 0.5], 1)]
 )
-def test_a_memory_that_is_none_is_named(distribution, memory):
+def test_invalid_memory_is_rejected(distribution, memory):
     with pytest.raises(InputError, match=r"^memory="):
         Table(distribution, 2, memory=memory)

@@ -103,7 +103,7 @@ def test_ridge_regression_stores_more_contexts_than_features(run):
         (("memorize", "--text", "nothing.txt"), "text='nothing.txt': there is no such file"),
         ((*MEMORIZE, "--context", "1"), "context=1: with one token of context attention is the identity"),
         ((*MEMORIZE, "--contexts", "169"), "contexts=169: the features have rank 168"),
-        ((*MEMORIZE, "--vocab-size", "100"), "vocab_size=100: 256 bytes and the special tokens"),
+        ((*MEMORIZE, "--vocab-size", "100"), "vocab_size=100: use at least 257 for 256 bytes"),
         ((*MEMORIZE, "--head-width", "25"), "head_width=25: use 1 to width=24"),
         ((*MEMORIZE, "--smoothing", "0"), "smoothing=0.0"),
         ((*MEMORIZE, "--out", "nowhere/model"), "out='nowhere/model': there is no folder nowhere"),

@@ -312,7 +312,7 @@ def test_the_claim_of_all_orders_can_be_decided_at_night_and_not_by_default():
 
 @pytest.mark.parametrize("preset", [PRESETS["default"], GPT_PRESETS["default"]])
 def test_a_missing_text_is_refused(preset: Any, tmp_path: Path):
-    with pytest.raises(InputError, match="no such file or folder") as error:
+    with pytest.raises(InputError, match="existing file or folder") as error:
         corpus_of(replace(preset, text="nowhere"), tmp_path)
     assert error.value.field == "text"
 

@@ -44,7 +44,7 @@ def test_unavailable_corpora_are_refused(monkeypatch):
         raise ConnectionError("no route\nto the hub")
 
     monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=offline))
-    with pytest.raises(InputError, match=r"wmt/wmt16 cannot be had from the hub \(no route\)"):
+    with pytest.raises(InputError, match=r"wmt/wmt16 could not be loaded from the hub \(no route\)"):
         hub_parallel("wmt16-ro-en")
     with pytest.raises(InputError, match="use one of " + ", ".join(HUB_PAIRS)):
         hub_parallel("wmt13-de-en")

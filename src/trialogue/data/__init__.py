@@ -1,4 +1,4 @@
-"""Structured distributions whose truth is known exactly."""
+"""Structured distributions with exact probabilities and samples, and text corpora."""
 
 from trialogue.lazy_exports import lazy_exports
 

@@ -1,7 +1,7 @@
-"""Alias tables: a draw from any finite distribution by one random number and one look-up (Walker 1977).
+"""Alias tables, which sample from a finite distribution with one random number and one look-up (Walker 1977).
 
-Of V columns, column c keeps c if a coin is below its threshold, and else gives its alias. An entry packs both into one
-word: the threshold above, the alias in the lower bits.
+A table has V columns. A random column c gives c if a random coin is below its threshold, and its alias otherwise. An
+entry stores the threshold in the upper bits and the alias in the lower bits of one word.
 """
 
 import numpy as np
@@ -15,10 +15,20 @@ from trialogue.validation import check, integer_range
 
 
 def alias_table(distribution: NDArray[np.float64], coin_bits: int, alias_bits: int) -> NDArray[np.uint64]:
-    """Entries (contexts, V) of distributions (contexts, V): a threshold in units of 2^-coin_bits above an alias.
+    """Return the alias tables of some distributions.
 
-    Each probability is met to within V 2^-coin_bits, or the rounding of float64. Raises `InputError` if a
-    row is not a probability distribution, or if V columns or a word of 64 bits have no room for the numbers of bits.
+    Each probability has an absolute error of at most V 2^-coin_bits, up to the rounding of float64.
+
+    Args:
+        distribution: Probabilities (contexts, V).
+        coin_bits: Number of bits of a threshold.
+        alias_bits: Number of bits of an alias.
+
+    Returns:
+        Entries (contexts, V), with the threshold in units of 2^-coin_bits.
+
+    Raises:
+        InputError: If a row is not a probability distribution, or a number of bits is out of range.
     """
     distributions = real_tensor("distribution", distribution, "give probabilities (contexts, V)")
     if distributions.ndim != 2 or not distributions.shape[1]:
@@ -27,9 +37,9 @@ def alias_table(distribution: NDArray[np.float64], coin_bits: int, alias_bits: i
     vocab = distribution.shape[1]
     check("alias_bits", alias_bits, integer_range((vocab - 1).bit_length(), 62))
     check("coin_bits", coin_bits, integer_range(1, min(64 - alias_bits, 62 - (vocab - 1).bit_length())))
-    whole = vocab << coin_bits
-    weights = np.floor(distribution * whole).astype(np.int64)
-    weights[np.arange(len(distribution)), distribution.argmax(1)] += whole - weights.sum(1)
+    total = vocab << coin_bits
+    weights = np.floor(distribution * total).astype(np.int64)
+    weights[np.arange(len(distribution)), distribution.argmax(1)] += total - weights.sum(1)
     entries = np.empty(weights.shape, np.uint64)
     _pack(weights, entries, coin_bits, alias_bits)
     return entries
@@ -37,7 +47,7 @@ def alias_table(distribution: NDArray[np.float64], coin_bits: int, alias_bits: i
 
 @compiled
 def _pack(weights: NDArray[np.int64], entries: NDArray[np.uint64], coin_bits: int, alias_bits: int) -> None:
-    """Vose's algorithm (1991) in whole numbers: rows of `weights` sum to V * 2^coin_bits, and are used up."""
+    """Fill `entries` with Vose's algorithm (1991). Rows of `weights` sum to V * 2^coin_bits and are overwritten."""
     vocab = weights.shape[1]
     full = 1 << coin_bits
     small, large = np.empty(vocab, np.int64), np.empty(vocab, np.int64)
@@ -62,6 +72,6 @@ def _pack(weights: NDArray[np.int64], entries: NDArray[np.uint64], coin_bits: in
                 smalls += 1
             else:
                 larges += 1
-        # What is left is full columns: their own alias, whatever the coin.
-        for place in range(larges):
-            entries[row, large[place]] = large[place]
+        # The remaining columns are full, so each is its own alias.
+        for index in range(larges):
+            entries[row, large[index]] = large[index]

@@ -1,4 +1,4 @@
-"""A vocabulary of subwords over bytes, trained on text."""
+"""Training of byte-level BPE tokenizers."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,23 +9,34 @@ from trialogue.validation import check, integer_range
 
 
 def checked_size(size: int, special: Sequence[str], field: str) -> int:
-    """Return `size`; raises `InputError` for `field` where it has no room for the bytes and the `special` tokens."""
-    least = 256 + len(special)
-    hint = (
-        f"256 bytes and the special tokens ({', '.join(special)}) take {least} of them: use at least {least}"
-    )
-    return check(field, size, integer_range(least), hint)
+    """Return `size`, after a check that the vocabulary has room for 256 bytes and the special tokens.
+
+    Args:
+        size: Vocabulary size.
+        special: Special tokens.
+        field: Name of `size` for error messages.
+    """
+    minimum = 256 + len(special)
+    hint = f"use at least {minimum} for 256 bytes and the special tokens ({', '.join(special)})"
+    return check(field, size, integer_range(minimum), hint)
 
 
 def trained_byte_level_bpe(
     lines: Iterable[str], size: int, special: Sequence[str], *, prefix_space: bool, field: str
 ) -> Tokenizer:
-    """The byte-level BPE (Sennrich et al. 2016; Radford et al. 2019) of `size` tokens that is trained on `lines`.
+    """Train a byte-level BPE tokenizer (Sennrich et al. 2016; Radford et al. 2019).
 
-    Tokens cross neither words, as GPT-2 cuts them, nor lines. Ids 0 to len(special) - 1 are the `special` tokens; with
-    `prefix_space` a space is put before each text. Raises `InputError` for `field` where `size` has no room for bytes
-    and special tokens, and where there is nothing left to merge before the vocabulary is full, pairs that occur once
-    apart.
+    Tokens do not cross the boundaries of lines or of the words of GPT-2. Pairs that occur once are not merged.
+
+    Args:
+        lines: Training text.
+        size: Vocabulary size.
+        special: Special tokens. Their ids are 0, 1, ...
+        prefix_space: Whether a space is added before each text.
+        field: Name of `size` for error messages.
+
+    Raises:
+        InputError: If `size` is too small for 256 bytes and the special tokens, or too large for the text.
     """
     checked_size(size, special, field)
     tokenizer = Tokenizer(models.BPE())
@@ -41,6 +52,6 @@ def trained_byte_level_bpe(
     tokenizer.train_from_iterator(lines, trainer)
     supported = tokenizer.get_vocab_size()
     if supported < size:
-        hint = f"the text supports {supported} tokens: use at most as many, or a longer text"
+        hint = f"use a longer text or at most {supported} tokens, because the text supports no more"
         raise InputError(field, size, hint)
     return tokenizer

@@ -1,12 +1,7 @@
-"""Clones of a corpus on disk: sequences that keep interactions up to some order, and the text that they are clones of.
+"""Clones of a corpus on disk, i.e. sequences that preserve the interactions of a text up to some order.
 
-A folder of clones has `tokenizer.json`, the tokenizer that all of its tokens are of; one safetensors file for each
-clone; and `clones.json`, which says what every clone keeps and how it was drawn. A clone is there once `clones.json`
-names it, which is written last, in one step:
-
-    clones = Clones("out")
-    for clone in clones:
-        print(clone.name, clone.max_order, clones.decode(clone.tokens[:1]))
+A folder of clones contains `tokenizer.json`, one safetensors file per clone, and `clones.json` with the metadata of all
+clones. `clones.json` is replaced atomically after the file of a new clone is written.
 """
 
 from __future__ import annotations
@@ -32,26 +27,36 @@ from trialogue.tensor_files import read_tensors, write_tensors
 from trialogue.validation import Count, Natural, NonNegative, Positive, Share, validated
 
 TEXT = "text"
-"""The name of the held-out text itself among its clones."""
+"""Name of the clone that is the held-out text itself."""
 
 _FORMAT = 1
 _KIND = "trialogue clone 1"
 _MANIFEST, _TOKENIZER = "clones.json", "tokenizer.json"
-_AGAIN = "make the clones again, in another folder"
+_RECREATE = "create the clones again in another folder"
 
 
 @validated
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Clone:
-    """Sequences, and what they are: all that `clones.json` says of a clone. Raises `InputError` for a wrong field.
+    """Sequences and metadata of a clone.
 
-    `tokens` (rows, length) int64. `name` is that of its file: lower-case letters, digits and hyphens. `source` names
-    what made it, "text" for held-out text as it is, else a network, of `layers` layers where it has some. It keeps
-    interactions of at most `max_order` bodies, None for all orders. `sampler` is the chain that it was drawn by, None
-    for what no chain drew, `gauge` that of the logits and `bodies` the number that they were divided by where it asked
-    for scores, `sweeps` how many updates of each site each sequence had. `acceptance` is the share of updates that
-    changed their token; `effective_sample_size` and `r_hat` are of the energies of the sequences over the sweeps.
-    `network_loss` is that of the network on held-out text, in nats per token.
+    Args:
+        name: Name of the file, with lower-case letters, digits and hyphens.
+        tokens: Sequences (rows, length) int64.
+        source: "text" for held-out text, otherwise the network that generated the sequences.
+        layers: Number of layers of the network, if it has layers.
+        max_order: Maximum order of the preserved interactions, or None for all orders.
+        sampler: Markov chain that sampled the sequences, if any.
+        gauge: Gauge of the logits, if the chain used scores.
+        bodies: Divisor of the logits, if the chain used scores.
+        sweeps: Number of updates of each site.
+        acceptance: Fraction of the updates that changed the token.
+        effective_sample_size: Effective sample size of the energies over the sweeps.
+        r_hat: R-hat of the energies over the sweeps.
+        network_loss: Loss of the network on held-out text in nats per token.
+
+    Raises:
+        InputError: If a field is invalid.
     """
 
     name: str
@@ -76,14 +81,18 @@ class Clone:
 
     @property
     def keeps(self) -> str:
-        """What interactions it keeps, in words."""
+        """Description of the preserved interactions."""
         return "all orders" if self.max_order is None else f"up to order {self.max_order}"
 
 
 class Clones:
-    """The clones in a `folder`, in the order in which they were added; each is read and checked when it is asked for.
+    """Clones in a folder in the order in which they were added. Each clone is loaded and checked on access.
 
-    Raises `InputError` where there are none, or `clones.json` or the tokenizer are damaged or do not belong together.
+    Args:
+        folder: Folder of the clones.
+
+    Raises:
+        InputError: If the folder contains no clones, `clones.json` is damaged, or the tokenizer does not match it.
     """
 
     def __init__(self, folder: str | PathLike[str]) -> None:
@@ -91,10 +100,10 @@ class Clones:
         manifest = _manifest(self.folder)
         self.length, self.vocab_size = manifest["length"], manifest["vocab_size"]
         self._entries: dict[str, dict[str, Any]] = {entry["name"]: entry for entry in manifest["clones"]}
-        self._sum = manifest["tokenizer"]
+        self._tokenizer_hash = manifest["tokenizer"]
         self._tokenizer_text = _read(self.folder / _TOKENIZER)
-        if _sum_of(self._tokenizer_text) != self._sum:
-            hint = f"{_MANIFEST} beside it was written with another tokenizer: {_AGAIN}"
+        if _sha256(self._tokenizer_text) != self._tokenizer_hash:
+            hint = f"{_RECREATE}, because {_MANIFEST} was written with another tokenizer"
             raise InputError("tokenizer", str(self.folder / _TOKENIZER), hint)
 
     @classmethod
@@ -102,99 +111,118 @@ class Clones:
     def create(
         cls, folder: str | PathLike[str], tokenizer: Tokenizer, *, length: Count, vocab_size: Count
     ) -> Clones:
-        """Begin a folder for clones of `length` tokens of `tokenizer`; one that is there already goes on.
+        """Create a folder for clones, or open it if it exists.
 
-        Raises `InputError` where the folder has clones of another tokenizer, length or vocabulary.
+        Args:
+            folder: Folder of the clones.
+            tokenizer: Tokenizer of all clones.
+            length: Number of tokens of each sequence.
+            vocab_size: Number of tokens of the vocabulary.
+
+        Raises:
+            InputError: If the folder contains clones with another tokenizer, length or vocabulary size.
         """
         path, text = Path(folder), tokenizer.to_str()
         if (path / _MANIFEST).exists():
-            found = cls(path)
-            for field, wanted, there in (
-                ("tokenizer", _sum_of(text), found._sum),
-                ("length", length, found.length),
-                ("vocab_size", vocab_size, found.vocab_size),
+            existing = cls(path)
+            for field, requested, stored in (
+                ("tokenizer", _sha256(text), existing._tokenizer_hash),
+                ("length", length, existing.length),
+                ("vocab_size", vocab_size, existing.vocab_size),
             ):
-                if wanted != there:
-                    hint = f"the clones in {path} were made with {field} {there}: give another folder"
-                    raise InputError(field, wanted, hint)
-            return found
+                if requested != stored:
+                    hint = f"give another folder, because the clones in {path} have {field} {stored}"
+                    raise InputError(field, requested, hint)
+            return existing
         atomic_write(path / _TOKENIZER, text)
-        _write_manifest(path, length, vocab_size, _sum_of(text), [])
+        _write_manifest(path, length, vocab_size, _sha256(text), [])
         return cls(path)
 
     @property
     def identity(self) -> str:
-        """What tells these clones from others: the sha256 sum of what is said of them all."""
-        return hashlib.sha256(json.dumps([self._sum, self._entries], sort_keys=True).encode()).hexdigest()
+        """SHA-256 hash of the tokenizer and the metadata of all clones."""
+        return hashlib.sha256(
+            json.dumps([self._tokenizer_hash, self._entries], sort_keys=True).encode()
+        ).hexdigest()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the clones that are there."""
+        """Names of the clones."""
         return tuple(self._entries)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer that the tokens of all clones are of."""
+        """Tokenizer of all clones."""
 
         try:
             return Tokenizer.from_str(self._tokenizer_text)
-        except Exception as error:  # the library raises bare exceptions
+        except Exception as error:  # The library raises plain `Exception` objects.
             path = str(self.folder / _TOKENIZER)
-            raise InputError("tokenizer", path, f"it is no tokenizer: {_AGAIN}") from error
+            raise InputError("tokenizer", path, f"{_RECREATE}, because the tokenizer is damaged") from error
 
     def add(self, clone: Clone) -> None:
-        """Keep a clone, in place of one of its name; raises `InputError` where its tokens do not fit the others."""
+        """Save a clone, and replace an existing clone with the same name.
+
+        Raises:
+            InputError: If the length or a token of the sequences does not match the other clones.
+        """
         self._require_fit(clone.tokens, clone.name)
-        metadata = {"tokenizer": self._sum}
+        metadata = {"tokenizer": self._tokenizer_hash}
         write_tensors(self._file(clone.name), _KIND, {"tokens": clone.tokens}, metadata)
-        said = {
+        fields = {
             field.name: getattr(clone, field.name)
             for field in dataclasses.fields(clone)
             if field.name != "tokens"
         }
-        self._entries[clone.name] = {**said, "file": self._file(clone.name).name}
+        self._entries[clone.name] = {**fields, "file": self._file(clone.name).name}
         entries = list(self._entries.values())
-        _write_manifest(self.folder, self.length, self.vocab_size, self._sum, entries)
+        _write_manifest(self.folder, self.length, self.vocab_size, self._tokenizer_hash, entries)
 
     def __getitem__(self, name: str) -> Clone:
-        """The clone of that name; raises `InputError` where there is none, or its file is damaged or not of these."""
+        """Load the clone with this name.
+
+        Raises:
+            InputError: If there is no such clone, its file is damaged, or it has another tokenizer.
+        """
         if name not in self._entries:
-            raise InputError("clone", name, f"{self.folder} has {', '.join(self.names) or 'none'}")
+            available = ", ".join(self.names) or "none"
+            raise InputError("clone", name, f"use one of the clones in {self.folder}: {available}")
         path = self._file(name)
-        tensors, metadata = read_tensors(path, _KIND, _AGAIN)
-        if metadata.get("tokenizer") != self._sum:
-            hint = f"it is a clone made with another tokenizer than {self.folder / _TOKENIZER}: {_AGAIN}"
+        tensors, metadata = read_tensors(path, _KIND, _RECREATE)
+        if metadata.get("tokenizer") != self._tokenizer_hash:
+            hint = f"{_RECREATE}, because this clone has another tokenizer than {self.folder / _TOKENIZER}"
             raise InputError("clone", str(path), hint)
-        said = {key: value for key, value in self._entries[name].items() if key != "file"}
+        fields = {key: value for key, value in self._entries[name].items() if key != "file"}
         try:
-            clone = Clone(tokens=tensors["tokens"], **said)
+            clone = Clone(tokens=tensors["tokens"], **fields)
         except (TypeError, KeyError) as error:
             raise _damaged(self.folder) from error
         self._require_fit(clone.tokens, str(path))
         return clone
 
     def __iter__(self) -> Iterator[Clone]:
-        """Every clone, in order."""
+        """Iterate over all clones."""
         return (self[name] for name in self.names)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of clones."""
         return len(self._entries)
 
     def decode(self, tokens: Tensor) -> list[str]:
-        """The texts of `tokens` (rows, length)."""
+        """Return the text of each row of `tokens` (rows, length)."""
         texts: list[str] = self.tokenizer.decode_batch(tokens.tolist(), skip_special_tokens=False)
         return texts
 
     def _file(self, name: str) -> Path:
         return self.folder / f"{name}.safetensors"
 
-    def _require_fit(self, tokens: Tensor, shown: str) -> None:
+    def _require_fit(self, tokens: Tensor, value: str) -> None:
         if tokens.shape[1] != self.length or int(tokens.max()) >= self.vocab_size:
             hint = (
-                f"clones in {self.folder} have {self.length} tokens each, below {self.vocab_size}: {_AGAIN}"
+                f"{_RECREATE}, because sequences in {self.folder} have {self.length} tokens "
+                f"below {self.vocab_size}"
             )
-            raise InputError("clone", shown, hint)
+            raise InputError("clone", value, hint)
 
 
 def _write_manifest(
@@ -212,19 +240,20 @@ def _write_manifest(
 
 def _manifest(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
-        raise InputError("clones", str(folder), "there is no such folder: make one with `trialogue clone`")
+        hint = "give an existing folder, or create one with `trialogue clone`"
+        raise InputError("clones", str(folder), hint)
     if not (folder / _MANIFEST).exists():
-        hint = f"it has no {_MANIFEST}: give a folder that `trialogue clone` made"
+        hint = f"give a folder created by `trialogue clone`, because this one has no {_MANIFEST}"
         raise InputError("clones", str(folder), hint)
     try:
         manifest = json.loads(_read(folder / _MANIFEST))
         if manifest["format"] != _FORMAT:
-            hint = f"{_MANIFEST} has format {manifest['format']!r}, this version reads {_FORMAT}: {_AGAIN}"
+            hint = f"{_RECREATE}, because {_MANIFEST} has format {manifest['format']!r} instead of {_FORMAT}"
             raise InputError("clones", str(folder), hint)
-        whole = [type(manifest[key]) is int and manifest[key] > 0 for key in ("length", "vocab_size")]
-        files = [entry["file"] == f"{entry['name']}.safetensors" for entry in manifest["clones"]]
-        plain = all(Path(entry["file"]).name == entry["file"] for entry in manifest["clones"])
-        if not (all(whole) and all(files) and plain and isinstance(manifest["tokenizer"], str)):
+        counts = [type(manifest[key]) is int and manifest[key] > 0 for key in ("length", "vocab_size")]
+        names = [entry["file"] == f"{entry['name']}.safetensors" for entry in manifest["clones"]]
+        no_folders = all(Path(entry["file"]).name == entry["file"] for entry in manifest["clones"])
+        if not (all(counts) and all(names) and no_folders and isinstance(manifest["tokenizer"], str)):
             raise _damaged(folder)
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, InputError):
@@ -237,12 +266,12 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError("clones", str(path), f"it cannot be read: {_AGAIN}") from error
+        raise InputError("clones", str(path), f"{_RECREATE}, because the file cannot be read") from error
 
 
 def _damaged(folder: Path) -> InputError:
-    return InputError("clones", str(folder), f"its {_MANIFEST} is damaged: {_AGAIN}")
+    return InputError("clones", str(folder), f"{_RECREATE}, because {_MANIFEST} is damaged")
 
 
-def _sum_of(text: str) -> str:
+def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()

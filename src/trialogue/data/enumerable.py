@@ -9,7 +9,7 @@ from trialogue.errors import InputError
 from trialogue.oracles import Energy, whole_sequences
 
 ENUMERABLE_STATES = 2**20
-"""Models with more sequences are not listed: 2^20 states of 20 spins take 160 MB."""
+"""Maximum number of listed sequences. A list of 2^20 states of 20 spins takes 160 MiB."""
 
 
 class Enumerable(Energy):
@@ -24,12 +24,11 @@ class Enumerable(Energy):
             InputError: If there are more than `ENUMERABLE_STATES`.
         """
         if self.sites * math.log(self.vocab_size) > math.log(ENUMERABLE_STATES) + 1e-9:
-            hint = (
-                f"{self.vocab_size}^{self.sites} states are too many to list (at most {ENUMERABLE_STATES}): "
+            reason = (
+                f"{self.vocab_size}^{self.sites} states are too many to list (at most {ENUMERABLE_STATES})"
             )
-            raise InputError(
-                "sites", self.sites, hint + "run a chain, such as `run_chain(Gibbs(), model, ...)`"
-            )
+            hint = f"run a chain, for example `run_chain(Gibbs(), model, ...)`, because {reason}"
+            raise InputError("sites", self.sites, hint)
         return whole_sequences(self.vocab_size, self.sites, self.device or "cpu")
 
     @cached_property

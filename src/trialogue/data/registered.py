@@ -1,8 +1,8 @@
-"""Structured distributions by the names that commands know them by.
+"""Registry of structured distributions, which commands find by name.
 
-A package adds one by an entry point of the group `trialogue.distributions`. Its value is a function, or a class, whose
-keyword arguments are values of JSON. It returns a model of whole sequences (see `trialogue.oracles`), or a pair of an
-autoregressive oracle and the texts of its tokens.
+Packages can add distributions with entry points in the group `trialogue.distributions`. The value is a function or a
+class with JSON values as keyword arguments. It returns a model of whole sequences (see `trialogue.oracles`), or a pair
+of an autoregressive oracle and the texts of its tokens.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,20 +18,25 @@ from trialogue.oracles import Autoregressive
 from trialogue.registry import Registry
 from trialogue.validation import Count, Finite, validated
 
-Spelled = tuple[Autoregressive, Sequence[str]]
-"""An oracle, and the texts of its tokens."""
+OracleWithTexts = tuple[Autoregressive, Sequence[str]]
+"""Oracle, and the texts of its tokens."""
 
 _BRACKETS = ("[", "]", "(", ")", "{", "}", "<", ">")
 
 
-def uniform(tokens: Sequence[str], length: int | None = None) -> Spelled:
-    """Return the oracle that gives every token the same probability at every position."""
+def uniform(tokens: Sequence[str], length: int | None = None) -> OracleWithTexts:
+    """Return an oracle with a uniform distribution of the next token.
+
+    Args:
+        tokens: Texts of the tokens.
+        length: Maximum number of tokens of a sequence (default: no maximum).
+    """
     size = len(tokens)
     return Table(lambda _: [1 / size] * size, size, max_length=length), tokens
 
 
-def dyck(**arguments: Any) -> Spelled:
-    """Return the `Dyck` distribution with these arguments, its tokens written as brackets."""
+def dyck(**arguments: Any) -> OracleWithTexts:
+    """Return a `Dyck` distribution with these arguments, and the brackets as texts of its tokens."""
     distribution = Dyck(**arguments)
     pairs = [(f"<{t}", f"{t}>") for t in range(len(_BRACKETS) // 2, len(distribution.type_probs))]
     return distribution, (*_BRACKETS, *(text for pair in pairs for text in pair))[: distribution.vocab_size]
@@ -39,12 +44,12 @@ def dyck(**arguments: Any) -> Spelled:
 
 @validated
 def ising(sites: Count, coupling: Finite = 0.5, field: Finite = 0.0) -> Ising:
-    """Return the Ising model of a ring of spins (see `ising_grid` for the arguments)."""
+    """Return an Ising model of a ring of spins. See `ising_grid`."""
     return ising_grid(1, sites, coupling, field=field)
 
 
 def potts(length: int, temperature: float, **arguments: Any) -> PottsDistribution:
-    """Return the distribution of a `PottsChain` that stores patterns (see `PottsChain.from_patterns`)."""
+    """Return the distribution of a `PottsChain` with stored patterns. See `PottsChain.from_patterns`."""
     return PottsChain.from_patterns(**arguments).at(length, temperature)
 
 
@@ -61,4 +66,4 @@ DISTRIBUTIONS: Registry[Callable[..., Any]] = Registry(
         "many-body": "trialogue.data.many_body.model:ManyBody.random",
     },
 )
-"""Structured distributions by name: functions of their arguments."""
+"""Functions that create structured distributions, by name."""

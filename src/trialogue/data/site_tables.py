@@ -1,9 +1,8 @@
-"""Conditional distributions as tables: what a site's neighbours show is one number, and that number finds the site's
-distribution.
+"""Conditional distributions of single sites as tables indexed by the tokens of neighboring sites.
 
-A model that can say its conditionals so is `Tabulated`, and compiled sweeps run on it. Those of Ising models count the
-spins up among neighbours of equal coupling, so that a site of d equal couplings has d + 1 distributions and not 2^d;
-those of windowed energies read the tokens on both sides as one number in base V.
+Compiled sweeps run on every model that is `Tabulated`. For an Ising model, the index counts the up spins among
+neighbors with equal couplings, so a site with d equal couplings has d + 1 distributions instead of 2^d. For a Potts
+chain, the index is the base-V number of the tokens on both sides of the site.
 """
 
 from dataclasses import dataclass
@@ -20,14 +19,14 @@ from trialogue.indices import index_tensor, require_array
 from trialogue.validation import check, integer_range
 
 MAX_ENTRIES = 2**24
-"""Larger tables would be read from main memory: 2^24 entries take 64 MB."""
+"""Maximum number of table entries (64 MiB). Larger tables do not fit into the cache."""
 ALIAS_BITS = 5
 COIN_BITS = 32 - ALIAS_BITS
 
 
 @runtime_checkable
 class Tabulated(Protocol):
-    """A model whose sites have conditional distributions that fit into tables."""
+    """Protocol of a model whose conditional distributions of single sites can be stored in tables."""
 
     @property
     def vocab_size(self) -> int:
@@ -36,29 +35,40 @@ class Tabulated(Protocol):
 
     @property
     def sites(self) -> int:
-        """The number of sites N."""
+        """Number N of sites."""
         ...
 
     @property
     def device(self) -> torch.device | None:
-        """Where the model lies, and its chains run unless told otherwise; None is the CPU."""
+        """Default device of chains on this model. None is the CPU."""
         ...
 
     def site_tables(self) -> "SiteTables":
-        """The conditional distributions of every site; raises `InputError` where there would be more than
-        `MAX_ENTRIES`.
+        """Return the conditional distributions of all sites.
+
+        Raises:
+            InputError: If the tables have more than `MAX_ENTRIES` entries.
         """
         ...
 
 
 @dataclass(frozen=True)
 class SiteTables:
-    """The conditional distributions of every site of a model, found by what the site's neighbours show.
+    """Conditional distributions of all sites of a model.
 
-    The distribution of site i is in `entries` from `offsets[i]` + sum over k of `strides[i, k]` x_(neighbours[i, k])
-    on. `neighbours`, `strides` (N, D) are padded with strides of zero. For two values an entry (uint32) is P(token 1)
-    in units of 2^-32; for more, a distribution takes V packed entries: an alias table (Walker 1977) whose column c
-    keeps c if a coin of 27 bits is below the upper 27 bits of its entry, and else gives the alias in its lower 5 bits.
+    The distribution of site i starts at entry `offsets[i]` + sum over k of `strides[i, k]` x_(neighbours[i, k]).
+
+    If V = 2, a distribution is one entry, P(token 1) in units of 2^-32. Otherwise it is an alias table (Walker 1977)
+    of V entries. Column c gives c if a random number of 27 bits is below the upper 27 bits of its entry, and otherwise
+    the alias in the lower 5 bits.
+
+    Args:
+        neighbours: Neighbors (N, D) int64 of each site.
+        strides: Strides (N, D) uint32, zero for padding.
+        offsets: Offsets (N,) uint32.
+        entries: Table entries uint32 of all distributions.
+        vocab_size: Number V of tokens, at most 32.
+        device: Default device of chains on this model. None is the CPU.
     """
 
     neighbours: NDArray[np.int64]
@@ -69,11 +79,10 @@ class SiteTables:
     device: torch.device | None = None
 
     def __post_init__(self) -> None:
-        """Check that no site looks for its distribution outside of the tables.
+        """Check that every index is in range.
 
         Raises:
-            InputError: If an array has another type or shape, or if it leads to a site, an entry or a token that does
-                not exist.
+            InputError: If an array has the wrong type or shape, or a neighbor, an entry or an alias is out of range.
         """
         vocab = check("vocab_size", self.vocab_size, integer_range(2, 2**ALIAS_BITS))
         require_array("offsets", self.offsets, np.uint32, (None,))
@@ -84,30 +93,26 @@ class SiteTables:
         if near.size and not 0 <= int(near.min()) <= int(near.max()) < self.sites:
             wrong = near[(near < 0) | (near >= self.sites)]
             raise InputError("neighbours", int(wrong[0]), f"use sites from 0 to {self.sites - 1}")
-        distribution = 1 if vocab == 2 else vocab
-        last = (
-            self.offsets.astype(np.int64) + self.strides.sum(1, dtype=np.int64) * (vocab - 1) + distribution
-        )
-        if self.sites and int(last.max()) > len(self.entries):
-            hint = (
-                f"the last distribution that offsets and strides lead to would end at entry {int(last.max())}"
-            )
+        size = 1 if vocab == 2 else vocab
+        end = self.offsets.astype(np.int64) + self.strides.sum(1, dtype=np.int64) * (vocab - 1) + size
+        if self.sites and int(end.max()) > len(self.entries):
+            hint = f"give at least {int(end.max())} entries, as many as the offsets and strides address"
             raise InputError("entries", len(self.entries), hint)
         if vocab > 2 and int((aliases := self.entries & np.uint32(2**ALIAS_BITS - 1)).max()) >= vocab:
             raise InputError("entries", int(aliases.max()), f"use aliases below vocab_size={vocab}")
 
     @property
     def sites(self) -> int:
-        """The number of sites N."""
+        """Number N of sites."""
         return len(self.offsets)
 
     def site_tables(self) -> "SiteTables":
-        """These."""
+        """Return the tables themselves."""
         return self
 
 
 def tabulated(model: object) -> Tabulated:
-    """Return `model`; raises `InputError` unless it is `Tabulated`."""
+    """Return `model`, after a check that it is `Tabulated`."""
     if not isinstance(model, Tabulated):
         hint = (
             "give an Ising model, a `PottsChain.at(length, temperature)`, or `window_tables(energy, sites)`"
@@ -117,7 +122,18 @@ def tabulated(model: object) -> Tabulated:
 
 
 def checked_start(field: str, tokens: Tensor, sites: int, vocab: int, chains: int | None = None) -> Tensor:
-    """Where chains start (chains, N) int64; raises `InputError` for what are no tokens of so many sites and values."""
+    """Return the initial tokens (chains, N) of chains as int64.
+
+    Args:
+        field: Name of the argument for error messages.
+        tokens: Initial tokens (chains, N).
+        sites: Number N of sites.
+        vocab: Number of tokens.
+        chains: Number of chains (default: any).
+
+    Raises:
+        InputError: If the shape is wrong, there are no chains, or a token is out of range.
+    """
     hint = f"give token ids of shape ({'chains' if chains is None else chains}, {sites})"
     range_hint = f"use tokens below {vocab}"
     start = index_tensor(field, tokens, (chains, sites), vocab, shape_hint=hint, range_hint=range_hint)
@@ -127,12 +143,13 @@ def checked_start(field: str, tokens: Tensor, sites: int, vocab: int, chains: in
 
 
 def thresholds(up: NDArray[np.float64]) -> NDArray[np.uint32]:
-    """Probabilities in units of 2^-32: a number of 32 bits is below with that probability, to within 2^-32."""
+    """Return probabilities as uint32 in units of 2^-32, for comparison with random numbers of 32 bits."""
     return np.minimum(np.rint(np.ldexp(up, 32)), 2**32 - 1).astype(np.uint32)
 
 
 def packed_alias(distribution: NDArray[np.float64]) -> NDArray[np.uint32]:
-    """Alias tables (distributions * V,) uint32 of distributions (distributions, V): a threshold of 27 bits above an
-    alias of 5.
+    """Return alias tables (n * V,) uint32 of distributions (n, V).
+
+    The upper 27 bits of an entry are the threshold, and the lower 5 bits are the alias.
     """
     return alias_table(distribution, COIN_BITS, ALIAS_BITS).astype(np.uint32).ravel()

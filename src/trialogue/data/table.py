@@ -1,4 +1,4 @@
-"""Any small oracle, written down: a function of the prefix, or an array with one axis per position."""
+"""Oracle defined by a function of the prefix or by an array of joint probabilities."""
 
 import dis
 from collections.abc import Callable, Iterable, Sequence
@@ -14,20 +14,32 @@ from trialogue.errors import InputError, reason
 from trialogue.oracles import PrefixOracle
 from trialogue.validation import Count, Natural, check, integer_range, validated
 
-_NONE = -1
+_NO_TOKEN = -1
 
 
 class Table(PrefixOracle):
-    """An autoregressive oracle whose next-token probabilities are given.
+    """Autoregressive oracle with given next-token probabilities. Probabilities are normalized.
 
-    `distribution` is either a function from a prefix (tuple of ints) to `vocab_size` probabilities, or an array of
-    shape (vocab, ..., vocab) holding the joint probabilities of sequences of that many tokens, from which the
-    conditionals follow. A function is called once per prefix, or, with `memory`, once per what the last so many tokens
-    of a prefix are, of which it is told. One whose code never reads its argument remembers none. `eos` names the token
-    that ends a sequence, and `max_length` the longest one: for an array at most, and by default, its number of axes.
+    The function is called once per prefix, or once per distinct suffix of `memory` tokens, and its results are cached.
 
-    Raises `InputError` where a distribution is not `vocab_size` non-negative numbers of positive finite sum, or the
-    function raises; distributions are normalised.
+    Args:
+        distribution: Function from a prefix (a tuple of ints) to the probabilities (vocab_size,) of the next token, or
+            array (vocab, ..., vocab) of joint probabilities with one axis per position.
+        vocab_size: Number of tokens. Required for a function, and not needed for an array.
+        eos: Token that ends a sequence, if any.
+        max_length: Maximum length of a sequence (default: no maximum for a function, the number of axes for an array).
+        memory: Number of last tokens on which the function depends (default: all, or 0 if the code of the function
+            does not use its argument). The function then receives only these tokens.
+
+    Raises:
+        InputError: If an argument is invalid. Methods raise it if the function raises an error, or does not return
+            `vocab_size` non-negative numbers with a positive and finite sum.
+
+    Example:
+        >>> from trialogue.data import Table
+        >>> oracle = Table([[0.1, 0.4], [0.2, 0.3]])
+        >>> oracle.vocab_size, oracle.max_length
+        (2, 2)
     """
 
     @validated
@@ -42,108 +54,108 @@ class Table(PrefixOracle):
     ) -> None:
         self.memory = memory
         if callable(distribution):
-            if memory is None and not _reads_its_argument(distribution):
+            if memory is None and not _uses_argument(distribution):
                 self.memory = 0
-            hint = "give the number of tokens the function answers for"
-            self._law: Callable[[tuple[int, ...]], Sequence[float]] = distribution
+            hint = "give the number of probabilities that the function returns"
+            self._distribution: Callable[[tuple[int, ...]], Sequence[float]] = distribution
             self.vocab_size = check("vocab_size", vocab_size, Count, hint)
             self.max_length = max_length
         else:
-            joint = _joint_law(distribution)
+            joint = _checked_joint(distribution)
             if memory is not None:
-                raise InputError(
-                    "memory", memory, "leave it out for an array, which has a distribution of whole sequences"
-                )
+                raise InputError("memory", memory, "omit it if the distribution is an array")
             if vocab_size is not None:
-                hint = f"the array has {joint.shape[0]} tokens: leave it out"
+                hint = f"omit it, because the array has {joint.shape[0]} tokens"
                 check("vocab_size", vocab_size, integer_range(joint.shape[0], joint.shape[0]), hint)
             if max_length is not None:
-                hint = f"the array has {joint.ndim} positions: use a whole number, and no more"
+                hint = f"use an integer from 0 to {joint.ndim}, the number of axes of the array"
                 max_length = check("max_length", max_length, integer_range(0, joint.ndim), hint)
-            self._law = lambda prefix: joint[prefix].reshape(joint.shape[0], -1).sum(1).tolist()
+            self._distribution = lambda prefix: joint[prefix].reshape(joint.shape[0], -1).sum(1).tolist()
             self.vocab_size = joint.shape[0]
             self.max_length = joint.ndim if max_length is None else max_length
         if eos is not None:
-            hint = f"name a token below vocab_size={self.vocab_size}"
+            hint = f"use a token below vocab_size={self.vocab_size}"
             eos = check("eos", eos, integer_range(0, self.vocab_size - 1), hint)
         self.eos = eos
         self._rows: dict[tuple[int, ...], Tensor] = {}
 
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor | None:
-        """The `memory` latest tokens (n, memory) int64, -1 before the first; None where that is unknown."""
+        """Return the last `memory` tokens (n, memory) int64, left-padded with -1, or None if `memory` is None."""
         if self.memory is None:
             return None
-        before = torch.nn.functional.pad(tokens, (self.memory, 0), value=_NONE)
-        return before.gather(1, lengths[:, None] + torch.arange(self.memory))
+        padded = torch.nn.functional.pad(tokens, (self.memory, 0), value=_NO_TOKEN)
+        return padded.gather(1, lengths[:, None] + torch.arange(self.memory))
 
-    def _log_probs(self, told: tuple[int, ...], prefix: tuple[int, ...]) -> Tensor:
-        """Log-probabilities (vocab,) by what the distribution answers when it is `told` so much of `prefix`."""
+    def _log_probs(self, suffix: tuple[int, ...], prefix: tuple[int, ...]) -> Tensor:
+        """Return the log-probabilities (vocab,) after `prefix`, of which the function receives only `suffix`."""
         try:
-            answer = self._law(told)
+            probs = self._distribution(suffix)
         except InputError:
             raise
         except Exception as error:
-            raise InputError(
-                "distribution", prefix, f"after this prefix it raised {reason(error)}"
-            ) from error
+            hint = f"correct the function, which raised {reason(error)} after this prefix"
+            raise InputError("distribution", prefix, hint) from error
         hint = f"after {prefix} give {self.vocab_size} probabilities"
-        distribution = real_tensor("distribution", answer, hint)
+        distribution = real_tensor("distribution", probs, hint)
         if distribution.shape != (self.vocab_size,) or not bool(
             (distribution >= 0).all() & torch.isfinite(distribution.sum())
         ):
-            raise InputError("distribution", answer, hint)
+            raise InputError("distribution", probs, hint)
         if float(distribution.sum()) == 0.0:
-            raise InputError("distribution", answer, f"after {prefix} every next token has probability zero")
+            raise InputError("distribution", probs, f"after {prefix} give a token a positive probability")
         return (distribution / distribution.sum()).log()
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Log-probabilities (n, vocab) float64 after the first `lengths` (n,) of `tokens` (n, capacity)."""
-        latest = self.sufficient(tokens, lengths)
-        if latest is None:
+        """Return the log-probabilities (n, vocab) float64 of the next token.
+
+        Args:
+            tokens: Prefixes (n, capacity) int64, right-padded.
+            lengths: Lengths (n,) int64 of the prefixes.
+        """
+        suffixes = self.sufficient(tokens, lengths)
+        if suffixes is None:
             prefixes = [
                 tuple(row[:length]) for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True)
             ]
-            self._ask((prefix, prefix) for prefix in prefixes)
+            self._compute((prefix, prefix) for prefix in prefixes)
             return torch.stack([self._rows[prefix] for prefix in prefixes])
-        # What the distribution tells apart are few; there may be no column at all.
-        different, place = torch.nn.functional.pad(latest, (1, 0)).unique(dim=0, return_inverse=True)
-        told = [tuple(token for token in row[1:] if token != _NONE) for row in different.tolist()]
-        rows = torch.empty_like(different[:, 0]).scatter_(0, place, torch.arange(len(place)))
-        self._ask(
-            (known, tuple(tokens[row, : int(lengths[row])].tolist()))
-            for known, row in zip(told, rows.tolist(), strict=True)
+        # The padding column allows `unique` to work if `memory` is 0.
+        distinct, inverse = torch.nn.functional.pad(suffixes, (1, 0)).unique(dim=0, return_inverse=True)
+        keys = [tuple(token for token in row[1:] if token != _NO_TOKEN) for row in distinct.tolist()]
+        rows = torch.empty_like(distinct[:, 0]).scatter_(0, inverse, torch.arange(len(inverse)))
+        self._compute(
+            (key, tuple(tokens[row, : int(lengths[row])].tolist()))
+            for key, row in zip(keys, rows.tolist(), strict=True)
         )
-        return torch.stack([self._rows[known] for known in told])[place]
+        return torch.stack([self._rows[key] for key in keys])[inverse]
 
-    def _ask(self, prefixes: Iterable[tuple[tuple[int, ...], tuple[int, ...]]]) -> None:
-        """Ask for the distributions that are not known, by what the distribution is told of a prefix, and the
-        prefix.
-        """
-        for told, prefix in prefixes:
-            if told not in self._rows:
-                self._rows[told] = self._log_probs(told, prefix)
+    def _compute(self, prefixes: Iterable[tuple[tuple[int, ...], tuple[int, ...]]]) -> None:
+        """Compute and cache the missing distributions, given pairs of a suffix and its prefix."""
+        for suffix, prefix in prefixes:
+            if suffix not in self._rows:
+                self._rows[suffix] = self._log_probs(suffix, prefix)
 
 
-def _reads_its_argument(function: Callable[..., Any]) -> bool:
-    """Whether what `function` answers may depend on its one argument, as far as can be told from its code."""
+def _uses_argument(function: Callable[..., Any]) -> bool:
+    """Return whether the result of `function` may depend on its only argument, based on its bytecode."""
     code = getattr(function, "__code__", None)
     if code is None or code.co_argcount != 1 or {"locals", "vars", "eval", "exec"} & set(code.co_names):
         return True
-    # Some instructions of later versions of Python name several variables.
-    named = [instruction.argval for instruction in dis.get_instructions(code)]
-    return any(code.co_varnames[0] in (each if isinstance(each, tuple) else (each,)) for each in named)
+    # In recent versions of Python, one instruction can use several variables.
+    used = [instruction.argval for instruction in dis.get_instructions(code)]
+    return any(code.co_varnames[0] in (each if isinstance(each, tuple) else (each,)) for each in used)
 
 
-def _joint_law(distribution: ArrayLike) -> NDArray[np.float64]:
+def _checked_joint(distribution: ArrayLike) -> NDArray[np.float64]:
     array = real_tensor("distribution", distribution, "give a function, or an array of probabilities")
     joint: NDArray[np.float64] = array.detach().cpu().numpy()
     if joint.ndim == 0 or len(set(joint.shape)) != 1 or not joint.size:
-        raise InputError("distribution", joint.shape, "an array needs the shape (vocab,) * length")
+        raise InputError("distribution", joint.shape, "give an array of shape (vocab,) * length")
     wrong = joint[~(np.isfinite(joint) & (joint >= 0))]
     with np.errstate(over="ignore"):
         total = float(joint.sum())
     if wrong.size or not 0 < total < np.inf:
         value = float(wrong[0]) if wrong.size else total
-        hint = "give non-negative probabilities that are not all zero, and whose sum is finite"
+        hint = "give non-negative probabilities whose sum is positive and finite"
         raise InputError("distribution", value, hint)
     return joint

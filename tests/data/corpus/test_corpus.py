@@ -1,4 +1,4 @@
-"""A corpus is its text: packed, split, resumed and reused; and what cannot be one is a line."""
+"""Test packing, splitting, resuming and caching of corpora, and errors for invalid texts."""
 
 import sys
 from collections.abc import Iterator
@@ -43,26 +43,26 @@ def whole(rows: torch.Tensor, corpus: Corpus) -> str:
     return corpus.decode(rows.reshape(1, -1))[0]
 
 
-def test_rows_are_the_text(text: Path) -> None:
+def test_rows_contain_the_text(text: Path) -> None:
     corpus = opened(text)
     assert corpus.train.dtype == torch.int64
     assert corpus.train.shape[1] == corpus.test.shape[1] == corpus.length == 8
     assert corpus.vocab_size == 300
     train, test = whole(corpus.train, corpus), whole(corpus.test, corpus)
     assert TOLD.startswith(train)
-    # What fills no row is all that is missing: less than one of each part.
+    # Only the incomplete last row of each part is missing.
     cut = TOLD.index(test, len(train))
     assert len(corpus.tokenizer.encode(TOLD[len(train) : cut]).ids) < 8
     assert len(corpus.tokenizer.encode(TOLD[cut + len(test) :]).ids) < 8
     assert len(test) == pytest.approx(0.1 * len(TOLD), abs=120)
     assert (corpus.train == 0).sum() == train.count(END) > 40
-    # A row may begin anywhere: packed tokens are those of the text as a whole, line by line.
+    # The concatenated rows equal the tokens of the lines of the text.
     lines = [line for line in TOLD[: len(train)].splitlines(keepends=True) if line]
     encoded = [token for line in lines for token in corpus.tokenizer.encode(line).ids]
     assert corpus.train.flatten().tolist() == encoded[: corpus.train.numel()]
 
 
-def test_a_text_of_its_own_for_tests(text: Path, tmp_path: Path) -> None:
+def test_separate_test_text(text: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.txt"
     other.write_text("Lily and Max were very happy near the tree. " * 3, encoding="utf-8")
     corpus = opened(text, test=other)
@@ -70,20 +70,20 @@ def test_a_text_of_its_own_for_tests(text: Path, tmp_path: Path) -> None:
     assert len(whole(corpus.train, corpus)) == pytest.approx(len(TOLD), abs=40)
 
 
-def test_files_are_made_once_and_named_by_what_they_are_of(
+def test_cached_files_are_reused_and_named_by_content(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: list[str] = []
-    first = opened(text, report=said.append)
-    assert len(said) == 3
+    reported: list[str] = []
+    first = opened(text, report=reported.append)
+    assert len(reported) == 3
     copy = tmp_path / "copy" / "renamed.txt"
     copy.parent.mkdir()
     copy.write_bytes(text.read_bytes())
-    for again in (opened(text, report=said.append), opened(copy, cache=tmp_path / "cache", length=16)):
+    for again in (opened(text, report=reported.append), opened(copy, cache=tmp_path / "cache", length=16)):
         assert again.fingerprint == first.fingerprint
         assert again.folder == first.folder
         assert torch.equal(again.train.flatten()[:160], first.train.flatten()[:160])
-    assert len(said) == 3
+    assert len(reported) == 3
     others = [opened(text, vocab_size=299), opened(text, test_share=0.2)]
     text.write_text(TEXT + "One more line.", encoding="utf-8")
     others.append(opened(text))
@@ -91,7 +91,7 @@ def test_files_are_made_once_and_named_by_what_they_are_of(
     assert first.tokenizer.to_str() == opened(copy, cache=tmp_path / "elsewhere").tokenizer.to_str()
 
 
-def test_the_file_is_mapped_and_not_changed(text: Path) -> None:
+def test_file_is_memory_mapped_and_not_modified(text: Path) -> None:
     corpus = opened(text)
     before = corpus.train.clone()
     corpus.train.zero_()
@@ -103,16 +103,16 @@ class Killed(Exception):
 
 
 @pytest.mark.parametrize("batches", [0, 1, 5])
-def test_a_kill_while_tokens_are_written_loses_nothing(
+def test_interrupted_tokenization_is_resumed(
     batches: int, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = opened(text, cache=tmp_path / "whole")
-    monkeypatch.setattr(tokens, "_CHARACTERS_AT_ONCE", 500)
+    monkeypatch.setattr(tokens, "_BATCH_CHARACTERS", 500)
     asked: list[int] = []
     encode = Tokenizer.encode_batch_fast
 
     class Counting:
-        """A tokenizer that counts what it encodes, and is killed where it is told to be."""
+        """Tokenizer that counts encoded texts and raises `Killed` after a number of batches."""
 
         def __init__(self, own: Tokenizer, last: int | None) -> None:
             self.own, self.last = own, last
@@ -126,15 +126,15 @@ def test_a_kill_while_tokens_are_written_loses_nothing(
             asked.append(sum(map(len, pieces)))
             return encode(self.own, pieces)
 
-    trained = corpora._trained
-    monkeypatch.setattr(corpora, "_trained", lambda *of: Counting(trained(*of), batches))
+    trained = corpora._load_or_train_tokenizer
+    monkeypatch.setattr(corpora, "_load_or_train_tokenizer", lambda *of: Counting(trained(*of), batches))
     with pytest.raises(Killed):
         opened(text)
     growing = next((tmp_path / "cache").rglob("train.growing"))
     with growing.open("ab") as file:  # a write that came to nothing
         file.write(b"half a token")
     assert len(asked) == batches
-    monkeypatch.setattr(corpora, "_trained", lambda *of: Counting(trained(*of), None))
+    monkeypatch.setattr(corpora, "_load_or_train_tokenizer", lambda *of: Counting(trained(*of), None))
     again = opened(text)
     assert torch.equal(again.train, expected.train)
     assert torch.equal(again.test, expected.test)
@@ -142,7 +142,7 @@ def test_a_kill_while_tokens_are_written_loses_nothing(
     assert not list((tmp_path / "cache").rglob("*.growing"))
 
 
-def test_what_was_safe_before_a_kill_is_checked_against_the_file(text: Path) -> None:
+def test_saved_progress_is_checked_against_the_file(text: Path) -> None:
     folder = opened(text).folder
     expected = (folder / "train.tokens").read_bytes()
     (folder / "train.tokens").unlink()
@@ -154,14 +154,14 @@ def test_what_was_safe_before_a_kill_is_checked_against_the_file(text: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["train.tokens", "tokenizer.json", "corpus.json"])
-def test_a_folder_that_is_damaged_is_named(name: str, text: Path) -> None:
+def test_damaged_cache_folder_is_reported(name: str, text: Path) -> None:
     folder = opened(text).folder
     (folder / name).write_bytes((folder / name).read_bytes()[:-9])
-    with pytest.raises(InputError, match=f"cache='{folder}': it is damaged: delete this folder"):
+    with pytest.raises(InputError, match=f"cache='{folder}': delete this damaged folder"):
         opened(text)
 
 
-def test_a_folder_is_its_text_files_in_order(tmp_path: Path) -> None:
+def test_folder_is_read_as_its_sorted_text_files(tmp_path: Path) -> None:
     place = tmp_path / "books"
     (place / "b").mkdir(parents=True)
     for name, content in (("b/one.txt", TEXT), ("a.txt", "First. " * 9), ("c.txt", ""), ("notes.md", "no")):
@@ -172,7 +172,9 @@ def test_a_folder_is_its_text_files_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("longest", [7, 40, 2**16])
-def test_pieces_put_together_are_the_text(longest: int, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concatenated_pieces_equal_the_text(
+    longest: int, text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(texts, "LONGEST", longest)
     stories = "".join(TEXT.splitlines(keepends=True)[:12])
     content = "\ufeff" + stories + "One very long line é東京😀 " * 9 + "wordwithoutspaces東京" * 5
@@ -197,7 +199,7 @@ def test_pieces_put_together_are_the_text(longest: int, text: Path, monkeypatch:
 
 
 class Column:
-    """What `datasets.Dataset` is to a text: rows, some of them at a time."""
+    """Minimal stand-in for `datasets.Dataset` with slices of rows."""
 
     def __init__(self, rows: list[str]) -> None:
         self.rows, self._fingerprint = rows, "of the library"
@@ -224,11 +226,11 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[object, ...]]]:
     module = ModuleType("datasets")
     module.load_dataset = load_dataset  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "datasets", module)
-    monkeypatch.setattr("trialogue.data.corpus.hub._AT_ONCE", 7)
+    monkeypatch.setattr("trialogue.data.corpus.hub._BATCH_ROWS", 7)
     return asked
 
 
-def test_a_corpus_of_the_hub(hub: list[tuple[object, ...]], tmp_path: Path) -> None:
+def test_hub_corpus(hub: list[tuple[object, ...]], tmp_path: Path) -> None:
     corpus = opened("tinystories", cache=tmp_path)
     name = "roneneldan/TinyStories"
     assert hub == [(name, None, "train"), (name, None, "validation")]
@@ -236,34 +238,37 @@ def test_a_corpus_of_the_hub(hub: list[tuple[object, ...]], tmp_path: Path) -> N
     assert "".join(f"{story}{END}" for story in STORIES[60:]).startswith(whole(corpus.test, corpus))
     with pytest.raises(InputError) as error:
         opened("wikitext-103", cache=tmp_path)
-    assert "Salesforce/wikitext cannot be had from the hub (no route to the hub): go online" in str(
-        error.value
-    )
+    reason = "go online or use a local file, because Salesforce/wikitext could not be loaded from the hub"
+    assert f"{reason} (no route to the hub)" in str(error.value)
 
 
 BAD: list[tuple[bytes | None, dict[str, object], str]] = [
-    (b"", {}, "text=.*it is empty"),
-    (None, {}, "text=.*no such file or folder, and no corpus of that name: .*tinystories, wikitext-103"),
-    (TEXT.encode()[:300] + b"\xff\n", {"test_share": 0.1}, r"text=.*byte 300 is no UTF-8"),
-    (TEXT.encode("utf-16"), {}, r"text=.*byte 0 is no UTF-8"),
-    (TEXT.encode(), {"vocab_size": 5000}, r"vocab_size=5000: the text supports \d+ tokens"),
-    (TEXT.encode(), {"vocab_size": 256}, r"vocab_size=256: 256 bytes and .*257"),
+    (b"", {}, "text=.*give a file that is not empty"),
+    (None, {}, "text=.*existing file or folder, or the name of a corpus .*tinystories, wikitext-103"),
+    (
+        TEXT.encode()[:300] + b"\xff\n",
+        {"test_share": 0.1},
+        r"text=.*convert the file to UTF-8, because byte 300",
+    ),
+    (TEXT.encode("utf-16"), {}, r"text=.*convert the file to UTF-8, because byte 0"),
+    (TEXT.encode(), {"vocab_size": 5000}, r"vocab_size=5000: .*at most \d+ tokens"),
+    (TEXT.encode(), {"vocab_size": 256}, r"vocab_size=256: use at least 257 for 256 bytes"),
     (TEXT.encode(), {"vocab_size": 300.0}, "vocab_size=300.0"),
-    (TEXT.encode(), {"length": 5000}, "length=5000: the text for train has fewer tokens"),
-    (TEXT.encode(), {"length": 500}, "length=500: the text for test has fewer tokens"),
+    (TEXT.encode(), {"length": 5000}, "length=5000: .*the train text has fewer tokens"),
+    (TEXT.encode(), {"length": 500}, "length=500: .*the test text has fewer tokens"),
     (TEXT.encode(), {"length": 0}, "length=0"),
     (TEXT.encode(), {"test_share": 1.0}, "test_share=1.0"),
-    (TEXT.encode(), {"test": "/nowhere/at/all.txt"}, "text='/nowhere/at/all.txt': there is no such file"),
+    (TEXT.encode(), {"test": "/nowhere/at/all.txt"}, "text='/nowhere/at/all.txt': give an existing file"),
 ]
 
 
-def test_what_cannot_be_a_corpus_is_a_line(tmp_path: Path) -> None:
+def test_invalid_corpora_have_one_line_errors(tmp_path: Path) -> None:
     cases = []
-    for number, (content, settings, due) in enumerate(BAD):
+    for number, (content, settings, message) in enumerate(BAD):
         path = tmp_path / f"{number}.txt"
         if content is not None:
             path.write_bytes(content)
-        cases.append((due, partial(opened, path, **settings)))
+        cases.append((message, partial(opened, path, **settings)))
     (tmp_path / "notes" / "md").mkdir(parents=True)
-    cases.append((r"the folder holds no \.txt files", partial(opened, tmp_path / "notes")))
+    cases.append((r"a folder that contains \.txt files", partial(opened, tmp_path / "notes")))
     assert not wrong_errors(cases)

@@ -1,4 +1,4 @@
-"""What Dyck strings are and how often, by other means than the package's: enumeration and dynamic programming."""
+"""Independent enumeration of Dyck strings and their probabilities."""
 
 import functools
 import itertools
@@ -15,7 +15,7 @@ String = tuple[int, ...]
 
 @functools.cache
 def words(length: int, types: int, max_depth: int) -> frozenset[String]:
-    """All balanced strings, from the grammar S -> nothing | open S close S."""
+    """Return all balanced strings of the grammar S -> empty | open S close S."""
     if length == 0:
         return frozenset([()])
     if max_depth == 0:
@@ -31,14 +31,14 @@ def words(length: int, types: int, max_depth: int) -> frozenset[String]:
 
 @functools.cache
 def prefixes(length: int, types: int, max_depth: int | None, complete: bool) -> frozenset[String]:
-    """All viable prefixes of up to `length` tokens; those of `length` tokens are the strings of the distribution."""
+    """Return all viable prefixes of up to `length` tokens, including the complete strings of `length` tokens."""
     bound = max_depth or length
     whole = words(length if complete else 2 * length, types, bound)
     return frozenset(word[:n] for word in whole for n in range(length + 1))
 
 
 def strings(types: int, longest: int) -> tuple[list[String], Tensor, Tensor]:
-    """All strings of up to `longest` brackets."""
+    """Return all strings of up to `longest` brackets."""
     every = [s for n in range(longest + 1) for s in itertools.product(range(2 * types), repeat=n)]
     return (every, *padded(every))
 
@@ -69,4 +69,4 @@ def lower_ceiling(dyck: Dyck) -> None:
 
 def open_more(dyck: Dyck) -> None:
     twin = Dyck(dyck.length, dyck.type_probs, dyck.open_prob + 0.02)
-    dyck._thresholds, dyck._log_law = twin._thresholds, twin._log_law
+    dyck._thresholds, dyck._log_distribution = twin._thresholds, twin._log_distribution

@@ -1,4 +1,4 @@
-"""Dyck distributions, held against enumeration of the grammar, the printed formulas, and mutants to be rejected."""
+"""Compare Dyck distributions with enumeration of the grammar and with printed formulas, and reject mutants."""
 
 import math
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from trialogue.randomness import numpy_generator
 
 
 def parse(string: String, dyck: Dyck, eos: int | None) -> tuple[int, DyckError]:
-    """First error by a stack, one token at a time, for a string that ends."""
+    """Return the first error of a finished string, found with a stack."""
     stack: list[int] = []
     bound = dyck.max_depth or 10**9
     for i, token in enumerate(string):
@@ -50,7 +50,7 @@ def parse(string: String, dyck: Dyck, eos: int | None) -> tuple[int, DyckError]:
 
 
 def balanced_formula(string: String, length: int, p: float, q: float, *, literal: bool = False) -> float:
-    """Equations 3.3 and 3.4; `literal` takes the printed exponent, d <= D - i instead of d < D - i."""
+    """Return equations 3.3 and 3.4. With `literal`, use the printed exponent d <= D - i instead of d < D - i."""
     value, depth = 1.0, 0
     for i, token in enumerate(string, 1):
         depth += 1 - 2 * (token % 2)
@@ -62,7 +62,7 @@ def balanced_formula(string: String, length: int, p: float, q: float, *, literal
 
 
 def bounded_formula(string: String, types: int, max_depth: int, q: float) -> float:
-    """Equation 2.39."""
+    """Return equation 2.39."""
     value, depth = 1.0, 0
     for token in string:
         depth += 1 - 2 * (token % 2)
@@ -74,13 +74,13 @@ def bounded_formula(string: String, types: int, max_depth: int, q: float) -> flo
 
 
 def assert_same(found: object, expected: object) -> None:
-    """Equality of long lists, without pytest's line by line comparison: mutants differ in thousands of places."""
+    """Assert equality without pytest's line-by-line comparison, because mutants differ in thousands of entries."""
     same = found == expected
     assert same
 
 
 def check_parser(dyck: Dyck) -> None:
-    """Viability, membership and first errors of all strings, from the definition: no string begins so."""
+    """Check viability, membership and first errors of all strings against their definitions."""
     types = dyck.vocab_size // 2
     viable = prefixes(dyck.length, types, dyck.max_depth, dyck.complete)
     every, tokens, lengths = strings(types, 8 if types < 3 else 6)
@@ -95,8 +95,8 @@ def check_parser(dyck: Dyck) -> None:
     assert_same(dyck.errors(tokens, lengths).kind.tolist(), [parse(s, dyck, None)[1] for s in every])
 
 
-def check_law(dyck: Dyck) -> None:
-    """The distribution sums to 1 at every length, and next-token distributions are normalised and multiply up to it."""
+def check_distribution(dyck: Dyck) -> None:
+    """Check that probabilities sum to 1 at every length and equal products of normalized next-token probabilities."""
     types = dyck.vocab_size // 2
     viable = prefixes(dyck.length, types, dyck.max_depth, dyck.complete)
     every, tokens, lengths = strings(types, dyck.length if types < 3 else 6)
@@ -121,13 +121,13 @@ def check_law(dyck: Dyck) -> None:
 
 
 @pytest.mark.parametrize("dyck", LAWS, ids=repr)
-def test_parser_and_law_agree_with_enumeration(dyck: Dyck) -> None:
+def test_parser_and_distribution_agree_with_enumeration(dyck: Dyck) -> None:
     check_parser(dyck)
-    check_law(dyck)
+    check_distribution(dyck)
 
 
 def charge_forced_closings(dyck: Dyck) -> None:
-    dyck._log_law[2, -1] = math.log(1 - dyck.open_prob)
+    dyck._log_distribution[2, -1] = math.log(1 - dyck.open_prob)
 
 
 @pytest.mark.parametrize("change", [raise_ceiling, lower_ceiling])
@@ -137,14 +137,14 @@ def test_parser_mutants_are_rejected(change: Callable[[Dyck], object]) -> None:
 
 
 @pytest.mark.parametrize("change", [raise_ceiling, lower_ceiling, charge_forced_closings])
-def test_law_mutants_are_rejected(change: Callable[[Dyck], object]) -> None:
+def test_distribution_mutants_are_rejected(change: Callable[[Dyck], object]) -> None:
     with pytest.raises(AssertionError):
-        check_law(mutated(LAWS[0], change))
+        check_distribution(mutated(LAWS[0], change))
 
 
 @pytest.mark.parametrize(("p", "q"), [(0.2, 0.5), (0.8, 0.5), (0.35, 0.9)])
 @pytest.mark.parametrize(("length", "count"), [(4, 8), (6, 40), (8, 224)])
-def test_balanced_law_is_the_corrected_formula(length: int, count: int, p: float, q: float) -> None:
+def test_balanced_distribution_is_the_corrected_formula(length: int, count: int, p: float, q: float) -> None:
     assert len(words(length, 2, length)) == count
     every = sorted(prefixes(length, 2, None, True))
     expected = [balanced_formula(s, length, p, q) for s in every]
@@ -159,7 +159,7 @@ def test_balanced_law_is_the_corrected_formula(length: int, count: int, p: float
 @pytest.mark.parametrize(
     ("types", "max_depth", "length", "q"), [(2, 3, 7, 0.5), (2, 4, 6, 0.3), (3, 2, 6, 0.7), (2, 1, 6, 0.4)]
 )
-def test_bounded_law_is_equation_2_39(types: int, max_depth: int, length: int, q: float) -> None:
+def test_bounded_distribution_is_equation_2_39(types: int, max_depth: int, length: int, q: float) -> None:
     every = sorted(prefixes(length, types, max_depth, False))
     dyck = Dyck(length, (1 / types,) * types, q, max_depth, complete=False)
     found = dyck.prefix_log_prob(*padded(every)).exp()
@@ -205,7 +205,7 @@ def decoding(rows: list[String], limit: int, vocab_size: int, eos: int | None) -
 
 
 def check_verifier(dyck: Dyck, limit: int, vocab_size: int, eos: int | None) -> None:
-    """Every node of the tree: a leaf by definition, an inner node by whether a leaf below it is a string."""
+    """Check the values of all leaves by definition, and of all prefixes by the leaves that continue them."""
     types = dyck.vocab_size // 2
     members = {
         s for s in prefixes(dyck.length, types, dyck.max_depth, dyck.complete) if len(s) == dyck.length

@@ -1,4 +1,4 @@
-"""The sampler of Dyck strings: number for number, and in distribution, with mutants that must be rejected."""
+"""Compare sampled Dyck strings with a Python sampler and with the exact distribution, and reject mutants."""
 
 import itertools
 import math
@@ -22,7 +22,7 @@ from trialogue.randomness import seed_of
 
 
 def plain_strings(dyck: Dyck, n: int, seed: int, shortest: int, longest: int) -> list[list[int]]:
-    """The sampler in Python integers: SplitMix64 as published, and the distribution token by token."""
+    """Sample strings in Python with SplitMix64 as published."""
     modulus = 1 << 64
 
     def mix(z: int) -> int:
@@ -64,7 +64,7 @@ def test_sampler_is_splitmix64_inverted(dyck: Dyck) -> None:
     assert torch.equal(lengths, plain[1])
 
 
-def test_a_string_depends_on_its_seed_and_number_alone() -> None:
+def test_a_string_depends_on_the_seed_and_its_index_only() -> None:
     dyck, threads = Dyck(8), torch.get_num_threads()
     drawn = []
     try:
@@ -81,9 +81,9 @@ def test_a_string_depends_on_its_seed_and_number_alone() -> None:
 
 
 def check_frequencies(cells: np.ndarray, distribution: np.ndarray, radius: float) -> None:
-    """L1 distance of the frequencies of `cells` from `distribution`, by Weissman et al. (2003), at alpha = 1e-9.
+    """Check the L1 distance of the frequencies of `cells` from `distribution` (Weissman et al. 2003) at alpha = 1e-9.
 
-    A sampler whose L1 distance from the distribution is at least 2 * `radius` is missed with probability 1e-9 at most.
+    A sampler with an L1 distance of at least 2 * `radius` passes with probability at most 1e-9.
     """
     assert math.sqrt(2 * (len(distribution) * math.log(2) + math.log(1e9)) / len(cells)) <= radius
     frequencies = np.bincount(cells, minlength=len(distribution)) / len(cells)
@@ -107,7 +107,7 @@ def check_sampler(sampler: Dyck, distribution: Dyck) -> None:
 
 
 @pytest.mark.parametrize("dyck", [Dyck(8), Dyck(8, (0.7, 0.3), 0.8, max_depth=2)], ids=repr)
-def test_sampler_has_the_law(dyck: Dyck) -> None:
+def test_samples_follow_the_distribution(dyck: Dyck) -> None:
     check_sampler(dyck, dyck)
 
 

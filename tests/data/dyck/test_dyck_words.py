@@ -1,4 +1,4 @@
-"""Whole words of bounded depth against enumeration, the states of brackets, and the losses of long prefixes."""
+"""Compare complete Dyck words of bounded depth with enumeration, and test the states of brackets."""
 
 import functools
 from collections import Counter
@@ -24,7 +24,7 @@ LAWS = (
 
 @functools.cache
 def enumerated(distribution: DyckWords) -> dict[String, float]:
-    """Every word and its probability, by the grammar and the definition of the process, conditioned on its length."""
+    """Return all words and their probabilities from the grammar and the process, conditioned on the length."""
     dyck = distribution.brackets
     assert dyck.max_depth is not None
     weights: dict[String, float] = {}
@@ -44,7 +44,7 @@ def enumerated(distribution: DyckWords) -> dict[String, float]:
 
 
 @pytest.mark.parametrize("distribution", LAWS, ids=repr)
-def test_the_chain_of_next_token_laws_is_the_law_of_words(distribution: DyckWords) -> None:
+def test_next_token_distributions_multiply_to_word_probabilities(distribution: DyckWords) -> None:
     exact = enumerated(distribution)
     ends = [(*word, distribution.eos) for word in exact]
     found = torch.zeros(len(ends), dtype=torch.float64)
@@ -57,7 +57,7 @@ def test_the_chain_of_next_token_laws_is_the_law_of_words(distribution: DyckWord
 
 
 @pytest.mark.parametrize("distribution", LAWS, ids=repr)
-def test_words_are_drawn_by_their_law(distribution: DyckWords) -> None:
+def test_sampled_words_follow_the_distribution(distribution: DyckWords) -> None:
     tokens, lengths = distribution.sample(20_000, seed=3)
     assert distribution.is_member(tokens, lengths).all()
     counts = Counter(tuple(row[:n]) for row, n in zip(tokens.tolist(), lengths.tolist(), strict=True))
@@ -81,11 +81,11 @@ def test_words_are_drawn_by_their_law(distribution: DyckWords) -> None:
     assert torch.equal(again, tokens[:100])
 
 
-def test_words_keep_the_contract_of_oracles() -> None:
+def test_oracle_contract() -> None:
     check_oracle(LAWS[2], capacity=6, steps=8, seeds=(0,))
 
 
-def test_what_is_no_prefix_of_a_word_says_nothing() -> None:
+def test_distribution_after_an_invalid_prefix_is_uniform() -> None:
     distribution = DyckWords(4, max_depth=2)
     tokens, lengths = padded([(1,), (0, 0, 0), (0, 3), (0, 0, 2), (4,)])
     assert distribution.next_log_probs(tokens, lengths).exp().eq(1 / 5).all()

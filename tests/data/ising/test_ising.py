@@ -1,6 +1,4 @@
-"""Ising models: energies and distributions against sums over states, structure against tables, and what is named
-as wrong.
-"""
+"""Compare Ising models with sums over all states, and test cliques, block tables and invalid arguments."""
 
 import math
 import time
@@ -35,7 +33,7 @@ def model(request) -> Ising:
 
 
 def by_hand(model: Ising) -> torch.Tensor:
-    """The distribution (2^N,) from its definition, pair by pair, spin by spin."""
+    """Return the probabilities (2^N,) from the definition, with a sum over pairs and spins."""
     coupling, field = model.coupling.tolist(), model.field.tolist()
     weights = []
     for x in product((-1, 1), repeat=model.sites):
@@ -65,7 +63,7 @@ def test_parameters_multiply_features(model):
     close(model.moments(), (by_hand(model)[:, None] * model.features(states)).sum(0) / by_hand(model).sum())
 
 
-def test_tokens_of_any_whole_type_are_read():
+def test_tokens_of_all_integer_types_are_accepted():
     model, tokens = Ising.clique(3, 2, 0.4, 0.1), torch.tensor([[0, 1, 1]])
     masked = torch.tensor([[True, False, True]])
     for given in (tokens.to(torch.uint8), tokens.int(), tokens.numpy(), tokens.tolist()):
@@ -80,7 +78,7 @@ def test_features_are_in_lexicographic_order():
     assert MODELS["dense"].from_parameters(torch.zeros(10), 4).features(tokens).tolist() == [pairs + x]
 
 
-def test_conditionals_that_underflow_keep_their_logarithms():
+def test_log_conditionals_do_not_underflow():
     coupling = torch.full((12, 12), 50.0, dtype=torch.float64).fill_diagonal_(0)
     coupling[0, 1] = coupling[1, 0] = 49
     model, tokens = (
@@ -96,7 +94,7 @@ def test_conditionals_that_underflow_keep_their_logarithms():
 
 
 @pytest.mark.parametrize("table", [10, 0], ids=["by-table", "by-structure"])
-def test_it_holds_the_contracts(model, table, monkeypatch):
+def test_model_contracts(model, table, monkeypatch):
     monkeypatch.setattr(ising, "COUNTED_SITES", table)
     check_energy(model)
     for seed in range(3):
@@ -104,7 +102,7 @@ def test_it_holds_the_contracts(model, table, monkeypatch):
         check_joint(model, seed=seed)
 
 
-def test_an_empty_block_draws_nothing():
+def test_empty_block_changes_nothing():
     tokens = MODELS["dense"].states()[3:5]
     drawn = MODELS["dense"].draw_block(tokens, torch.zeros(2, 5, dtype=torch.bool), None)
     assert torch.equal(drawn, tokens)
@@ -114,9 +112,7 @@ SAMPLES = 20_000
 
 
 def excess(model: Ising, reference: Ising) -> float:
-    """By how much frequencies of exact samples of `model` are further from the distribution of `reference` than
-    chance.
-    """
+    """Return the excess over the expected sampling error of the distance between samples and `reference`."""
     states = [tuple(state) for state in reference.states().tolist()]
     distribution = dict(zip(states, (by_hand(reference) / by_hand(reference).sum()).tolist(), strict=True))
     samples = map(tuple, model.sample(SAMPLES, 7).tolist())
@@ -125,7 +121,7 @@ def excess(model: Ising, reference: Ising) -> float:
 
 @pytest.mark.parametrize("table", [10, 0], ids=["by-table", "by-structure"])
 @pytest.mark.parametrize("name", ["dense", "clique-fields", "independent"])
-def test_samples_follow_the_law(monkeypatch, name, table):
+def test_samples_follow_the_distribution(monkeypatch, name, table):
     monkeypatch.setattr(ising, "COUNTED_SITES", table)
     model = MODELS[name]
     assert excess(model, model) < 0
@@ -135,8 +131,8 @@ def test_samples_follow_the_law(monkeypatch, name, table):
     assert model.sample(0, 3).shape == (0, model.sites)
 
 
-def test_a_clique_of_any_size_is_sampled_in_blocks_and_whole():
-    """3,000 sites: magnetisation of the clique against its closed form, fields of the others against tanh."""
+def test_large_cliques_are_sampled_in_blocks_and_jointly():
+    """The magnetization of 3,000 sites matches its closed form, and tanh of the field outside the clique."""
     model = Ising.clique(3000, 40, coupling=0.02, field=0.1)
     x = spins(model.sample(400, 1)).double()
     ups = torch.arange(41).double()
@@ -154,8 +150,8 @@ def test_a_clique_of_any_size_is_sampled_in_blocks_and_whole():
     assert int(drawn[:, :5].sum()) == 0 < int(drawn.sum())
 
 
-def test_a_large_clique_has_its_partition_function():
-    """exp(h s + J (s^2 - n) / 2) summed over magnetisations s; without coupling N log(2 cosh h)."""
+def test_partition_function_of_a_large_clique():
+    """The sum is exp(h s + J (s^2 - n) / 2) over magnetizations s. Without coupling, log Z = N log(2 cosh h)."""
     assert Ising.clique(5000, 0, 0.0, 0.3).log_partition() == pytest.approx(
         5000 * math.log(2 * math.cosh(0.3)), rel=1e-13
     )
@@ -163,7 +159,7 @@ def test_a_large_clique_has_its_partition_function():
     assert half == pytest.approx(Ising.clique(20, 20, 0.1, 0.3)._log_weights.logsumexp(0).item(), rel=1e-12)
 
 
-def test_a_clique_is_recognised_among_any_couplings():
+def test_cliques_in_a_coupling_matrix_are_detected():
     coupling = torch.zeros(5, 5)
     for i, j in ((0, 2), (0, 4), (2, 4)):
         coupling[i, j] = coupling[j, i] = 0.5
@@ -178,8 +174,8 @@ def with_entry(i, j, value):
     return matrix
 
 
-def test_a_block_of_sixteen_sites_is_drawn_from_its_table():
-    """One draw of all sites of a strong chain: the mass is on the two states that it aligns."""
+def test_block_of_sixteen_sites_is_sampled_from_its_table():
+    """A joint sample of all sites of a strongly coupled chain is one of its two aligned states."""
     coupling = torch.diag(torch.full((15,), 5.0), 1)
     model = Ising(coupling + coupling.T, torch.zeros(16))
     tokens = torch.arange(32).view(2, 16) % 2
@@ -187,8 +183,8 @@ def test_a_block_of_sixteen_sites_is_drawn_from_its_table():
     assert drawn.sum(1).tolist() in ([0, 16], [16, 0], [0, 0], [16, 16])
 
 
-def test_conditionals_of_a_large_clique_take_no_more_than_its_counts():
-    """1,500 equal spins, all masked: each is up with the mean share of its magnetisation, however many there are."""
+def test_conditionals_of_a_large_clique_use_counts_only():
+    """If 1,500 equal spins are masked, the probability of +1 follows from the mean magnetization."""
     model = Ising.clique(1500, 1500, coupling=1e-4, field=0.3)
     tokens = torch.zeros(1, 1500, dtype=torch.int64)
     masked = torch.ones(1, 1500, dtype=torch.bool)
@@ -216,14 +212,17 @@ def test_conditionals_of_a_large_clique_take_no_more_than_its_counts():
         (lambda: Ising(torch.zeros(2, 2), torch.tensor([0.0, math.inf])), "field=inf"),
         (lambda: Ising.clique(3, 4, 0.1, 0.0), "clique=4: use at most n=3"),
         (lambda: Ising.clique(3, 2, 0.1, torch.zeros(4)), r"field=\(4,\)"),
-        (lambda: Ising.from_parameters(torch.zeros(5), 3), "3 pairs and 3 fields"),
+        (lambda: Ising.from_parameters(torch.zeros(5), 3), "3 couplings and 3 fields"),
         (lambda: random_ising(0, 21).states(), r"sites=21: 2\^21 states .*run_chain"),
         (lambda: random_ising(0, 21).sample(1, 0), r"sites=21: 2\^21 .*Gibbs"),
         (
             lambda: random_ising(0, 17).draw_block(torch.zeros(1, 17).long(), torch.ones(1, 17).bool(), None),
-            r"block=17: .*2\^17 states .*use smaller blocks",
+            r"block=17: use smaller blocks.*2\^17 states",
         ),
-        (lambda: MODELS["dense"].energy(spins(MODELS["dense"].states())), "tokens=-1: token 0 is spin -1"),
+        (
+            lambda: MODELS["dense"].energy(spins(MODELS["dense"].states())),
+            "tokens=-1: use token 0 for spin -1",
+        ),
         (lambda: MODELS["dense"].energy(torch.zeros(2, 4).long()), r"tokens=\(2, 4, 'cpu'\)"),
         (
             lambda: MODELS["dense"].log_probs(torch.zeros(1, 5).long(), torch.ones(1, 5).long()),
@@ -235,7 +234,7 @@ def test_conditionals_of_a_large_clique_take_no_more_than_its_counts():
         ),
     ],
 )
-def test_what_cannot_be_is_named(make, named):
+def test_bad_input_is_rejected(make, named):
     with pytest.raises(InputError, match=named) as caught:
         make()
     assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""The grid: its bonds counted one by one, its thermodynamics where it is solved, compiled sweeps on it."""
+"""Test the bonds of Ising grids and their exactly known thermodynamics."""
 
 import math
 
@@ -9,7 +9,7 @@ from trialogue.errors import InputError
 
 
 def neighbours(rows, columns, periodic):
-    """Pairs of sites that share a bond, from the definition."""
+    """Return the pairs of sites that share a bond."""
     pairs = set()
     for row in range(rows):
         for column in range(columns):
@@ -24,14 +24,14 @@ def neighbours(rows, columns, periodic):
 
 @pytest.mark.parametrize("periodic", [True, False])
 @pytest.mark.parametrize("sides", [(1, 1), (1, 5), (5, 1), (3, 3), (3, 4), (5, 3)])
-def test_bonds_are_those_of_the_grid(sides, periodic):
+def test_couplings_are_the_bonds_of_the_grid(sides, periodic):
     model = ising_grid(*sides, 0.7, periodic=periodic)
     bonds = {frozenset(pair) for pair in model.coupling.nonzero().tolist()}
     assert bonds == neighbours(*sides, periodic)
     assert set(model.coupling[model.coupling != 0].tolist()) <= {0.7}
 
 
-def test_the_ring_is_the_ring():
+def test_single_row_is_a_ring():
     coupling, sites = 0.4, 7
     exact = math.log((2 * math.cosh(coupling)) ** sites + (2 * math.sinh(coupling)) ** sites)
     assert ising_grid(1, sites, coupling).log_partition() == pytest.approx(exact, abs=1e-12)
@@ -56,7 +56,7 @@ def test_a_field_acts_on_every_site():
         ((3, 3, math.nan), "coupling"),
     ],
 )
-def test_what_is_no_grid_is_named(given, field):
+def test_invalid_grids_are_rejected(given, field):
     with pytest.raises(InputError, match=f"^{field}="):
         ising_grid(*given)
     with pytest.raises(InputError, match=r"^field="):

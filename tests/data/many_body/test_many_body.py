@@ -1,6 +1,4 @@
-"""Many-body distributions: energies, conditionals and variances by definition, and chains that draw what Gibbs
-draws.
-"""
+"""Compare energies, conditionals and variances of many-body distributions with definitions, and sweeps with Gibbs."""
 
 import math
 from itertools import permutations, product
@@ -41,7 +39,7 @@ def kernels_of(distribution):
 
 
 def energies_by_hand(distribution):
-    """From the tensors, index by index."""
+    """Compute the energies with loops over the indices of the tensors."""
     positions, vectors, states = (
         distribution.positions.numpy(),
         distribution.vectors.numpy(),
@@ -57,7 +55,7 @@ def energies_by_hand(distribution):
 
 
 def shares_by_hand(distribution):
-    """Analysis of variance of the energies of all sequences."""
+    """Return the variance shares from an analysis of variance of the energies of all sequences."""
     energy = energies_by_hand(distribution).view([distribution.vocab_size] * distribution.sites)
     shares = torch.zeros(distribution.order + 1, dtype=torch.float64)
     for inside in product((False, True), repeat=distribution.sites):
@@ -70,7 +68,7 @@ def shares_by_hand(distribution):
     return shares / energy.var(correction=0)
 
 
-def test_energies_are_those_of_the_tensors(distribution):
+def test_energies_equal_tensor_sums(distribution):
     torch.testing.assert_close(
         distribution.energy(distribution.states()), energies_by_hand(distribution), rtol=1e-12, atol=1e-12
     )
@@ -80,21 +78,21 @@ def test_energies_are_those_of_the_tensors(distribution):
     assert distribution.deviation == pytest.approx(2.0, abs=1e-12)
 
 
-def test_shares_of_the_variance_are_those_of_all_sequences(distribution):
+def test_variance_shares_equal_enumeration(distribution):
     torch.testing.assert_close(
         distribution.variance_by_order(), shares_by_hand(distribution), rtol=1e-10, atol=1e-12
     )
     assert float(distribution.variance_by_order().sum()) == pytest.approx(1, abs=1e-12)
 
 
-def test_it_holds_the_contracts(distribution):
+def test_model_contracts(distribution):
     check_masked(distribution, distribution=(-energies_by_hand(distribution)).softmax(0))
     check_energy(distribution)
 
 
 @pytest.mark.parametrize("kind", [0, 1])
 @pytest.mark.parametrize("name", SMALL)
-def test_sweeps_draw_what_gibbs_draws(name, kind, monkeypatch):
+def test_sweeps_equal_gibbs_samples(name, kind, monkeypatch):
     distribution = SMALL[name]
     monkeypatch.setitem(vars(distribution), "kernel", kernels_of(distribution)[kind])
     start = distribution.states()[:64]
@@ -112,7 +110,7 @@ def test_sweeps_draw_what_gibbs_draws(name, kind, monkeypatch):
     assert torch.equal(again, tokens)
 
 
-def test_a_chain_depends_neither_on_the_others_nor_on_threads():
+def test_a_chain_does_not_depend_on_other_chains_or_threads():
     distribution = ManyBody.random(20, 10, seed=1)
     many = run_sweeps(distribution, sweeps=3, chains=300, seed=1)
     assert torch.equal(run_sweeps(distribution, sweeps=3, chains=7, seed=1), many[:7])
@@ -124,7 +122,7 @@ def test_a_chain_depends_neither_on_the_others_nor_on_threads():
         torch.set_num_threads(threads)
 
 
-def test_the_kernel_is_chosen_by_cost():
+def test_faster_kernel_is_selected():
     assert isinstance(ManyBody.random(20, 10, rank=20).kernel, PairSums)
     assert isinstance(ManyBody.random(20, 10, rank=200).kernel, SubsetBins)
 
@@ -132,12 +130,12 @@ def test_the_kernel_is_chosen_by_cost():
 MUTANTS = {
     "a site left out without what it contributed to pairs": (
         pair_sums,
-        "above = two[pair] - left[pair] * below",
+        "above = two[pair] - old[pair] * below",
         "above = two[pair]",
     ),
     "the last set of sites forgotten": (
         subset_bins,
-        "for place in range(last + 1, len(others)):",
+        "for other in range(last + 1, len(others)):",
         "for place in range(last + 1, len(others) - 1):",
     ),
 }
@@ -168,7 +166,7 @@ def test_a_wrong_variance_is_rejected():
     assert np.abs(shares / shares.sum() - expected).max() > 1e-3
 
 
-def test_the_printed_law_warns_that_it_freezes():
+def test_published_parameters_give_a_freezing_warning():
     with pytest.warns(UserWarning, match="freeze"):
         distribution = ManyBody.random(20, 10, rank=200, scale=None, entries="binary")
     assert distribution.strength == 1

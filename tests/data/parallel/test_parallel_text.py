@@ -6,7 +6,7 @@ from trialogue.data.parallel.splitting import normalised
 from trialogue.randomness import numpy_generator
 
 
-def test_reads_the_columns_that_are_named(tmp_path):
+def test_given_columns_are_read(tmp_path):
     table = tmp_path / "pairs.tsv"
     table.write_text("\ufeffHi.\tHallo!\tx\r\n\nRun!\tLauf! \ty\n")
     text = ParallelText.read(table, columns=(2, 1))
@@ -14,7 +14,7 @@ def test_reads_the_columns_that_are_named(tmp_path):
     assert text.targets == ["Hi.", "Run!"]
 
 
-def test_files_are_read_line_by_line(tmp_path):
+def test_aligned_files_are_read_line_by_line(tmp_path):
     source, target = tmp_path / "de", tmp_path / "en"
     source.write_text("eins\n\nzwei\u2028drei\n")
     target.write_text("one\ntwo\nthree\n")
@@ -24,35 +24,35 @@ def test_files_are_read_line_by_line(tmp_path):
 
 
 TABLES = [
-    ("a\tb\nc\td\te\n", (1, 2), r"line 2 has 3 columns where line 1 has 2"),
-    ("\n\na\tb\n\nc\n", (1, 2), r"line 5 has 1 columns where line 3 has 2"),
-    ("a b\n", (1, 2), r"line 1 of .* has 1 columns"),
+    ("a\tb\nc\td\te\n", (1, 2), "line 2 has 3, but line 1 has 2"),
+    ("\n\na\tb\n\nc\n", (1, 2), "line 5 has 1, but line 3 has 2"),
+    ("a b\n", (1, 2), "use columns up to 1"),
     ("a\tb\n", (0, 1), "columns=0: item 1: use at least 1"),
     ("a\tb\n", (1, 1), r"columns=.*unique"),
     ("a\tb\n", (1,), "columns=.*2 items"),
-    ("", (1, 2), "it is empty"),
-    ("a\t\n", (1, 2), "it is empty"),
+    ("", (1, 2), "give a file that contains sentences"),
+    ("a\t\n", (1, 2), "give a file that contains sentences"),
 ]
 
 
-def test_what_cannot_be_read_is_told_in_one_line(tmp_path):
+def test_invalid_files_have_one_line_errors(tmp_path):
     cases = []
-    for number, (content, columns, due) in enumerate(TABLES):
+    for number, (content, columns, message) in enumerate(TABLES):
         table = tmp_path / f"{number}.tsv"
         table.write_text(content)
-        cases.append((due, partial(ParallelText.read, table, columns)))
+        cases.append((message, partial(ParallelText.read, table, columns)))
     source, target, broken = tmp_path / "de", tmp_path / "en", tmp_path / "fr"
     source.write_text("eins\nzwei\n")
     target.write_text("one\ntwo\nthree\n")
     broken.write_bytes(b"one\n\xff\n")
     chained = ParallelText(["a", "a", "b"], ["x", "y", "y"])
     cases += [
-        (r"it has 3 lines and .*de has 2", lambda: ParallelText.read_pair(source, target)),
-        (r"byte 4 is no UTF-8", lambda: ParallelText.read_pair(source, broken)),
-        ("cannot be read", lambda: ParallelText.read_pair(source, tmp_path / "es")),
+        (r"this file has 3 lines, but .*de has 2", lambda: ParallelText.read_pair(source, target)),
+        ("byte 4 is invalid", lambda: ParallelText.read_pair(source, broken)),
+        ("check that the file can be read", lambda: ParallelText.read_pair(source, tmp_path / "es")),
         ("1 sources and 2 targets", lambda: ParallelText(["a"], ["b", "c"])),
-        ("3 pairs in 1 groups", lambda: split(chained, 1, 1, seed=0)),
-        ("2 pairs in 2 groups", lambda: split(ParallelText(["a", "b"], ["x", "y"]), 1, 1, seed=0)),
+        ("3 pairs form only 1 groups", lambda: split(chained, 1, 1, seed=0)),
+        ("2 pairs form only 2 groups", lambda: split(ParallelText(["a", "b"], ["x", "y"]), 1, 1, seed=0)),
     ]
     assert not wrong_errors(cases)
 
@@ -65,7 +65,7 @@ def _leaks(parts):
 
 
 def _translations():
-    """Sentences with one to three translations each, some of which are of two sentences, and full stops of chance."""
+    """Return sentences with one to three translations, some of them shared, and random punctuation."""
     random = numpy_generator(0, "translations")
     pairs = []
     for number in range(300):
@@ -76,7 +76,7 @@ def _translations():
     return ParallelText([pair[0] for pair in pairs], [pair[1] for pair in pairs])
 
 
-def test_a_split_has_the_sizes_asked_for_and_leaks_nothing():
+def test_split_has_the_requested_sizes_and_no_shared_sentences():
     text = _translations()
     parts = split(text, 60, 40, seed=3)
     assert (len(parts.test), len(parts.validation)) == (60, 40)
@@ -84,7 +84,7 @@ def test_a_split_has_the_sizes_asked_for_and_leaks_nothing():
     assert sorted(pairs) == sorted(zip(text.sources, text.targets, strict=True))
     assert _leaks(parts) == 0
     order = numpy_generator(1, "order").permutation(len(text))
-    at_random = [text.chosen(order[start:end]) for start, end in ((100, None), (0, 40), (40, 100))]
+    at_random = [text.select(order[start:end]) for start, end in ((100, None), (0, 40), (40, 100))]
     assert _leaks(at_random) > 20
     assert split(text, 60, 40, seed=3).test.sources == parts.test.sources
     assert split(text, 60, 40, seed=4).test.sources != parts.test.sources

@@ -17,19 +17,19 @@ def vocabulary():
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(st.characters(codec="utf-8")).filter(lambda text: not text.startswith(" ")))
-def test_texts_are_given_back_exactly(text):
+def test_texts_are_decoded_exactly(text):
     vocabulary = SubwordVocabulary.train(TEXTS, 290)
     rows = vocabulary.encode([text])
     assert vocabulary.decode(rows) == [text]
     assert all(token > 3 for token in rows[0])
 
 
-def test_words_are_the_same_first_and_later(vocabulary):
+def test_words_have_the_same_tokens_at_any_position(vocabulary):
     first, later = vocabulary.encode(["Tom", "Hund Tom"])
     assert later[-len(first) :] == first
 
 
-def test_special_tokens_are_no_text_and_their_marks_are(vocabulary):
+def test_special_tokens_in_texts_are_ordinary_text(vocabulary):
     (row,) = vocabulary.encode(["</s> <mask>"])
     assert min(row) > 3
     assert vocabulary.decode([row]) == ["</s> <mask>"]
@@ -37,25 +37,25 @@ def test_special_tokens_are_no_text_and_their_marks_are(vocabulary):
     assert vocabulary.decode([[3, *tom, 2, 1, 7, 8, 0]]) == ["Tom"]
 
 
-def test_what_is_saved_is_opened_and_another_is_refused(vocabulary, tmp_path):
+def test_saved_vocabulary_is_loaded_and_another_is_rejected(vocabulary, tmp_path):
     path = vocabulary.save(tmp_path / "vocabulary.json")
     opened = SubwordVocabulary.open(path, vocabulary.identity)
     assert opened.encode([*TEXTS, "<pad>"]) == vocabulary.encode([*TEXTS, "<pad>"])
     assert len(opened) == 290
 
 
-def test_bad_input_is_told_in_one_line(vocabulary, tmp_path):
+def test_bad_input_has_one_line_errors(vocabulary, tmp_path):
     path = vocabulary.save(tmp_path / "vocabulary.json")
     other = SubwordVocabulary.train(TEXTS, 280)
     cases = [
         ("vocabulary of another model", lambda: SubwordVocabulary.open(path, other.identity)),
-        ("token of a vocabulary of 280", lambda: other.decode([[285]])),
-        ("cannot be read", lambda: SubwordVocabulary.open(tmp_path / "none.json")),
+        ("use tokens below 280", lambda: other.decode([[285]])),
+        ("check that the file can be read", lambda: SubwordVocabulary.open(tmp_path / "none.json")),
         ("use at least 260", lambda: SubwordVocabulary.train(TEXTS, 259)),
-        (r"the text supports \d+ tokens", lambda: SubwordVocabulary.train(TEXTS, 3000)),
+        (r"at most \d+ tokens, because the text", lambda: SubwordVocabulary.train(TEXTS, 3000)),
     ]
     for number, content in enumerate((b"{}", b"\xff", b"")):
         broken = tmp_path / f"{number}.json"
         broken.write_bytes(content)
-        cases.append(("no vocabulary of subwords", partial(SubwordVocabulary.open, broken)))
+        cases.append(("give a file written by", partial(SubwordVocabulary.open, broken)))
     assert not wrong_errors(cases)

@@ -1,4 +1,4 @@
-"""Potts chains by brute force, from their definitions, sequence by sequence."""
+"""Brute-force implementation of Potts chains from their definitions."""
 
 import math
 from itertools import pairwise, product
@@ -23,7 +23,7 @@ def energy(chain: PottsChain, x: list[int]) -> float:
 
 
 def distribution(chain: PottsChain, length: int, temperature: float) -> tuple[torch.Tensor, float]:
-    """The distribution (V^L,) of all sequences, and log Z."""
+    """Return the probabilities (V^L,) of all sequences, and log Z."""
     energies = [energy(chain, x) for x in product(range(chain.vocab_size), repeat=length)]
     least = min(energies)
     weights = [math.exp((least - one) / temperature) for one in energies]
@@ -32,7 +32,7 @@ def distribution(chain: PottsChain, length: int, temperature: float) -> tuple[to
 
 
 def label(chain: PottsChain, window: list[int], site: int) -> int:
-    """The lowest of the labels p * period + f whose pattern is least wrong about the window at `site`."""
+    """Return the lowest label p * period + f with the smallest Hamming distance to the window at `site`."""
     patterns = [pattern.tolist() for pattern in chain.patterns]
     period = len(patterns[0])
     wrong = {
@@ -49,6 +49,6 @@ def labels(chain: PottsChain, x: list[int]) -> list[int]:
 
 
 def walls(chain: PottsChain, length: int) -> torch.Tensor:
-    """Where (V^L, L - W) each sequence changes its label."""
+    """Return the positions (V^L, L - W) bool where the label of each sequence changes."""
     followed = [labels(chain, list(x)) for x in product(range(chain.vocab_size), repeat=length)]
     return torch.tensor([[a != b for a, b in pairwise(one)] for one in followed])

@@ -1,4 +1,4 @@
-"""Potts chains: everything exact against sums over sequences, closed forms at any length, and what is refused."""
+"""Compare Potts chains with sums over all sequences and with closed forms, and test invalid arguments."""
 
 import math
 import pickle
@@ -74,7 +74,7 @@ def test_walls_against_all_sequences(name, temperature):
     check_walls(CHAINS[name], LENGTHS[name], temperature)
 
 
-def test_a_chain_of_one_window(name):
+def test_chain_with_one_window(name):
     chain = CHAINS[name]
     check_thermodynamics(chain, chain.window, 0.7)
     assert chain.wall_probabilities(chain.window, 0.7).shape == (0,)
@@ -100,7 +100,7 @@ def test_walls_reject_mutants(monkeypatch, mutant):
         check_walls(chain, 6, 0.7)
 
 
-def test_labels_follow_a_pattern_in_any_phase():
+def test_labels_of_a_pattern_in_any_phase():
     chain = PottsChain.from_patterns([[0, 1, 2, 3], [3, 2, 1, 0]], window=3)
     for pattern, tokens in enumerate(chain.patterns):
         for phase in range(4):
@@ -115,7 +115,7 @@ def test_labels_follow_a_pattern_in_any_phase():
         assert labels[3, 0, 1] == by_hand.label(chain, [3, 0, 1], site)
 
 
-def test_energies_of_patterns_are_distances_to_the_nearest_window():
+def test_pattern_energies_are_distances_to_the_nearest_window():
     chain = PottsChain.from_patterns([[0, 1], [2, 2]], window=3, penalty=0.5)
     stored = {(0, 1, 0), (1, 0, 1), (2, 2, 2)}
     for window in by_hand.sequences(3, 3).tolist():
@@ -132,8 +132,8 @@ def neighbours(vocab: int, coupling: float) -> PottsChain:
 
 @pytest.mark.parametrize("temperature", [1e-3, 0.01, 0.5, 5.0])
 @pytest.mark.parametrize("length", [2, 50, 1_000_000])
-def test_bonds_of_neighbours_in_closed_form(length, temperature):
-    """Z = V (1 + (V - 1) e^{-J/T})^(L - 1): the claim S0-T1.1 (3)."""
+def test_nearest_neighbor_chain_matches_closed_form(length, temperature):
+    """The closed form is Z = V (1 + (V - 1) e^{-J/T})^(L - 1), claim S0-T1.1 (3)."""
     odds = 2 * math.exp(-1 / temperature)
     chain = neighbours(3, 1.0)
     close(chain.log_partition(length, temperature), math.log(3) + (length - 1) * math.log1p(odds), 1e-10)
@@ -145,7 +145,7 @@ def test_bonds_of_neighbours_in_closed_form(length, temperature):
 
 
 @pytest.mark.parametrize("temperature", [0.01, 0.03, 0.05, 0.3, 1.0, 10.0])
-def test_correlation_length_of_neighbours_in_closed_form(temperature):
+def test_nearest_neighbor_correlation_length_matches_closed_form(temperature):
     weight = math.exp(-1 / temperature)
     expected = 1 / (math.log1p(3 * weight) - math.log1p(-weight))
     assert neighbours(4, 1.0).correlation_length(temperature) == pytest.approx(expected, rel=1e-6)
@@ -155,7 +155,7 @@ def test_correlation_length_of_neighbours_in_closed_form(temperature):
     ("vocab", "window", "temperature"), [(3, 3, 0.4), (2, 4, 0.3), (5, 3, 0.6), (23, 3, 1.0)]
 )
 def test_correlation_length_bounds_the_decay_of_correlations(vocab, window, temperature):
-    """Slope of the log of the connected correlations, largest over pairs of values, far from the ends."""
+    """The decay is the slope of the largest log connected correlation over pairs of values, far from the ends."""
     chain = PottsChain(by_hand.random_table(6, vocab, window))
     xi = chain.correlation_length(temperature)
     states = vocab ** (window - 1)
@@ -168,7 +168,7 @@ def test_correlation_length_bounds_the_decay_of_correlations(vocab, window, temp
     assert xi == pytest.approx(-1 / math.log(float(moduli[1])), rel=1e-6)
 
 
-def test_correlation_length_where_it_degenerates():
+def test_degenerate_correlation_lengths():
     assert CHAINS["independent"].correlation_length(0.5) == 0
     last_token_only = by_hand.random_table(0, 3, 1).expand(3, 3, 3)
     assert PottsChain(last_token_only).correlation_length(0.5) == 0
@@ -177,8 +177,8 @@ def test_correlation_length_where_it_degenerates():
     assert 1 < cycle.correlation_length(0.3) < 100
 
 
-def test_messages_that_repeat_are_those_that_are_computed(monkeypatch):
-    """The same answers where no repeat is looked for."""
+def test_repeated_messages_equal_computed_messages(monkeypatch):
+    """Disable the detection of repeated messages and compare the results."""
     chain = PottsChain(by_hand.random_table(8, 3, 3), [[0, 1], [2, 1]])
     answers = (
         chain.log_partition(2000, 1.0),
@@ -202,7 +202,7 @@ def test_messages_that_repeat_are_those_that_are_computed(monkeypatch):
 
 @pytest.mark.parametrize("temperature", [0.002, 0.01])
 def test_rare_walls_do_not_underflow(temperature):
-    """Walls of two uniform patterns, three windows of cost each: P ~ e^{-cost/T}, far below one in 2^53."""
+    """A wall between two uniform patterns has a probability of about e^{-cost/T}, far below 2^-53."""
     chain = PottsChain.from_patterns([[0], [1]], window=3, penalty=0.5)
     probability = float(chain.wall_probabilities(9, temperature)[3])
     # Splices 0..01..1 alone: two windows of one wrong token each.
@@ -213,7 +213,7 @@ def test_rare_walls_do_not_underflow(temperature):
     assert float(distribution[3]) > 0
 
 
-def test_a_chain_crosses_processes():
+def test_chains_can_be_pickled():
     chain = PottsChain(by_hand.random_table(1, 3, 2), [[0], [1]])
     chain.log_partition(5, 0.5)
     again = pickle.loads(pickle.dumps(chain))
@@ -225,18 +225,18 @@ CHAIN = PottsChain(TABLE)
 
 
 @pytest.mark.parametrize(
-    ("make", "field", "says"),
+    ("make", "field", "message"),
     [
         (lambda: PottsChain(TABLE - 5), "energies", "at least 0"),
         (lambda: PottsChain(TABLE * math.nan), "energies", "finite"),
         (lambda: PottsChain(torch.zeros(2, 3)), "energies", "W axes of one size V"),
         (lambda: PottsChain(torch.zeros(1, 1)), "energies", "at least 2"),
         (lambda: PottsChain(TABLE, [[0, 3]]), "patterns", "vocab_size - 1 = 2"),
-        (lambda: PottsChain.from_patterns([[0, 1], [0]]), "patterns", "unequal lengths"),
+        (lambda: PottsChain.from_patterns([[0, 1], [0]]), "patterns", "equal length"),
         (lambda: PottsChain.from_patterns([]), "patterns", "at least one"),
         (lambda: PottsChain.from_patterns([[0.5]]), "patterns", "token ids"),
         (lambda: PottsChain.from_patterns([[0, 1]], penalty=-1), "penalty", "at least 0"),
-        (lambda: PottsChain.from_patterns([[0, 0]]), "vocab_size", "token 0 alone"),
+        (lambda: PottsChain.from_patterns([[0, 0]]), "vocab_size", "only token 0"),
         (lambda: PottsChain.from_patterns([[0, 9]], window=9), "window", "a vocabulary of at most 6"),
         (lambda: CHAIN.log_partition(1, 1.0), "length", "at least 2"),
         (lambda: CHAIN.at(1.5, 1.0), "length", "integer"),
@@ -245,7 +245,7 @@ CHAIN = PottsChain(TABLE)
         (lambda: CHAIN.correlation_length(1e-320), "temperature", "overflows"),
         (lambda: CHAIN.energy(torch.tensor([[0, 3]])), "tokens", "V - 1 = 2"),
         (lambda: CHAIN.energy(torch.tensor([[0]])), "tokens", "L at least 2"),
-        (lambda: CHAIN.expected_domain_walls(5, 1.0), "patterns", "nothing is stored"),
+        (lambda: CHAIN.expected_domain_walls(5, 1.0), "patterns", "pass patterns"),
         (lambda: CHAIN.at(30, 1.0).states(), "sites", "too many"),
         (lambda: CHAIN.window_marginals(10**9, 1.0), "length", "at most"),
         (lambda: PottsChain.from_patterns([[0], [1]]).expected_domain_walls(10**9, 1.0), "length", "at most"),
@@ -256,16 +256,16 @@ CHAIN = PottsChain(TABLE)
         ),
     ],
 )
-def test_what_is_wrong_is_named_in_one_line(make, field, says):
-    with pytest.raises(InputError, match=says) as raised:
+def test_bad_input_has_one_line_errors(make, field, message):
+    with pytest.raises(InputError, match=message) as raised:
         make()
     assert raised.value.field == field
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("temperature", [0.05, 0.4, 3.0])
-def test_long_runs_that_settle_are_those_of_every_window(temperature):
-    """Of lengths at which a label's ways have long repeated, in all phases of the period."""
+def test_periodic_run_weights_equal_computed_run_weights(temperature):
+    """The lengths exceed the first repetition and cover all phases of the period."""
     for patterns, window in (([[0], [1]], 2), ([[0, 0, 1], [1, 1, 0]], 4), ([[0, 1, 2], [2, 1, 0]], 3)):
         chain = PottsChain.from_patterns(patterns, window)
         for length in (window, window + 1, 500, 501, 502):
@@ -274,13 +274,13 @@ def test_long_runs_that_settle_are_those_of_every_window(temperature):
             assert found == pytest.approx(float(by_window.log()), rel=1e-9, abs=1e-12)
 
 
-def test_a_run_of_any_length_takes_no_time_for_each_window():
+def test_run_weights_take_constant_time_per_period():
     chain = PottsChain.from_patterns([[0], [1]], 2)
     kept = chain.log_no_wall_probability(10**12, 0.3)
     assert kept == pytest.approx(1000 * chain.log_no_wall_probability(10**9, 0.3), rel=1e-6)
 
 
-def test_messages_that_would_not_fit_are_refused(monkeypatch):
+def test_messages_that_do_not_fit_into_memory_are_rejected(monkeypatch):
     monkeypatch.setattr(potts_messages, "MAX_MESSAGES", 30)
     log_weights = -by_hand.random_table(1, 3, 2) / 0.7
     assert math.isfinite(Messages(log_weights).log_partition(9))

@@ -1,6 +1,4 @@
-"""Exact samples of Potts chains: every table entry, the compiled draw token by token, and the distribution of what
-comes out.
-"""
+"""Test the alias tables and exact samples of Potts chains, token by token and in distribution."""
 
 import numpy as np
 import pytest
@@ -21,8 +19,8 @@ CHAINS = {
 }
 
 
-def law_of_entries(entries: np.ndarray, vocab: int) -> torch.Tensor:
-    """Distributions (contexts, V) that packed alias tables (contexts * V,) draw from."""
+def distribution_of_entries(entries: np.ndarray, vocab: int) -> torch.Tensor:
+    """Return the distributions (contexts, V) of packed alias tables (contexts * V,)."""
     coin, bits = word_bits(vocab)
     entries = entries.reshape(-1, vocab)
     threshold, other = entries >> np.uint64(bits), (entries & np.uint64((1 << bits) - 1)).astype(np.int64)
@@ -33,17 +31,19 @@ def law_of_entries(entries: np.ndarray, vocab: int) -> torch.Tensor:
 
 
 def site_distributions(chain: PottsChain, length: int, temperature: float) -> list[torch.Tensor]:
-    """p(x_t | the up to W - 1 tokens before) of every site, as the tables have them."""
+    """Return p(x_t | previous tokens, at most W - 1) of every site according to the tables."""
     messages, vocab, distributions = chain.messages(temperature), chain.vocab_size, []
     for tables in alias_tables(messages, length - chain.window + 1):
         for offset in tables.offsets.tolist():
             contexts = vocab ** min(len(distributions), chain.window - 1)
-            distributions.append(law_of_entries(tables.entries[offset : offset + contexts * vocab], vocab))
+            distributions.append(
+                distribution_of_entries(tables.entries[offset : offset + contexts * vocab], vocab)
+            )
     return distributions
 
 
-def law_of_tables(chain: PottsChain, length: int, temperature: float) -> torch.Tensor:
-    """p(x) (V^L,) as the tables multiply up."""
+def distribution_of_tables(chain: PottsChain, length: int, temperature: float) -> torch.Tensor:
+    """Return p(x) (V^L,) as the product of the conditional distributions of the tables."""
     x = by_hand.sequences(chain.vocab_size, length)
     distribution = torch.ones(len(x), dtype=torch.float64)
     for site, conditional in enumerate(site_distributions(chain, length, temperature)):
@@ -56,10 +56,12 @@ def law_of_tables(chain: PottsChain, length: int, temperature: float) -> torch.T
 
 @pytest.mark.parametrize("temperature", [0.01, 0.7, 20.0])
 @pytest.mark.parametrize("name", CHAINS)
-def test_tables_multiply_up_to_the_law(name, temperature):
+def test_tables_multiply_to_the_distribution(name, temperature):
     chain, length = CHAINS[name], 6
     distribution, _ = by_hand.distribution(chain, length, temperature)
-    torch.testing.assert_close(law_of_tables(chain, length, temperature), distribution, rtol=0, atol=1e-14)
+    torch.testing.assert_close(
+        distribution_of_tables(chain, length, temperature), distribution, rtol=0, atol=1e-14
+    )
 
 
 @pytest.mark.parametrize("mutant", [mutants.UntiltedMessages, mutants.LateMessages])
@@ -67,11 +69,11 @@ def test_tables_reject_messages(monkeypatch, mutant):
     monkeypatch.setattr("trialogue.data.potts.chain.Messages", mutant)
     chain = PottsChain(by_hand.random_table(2, 2, 3))
     distribution, _ = by_hand.distribution(chain, 6, 0.7)
-    assert float((law_of_tables(chain, 6, 0.7) - distribution).abs().max()) > 1e-3
+    assert float((distribution_of_tables(chain, 6, 0.7) - distribution).abs().max()) > 1e-3
 
 
-def by_numbers(chain: PottsChain, n: int, length: int, temperature: float, seed: int) -> torch.Tensor:
-    """The same tables read in plain Python, number t of stream k for token t of sequence k."""
+def sample_in_python(chain: PottsChain, n: int, length: int, temperature: float, seed: int) -> torch.Tensor:
+    """Sample from the same tables in Python. Token t of sequence k uses number t of stream k."""
     messages, vocab = chain.messages(temperature), chain.vocab_size
     keys = Streams(seed_of(seed, "potts"), torch.arange(n)).keys.tolist()
     coin, bits = word_bits(vocab)
@@ -96,24 +98,24 @@ def by_numbers(chain: PottsChain, n: int, length: int, temperature: float, seed:
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_the_compiled_draw_token_by_token(name):
-    """Rows beyond a block of lanes, sites beyond a block of sites."""
+def test_compiled_sampler_equals_python_sampler(name):
+    """The sample has more rows than a block of lanes and more sites than a block of sites."""
     n, length = LANES + 3, 70
-    expected = by_numbers(CHAINS[name], n, length, 0.8, 5)
+    expected = sample_in_python(CHAINS[name], n, length, 0.8, 5)
     assert torch.equal(CHAINS[name].sample(n, length, 0.8, seed=5), expected)
 
 
-def test_tables_that_do_not_fit_at_once(monkeypatch):
+def test_tables_that_do_not_fit_into_memory_at_once(monkeypatch):
     chain = PottsChain(by_hand.random_table(6, 3, 3))
     whole = chain.sample(70, 150, 0.9, seed=2)
     monkeypatch.setattr(potts_sampling, "_MAX_ENTRIES", 7 * 27)
-    monkeypatch.setattr(potts_sampling, "_MADE_AT_ONCE", 2 * 27)
+    monkeypatch.setattr(potts_sampling, "_MAX_BATCH_ENTRIES", 2 * 27)
     again = PottsChain(chain.energies)
     assert torch.equal(again.sample(70, 150, 0.9, seed=2), whole)
     assert again.at(150, 0.9)._tables == []
 
 
-def test_a_sequence_depends_on_the_seed_and_its_number():
+def test_a_sequence_depends_on_the_seed_and_its_index_only():
     chain = CHAINS["three"]
     whole = chain.sample(300, 40, 0.7, seed=3)
     assert torch.equal(chain.sample(7, 40, 0.7, seed=3), whole[:7])
@@ -122,7 +124,7 @@ def test_a_sequence_depends_on_the_seed_and_its_number():
     assert chain.sample(0, 40, 0.7).shape == (0, 40)
 
 
-def test_threads_do_not_matter():
+def test_samples_do_not_depend_on_the_number_of_threads():
     chain = PottsChain(by_hand.random_table(7, 4, 3))
     threads = torch.get_num_threads()
     try:

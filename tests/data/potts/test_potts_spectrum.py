@@ -1,4 +1,4 @@
-"""Eigenvalues of transfer matrices: the sparse solver against the dense one."""
+"""Compare sparse and dense eigenvalues of transfer matrices, and test degenerate cases."""
 
 import math
 
@@ -19,10 +19,10 @@ from trialogue.errors import InputError
         ([[0, 1, 2], [2, 1, 0]], 7, 2.0),
     ],
 )
-def test_tokens_that_may_be_swapped_hide_no_eigenvalue(
+def test_symmetric_tokens_do_not_hide_an_eigenvalue(
     patterns: list[list[int]], window: int, temperature: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What decays slowest tells the patterns apart: no vector that treats them alike has a part of it."""
+    """The second eigenvector is antisymmetric in the patterns, so a symmetric start vector does not contain it."""
     chain = PottsChain.from_patterns(patterns, window)
     assert chain.vocab_size ** (window - 1) > potts_spectrum.DENSE_STATES
     sparse = chain.correlation_length(temperature)
@@ -30,25 +30,28 @@ def test_tokens_that_may_be_swapped_hide_no_eigenvalue(
     assert sparse == pytest.approx(chain.correlation_length(temperature), rel=1e-6)
 
 
-def test_eigenvalues_that_are_not_told_apart_are_refused_of_many_states_too() -> None:
+def test_unresolved_eigenvalues_of_large_matrices_are_rejected() -> None:
     chain = PottsChain.from_patterns([[0], [1]], 11)
     with pytest.raises(
-        InputError, match=r"^temperature=0\.5: the correlation length is above 1e\+09 sites.*1024 states"
+        InputError,
+        match=r"^temperature=0\.5: use a higher one: the correlation length is above 1e\+09 .*1024 states",
     ):
         chain.correlation_length(0.5)
 
 
-def test_a_cold_chain_whose_cheapest_tokens_come_in_turn_has_a_length() -> None:
-    """The eigenvalues are e^(-1.1 / T) +- e^(-0.5 / T), one of the sites costing 1 / T more than float64 holds."""
+def test_cold_chain_with_periodic_ground_state_has_a_correlation_length() -> None:
+    """The eigenvalues are e^(-1.1 / T) +- e^(-0.5 / T). Some weights underflow in float64."""
     chain, temperature = PottsChain(torch.tensor([[1.1, 0.0], [1.0, 1.1]], dtype=torch.float64)), 0.001
     expected = 0.5 * math.exp(0.6 / temperature)
     assert chain.correlation_length(temperature) == pytest.approx(expected, rel=1e-9)
 
 
-def test_an_uneven_matrix_is_balanced() -> None:
-    """Round the cycle 0, 1 the weights differ by more than float64 holds; apart from it a token follows itself."""
+def test_matrix_with_extreme_weights_is_balanced() -> None:
+    """The weights along the cycle 0, 1 exceed the range of float64, and token 2 follows itself."""
     table = torch.full((3, 3), 4.0)
     table[0, 1], table[1, 0], table[2, 2] = 0.0, 1.0, 0.51
     temperature = 0.001
-    with pytest.raises(InputError, match=r"temperature=0\.001: the correlation length is above"):
+    with pytest.raises(
+        InputError, match=r"temperature=0\.001: use a higher one: the correlation length is above"
+    ):
         PottsChain(table).correlation_length(temperature)

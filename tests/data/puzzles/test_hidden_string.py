@@ -1,4 +1,4 @@
-"""Tasks of section 3.1: the oracle of a hidden string, and verifiers that are perfect."""
+"""Test the hidden-string oracle and the perfect verifiers of section 3.1."""
 
 from itertools import product
 
@@ -23,16 +23,16 @@ from trialogue.verifiers import FunctionVerifier
 
 
 @pytest.mark.parametrize("hidden", [(), (1,), (0, 1), (1, 1, 0, 1)])
-def test_the_oracle_of_a_hidden_string(hidden: tuple[int, ...]) -> None:
+def test_hidden_string_oracle(hidden: tuple[int, ...]) -> None:
     oracle = HiddenString(hidden)
-    law = exact_distribution(Ancestral(), oracle).probabilities
-    assert len(law) == 2 ** len(hidden)
-    assert all(p == pytest.approx(2.0 ** -len(hidden)) for p in law.values())
-    assert [string for string in law if sum(string) % 2 == 0] == [oracle.answer]
+    distribution = exact_distribution(Ancestral(), oracle).probabilities
+    assert len(distribution) == 2 ** len(hidden)
+    assert all(p == pytest.approx(2.0 ** -len(hidden)) for p in distribution.values())
+    assert [string for string in distribution if sum(string) % 2 == 0] == [oracle.answer]
     assert oracle.answer[:-1] == hidden
 
 
-def test_short_queries_tell_nothing() -> None:
+def test_short_prefixes_reveal_nothing() -> None:
     tokens = torch.tensor([[0, 0, 1], [1, 1, 0]])
     for stop in (0, 1, 2):
         lengths = torch.full((2,), stop)
@@ -42,12 +42,12 @@ def test_short_queries_tell_nothing() -> None:
 
 
 def is_perfect(verifier, length: int, rule) -> bool:
-    """Whether it says of every prefix whether some string of A begins so, and of every string whether it is in A."""
+    """Return whether the verifier is correct for every prefix and every string."""
     strings = [string for string in product((0, 1), repeat=length) if rule(string)]
     viable = {string[:size] for string in strings for size in range(length + 1)}
     prefixes = [p for size in range(length + 1) for p in product((0, 1), repeat=size)]
-    told = values(verifier, fair_bits(length), prefixes)
-    return [bool(value) for value in told] == [prefix in viable for prefix in prefixes]
+    found = values(verifier, fair_bits(length), prefixes)
+    return [bool(value) for value in found] == [prefix in viable for prefix in prefixes]
 
 
 WEIGHTS = (3, 1, 0, 4, 2)
@@ -71,7 +71,7 @@ def test_verifiers_are_perfect(task, rule) -> None:
 
 
 class Membership(SubsetSum):
-    """Knows strings alone."""
+    """Verifier that accepts all prefixes and checks complete strings only."""
 
     def values(self, decoding, rows):
         return torch.where(decoding.complete[rows], super().values(decoding, rows), 1.0)
@@ -80,11 +80,11 @@ class Membership(SubsetSum):
 @pytest.mark.parametrize(
     "broken", [Membership(WEIGHTS, (6,)), SubsetSum(WEIGHTS[::-1], (6,)), SubsetSum(WEIGHTS, (6, 7))]
 )
-def test_verifiers_that_are_not_are_told_apart(broken: SubsetSum) -> None:
+def test_imperfect_verifiers_are_rejected(broken: SubsetSum) -> None:
     assert not is_perfect(broken, 5, TASKS[4][1])
 
 
-def test_other_lengths_and_tokens_are_not_in_a() -> None:
+def test_other_lengths_and_tokens_are_rejected() -> None:
     verifier, oracle = SubsetSum((1, 1), (0, 1)), Table(lambda _: (1, 1, 1), 3)
     assert values(verifier, oracle, [(), (0,), (2,), (0, 2), (0, 1), (1, 1)], max_length=2).tolist() == [
         1, 1, 0, 0, 1, 0
@@ -95,7 +95,7 @@ def test_other_lengths_and_tokens_are_not_in_a() -> None:
     assert values(FunctionVerifier(lambda prefix: True), ends, [(0,)]).tolist() == [1]
 
 
-def test_many_sums_are_refused_and_few_are_not() -> None:
-    with pytest.raises(InputError, match=r"^weights=.*partial sums lead to a total"):
+def test_too_many_sums_are_rejected() -> None:
+    with pytest.raises(InputError, match=r"^weights=.*use fewer or smaller weights"):
         SubsetSum([3**power for power in range(24)], (sum(3**power for power in range(24)) // 2 + 1,))
     assert SubsetSum((1,) * 200, range(201)).length == 200

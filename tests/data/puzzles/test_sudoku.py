@@ -1,4 +1,4 @@
-"""Small Sudoku: the law of puzzles in both orders against enumeration, and where it is hard to be without memory."""
+"""Compare the distribution of small Sudoku puzzles in both orders with enumeration, and count reads."""
 
 from collections import Counter
 from itertools import permutations, product
@@ -32,26 +32,26 @@ def brute_force_grids() -> set[tuple[int, ...]]:
     return found
 
 
-def test_there_are_288_grids() -> None:
+def test_number_of_grids_is_288() -> None:
     grids = [tuple(grid) for grid in sudoku_grids().tolist()]
     assert len(grids) == 288
     assert grids == sorted(brute_force_grids())
 
 
-def law_of(puzzles: SudokuPuzzles) -> dict[tuple[int, ...], float]:
+def distribution_of(puzzles: SudokuPuzzles) -> dict[tuple[int, ...], float]:
     states = map(tuple, puzzles.states().tolist())
     return dict(zip(states, puzzles.probabilities().tolist(), strict=True))
 
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("clues", [0, 2, 16])
-def test_the_oracle_has_the_law_of_who_solves_first(clues: int, order: str) -> None:
+def test_oracle_has_the_distribution_of_solution_first_sampling(clues: int, order: str) -> None:
     puzzles = SudokuPuzzles(clues, order)
-    law = law_of(puzzles)
-    assert len(law) == puzzles.size == 288 * {0: 1, 2: 120, 16: 1}[clues]
+    distribution = distribution_of(puzzles)
+    assert len(distribution) == puzzles.size == 288 * {0: 1, 2: 120, 16: 1}[clues]
     if clues == 0:
-        assert total_variation(exact_distribution(Ancestral(), puzzles).probabilities, law) < 1e-12
-    # After the beginnings of a few sequences, by counting the sequences that go on with each token.
+        assert total_variation(exact_distribution(Ancestral(), puzzles).probabilities, distribution) < 1e-12
+    # For prefixes of a few sequences, count the sequences that continue with each token.
     states = puzzles.states()
     for row in states[:: max(1, len(states) // 3)].tolist():
         for length in range(0, 32, 3):
@@ -62,7 +62,7 @@ def test_the_oracle_has_the_law_of_who_solves_first(clues: int, order: str) -> N
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_nothing_goes_on_after_a_whole_sequence(order: str) -> None:
+def test_complete_sequences_have_no_continuation(order: str) -> None:
     puzzles = SudokuPuzzles(clues=4, order=order)
     (row,) = puzzles.sample(1).tolist()
     assert puzzles.begins(tuple(row))
@@ -82,17 +82,17 @@ def test_samples(order: str) -> None:
         tuple(row) for row in puzzles.sample(28_800, seed=2).split(16, 1)[order == ORDERS[0]].tolist()
     )
     assert len(counts) == 288
-    # About 28,800 / 288 each, with a deviation of ten.
+    # The expected count is 28,800 / 288 with a standard deviation of ten.
     assert 40 < min(counts.values()) < max(counts.values()) < 170
     assert puzzles.sample(0).shape == (0, 32)
     assert torch.equal(puzzles.sample(5, seed=2), puzzles.sample(9, seed=2)[:5])
     blanks = puzzles.sample(8000, seed=3).split(16, 1)[order != ORDERS[0]] == 0
-    # Every cell is a clue as often as any: 7 / 16, with a deviation of 0.0055.
+    # Each cell is a clue with probability 7 / 16. The standard deviation of the frequency is 0.0055.
     assert bool(((1 - blanks.double().mean(0)) - 7 / 16).abs().max() < 0.033)
 
 
-def test_cells_one_by_one_come_to_dead_ends() -> None:
-    """Against a recursion over the share of the ways that go on."""
+def test_dead_end_probability() -> None:
+    """Compare with a recursion over the fraction of successful continuations."""
 
     def completed(grid: tuple[int, ...]) -> float:
         if len(grid) == 16:
@@ -104,7 +104,7 @@ def test_cells_one_by_one_come_to_dead_ends() -> None:
     assert dead_end_probability() == pytest.approx(0.25)
 
 
-def test_grids_are_looked_at_again_for_every_clue() -> None:
+def test_every_clue_requires_a_scan_of_the_grids() -> None:
     puzzles = SudokuPuzzles(6)
     for prefix, looks in (((), 0), ((1,), 288), ((1, 0), 288), ((1, 0, 2), 288 + 72)):
         before = puzzles.looked_up
@@ -115,8 +115,8 @@ def test_grids_are_looked_at_again_for_every_clue() -> None:
 test_bad_input = refusals(
     "{}",
     [
-        (lambda: SudokuPuzzles(6).states(), "^clues=6: there are 2306304 puzzles"),
-        (lambda: generate(SudokuPuzzles(6), [[1, 1]]), r"^tokens=\(1, 1\): no sequence"),
-        (lambda: generate(SudokuPuzzles(6, "solution-first"), [[0]]), "no sequence"),
+        (lambda: SudokuPuzzles(6).states(), "^clues=6: .*2306304 puzzles"),
+        (lambda: generate(SudokuPuzzles(6), [[1, 1]]), r"^tokens=\(1, 1\): use a prefix of a sequence"),
+        (lambda: generate(SudokuPuzzles(6, "solution-first"), [[0]]), "use a prefix of a sequence"),
     ],
 )

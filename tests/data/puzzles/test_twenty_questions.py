@@ -1,4 +1,4 @@
-"""Twenty questions: a fixed object and answers by what fits have one law; and what each costs."""
+"""Test that both players of Twenty Questions have the same distribution, and count their reads."""
 
 import pytest
 import torch
@@ -16,18 +16,18 @@ def random_answers(objects: int, questions: int, seed: int) -> torch.Tensor:
 
 
 def adaptive(transcript: tuple[int, ...]) -> int:
-    """Another question after every transcript of up to three answers."""
+    """Return a different question for every transcript of up to three answers."""
     return sum(answer << place for place, answer in enumerate(transcript)) + 2 ** len(transcript) - 1
 
 
-def fixed_object_law(answers: torch.Tensor, rounds: int, question) -> dict[tuple[int, ...], float]:
-    law: dict[tuple[int, ...], float] = {}
+def fixed_object_distribution(answers: torch.Tensor, rounds: int, question) -> dict[tuple[int, ...], float]:
+    distribution: dict[tuple[int, ...], float] = {}
     for row in answers.tolist():
         transcript: tuple[int, ...] = ()
         for _ in range(rounds):
             transcript = (*transcript, int(row[question(transcript)]))
-        law[transcript] = law.get(transcript, 0.0) + 1 / len(answers)
-    return law
+        distribution[transcript] = distribution.get(transcript, 0.0) + 1 / len(answers)
+    return distribution
 
 
 GAMES = [
@@ -41,24 +41,27 @@ def distance(kind: type[TwentyQuestions], game) -> float:
     answers, rounds, question = game
     player = kind(answers, rounds, question)
     return total_variation(
-        exact_distribution(Ancestral(), player).probabilities, fixed_object_law(answers, rounds, question)
+        exact_distribution(Ancestral(), player).probabilities,
+        fixed_object_distribution(answers, rounds, question),
     )
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_answers_by_what_fits_have_the_law_of_a_fixed_object(game) -> None:
+def test_memoryless_player_has_the_distribution_of_a_fixed_object(game) -> None:
     assert distance(TwentyQuestions, game) < 1e-14
     answers, rounds, question = game
     player = TwentyQuestions(answers, rounds, question)
     listed = player.law()
-    law = dict(zip(map(tuple, listed.states().tolist()), listed.probabilities().tolist(), strict=True))
-    assert total_variation(law, fixed_object_law(answers, rounds, question)) < 1e-14
-    assert set(map(tuple, player.sample(50, seed=1).tolist())) <= set(law)
+    distribution = dict(
+        zip(map(tuple, listed.states().tolist()), listed.probabilities().tolist(), strict=True)
+    )
+    assert total_variation(distribution, fixed_object_distribution(answers, rounds, question)) < 1e-14
+    assert set(map(tuple, player.sample(50, seed=1).tolist())) <= set(distribution)
     assert torch.equal(player.sample(50, seed=1)[:7], player.sample(7, seed=1))
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_an_index_gives_the_answers_of_going_through_all_objects(game) -> None:
+def test_index_and_scan_give_equal_weights(game) -> None:
     assert distance(IndexedTwentyQuestions, game) < 1e-14
     answers, rounds, question = game
     rescanning, indexed = (
@@ -71,8 +74,8 @@ def test_an_index_gives_the_answers_of_going_through_all_objects(game) -> None:
     assert indexed.weights((1 - transcript[0], *transcript[1:], 0, 0)) == [0, 0]
 
 
-def test_an_index_is_looked_up_where_something_fits_alone() -> None:
-    """Questions that halve the objects: after i answers N / 2^i of N are looked at."""
+def test_index_reads_matching_objects_only() -> None:
+    """If questions halve the objects, N / 2^i of N objects are read after i answers."""
     objects = torch.arange(64)
     bits = torch.stack([objects >> place & 1 for place in range(5)], 1)
     player = IndexedTwentyQuestions(bits)
@@ -84,12 +87,12 @@ def test_an_index_is_looked_up_where_something_fits_alone() -> None:
     assert looked == [64, 32, 16, 8, 4]
 
 
-def test_a_player_who_forgets_is_noticed() -> None:
+def test_forgetful_player_is_rejected() -> None:
     assert distance(LastAnswerOnly, GAMES[0]) > 0.05
 
 
-def test_what_an_answer_costs() -> None:
-    """A fixed object costs one look per question; who has none looks at every object, and again for what fits."""
+def test_number_of_reads_per_answer() -> None:
+    """A fixed object needs one read per question. Without one, all objects are scanned, and matching ones again."""
     player = TwentyQuestions.of_hashes(256, 8)
     transcript = player.transcript(77)
     looked = []
@@ -105,11 +108,11 @@ def test_what_an_answer_costs() -> None:
 test_bad_input = refusals(
     "{}",
     [
-        (lambda: TwentyQuestions(torch.zeros(2, 3), 4), "^rounds=4: there are 3 questions"),
+        (lambda: TwentyQuestions(torch.zeros(2, 3), 4), "^rounds=4: use at most 3"),
         (
             lambda: TwentyQuestions(torch.zeros(2, 3), 2, lambda _: 3).transcript(0),
-            "^question=3: name one of the 3",
+            "^question=3: return a question from 0 to 2",
         ),
-        (lambda: TwentyQuestions(torch.zeros(2, 3)).transcript(2), "^number=2: name an object from 0 to 1"),
+        (lambda: TwentyQuestions(torch.zeros(2, 3)).transcript(2), "^number=2: use an object from 0 to 1"),
     ],
 )

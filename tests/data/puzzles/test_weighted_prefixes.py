@@ -1,4 +1,4 @@
-"""Laws given as lists of sequences."""
+"""Test distributions given as lists of sequences."""
 
 import itertools
 
@@ -12,25 +12,34 @@ from trialogue.samplers import Ancestral, generate
 from trialogue.samplers.exact import exact_distribution
 
 
-def test_a_listed_law_is_the_law_of_its_oracle() -> None:
+def test_listed_distribution_is_the_distribution_of_its_oracle() -> None:
     sequences = torch.tensor([[0, 1, 2], [0, 2, 2], [0, 1, 2], [2, 0, 0], [1, 1, 1]])
-    law = Listed(sequences, torch.tensor([1.0, 2.0, 3.0, 2.0, 0.0]), 3)
+    distribution = Listed(sequences, torch.tensor([1.0, 2.0, 3.0, 2.0, 0.0]), 3)
     truth = {(0, 1, 2): 0.5, (0, 2, 2): 0.25, (2, 0, 0): 0.25}
-    assert exact_distribution(Ancestral(), law).probabilities == pytest.approx(truth)
-    assert dict(zip(map(tuple, law.states().tolist()), law.probabilities().tolist(), strict=True)) == truth
-    assert law.next_log_probs(torch.tensor([[0, 1]]), torch.tensor([1]))[0].exp().tolist() == pytest.approx(
-        [0, 2 / 3, 1 / 3]
+    assert exact_distribution(Ancestral(), distribution).probabilities == pytest.approx(truth)
+    assert (
+        dict(
+            zip(
+                map(tuple, distribution.states().tolist()), distribution.probabilities().tolist(), strict=True
+            )
+        )
+        == truth
     )
-    with pytest.raises(InputError, match=r"^tokens=\(1,\): no sequence"):
-        generate(law, [[1]])
+    assert distribution.next_log_probs(torch.tensor([[0, 1]]), torch.tensor([1]))[
+        0
+    ].exp().tolist() == pytest.approx([0, 2 / 3, 1 / 3])
+    with pytest.raises(InputError, match=r"^tokens=\(1,\): use a prefix"):
+        generate(distribution, [[1]])
 
 
-def test_a_stop_token_ends_every_sequence_and_nothing_else() -> None:
+def test_stop_token_follows_complete_sequences_only() -> None:
     oracle = Stopped(
         Listed(torch.tensor([divmod(number, 10) for number in range(10, 100)]), torch.ones(90), 10)
     )
-    law = exact_distribution(Ancestral(), oracle).probabilities
-    assert law == pytest.approx({(*divmod(number, 10), oracle.eos): 1 / 90 for number in range(10, 100)})
+    distribution = exact_distribution(Ancestral(), oracle).probabilities
+    assert distribution == pytest.approx(
+        {(*divmod(number, 10), oracle.eos): 1 / 90 for number in range(10, 100)}
+    )
     assert sum(oracle.weights((0, 3))) == sum(oracle.weights((1, 3, oracle.eos))) == 0
     with pytest.raises(InputError, match=r"^oracle='Stopped': use an oracle"):
         Stopped(oracle)
@@ -42,31 +51,31 @@ def test_intervals_of_numbers_that_continue_a_prefix() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "length", "told"),
+    ("tokens", "length", "message"),
     [
-        ([0, 1, 2], 3, r"^tokens=\(0, 1, 2\): ask after fewer than 3 tokens"),
+        ([0, 1, 2], 3, r"^tokens=\(0, 1, 2\): use prefixes of fewer than 3 tokens"),
         ([0, 3, 2], 2, r"^tokens=\(0, 3\): use tokens from 0 to 2"),
         ([-1, 1, 2], 2, r"^tokens=\(-1, 1\): use tokens from 0 to 2"),
-        ([1, 1, 2], 1, r"^tokens=\(1,\): no sequence"),
+        ([1, 1, 2], 1, r"^tokens=\(1,\): use a prefix"),
     ],
 )
-def test_prefixes_without_a_next_token(tokens, length: int, told: str) -> None:
-    law = Listed(torch.tensor([[0, 1, 2]]), torch.ones(1), 3)
-    with pytest.raises(InputError, match=told):
-        law.next_log_probs(torch.tensor([tokens]), torch.tensor([length]))
+def test_prefixes_without_a_next_token(tokens, length: int, message: str) -> None:
+    distribution = Listed(torch.tensor([[0, 1, 2]]), torch.ones(1), 3)
+    with pytest.raises(InputError, match=message):
+        distribution.next_log_probs(torch.tensor([tokens]), torch.tensor([length]))
 
 
-def test_what_a_law_begins_with() -> None:
-    law = Listed(torch.tensor([[0, 1, 2], [2, 0, 0]]), torch.ones(2), 3)
+def test_begins_accepts_possible_prefixes_only() -> None:
+    distribution = Listed(torch.tensor([[0, 1, 2], [2, 0, 0]]), torch.ones(2), 3)
     beginnings = {(), (0,), (0, 1), (0, 1, 2), (2,), (2, 0), (2, 0, 0)}
     for prefix in [()] + [p for n in (1, 2, 3) for p in itertools.product(range(-1, 4), repeat=n)]:
-        assert law.begins(prefix) == (prefix in beginnings)
+        assert distribution.begins(prefix) == (prefix in beginnings)
 
 
 def test_huge_weights_do_not_overflow() -> None:
-    law = Listed(torch.tensor([[0], [1]]), torch.tensor([1.5e308, 1.5e308], dtype=torch.float64), 2)
-    assert law.probabilities().tolist() == [0.5, 0.5]
-    assert law.weights(()) == [1.0, 1.0]
+    distribution = Listed(torch.tensor([[0], [1]]), torch.tensor([1.5e308, 1.5e308], dtype=torch.float64), 2)
+    assert distribution.probabilities().tolist() == [0.5, 0.5]
+    assert distribution.weights(()) == [1.0, 1.0]
 
 
 test_bad_input = refusals(
@@ -74,6 +83,6 @@ test_bad_input = refusals(
     [
         (lambda: Listed([[3]], [1.0], 3), "^sequences=3: use tokens from 0 to 2"),
         (lambda: Listed([[1]], [1.0, 1.0], 3), r"^weights=\[1.0, 1.0\]: give 1 numbers"),
-        (lambda: Listed([[1]], [0.0], 3), "^weights=0.0: give a positive weight"),
+        (lambda: Listed([[1]], [0.0], 3), "^weights=0.0: give at least one sequence a positive weight"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Topic models: distributions by all sets of topics, conditionals, posteriors under masking, and draws."""
+"""Compare topic models with sums over all sets of topics, and test conditionals, masking and samples."""
 
 import math
 from itertools import combinations
@@ -19,8 +19,8 @@ BERT = BertMasking(p_mask=0.3, p_correct=0.2, p_random=0.3)
 SIZES = [(3, 2, 1), (3, 2, 2), (4, 1, 2), (2, 2, 2), (4, 2, 3)]
 
 
-def word_laws(t: TopicModel) -> Tensor:
-    """P_w of every set of topics, in the order of `combinations`: Assumption 2.1.1."""
+def word_distributions(t: TopicModel) -> Tensor:
+    """Return P_w (Assumption 2.1.1) of every set of topics in the order of `combinations`."""
     tau = t.topics_per_document
     assert tau is not None
     distributions = torch.zeros(math.comb(t.topics, tau), t.vocab_size, dtype=torch.float64)
@@ -32,22 +32,22 @@ def word_laws(t: TopicModel) -> Tensor:
     return distributions
 
 
-def law_by_sets(t: TopicModel, length: int) -> Tensor:
+def distribution_by_sets(t: TopicModel, length: int) -> Tensor:
     documents = whole_sequences(t.vocab_size, length)
-    return torch.stack([distribution[documents].prod(1) for distribution in word_laws(t)]).mean(0)
+    return torch.stack([distribution[documents].prod(1) for distribution in word_distributions(t)]).mean(0)
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_law_of_documents_is_the_mean_over_sets_of_topics(size: tuple[int, int, int]) -> None:
+def test_document_distribution_is_the_mean_over_sets_of_topics(size: tuple[int, int, int]) -> None:
     t = TopicModel(*size)
     for length in (1, 3):
         documents = whole_sequences(t.vocab_size, length)
         torch.testing.assert_close(
-            t.log_prob(documents).exp(), law_by_sets(t, length), rtol=1e-12, atol=1e-15
+            t.log_prob(documents).exp(), distribution_by_sets(t, length), rtol=1e-12, atol=1e-15
         )
 
 
-def test_dirichlet_documents_follow_an_urn() -> None:
+def test_dirichlet_documents_follow_a_polya_urn() -> None:
     t = TopicModel(3, 2, concentration=0.4)
     for document in ([0, 1, 0], [0, 2, 5], [4, 4, 4]):
         chance, counts = 1.0, [0, 0, 0]
@@ -59,7 +59,7 @@ def test_dirichlet_documents_follow_an_urn() -> None:
 
 
 @pytest.mark.parametrize("t", [TopicModel(3, 2, 3), TopicModel(2, 2, concentration=0.3), TopicModel(4, 1, 3)])
-def test_it_holds_the_contracts(t: TopicModel) -> None:
+def test_model_contracts(t: TopicModel) -> None:
     check_masked(t, sites=3, distribution=t.log_prob(whole_sequences(t.vocab_size, 3)).exp())
     check_energy(t, sites=3)
     check_energy(TopicModel(3, 2, 1), sites=3)
@@ -67,10 +67,10 @@ def test_it_holds_the_contracts(t: TopicModel) -> None:
 
 
 @pytest.mark.parametrize("p", [(0.15, 0.1, 0.1), (0.3, 0.0, 0.5), (1.0, 0.5, 0.5), (0.2, 0.4, 0.0)])
-def test_rates_of_what_is_read_are_those_of_proposition_2_1_1(p: tuple[float, float, float]) -> None:
+def test_input_rates_equal_proposition_2_1_1(p: tuple[float, float, float]) -> None:
     t, masks = TopicModel(5, 3, 2), BertMasking(p_mask=p[0], p_correct=p[1], p_random=p[2])
     p_0, p_1, p_2 = t.rates(masks)
-    distribution = masks.read(word_laws(t)[0])
+    distribution = masks.read(word_distributions(t)[0])
     expected = torch.tensor([p_0] + [p_1] * 6 + [p_2] * 9, dtype=torch.float64)
     torch.testing.assert_close(distribution, expected, rtol=1e-12, atol=1e-15)
     assert float(distribution.sum()) == pytest.approx(1, abs=1e-14)
@@ -81,7 +81,7 @@ def test_rates_of_what_is_read_are_those_of_proposition_2_1_1(p: tuple[float, fl
         assert wrong["TopicModel"](5, 3, 2).rates(masks)[1] != pytest.approx(by_hand, rel=1e-6)
 
 
-def test_draws_have_the_shares_and_lengths_asked_for() -> None:
+def test_samples_have_the_requested_shares_and_lengths() -> None:
     t = TopicModel(10, 10, 3)
     tokens, shares = t.draw(4000, (20, 30), seed=3)
     lengths = (tokens >= 0).sum(1)
@@ -99,7 +99,7 @@ def test_draws_have_the_shares_and_lengths_asked_for() -> None:
 @pytest.mark.parametrize(
     "t", [TopicModel(6, 2, 4), TopicModel(6, 2, concentration=0.1), TopicModel(6, 2, concentration=1e-12)]
 )
-def test_a_document_depends_on_the_seed_and_its_number_alone(t: TopicModel) -> None:
+def test_a_document_depends_on_the_seed_and_its_index_only(t: TopicModel) -> None:
     few, many = t.draw(20, (3, 9), seed=1), t.draw(50, (3, 9), seed=1)
     assert torch.equal(few.tokens, many.tokens[:20])
     assert torch.equal(few.shares, many.shares[:20])
@@ -115,7 +115,7 @@ def test_a_document_depends_on_the_seed_and_its_number_alone(t: TopicModel) -> N
 
 
 @pytest.mark.parametrize("t", [TopicModel(6, 2, 4), TopicModel(6, 2, concentration=0.1), TopicModel(2, 1, 2)])
-def test_moments_of_shares_are_those_of_draws(t: TopicModel) -> None:
+def test_share_moments_equal_sample_moments(t: TopicModel) -> None:
     shares = t.draw(40_000, 1).shares
     same, different = t.share_moments()
     assert float(shares.square().mean()) == pytest.approx(same, abs=0.004)
@@ -124,23 +124,26 @@ def test_moments_of_shares_are_those_of_draws(t: TopicModel) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda: TopicModel(3, 2, 4), "topics_per_document=4: use at most 3"),
         (lambda: TopicModel(3, 2), "topics_per_document=None: give either"),
         (lambda: TopicModel(3, 2, 1, concentration=0.1), "topics_per_document=1: give either"),
-        (lambda: BertMasking(p_correct=0.6, p_random=0.5), "p_random=0.5: with p_correct=0.6"),
+        (
+            lambda: BertMasking(p_correct=0.6, p_random=0.5),
+            "p_random=0.5: use at most 0.4 with p_correct=0.6",
+        ),
         (lambda: TopicModel(3, 2, 1).draw(2, (5, 4)), "lengths=4: use at least 5"),
-        (lambda: TopicModel(3, 2, 1).log_prob(torch.tensor([[6]])), "tokens=6: the words are 0 to 5"),
+        (lambda: TopicModel(3, 2, 1).log_prob(torch.tensor([[6]])), "tokens=6: use words from 0 to 5"),
         (lambda: TopicModel(3, 2, 1).log_prob(torch.tensor([1])), r"tokens=\(1,\): give words"),
         (
             lambda: TopicModel(3, 2, 1).draw(10**12, 5),
-            "documents=1000000000000: so many documents would not fit",
+            "documents=1000000000000: sample at most",
         ),
         (lambda: TopicModel(3, 2, concentration=1.0).rates(BERT), "model='Dirichlet': give a TopicModel"),
     ],
 )
-def test_bad_input_is_one_line(call: Any, told: str) -> None:
-    with pytest.raises(InputError, match=f"^{told}") as caught:
+def test_bad_input_is_one_line(call: Any, message: str) -> None:
+    with pytest.raises(InputError, match=f"^{message}") as caught:
         call()
     assert "\n" not in str(caught.value)

@@ -203,15 +203,21 @@ test_bad_input_is_one_line = refusals(
         (lambda: SemiprimeTuples(PAIR_DIGITS + 1).weights(()), r"^digits=7: .* at most 6 digits"),
         (lambda: SemiprimeTuples(1000).size, r"^digits=1000: there are about 3\.9e\+996 such primes"),
         (lambda: SemiprimeTuples(2).decode(torch.zeros(3, 7).long()), r"^tokens=\(3, 7\)"),
-        (lambda: SemiprimeTuples(2).valid(torch.zeros(3, 8)), r"^tokens=torch.float32: give whole numbers"),
+        (
+            lambda: SemiprimeTuples(2).valid(torch.zeros(3, 8)),
+            r"^tokens=torch.float32: give an integer matrix",
+        ),
         (lambda: SemiprimeTuples(2).decode(torch.full((3, 8), 12)), r"^tokens=12: use digits from 0 to 9"),
         (lambda: SemiprimeTuples(2).encode([(143, 11)]), r"^tuples=\(143, 11\): give three numbers"),
         (lambda: SemiprimeTuples(2).encode([(143, 11, 130)]), r"^tuples=\(143, 11, 130\): .* 4, 2, 2 digits"),
         (lambda: generate(SemiprimeTuples(2), [[9, 9, 9, 9]]), r"^semiprime=9999: give a product of two"),
-        (lambda: generate(SemiprimeTuples(2, "factors-first"), [[4, 4]]), r"^tokens=\(4, 4\): no sequence"),
+        (
+            lambda: generate(SemiprimeTuples(2, "factors-first"), [[4, 4]]),
+            r"^tokens=\(4, 4\): use a prefix of a sequence",
+        ),
         (
             lambda: SemiprimeTuples(1).next_log_probs(torch.tensor([[0, 6, 2, 3]]), torch.tensor([4])),
-            r"^tokens=\(0, 6, 2, 3\): ask after fewer than 4",
+            r"^tokens=\(0, 6, 2, 3\): use prefixes of fewer than 4",
         ),
     ],
 )

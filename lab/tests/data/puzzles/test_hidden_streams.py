@@ -82,7 +82,7 @@ def test_independent_copies() -> None:
 )
 def test_hidden_tokens_outside_the_law_are_refused(stream, prefix: tuple[int, ...]) -> None:
     assert not stream.begins(prefix)
-    with pytest.raises(InputError, match=r"^tokens=.*no sequence of the law begins like this"):
+    with pytest.raises(InputError, match=r"^tokens=.*use a prefix of a sequence with positive probability"):
         stream.next_log_probs(torch.tensor([[*prefix, 0]]), torch.tensor([len(prefix)]))
 
 

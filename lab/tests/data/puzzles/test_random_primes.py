@@ -67,7 +67,7 @@ def test_long_primes_are_drawn_by_trial() -> None:
 test_a_prefix_without_primes_is_refused = refusals(
     "{}",
     [
-        (lambda: generate(RandomPrimes(2), [[0]]), r"^tokens=\(0,\): no sequence"),
+        (lambda: generate(RandomPrimes(2), [[0]]), r"^tokens=\(0,\): use a prefix of a sequence"),
         (lambda: RandomPrimes(400).weights(()), r"^digits=400: there are about 9\.8e\+396 such primes"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A corpus: a text, its tokenizer, and its tokens in rows of one length, to train on and for tests."""
+"""Tokenized corpora with a training set and a test set of sequences of equal length."""
 
 import hashlib
 import json
@@ -32,11 +32,18 @@ _RECORD, _TOKENIZER = "corpus.json", "tokenizer.json"
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """Packed sequences of a text: `train` and `test` (rows, length) int64, memory-mapped, and what their tokens mean.
+    """Token sequences of a text and their tokenizer. Create instances with `Corpus.open`.
 
-    The tokens of all documents, `END` behind each, are one long sequence that is cut into rows, so that a row may begin
-    anywhere in a sentence and cross the end of a document; what fills no row at the end is left out. `fingerprint`
-    tells this text with this vocabulary from others, and `folder` is where its files are.
+    The tokens of all documents, each followed by `END`, are concatenated and cut into rows of equal length. A row can
+    start in the middle of a sentence and contain the end of a document. An incomplete last row is dropped.
+
+    Args:
+        text: Path or name of the text.
+        tokenizer: Tokenizer of the text.
+        train: Training sequences (rows, length) int64, memory-mapped.
+        test: Test sequences (rows, length) int64, memory-mapped.
+        fingerprint: Hash of the text and the vocabulary settings.
+        folder: Folder of the cached files.
     """
 
     text: str
@@ -59,54 +66,63 @@ class Corpus:
         cache: str | PathLike[str] | None = None,
         report: Callable[[str], object] = lambda _: None,
     ) -> "Corpus":
-        """The corpus of `text`: a UTF-8 file, a folder of .txt files, or the name of one of the hub (`HUB`).
+        """Open the corpus of a text, and tokenize the text if it is not in the cache.
 
-        The tokenizer is a byte-level BPE of `vocab_size` tokens, trained on the text to train on. Text for tests is
-        that of `test`, a file or folder, else the hub's own split, else the last `test_share` of the text, from the
-        beginning of a line. Files are made once, in a folder of `cache` (by default the user's) that the content of
-        the text and the settings name; one that was killed goes on where it came to. `report` is told what is done.
+        The tokenizer is a byte-level BPE trained on the training text. An interrupted call can be repeated, and it
+        continues where it stopped.
 
-        Raises `InputError` for a text that is missing, empty or not UTF-8, a vocabulary that has no room for 256 bytes
-        and the special tokens or is larger than the text supports, and sequences that are longer than the text.
+        Args:
+            text: UTF-8 file, folder of .txt files, or name of a corpus in `HUB`.
+            vocab_size: Number of tokens of the tokenizer.
+            length: Number of tokens of a row.
+            test: File or folder of the test text (default: the test split of a hub corpus, otherwise the end of
+                `text`).
+            test_share: Fraction of `text` used for testing if there is no other test text.
+            cache: Folder of the cached files (default: the user's cache folder).
+            report: Function called with progress messages.
+
+        Raises:
+            InputError: If a text is missing, empty or not UTF-8, `vocab_size` is too small for 256 bytes and the
+                special tokens or too large for the text, or a text has fewer than `length` tokens.
         """
         checked_size(vocab_size, SPECIAL, "vocab_size")
         parts = dict(zip(("train", "test"), _texts(text, test, test_share), strict=True))
-        described = {
+        description = {
             "format": _FORMAT,
             "vocab_size": vocab_size,
             "texts": {part: content.identity for part, content in parts.items()},
         }
-        fingerprint = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
+        fingerprint = hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()[:16]
         folder = (Path(cache) if cache is not None else user_folder("corpora")) / fingerprint
         if not (folder / _RECORD).exists():
             with FileLock(make_folder(folder) / ".lock"):
-                tokenizer = _trained(folder, parts["train"], vocab_size, report)
+                tokenizer = _load_or_train_tokenizer(folder, parts["train"], vocab_size, report)
                 for part, content in parts.items():
-                    said = partial(_reached, report, part)
-                    write_tokens(content, tokenizer, folder / f"{part}.tokens", said)
+                    report_progress = partial(_report_progress, report, part)
+                    write_tokens(content, tokenizer, folder / f"{part}.tokens", report_progress)
                 sizes = {part: (folder / f"{part}.tokens").stat().st_size for part in parts}
-                record = {"text": str(text), **described, "bytes": sizes}
+                record = {"text": str(text), **description, "bytes": sizes}
                 atomic_write(folder / _RECORD, json.dumps(record, indent=1) + "\n")
-        tokenizer = _kept(folder)
+        tokenizer = _load_checked_tokenizer(folder)
         rows = {part: mapped_rows(folder / f"{part}.tokens", length) for part in parts}
         for part, tokens in rows.items():
             if not len(tokens):
-                hint = f"the text for {part} has fewer tokens: use shorter sequences, or a longer text"
+                hint = f"use shorter sequences or a longer text, because the {part} text has fewer tokens"
                 raise InputError("length", length, hint)
         return cls(str(text), tokenizer, rows["train"], rows["test"], fingerprint, folder)
 
     @property
     def vocab_size(self) -> int:
-        """How many tokens there are."""
+        """Number of tokens of the vocabulary."""
         return int(self.tokenizer.get_vocab_size())
 
     @property
     def length(self) -> int:
-        """How many tokens a row has."""
+        """Number of tokens of a row."""
         return self.train.shape[1]
 
     def decode(self, tokens: Tensor) -> list[str]:
-        """The texts of `tokens` (rows, N); bytes that are no UTF-8 become the replacement character."""
+        """Return the text of each row of `tokens` (rows, N). Invalid UTF-8 becomes the replacement character."""
         rows = whole_tensor("tokens", tokens, "give token ids (rows, N)").tolist()
         texts: list[str] = self.tokenizer.decode_batch(rows, skip_special_tokens=False)
         return texts
@@ -115,21 +131,22 @@ class Corpus:
 def _texts(
     text: str | PathLike[str], test: str | PathLike[str] | None, test_share: float
 ) -> tuple[Text, Text]:
-    """What to train on, and what is for tests."""
-    of_hub = str(text) in HUB and not Path(text).exists()
-    if of_hub:
-        train, own_test = hub_texts(str(text))
-        return train, own_test if test is None else local_text(test)
+    """Return the training text and the test text."""
+    if str(text) in HUB and not Path(text).exists():
+        train, test_split = hub_texts(str(text))
+        return train, test_split if test is None else local_text(test)
     if not Path(text).exists():
-        hint = f"there is no such file or folder, and no corpus of that name: those of the hub are {', '.join(HUB)}"
+        hint = f"give an existing file or folder, or the name of a corpus on the hub: {', '.join(HUB)}"
         raise InputError("text", str(text), hint)
     if test is not None:
         return local_text(text), local_text(test)
     return split_text(text, test_share)
 
 
-def _trained(folder: Path, text: Text, vocab_size: int, report: Callable[[str], object]) -> Tokenizer:
-    """The tokenizer that is kept in the folder, or one that is trained and then kept."""
+def _load_or_train_tokenizer(
+    folder: Path, text: Text, vocab_size: int, report: Callable[[str], object]
+) -> Tokenizer:
+    """Load the tokenizer from the folder, or train and save it."""
     path = folder / _TOKENIZER
     if not path.exists():
         report(f"training a tokenizer of {vocab_size} tokens")
@@ -137,25 +154,25 @@ def _trained(folder: Path, text: Text, vocab_size: int, report: Callable[[str], 
     return Tokenizer.from_file(str(path))
 
 
-def _kept(folder: Path) -> Tokenizer:
-    """The tokenizer of a folder that is whole; raises `InputError` where something of it is gone or cut short."""
+def _load_checked_tokenizer(folder: Path) -> Tokenizer:
+    """Load the tokenizer after a check that all files of the folder exist and have the recorded sizes."""
     try:
         record = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
-        whole = all(
+        is_intact = all(
             (folder / f"{part}.tokens").stat().st_size == size for part, size in record["bytes"].items()
         )
         tokenizer = Tokenizer.from_str((folder / _TOKENIZER).read_text(encoding="utf-8"))
-    # The library raises bare exceptions.
+    # The library raises plain `Exception` objects.
     except Exception as error:
-        raise _damaged(folder) from error
-    if not whole:
-        raise _damaged(folder)
+        raise _damaged_cache(folder) from error
+    if not is_intact:
+        raise _damaged_cache(folder)
     return tokenizer
 
 
-def _damaged(folder: Path) -> InputError:
-    return InputError("cache", str(folder), "it is damaged: delete this folder, and it is made again")
+def _damaged_cache(folder: Path) -> InputError:
+    return InputError("cache", str(folder), "delete this damaged folder, and it will be created again")
 
 
-def _reached(report: Callable[[str], object], part: str, position: int, size: int) -> None:
-    report(f"tokens of the text for {part}: {position / size:.0%}")
+def _report_progress(report: Callable[[str], object], part: str, position: int, size: int) -> None:
+    report(f"tokenizing the {part} text: {position / size:.0%}")

@@ -1,4 +1,4 @@
-"""The documents of a text, and passages of them of about one length."""
+"""Documents of a text, and passages of approximately equal length."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -11,64 +11,75 @@ from trialogue.validation import validated
 
 _MARK = re.compile(r"<\|[^|<>]+\|>\s*")
 _TITLE = re.compile(r"\s*= (?!=).*(?<!=) =\s*")
-_SHORT = 10
+_MIN_WORDS = 10
 
 
 class Passage(NamedTuple):
-    """A text, and the number of the document that it is of."""
+    """Passage of a document.
+
+    Attributes:
+        document: Index of the document.
+        text: Text of the passage.
+    """
 
     document: int
     text: str
 
 
 def documents_of(text: Text) -> list[str]:
-    """The documents of `text` that have anything in them.
+    """Return the nonempty documents of a text.
 
-    One ends at an end of document or of file, at a line that is a mark such as `<|doc 12|>`, and before a title of
-    WikiText (` = Title = `). A text without any of these is read by paragraphs, which blank lines part.
+    A document ends at the end of a file, at `END` or another line with a marker (for example, `<|doc 12|>`), and before
+    a WikiText title (` = Title = `). If the text has none of these, each paragraph is a document.
     """
     lines = [piece for _, pieces in text.pieces() for piece in pieces]
-    found = list(_parts(lines, _MARK.fullmatch, _TITLE.fullmatch))
-    if len(found) > 1:
-        return found
-    return list(_parts(lines, lambda line: not line.strip() or _MARK.fullmatch(line)))
+    documents = list(_split_lines(lines, _MARK.fullmatch, _TITLE.fullmatch))
+    if len(documents) > 1:
+        return documents
+    return list(_split_lines(lines, lambda line: not line.strip() or _MARK.fullmatch(line)))
 
 
 @validated
-def passages_of(documents: Sequence[str], words: Annotated[int, Ge(_SHORT)]) -> list[Passage]:
-    """`documents` cut at ends of lines, or of words in longer lines, into passages of `words` words, and a rest each.
+def passages_of(documents: Sequence[str], words: Annotated[int, Ge(_MIN_WORDS)]) -> list[Passage]:
+    """Split documents into passages at line ends, or between words in lines longer than a passage.
 
-    A rest of fewer than 10 words is left out. Raises `InputError` for `words` below that.
+    Passages of fewer than 10 words are dropped.
+
+    Args:
+        documents: Texts of the documents.
+        words: Maximum number of words of a passage, at least 10.
     """
-    found: list[Passage] = []
+    passages: list[Passage] = []
     for number, document in enumerate(documents):
-        held: list[str] = []
+        current: list[str] = []
         for line in document.splitlines():
-            parts = line.split()
-            if held and len(held) + len(parts) > words:
-                found.append(Passage(number, " ".join(held)))
-                held = []
-            held += parts
-            while len(held) > words:
-                found.append(Passage(number, " ".join(held[:words])))
-                held = held[words:]
-        if len(held) >= _SHORT:
-            found.append(Passage(number, " ".join(held)))
-    return [passage for passage in found if len(passage.text.split()) >= _SHORT]
+            line_words = line.split()
+            if current and len(current) + len(line_words) > words:
+                passages.append(Passage(number, " ".join(current)))
+                current = []
+            current += line_words
+            while len(current) > words:
+                passages.append(Passage(number, " ".join(current[:words])))
+                current = current[words:]
+        if len(current) >= _MIN_WORDS:
+            passages.append(Passage(number, " ".join(current)))
+    return [passage for passage in passages if len(passage.text.split()) >= _MIN_WORDS]
 
 
-def _parts(
-    lines: Sequence[str], ends: Callable[[str], object], begins: Callable[[str], object] = lambda _: False
+def _split_lines(
+    lines: Sequence[str],
+    is_separator: Callable[[str], object],
+    is_title: Callable[[str], object] = lambda _: False,
 ) -> Iterator[str]:
-    """The texts between lines that end one, and from those on that begin one."""
-    held: list[str] = []
+    """Generate the nonblank texts between separator lines. A title line starts a new text and belongs to it."""
+    current: list[str] = []
     for line in lines:
-        over, anew = bool(ends(line)), bool(begins(line))
-        if (over or anew) and "".join(held).strip():
-            yield "".join(held)
-        if over or anew:
-            held = []
-        if not over:
-            held.append(line)
-    if "".join(held).strip():
-        yield "".join(held)
+        ends, starts = bool(is_separator(line)), bool(is_title(line))
+        if (ends or starts) and "".join(current).strip():
+            yield "".join(current)
+        if ends or starts:
+            current = []
+        if not ends:
+            current.append(line)
+    if "".join(current).strip():
+        yield "".join(current)

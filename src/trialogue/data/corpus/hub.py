@@ -1,4 +1,4 @@
-"""Corpora of the Hugging Face hub by name, read through the library `datasets`."""
+"""Named corpora from the Hugging Face hub, loaded with the library `datasets`."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,12 +8,20 @@ from trialogue.data.corpus.texts import END, Text, pieces_of
 from trialogue.errors import InputError
 from trialogue.extras import from_extra
 
-_AT_ONCE = 1000
+_BATCH_ROWS = 1000
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 class HubCorpus(NamedTuple):
-    """Where a corpus lies on the hub; `documents`: each of its rows is one, and not a line of one."""
+    """Location of a corpus on the hub.
+
+    Attributes:
+        repository: Repository of the dataset.
+        configuration: Configuration of the dataset, if any.
+        train: Name of the training split.
+        test: Name of the test split.
+        documents: Whether each row is a document instead of a line.
+    """
 
     repository: str
     configuration: str | None
@@ -26,24 +34,29 @@ HUB: dict[str, HubCorpus] = {
     "tinystories": HubCorpus("roneneldan/TinyStories", None, "train", "validation", documents=True),
     "wikitext-103": HubCorpus("Salesforce/wikitext", "wikitext-103-raw-v1", "train", "test", documents=False),
 }
-"""The corpora that have a name."""
+"""Corpora by name."""
 
 
 class HubText(Text):
-    """The column "text" of `dataset`, a `datasets.Dataset`, which the library keeps on disk. Positions are rows."""
+    """Text in the column "text" of a dataset. Positions are row indices.
+
+    Args:
+        dataset: A `datasets.Dataset`.
+        documents: Whether each row is a document.
+    """
 
     def __init__(self, dataset: Any, documents: bool) -> None:
         self.dataset, self.documents, self.size = dataset, documents, len(dataset)
 
     @property
     def identity(self) -> Any:
-        """The fingerprint that the library gives the dataset."""
+        """Fingerprint of the dataset."""
         return self.dataset._fingerprint
 
     def pieces(self, start: int = 0) -> Iterator[tuple[int, list[str]]]:
-        """Pieces of one row at a time."""
-        for first in range(start, self.size, _AT_ONCE):
-            texts = self.dataset[first : first + _AT_ONCE]["text"]
+        """Generate the pieces of each row from `start`."""
+        for first in range(start, self.size, _BATCH_ROWS):
+            texts = self.dataset[first : first + _BATCH_ROWS]["text"]
             for row, text in enumerate(texts, first + 1):
                 pieces = [piece for line in _LINE.findall(text) for piece in pieces_of(line)]
                 if self.documents and pieces[-1:] != [END]:
@@ -52,9 +65,10 @@ class HubText(Text):
 
 
 def hub_texts(name: str) -> tuple[HubText, HubText]:
-    """The text to train on and that for tests of the corpus `name`, the hub's own splits.
+    """Return the training text and the test text of the corpus `name`.
 
-    Raises `InputError` as `hub_datasets` does.
+    Raises:
+        InputError: If the dataset cannot be loaded.
     """
     corpus = HUB[name]
     train, test = hub_datasets(name, corpus.repository, corpus.configuration, (corpus.train, corpus.test))
@@ -62,15 +76,27 @@ def hub_texts(name: str) -> tuple[HubText, HubText]:
 
 
 def hub_datasets(name: str, repository: str, configuration: str | None, splits: Sequence[str]) -> list[Any]:
-    """The `splits` of a dataset of the hub, each a `datasets.Dataset`, for a text that a user calls `name`.
+    """Load splits of a dataset from the hub.
 
-    Raises `InputError` where `datasets` is not installed, and where the dataset cannot be had.
+    Args:
+        name: Name of the text in error messages.
+        repository: Repository of the dataset.
+        configuration: Configuration of the dataset, if any.
+        splits: Names of the splits.
+
+    Returns:
+        One `datasets.Dataset` per split.
+
+    Raises:
+        InputError: If `datasets` is not installed or the dataset cannot be loaded.
     """
     datasets = from_extra("datasets", "hub")
     try:
         return [datasets.load_dataset(repository, configuration, split=split) for split in splits]
-    # What a hub that is out of reach raises differs between versions of the library.
+    # Versions of the library raise different errors if the hub is not reachable.
     except (OSError, ValueError, RuntimeError) as error:
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0].strip()
-        hint = f"{repository} cannot be had from the hub ({first}): go online, or name a local file"
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].strip()
+        hint = (
+            f"go online or use a local file, because {repository} could not be loaded from the hub ({reason})"
+        )
         raise InputError("text", name, hint) from error

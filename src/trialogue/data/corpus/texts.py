@@ -1,7 +1,7 @@
-"""Texts that are read in pieces, from any position on: local files, with a part of them for tests.
+"""Texts that are read in pieces from any position, and local files as texts.
 
-A piece is a line with its end, or as much of a very long one as `LONGEST` bytes hold, so that no text is too large.
-Documents end with `END`, which is a piece of its own.
+A piece is a line with its line break, or a part of at most `LONGEST` bytes of a longer line. Texts of any size can
+therefore be read. `END` at the end of a document is a separate piece.
 """
 
 import re
@@ -16,34 +16,43 @@ from trialogue.storage import sha256_of
 from trialogue.validation import Probability, check
 
 END = "<|endoftext|>"
-"""Ends a document: written so in a text, it is read as the token that does."""
+"""Marker of the end of a document, which becomes a special token."""
 LONGEST = 2**16
-"""Bytes of the longest piece."""
+"""Maximum number of bytes of a piece."""
 _BOM = b"\xef\xbb\xbf"
 _AROUND_END = re.compile(f"({re.escape(END)})")
 
 
 class Text(ABC):
-    """A text that can be read from any of the positions that reading it tells."""
+    """Text that can be read in pieces from any position returned by `pieces`."""
 
     size: int
-    """The last position; the first is 0"""
+    """Last position. The first position is 0."""
 
     @property
     @abstractmethod
     def identity(self) -> Any:
-        """What tells this text from another one, as JSON."""
+        """JSON value that differs between different texts."""
 
     @abstractmethod
     def pieces(self, start: int = 0) -> Iterator[tuple[int, list[str]]]:
-        """Pieces from the position `start` on, some at a time, each time with the position behind them.
+        """Generate lists of consecutive pieces from the position `start`, each with the position after them.
 
-        Raises `InputError` for what cannot be read.
+        Raises:
+            InputError: If the text cannot be read.
         """
 
 
 class Span(NamedTuple):
-    """Bytes `begin` to `end` of a file of `size` bytes, whose sha256 sum is `digest`."""
+    """Range of bytes of a file.
+
+    Attributes:
+        path: Path of the file.
+        digest: SHA-256 hash of the file.
+        begin: First byte.
+        end: Last byte, exclusive.
+        size: Number of bytes of the file.
+    """
 
     path: Path
     digest: str
@@ -53,7 +62,7 @@ class Span(NamedTuple):
 
 
 class LocalText(Text):
-    """The text of `spans`, one after another; the end of a file ends a document. Positions are bytes."""
+    """Concatenated text of some spans. The end of a file ends a document. Positions are bytes."""
 
     def __init__(self, spans: list[Span]) -> None:
         self.spans = spans
@@ -61,22 +70,29 @@ class LocalText(Text):
 
     @property
     def identity(self) -> Any:
-        """The sums of the files, and the bytes of each."""
+        """Hash and range of bytes of each span."""
         return [(span.digest, span.begin, span.end) for span in self.spans]
 
     def pieces(self, start: int = 0) -> Iterator[tuple[int, list[str]]]:
-        """Pieces of one line at a time; raises `InputError` for what is no UTF-8, or shrinks while it is read."""
+        """Generate the pieces of each line from `start`.
+
+        Raises:
+            InputError: If the text is not UTF-8, or a file becomes shorter while it is read.
+        """
         before = 0
         for span in self.spans:
             length = span.end - span.begin
             if start < before + length:
-                for place, pieces in _lines(span, span.begin + max(0, start - before)):
-                    yield before + place - span.begin, pieces
+                for position, pieces in _lines(span, span.begin + max(0, start - before)):
+                    yield before + position - span.begin, pieces
             before += length
 
 
 def pieces_of(line: str) -> list[str]:
-    """The pieces of a line: ends of documents, and what stands between; the line of an end is that of the document."""
+    """Return the pieces of a line, which are the markers `END` and the texts between them.
+
+    A line break after a final marker is dropped.
+    """
     pieces = [piece for piece in _AROUND_END.split(line) if piece]
     if len(pieces) > 1 and pieces[-2] == END and not pieces[-1].strip("\r\n"):
         pieces.pop()
@@ -84,103 +100,114 @@ def pieces_of(line: str) -> list[str]:
 
 
 def files_of(path: str | PathLike[str]) -> list[Path]:
-    """The text file `path`, or the .txt files in the folder and below it, by name.
+    """Return the text file `path`, or the .txt files in the folder `path` and its subfolders, sorted by path.
 
-    Raises `InputError` where there is no such file, none in the folder, or no text in them.
+    Raises:
+        InputError: If there is no such file or folder, the folder has no .txt files, or all files are empty.
     """
-    place = Path(path)
-    if place.is_dir():
-        files = sorted(file for file in place.rglob("*.txt") if file.is_file())
+    location = Path(path)
+    if location.is_dir():
+        files = sorted(file for file in location.rglob("*.txt") if file.is_file())
         if not files:
-            raise InputError(
-                "text", str(path), "the folder holds no .txt files: name a file, or another folder"
-            )
-    elif place.is_file():
-        files = [place]
+            raise InputError("text", str(path), "give a file, or a folder that contains .txt files")
+    elif location.is_file():
+        files = [location]
     else:
-        raise InputError("text", str(path), "there is no such file or folder")
+        raise InputError("text", str(path), "give an existing file or folder")
     if not any(file.stat().st_size for file in files):
-        raise InputError("text", str(path), "it is empty: name a file with text in it")
+        raise InputError("text", str(path), "give a file that is not empty")
     return files
 
 
 def local_text(path: str | PathLike[str]) -> LocalText:
-    """The whole text of the file or folder `path`; raises `InputError` as `files_of` does, and for unreadable files."""
-    return LocalText([_whole(file) for file in files_of(path)])
+    """Return the text of a file or folder. See `files_of`.
+
+    Raises:
+        InputError: If there is no text, or a file cannot be read.
+    """
+    return LocalText([_file_span(file) for file in files_of(path)])
 
 
 def split_text(path: str | PathLike[str], test_share: float) -> tuple[LocalText, LocalText]:
-    """The text of `path` in two: the last `test_share` of its bytes, from where a line or word begins, is for tests.
+    """Split the text of a file or folder into a training text and a test text.
 
-    Raises `InputError` as `local_text` does, and for a share that is not above 0 and below 1.
+    Args:
+        path: File or folder.
+        test_share: Fraction of the bytes, from the end, in the test text. Above 0 and below 1. The split is moved to
+            the start of a line or word.
+
+    Raises:
+        InputError: If the share is out of range, there is no text, or a file cannot be read.
     """
     share = check("test_share", test_share, Probability)
-    whole = local_text(path)
-    left = round((1 - share) * whole.size)
+    text = local_text(path)
+    remaining = round((1 - share) * text.size)
     train: list[Span] = []
     test: list[Span] = []
-    for span in whole.spans:
-        cut = min(max(left, 0), span.size)
+    for span in text.spans:
+        cut = min(max(remaining, 0), span.size)
         if 0 < cut < span.size:
-            cut = _beginning(span, cut)
+            cut = _next_boundary(span, cut)
         if cut > 0:
             train.append(span._replace(end=cut))
         if cut < span.size:
             test.append(span._replace(begin=cut))
-        left -= span.size
+        remaining -= span.size
     return LocalText(train), LocalText(test)
 
 
-def _whole(file: Path) -> Span:
+def _file_span(file: Path) -> Span:
     try:
         size = file.stat().st_size
         return Span(file, sha256_of(file), 0, size, size)
     except OSError as error:
-        raise InputError("text", str(file), f"it cannot be read: {error.strerror or error}") from error
+        hint = f"check that the file can be read ({error.strerror or error})"
+        raise InputError("text", str(file), hint) from error
 
 
-def _beginning(span: Span, place: int) -> int:
-    """Where the first line from `place` on begins, or the first word, or character, where no line does soon."""
+def _next_boundary(span: Span, position: int) -> int:
+    """Return the start of the next line, or of the next word or character if no line starts within `LONGEST` bytes."""
     with span.path.open("rb") as file:
-        file.seek(place)
+        file.seek(position)
         ahead = file.read(LONGEST)
     line, word = ahead.find(b"\n"), ahead.find(b" ")
-    if 0 <= line < span.end - place - 1:
-        return place + line + 1
-    return place + word if word > 0 else place + _whole_characters(ahead[:4])
+    if 0 <= line < span.end - position - 1:
+        return position + line + 1
+    return position + word if word > 0 else position + _continuation_bytes(ahead[:4])
 
 
-def _whole_characters(first: bytes) -> int:
-    """How many bytes of a character that has begun before come first."""
-    return next((at for at, byte in enumerate(first) if byte & 0xC0 != 0x80), 0)
+def _continuation_bytes(data: bytes) -> int:
+    """Return the number of UTF-8 continuation bytes at the start."""
+    return next((index for index, byte in enumerate(data) if byte & 0xC0 != 0x80), 0)
 
 
-def _lines(span: Span, place: int) -> Iterator[tuple[int, list[str]]]:
-    """The lines of `span` from the byte `place` of the file on, each with the place behind it."""
+def _lines(span: Span, position: int) -> Iterator[tuple[int, list[str]]]:
+    """Generate the pieces of the lines of `span` from a byte position, each with the position after it."""
     with span.path.open("rb") as file:
-        file.seek(place)
-        while place < span.end:
-            line = file.readline(min(LONGEST, span.end - place))
+        file.seek(position)
+        while position < span.end:
+            line = file.readline(min(LONGEST, span.end - position))
             if not line:
-                raise InputError("text", str(span.path), "it has become shorter while it was read")
+                hint = "do not change the file while it is read, because it became shorter"
+                raise InputError("text", str(span.path), hint)
             if len(line) == LONGEST and not line.endswith(b"\n"):
-                line = line[: _last_word(line)]
-                file.seek(place + len(line))
+                line = line[: _last_boundary(line)]
+                file.seek(position + len(line))
             try:
-                pieces = pieces_of(line.removeprefix(_BOM if place == 0 else b"").decode())
+                pieces = pieces_of(line.removeprefix(_BOM if position == 0 else b"").decode())
             except UnicodeDecodeError as error:
-                hint = f"byte {place + error.start} is no UTF-8: convert the file to UTF-8"
+                hint = f"convert the file to UTF-8, because byte {position + error.start} is invalid"
                 raise InputError("text", str(span.path), hint) from error
-            place += len(line)
-            if place == span.size and pieces[-1:] != [END]:
+            position += len(line)
+            if position == span.size and pieces[-1:] != [END]:
                 pieces.append(END)
-            yield place, pieces
+            yield position, pieces
 
 
-def _last_word(line: bytes) -> int:
-    """Where the last word of a piece of a line begins, the space before it with it; or its last character."""
+def _last_boundary(line: bytes) -> int:
+    """Return the position of the last space, or the start of the last character if there is no space."""
     word = line.rfind(b" ")
     if word > 0:
         return word
-    ends = (at for at in range(len(line) - 1, len(line) - 5, -1) if line[at] & 0xC0 != 0x80)
-    return next(ends, len(line))
+    starts = (index for index in range(len(line) - 1, len(line) - 5, -1) if line[index] & 0xC0 != 0x80)
+    return next(starts, len(line))

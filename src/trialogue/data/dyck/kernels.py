@@ -1,8 +1,9 @@
-"""Compiled single passes over Dyck strings: draw them, parse them, pair their brackets.
+"""Compiled functions that sample Dyck strings, parse them and match their brackets.
 
-Token 2t opens a bracket of type t and token 2t+1 closes it. A distribution is a table with one row per `State` and one
-column per type that may be opened, plus a last column for closing the innermost bracket.
-`ceiling[i]` is the depth at which the token at position i must close.
+Token 2t opens a bracket of type t, and token 2t + 1 closes it. A next-token distribution is a table with one row per
+`State`. It has one column for each type of opening bracket, and a last column for closing the innermost bracket.
+`ceiling[i]` is the depth at which the token at position i must be a closing bracket. All functions process the rows
+from `first` (inclusive) to `last` (exclusive).
 """
 
 import enum
@@ -14,48 +15,55 @@ from trialogue.randomness import GAMMA, mix, stream_key
 
 
 class State(enum.IntEnum):
-    """What decides the distribution of the next token."""
+    """State of the parser, which determines the distribution of the next token."""
 
     OUTSIDE = 0
-    """No bracket is open: one must be opened."""
+    """No bracket is open, so the next token must open one."""
     FREE = 1
-    """Open another bracket or close the innermost one."""
+    """The next token may open another bracket or close the innermost one."""
     FORCED = 2
-    """The depth is at its ceiling: the innermost bracket must be closed."""
+    """The depth is at its ceiling, so the next token must close the innermost bracket."""
     STOPPED = 3
-    """No token may follow: the string has an error, or it is complete."""
+    """No token may follow, because the string has an error or is complete."""
 
 
 class DyckError(enum.IntEnum):
-    """What is wrong with the first wrong token of a string.
+    """Kind of the first error in a string.
 
-    The taxonomy of the thesis' parser without START_INCORRECT: the token that begins a sequence is internal
-    to the models here, so that no string can begin wrongly.
+    The parser in the thesis has the same kinds and START_INCORRECT, which cannot occur here because strings contain no
+    start token.
     """
 
     NONE = 0
+    """The string has no error."""
     END_INCORRECT = 1
-    """The string ends before its length, or goes on beyond it."""
+    """The string is too short or too long."""
     MAX_STACK_DEPTH_EXCEEDED = 2
-    """A bracket opens at the largest depth allowed."""
+    """A bracket opens at the maximum depth."""
     STACK_DEPTH_EXCEEDS_REMAINING_LENGTH = 3
-    """A bracket opens where every remaining token is needed to close the brackets already open."""
+    """A bracket opens although all remaining tokens are needed to close the open brackets."""
     STACK_UNDERFLOW = 4
-    """A bracket closes where none is open."""
+    """A bracket closes although none is open."""
     INCORRECT_CLOSING_BRACKET = 5
-    """A bracket closes with another type than the innermost open one."""
+    """A closing bracket has a different type from the innermost open bracket."""
     NOT_A_BRACKET = 6
-    """A token that is neither a bracket nor the end of sequence."""
+    """A token is neither a bracket nor the end of sequence."""
 
 
-# Mixed with int64, uint64 would become float64: every operand is converted.
+# Numba promotes a mix of int64 and uint64 to float64, so every operand is converted.
 _1 = np.uint64(1)
 
 
 def thresholds(distribution: np.ndarray) -> np.ndarray:
-    """Cumulative distribution in units of 2^-63: of a row, a 63-bit number picks as many as it is not below.
+    """Return cumulative probabilities as integers in units of 2^-63.
 
-    `distribution` (states, types + 1) float64; returns (states, types) uint64. Accurate to the rounding of float64.
+    A random 63-bit number selects the column equal to the number of thresholds that it is not below.
+
+    Args:
+        distribution: Probabilities (states, types + 1) float64.
+
+    Returns:
+        Thresholds (states, types) uint64.
     """
     cumulative = np.minimum(distribution.cumsum(1)[:, :-1], 1.0)
     return np.asarray(np.ldexp(cumulative, 63), np.uint64)
@@ -80,15 +88,26 @@ def draw(
     tokens: np.ndarray,
     lengths: np.ndarray,
 ) -> None:
-    """Draw rows first..last of `tokens` (n, longest) int64, of `shortest` to `longest` tokens, then zeros.
+    """Sample strings with lengths from `shortest` to `longest`, right-padded with zeros.
 
-    Row i uses numbers 0, 1, ... of the stream of `randomness.stream_key` for `seed` and i: number 0 for
-    the length, kept in `lengths` (n,), number j+1 for the token at position j.
+    Row i uses the random stream `stream_key(seed, i)`. Number 0 determines the length, and number j + 1 the token at
+    position j.
+
+    Args:
+        first: First row.
+        last: End of the rows, exclusive.
+        seed: Random seed.
+        shortest: Minimum length.
+        longest: Maximum length.
+        ceiling: Depth (longest,) at which each token must close.
+        thresholds: Result of `thresholds`.
+        tokens: Output tokens (n, longest) int64.
+        lengths: Output lengths (n,) int64.
     """
     types = thresholds.shape[1]
     choices = np.uint64(longest - shortest + 1)
-    may_open = thresholds[State.FREE, types - 1]
-    # stack[depth] is the innermost open type; slot 0 lets the reading below go without a branch.
+    open_threshold = thresholds[State.FREE, types - 1]
+    # stack[depth] is the innermost open type. Slot 0 makes the access below valid at depth 0 without a branch.
     stack = np.zeros(longest + 2, np.int64)
     for row in range(first, last):
         key = stream_key(seed, np.uint64(row))
@@ -99,8 +118,8 @@ def draw(
             key += GAMMA
             bits = mix(key) >> _1
             outside = depth == 0
-            # Branches here would be mispredicted every other token and take half of the time.
-            opens = outside | ((depth != ceiling[i]) & (bits < may_open))
+            # Branches on random bits are mispredicted half of the time, so the code below has none.
+            opens = outside | ((depth != ceiling[i]) & (bits < open_threshold))
             cumulative = thresholds[State.OUTSIDE if outside else State.FREE]
             kind = 0
             for t in range(types - 1):
@@ -122,19 +141,31 @@ def scan(
     eos: int,
     max_depth: int,
     ceiling: np.ndarray,
-    log_law: np.ndarray,
+    log_distribution: np.ndarray,
     position: np.ndarray,
     error: np.ndarray,
     state: np.ndarray,
     top: np.ndarray,
     log_prob: np.ndarray,
 ) -> None:
-    """Parse rows first..last of `tokens` (n, width) int64 up to `lengths` (n,) or to the first error.
+    """Parse strings up to their lengths or the first error.
 
-    `eos` is -1 where there is no such token. Writes, each (n,): `position` of the first error or -1; which
-    `error`; the `state` that follows; the type on `top` of the stack or -1; `log_prob`, -inf after an error.
+    Args:
+        first: First row.
+        last: End of the rows, exclusive.
+        tokens: Tokens (n, width) int64.
+        lengths: Lengths (n,) int64.
+        eos: End-of-sequence token, or -1 for none.
+        max_depth: Maximum depth.
+        ceiling: Depth (length,) at which each token must close.
+        log_distribution: Log-probabilities (states, types + 1).
+        position: Output position (n,) of the first error, or -1.
+        error: Output kind (n,) of the first error.
+        state: Output `State` (n,) after the string.
+        top: Output type (n,) of the innermost open bracket, or -1.
+        log_prob: Output log-probability (n,), -inf after an error.
     """
-    types = log_law.shape[1] - 1
+    types = log_distribution.shape[1] - 1
     length = ceiling.size
     stack = np.empty(length + 1, np.int64)
     for row in range(first, last):
@@ -151,7 +182,7 @@ def scan(
             elif token & 1 == 0:
                 before = _state(depth, ceiling[i])
                 if before != State.FORCED:
-                    total += log_law[before, kind]
+                    total += log_distribution[before, kind]
                     stack[depth] = kind
                     depth += 1
                 elif depth == max_depth:
@@ -163,7 +194,7 @@ def scan(
             elif stack[depth - 1] != kind:
                 wrong = DyckError.INCORRECT_CLOSING_BRACKET
             else:
-                total += log_law[_state(depth, ceiling[i]), types]
+                total += log_distribution[_state(depth, ceiling[i]), types]
                 depth -= 1
             if wrong != DyckError.NONE:
                 at, total = i, -np.inf
@@ -179,9 +210,15 @@ def scan(
 
 @compiled
 def match(first: int, last: int, tokens: np.ndarray, partner: np.ndarray) -> None:
-    """Write the position of each bracket's partner into rows first..last of `partner` (n, width), else -1.
+    """Find the matching bracket of each token.
 
-    A closing bracket takes the innermost open one off the stack; the two are partners if their types agree.
+    A closing bracket removes the innermost open bracket from the stack. The two match if their types are equal.
+
+    Args:
+        first: First row.
+        last: End of the rows, exclusive.
+        tokens: Brackets (n, width) int64.
+        partner: Output positions (n, width) of the matching brackets, or -1.
     """
     width = tokens.shape[1]
     stack = np.empty(width + 1, np.int64)
@@ -202,9 +239,15 @@ def match(first: int, last: int, tokens: np.ndarray, partner: np.ndarray) -> Non
 
 @compiled
 def innermost(first: int, last: int, tokens: np.ndarray, top: np.ndarray) -> None:
-    """Write the type of the innermost bracket that is open after each token into `top` (n, width), -1 if none is.
+    """Find the type of the innermost open bracket after each token.
 
-    A closing bracket takes the innermost open one off the stack, whatever its type.
+    A closing bracket of any type removes the innermost open bracket from the stack.
+
+    Args:
+        first: First row.
+        last: End of the rows, exclusive.
+        tokens: Brackets (n, width) int64.
+        top: Output types (n, width), or -1 if no bracket is open.
     """
     width = tokens.shape[1]
     stack = np.empty(width + 1, np.int64)
@@ -223,9 +266,17 @@ def innermost(first: int, last: int, tokens: np.ndarray, top: np.ndarray) -> Non
 def first_ends(
     first: int, last: int, seed: np.uint64, threshold: np.uint64, tokens: np.ndarray, lengths: np.ndarray
 ) -> None:
-    """Write where rows first..last of `tokens` (n, width) end into `lengths` (n,), -1 where none of their ends comes.
+    """Sample where each row ends.
 
-    Wherever every bracket is closed a row ends with probability `threshold` / 2^63, by number j of its stream.
+    After each token that closes the last open bracket, the row ends with probability `threshold` / 2^63.
+
+    Args:
+        first: First row.
+        last: End of the rows, exclusive.
+        seed: Random seed.
+        threshold: Probability of an end in units of 2^-63.
+        tokens: Brackets (n, width) int64.
+        lengths: Output lengths (n,), or -1 if the row does not end.
     """
     for row in range(first, last):
         key = stream_key(seed, np.uint64(row))

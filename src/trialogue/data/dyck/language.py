@@ -1,9 +1,9 @@
-"""Dyck languages: strings of well-nested brackets of several types, and the distributions the thesis puts on them.
+"""Dyck languages, i.e. strings of well-nested brackets of several types, and their distributions in the thesis.
 
-With `complete=True` strings are balanced at exactly `length`: equations 3.3 and 3.4, where the last exponent
-must count the closing brackets with d(w_1..i) < D - i (with the printed <= forced ones are charged too, and
-the probabilities of all strings of length 4 sum to 0.375). With `complete=False` strings are prefixes of
-balanced strings, of bounded depth if `max_depth` is given: equation 2.39.
+With `complete=True`, all brackets of a string of `length` tokens are closed (equations 3.3 and 3.4). The last exponent
+there must count the closing brackets with d(w_1..i) < D - i. With the printed <=, forced closing brackets are counted
+too, and the probabilities of all strings of length 4 sum to 0.375. With `complete=False`, strings are prefixes of
+balanced strings (equation 2.39).
 """
 
 import math
@@ -24,29 +24,52 @@ from trialogue.validation import Count, Natural, Probability, check, integer_ran
 
 
 class DyckErrors(NamedTuple):
-    """The first error of each of n strings."""
+    """First error of each string.
 
-    position: Tensor  # (n,) int64, -1 where there is none
-    kind: Tensor  # (n,) int64, a `DyckError`
+    Attributes:
+        position: Position (n,) int64 of the error, or -1 if there is none.
+        kind: `DyckError` (n,) int64.
+    """
+
+    position: Tensor
+    kind: Tensor
 
 
 class _Scan(NamedTuple):
     errors: DyckErrors
-    state: Tensor  # (n,) int64, a `State`
-    top: Tensor  # (n,) int64: type of the innermost open bracket, or -1
+    state: Tensor  # `State` (n,) int64
+    top: Tensor  # type (n,) int64 of the innermost open bracket, or -1
     log_prob: Tensor  # (n,) float64
     lengths: Tensor  # (n,) int64
 
 
 class Dyck(PrefixOracle, Verifier):
-    """A distribution on bracket strings: sampler, exact autoregressive oracle and perfect process verifier at once.
+    """Distribution of bracket strings with a sampler, exact next-token distributions and a perfect verifier.
 
-    Token 2t opens a bracket of type t and token 2t+1 closes it. At depth 0 a bracket opens; at `max_depth`,
-    or where a `complete` string has as many tokens left as brackets open, the innermost one closes; elsewhere
-    a bracket opens with probability `open_prob`. One that opens has type t with probability `type_probs[t]`.
+    Token 2t opens a bracket of type t, and token 2t + 1 closes it. At depth 0, the next token opens a bracket. At
+    `max_depth`, it closes the innermost one. In a complete string, it also does so if all remaining tokens are needed
+    to close the open brackets. Otherwise, a bracket opens with probability `open_prob`. An opening bracket has type t
+    with probability `type_probs[t]`.
 
-    Tensors of tokens are (n, width) integers; `lengths` (n,) says how many of a row count (all, if left out).
-    Results are on the device of the tokens; the work is done on the CPU by compiled passes over the rows.
+    Methods accept integer tokens (n, width) and the `lengths` (n,) of the rows (default: `width`). They run compiled
+    code on the CPU and return results on the device of the tokens.
+
+    Args:
+        length: Number of tokens of a string, an even number for complete strings.
+        type_probs: Positive probability of each bracket type. They sum to 1 within 1e-6.
+        open_prob: Probability that the next bracket opens, above 0 and below 1.
+        max_depth: Maximum depth (default: no maximum).
+        complete: Whether all brackets of a string are closed.
+
+    Raises:
+        InputError: If an argument is invalid.
+
+    Example:
+        >>> from trialogue.data import Dyck
+        >>> dyck = Dyck(length=8)
+        >>> strings = dyck.sample(3)
+        >>> dyck.is_member(strings)
+        tensor([True, True, True])
     """
 
     most = 1.0
@@ -60,20 +83,14 @@ class Dyck(PrefixOracle, Verifier):
         max_depth: Count | None = None,
         complete: bool = True,
     ) -> None:
-        """Make the distribution of strings of `length` tokens.
-
-        Raises `InputError` where `length` is no whole number of at least 1, or odd for complete strings; where
-        `type_probs` are not positive or do not sum to 1 within 1e-6; unless 0 < `open_prob` < 1; where `max_depth` is
-        no whole number of at least 1.
-        """
         if complete and length % 2:
             raise InputError("length", length, "must be even for complete strings")
-        own = real_tensor("type_probs", type_probs, "give a sequence of probabilities")
-        total = math.fsum(own.flatten().tolist())
-        if own.ndim != 1 or not bool((own > 0).all()) or not abs(total - 1) <= 1e-6:
+        probs = real_tensor("type_probs", type_probs, "give a sequence of probabilities")
+        total = math.fsum(probs.flatten().tolist())
+        if probs.ndim != 1 or not bool((probs > 0).all()) or not abs(total - 1) <= 1e-6:
             raise InputError("type_probs", type_probs, "must be positive and sum to 1")
         self.length, self.open_prob, self.max_depth, self.complete = length, open_prob, max_depth, complete
-        self.type_probs = tuple(p / total for p in own.tolist())
+        self.type_probs = tuple(p / total for p in probs.tolist())
         self.vocab_size, self.max_length = 2 * len(self.type_probs), length
 
         self._max_depth = length + 1 if max_depth is None else max_depth
@@ -86,7 +103,7 @@ class Dyck(PrefixOracle, Verifier):
         distribution[State.FORCED, -1] = 1
         self._thresholds = thresholds(distribution)
         with np.errstate(divide="ignore"):
-            self._log_law = np.log(distribution)
+            self._log_distribution = np.log(distribution)
 
     def __repr__(self) -> str:
         return (
@@ -95,16 +112,23 @@ class Dyck(PrefixOracle, Verifier):
         )
 
     def sample(self, n: int, seed: int = 0) -> Tensor:
-        """Draw strings (n, length) int64; string i depends on `seed` and i alone."""
+        """Sample strings (n, length) int64. String i depends on `seed` and i only."""
         return self._draw(n, (self.length, self.length), seed_of(seed, "dyck", "sample"))[0]
 
     def sample_prompts(
         self, n: int, lengths: tuple[int, int] = (25, 31), seed: int = 0
     ) -> tuple[Tensor, Tensor]:
-        """Draw prefixes whose lengths are uniform on `lengths`, both ends included (Definition 3.2.2).
+        """Sample prefixes with uniformly distributed lengths (Definition 3.2.2).
 
-        Returns tokens (n, lengths[1]) int64, right-padded with zeros, and lengths (n,) int64. Prompt i
-        depends on `seed` and i alone, and is independent of what `sample` draws with the same seed.
+        Prompt i depends on `seed` and i only. It is independent of the strings of `sample` with the same seed.
+
+        Args:
+            n: Number of prompts.
+            lengths: Minimum and maximum length, both inclusive.
+            seed: Random seed.
+
+        Returns:
+            Tokens (n, lengths[1]) int64, right-padded with zeros, and lengths (n,) int64.
         """
         hint = f"must be a range within 0..{self.length}"
         bounds = whole_tensor("lengths", lengths, hint).tolist()
@@ -114,63 +138,63 @@ class Dyck(PrefixOracle, Verifier):
 
     def _draw(self, n: int, lengths: tuple[int, int], seed: int) -> tuple[Tensor, Tensor]:
         n = check("n", n, Natural)
-        # numpy asks for huge pages where torch does not, and first touching small ones takes half of the time.
-        tokens, drawn = np.empty((n, lengths[1]), np.int64), np.empty(n, np.int64)
-        distribution = (np.uint64(seed), *lengths, self._ceiling, self._thresholds)
-        over_rows(draw, n, lengths[1], *distribution, tokens, drawn)
-        return torch.from_numpy(tokens), torch.from_numpy(drawn)
+        # NumPy allocates large arrays in huge pages. With torch, page faults would take half of the time.
+        tokens, row_lengths = np.empty((n, lengths[1]), np.int64), np.empty(n, np.int64)
+        inputs = (np.uint64(seed), *lengths, self._ceiling, self._thresholds)
+        over_rows(draw, n, lengths[1], *inputs, tokens, row_lengths)
+        return torch.from_numpy(tokens), torch.from_numpy(row_lengths)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        """Log-probability (n,) float64 of strings (n, length), -inf where they have an error."""
+        """Return the log-probability (n,) float64 of strings `x` (n, length), -inf for strings with an error."""
         x = whole_tensor("x", x, "must be integer tokens (n, length)")
         if x.ndim != 2 or x.shape[1] != self.length:
             raise InputError("x", tuple(x.shape), f"must have the shape (n, {self.length})")
         return self._scan(x).log_prob
 
     def prefix_log_prob(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Log-probability (n,) float64 that a string begins with the prefix, -inf where none does."""
+        """Return the log-probability (n,) float64 that a string starts with each prefix."""
         return self._scan(tokens, lengths).log_prob
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Log-probabilities (n, vocab_size) float64 of the next token.
+        """Return the log-probabilities (n, vocab_size) float64 of the next token.
 
-        Where no token may follow (the prefix has an error, or the string is complete) the distribution says nothing,
-        and the answer is the uniform distribution.
+        The distribution is uniform if no token can follow, because the prefix has an error or is complete.
         """
         scanned = self._scan(tokens, lengths)
-        answer = self._continuations(scanned)
-        answer[scanned.state == State.STOPPED] = -math.log(self.vocab_size)
-        return answer
+        log_probs = self._continuations(scanned)
+        log_probs[scanned.state == State.STOPPED] = -math.log(self.vocab_size)
+        return log_probs
 
     def _continuations(self, scanned: _Scan) -> Tensor:
         stopped = scanned.state == State.STOPPED
-        # The table has no row for stopped strings; theirs is overwritten.
-        distribution = torch.from_numpy(self._log_law).to(scanned.state.device)[
-            scanned.state.clamp_max(State.FORCED)
-        ]
-        distribution[stopped] = -math.inf
-        answer = torch.full(
-            (len(distribution), self.vocab_size), -math.inf, dtype=torch.float64, device=distribution.device
-        )
-        answer[:, 0::2] = distribution[:, :-1]
+        # The table has no row for stopped strings, so their row is overwritten.
+        table = torch.from_numpy(self._log_distribution).to(scanned.state.device)
+        by_type = table[scanned.state.clamp_max(State.FORCED)]
+        by_type[stopped] = -math.inf
+        shape = (len(by_type), self.vocab_size)
+        log_probs = torch.full(shape, -math.inf, dtype=torch.float64, device=by_type.device)
+        log_probs[:, 0::2] = by_type[:, :-1]
         closing = 2 * scanned.top.clamp_min(0)[:, None] + 1
-        return answer.scatter_(1, closing, distribution[:, -1:])
+        return log_probs.scatter_(1, closing, by_type[:, -1:])
 
     def is_prefix(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Whether (n,) bool some string begins so."""
+        """Return whether (n,) bool some string starts with each prefix."""
         return self._scan(tokens, lengths).errors.position < 0
 
     def is_member(self, tokens: Tensor, lengths: Tensor | None = None, eos: int | None = None) -> Tensor:
-        """Whether (n,) bool the row is a string of the distribution, alone or followed by `eos`."""
+        """Return whether (n,) bool each row is a string of the language, optionally followed by `eos`."""
         return self.errors(tokens, lengths, eos).position < 0
 
     def errors(self, tokens: Tensor, lengths: Tensor | None = None, eos: int | None = None) -> DyckErrors:
-        """Position and kind (n,) of the first error of each row, read as a string that ends.
+        """Return the position and kind of the first error of each row, where each row is a finished string.
 
-        The first error is the first token after which no string of the distribution can be completed. A string that is
-        too short but otherwise right has END_INCORRECT at its end, where a token is missing. With `eos`, a
-        string may end with that token or without it, and where no `lengths` are given a row ends at its first
-        `eos`: what follows is padding.
+        The first error is the first token after which the prefix cannot be completed to a string of the language. A
+        valid prefix that is too short has the error END_INCORRECT at its end.
+
+        Args:
+            tokens: Strings (n, width).
+            lengths: Lengths (n,) (default: up to and including the first `eos`, else `width`).
+            eos: Token that may end a string (default: none).
         """
         scanned = self._scan(tokens, lengths, eos)
         position, kind = scanned.errors
@@ -180,17 +204,20 @@ class Dyck(PrefixOracle, Verifier):
         )
 
     def first_error(self, tokens: Tensor, lengths: Tensor | None = None, eos: int | None = None) -> Tensor:
-        """Position (n,) int64 of the first error, -1 where there is none (see `errors`)."""
+        """Return the position (n,) int64 of the first error, or -1 if there is none. See `errors`."""
         return self.errors(tokens, lengths, eos).position
 
     def depth(self, x: Tensor) -> Tensor:
-        """Opened minus closed brackets (n, width) int64 after each token; padding counts as what it is."""
+        """Return the number (n, width) int64 of opening minus closing brackets up to each token of `x`.
+
+        Padding tokens are counted as brackets.
+        """
         return (1 - 2 * (self._brackets(x) & 1)).cumsum(1)
 
     def matching(self, x: Tensor) -> Tensor:
-        """Position (n, width) int64 of each bracket's partner, -1 where it has none.
+        """Return the position (n, width) int64 of the matching bracket of each bracket, or -1 if there is none.
 
-        A closing bracket takes the innermost open one off the stack; they are partners if their types agree.
+        A closing bracket removes the innermost open bracket from the stack. The two match if their types are equal.
         """
         x = self._brackets(x)
         tokens = x.cpu().contiguous()
@@ -199,27 +226,30 @@ class Dyck(PrefixOracle, Verifier):
         return partner.to(x.device)
 
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Types (n, width) int64 of the open brackets, outermost first, and -1 behind them; -2 after an error."""
+        """Return the types (n, width) int64 of the open brackets from the outermost, padded with -1.
+
+        All entries of a row are -2 after an error.
+        """
         dead = self._scan(tokens, lengths).errors.position >= 0
         return self._open_types(tokens, lengths).masked_fill(dead[:, None], -2)
 
     def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Types (n, capacity) int64 of the open brackets as for `sufficient`; -2 of what no string begins with."""
+        """Return the types (n, capacity) int64 of the open brackets as in `sufficient`, or -2 for dead rows."""
         open_types = self._open_types(decoding.tokens[rows], decoding.lengths[rows])
         return open_types.masked_fill((self.values(decoding, rows) == 0)[:, None], -2)
 
     def _open_types(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         counted = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
-        # An opening bracket closes nothing; rows with other tokens have an error.
+        # Tokens that do not count are replaced by an opening bracket, which matches no earlier bracket.
         brackets = tokens.where(counted & (tokens < self.vocab_size), 0)
         stays_open = counted & (brackets % 2 == 0) & (self.matching(brackets) < 0)
         order = stays_open.byte().argsort(dim=1, descending=True, stable=True)
         return (brackets // 2).masked_fill(~stays_open, -1).gather(1, order)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """1 or 0 (n,) float64: a complete row is a string of the distribution, another row can become one.
+        """Return 1 (n,) float64 for each row that is or can become a string of the language, and 0 otherwise.
 
-        A row becomes a string by ending at its limit, if that is `length`, or else by an end of sequence.
+        A row ends with an end-of-sequence token, or at its limit if the limit equals `length`.
         """
         scanned = self._scan(decoding.tokens[rows], decoding.lengths[rows], decoding.eos)
         viable = torch.where(
@@ -228,24 +258,24 @@ class Dyck(PrefixOracle, Verifier):
         return (viable & (scanned.errors.position < 0)).double()
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """1 or 0 (n, decoding.vocab_size) float64: `values` of every one-token continuation."""
+        """Return `values` (n, decoding.vocab_size) float64 of every continuation by one token."""
         if decoding.vocab_size < self.vocab_size:
             raise InputError("decoding.vocab_size", decoding.vocab_size, f"must be >= {self.vocab_size}")
         scanned = self._scan(decoding.tokens[rows], decoding.lengths[rows], decoding.eos)
-        answer = torch.zeros(len(rows), decoding.vocab_size, dtype=torch.float64, device=scanned.state.device)
+        values = torch.zeros(len(rows), decoding.vocab_size, dtype=torch.float64, device=scanned.state.device)
         possible = self._continuations(scanned) > -math.inf
-        answer[:, : self.vocab_size] = (possible & self._can_end(decoding, rows)[:, None]).double()
+        values[:, : self.vocab_size] = (possible & self._can_end(decoding, rows)[:, None]).double()
         if decoding.eos is not None:
-            whole = (scanned.errors.position < 0) & (scanned.lengths == self.length)
-            answer[:, decoding.eos] = whole.double()
-        return answer
+            is_member = (scanned.errors.position < 0) & (scanned.lengths == self.length)
+            values[:, decoding.eos] = is_member.double()
+        return values
 
     def _can_end(self, decoding: Decoding, rows: Tensor) -> Tensor:
         limit = decoding.limit[rows]
         return (limit == self.length) if decoding.eos is None else (limit >= self.length)
 
     def _brackets(self, x: Tensor) -> Tensor:
-        """`x` (n, width) as int64, all of them tokens of the distribution."""
+        """Return `x` (n, width) as int64, after a check that all tokens are brackets."""
         x = whole_tensor("x", x, "must be integer tokens (n, width)")
         if x.ndim != 2:
             raise InputError("x", tuple(x.shape), "must be integer tokens (n, width)")
@@ -262,18 +292,18 @@ class Dyck(PrefixOracle, Verifier):
             hint = f"must not be a bracket, so at least {self.vocab_size}, and below 2^63"
             eos = check("eos", eos, integer_range(self.vocab_size, 2**63 - 1), hint)
         if lengths is None:
-            # The end of sequence is itself a token of the row, unless the row has none.
+            # The length of a row includes its end-of-sequence token, if any.
             before = torch.full((n,), width) if eos is None else ((tokens == eos).cumsum(1) == 0).sum(1)
             lengths = before if eos is None else (before + 1).clamp_max(width)
         else:
-            hint = f"must be {n} whole numbers in 0..{width}"
+            hint = f"must be {n} integers in 0..{width}"
             lengths = whole_tensor("lengths", lengths, hint)
             if lengths.shape != (n,) or (n and not 0 <= int(lengths.min()) <= int(lengths.max()) <= width):
                 raise InputError("lengths", lengths.tolist(), hint)
         rows, stops = tokens.cpu().contiguous(), lengths.cpu().contiguous()
         position, error, state, top = torch.empty(4, n, dtype=torch.int64)
         log_prob = torch.empty(n, dtype=torch.float64)
-        distribution = (-1 if eos is None else eos, self._max_depth, self._ceiling, self._log_law)
+        distribution = (-1 if eos is None else eos, self._max_depth, self._ceiling, self._log_distribution)
         outputs = (position.numpy(), error.numpy(), state.numpy(), top.numpy(), log_prob.numpy())
         over_rows(scan, n, width, rows.numpy(), stops.numpy(), *distribution, *outputs)
         position, error, state, top, log_prob, stops = (

@@ -1,4 +1,4 @@
-"""What a bracket's place says: the depth of its pair, and the innermost bracket that is open after it."""
+"""Depth of each bracket, and the type of the innermost bracket that is open after it."""
 
 import torch
 from torch import Tensor
@@ -10,19 +10,25 @@ from trialogue.indices import require_int64
 
 
 def pair_depths(tokens: Tensor) -> Tensor:
-    """The depth (n, width) int64 of the opening bracket of each token's pair, that of what it opens or closes.
+    """Return the depth (n, width) int64 of the pair of brackets that each token belongs to.
 
-    `tokens` (n, width) are brackets, 2t opens and 2t + 1 closes type t; a bracket that closes nothing has depth 0 or
-    less.
+    The outermost pair has depth 1. An unmatched closing bracket has a depth of at most 0.
+
+    Args:
+        tokens: Brackets (n, width). Token 2t opens a bracket of type t, and token 2t + 1 closes it.
     """
     closing = tokens & 1
     return (1 - 2 * closing).cumsum(1) + closing
 
 
 def innermost_types(tokens: Tensor) -> Tensor:
-    """The type (n, width) int64 of the innermost bracket open after each of `tokens` (n, width), -1 if none is.
+    """Return the type (n, width) int64 of the innermost open bracket after each token, or -1 if none is open.
 
-    Raises `InputError` unless the tokens are whole numbers of that shape.
+    Args:
+        tokens: Brackets (n, width) int64.
+
+    Raises:
+        InputError: If the tokens are not integers or not a matrix.
     """
     tokens = whole_tensor("tokens", tokens, "give whole numbers (n, width)")
     require_int64("tokens", tokens, (None, None), "give whole numbers (n, width)")

@@ -1,1 +1,1 @@
-"""Ising models: any couplings, cliques and grids, with exact distributions where the states can be listed."""
+"""Ising models with arbitrary couplings, cliques and grids."""

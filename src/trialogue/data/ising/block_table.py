@@ -1,4 +1,4 @@
-"""The joint distribution of a block of spins, as a table of its states: while these can be listed."""
+"""Joint distribution of a block of spins as a table of all its states."""
 
 import math
 
@@ -9,49 +9,61 @@ from trialogue.data.ising.couplings import Clique, Dense
 from trialogue.errors import InputError
 from trialogue.oracles import sites_of, whole_sequences
 
-_UNDERFLOW = 1e-290  # sums of smaller probabilities lose digits
+_UNDERFLOW = 1e-290  # Smaller probabilities lose precision.
 
 
 def block_table(
-    couplings: Dense | Clique, field: Tensor, spins: Tensor, block: Tensor, most: int
+    couplings: Dense | Clique, field: Tensor, spins: Tensor, block: Tensor, max_size: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Log-weights (rows, 2^k) of the states of each row's block, its sites (rows, k), and which of them pad it.
+    """Return the log-weights of all states of each row's block.
 
-    `spins` (rows, N) of ±1, `block` (rows, N) bool; k is the largest block's size. Padding comes first, with its token
-    0 alone allowed, so that neither the order of a block's states nor their sums depend on the other rows. Raises
-    `InputError` where k is more than `most`.
+    Padding columns come first and have token 0 only. The order of the states of a row and their sums therefore do not
+    depend on the other rows.
+
+    Args:
+        couplings: Couplings.
+        field: Field (N,).
+        spins: Spins (rows, N) of ±1.
+        block: Mask (rows, N) bool of the blocks.
+        max_size: Maximum size of a block.
+
+    Returns:
+        Log-weights (rows, 2^k) of the states, where k is the size of the largest block, the sites (rows, k) of the
+        blocks, and a mask (rows, k) bool of the padding.
+
+    Raises:
+        InputError: If a block has more than `max_size` sites.
     """
     size = int(block.sum(1).max()) if len(block) else 0
-    if size > most:
-        raise InputError(
-            "block",
-            size,
-            f"the joint distribution of the block would list 2^{size} states (at most 2^{most}): use smaller blocks",
-        )
-    order, held = sites_of(block)
+    if size > max_size:
+        hint = f"use smaller blocks, because the table would have 2^{size} states (at most 2^{max_size})"
+        raise InputError("block", size, hint)
+    order, is_padding = sites_of(block)
     local = couplings.local(spins * ~block) + field
     up = whole_sequences(2, size, field.device)
     values = 2.0 * up.double() - 1
     i, j = torch.triu_indices(size, size, 1, device=field.device)
-    among = couplings.among(order)[:, i, j]
-    among = among * ~(held[:, i] | held[:, j])
-    weights = (local.gather(1, order) * ~held) @ values.T + among @ (values[:, i] * values[:, j]).T
-    return weights.masked_fill(held.double() @ up.double().T > 0, -math.inf), order, held
+    pairs = couplings.submatrix(order)[:, i, j]
+    pairs = pairs * ~(is_padding[:, i] | is_padding[:, j])
+    weights = (local.gather(1, order) * ~is_padding) @ values.T + pairs @ (values[:, i] * values[:, j]).T
+    return weights.masked_fill(is_padding.double() @ up.double().T > 0, -math.inf), order, is_padding
 
 
-def table_marginals(weights: Tensor, held: Tensor) -> Tensor:
-    """log p(x_i) (rows, k, 2) of each site i of a block whose states have the log-weights `weights` (rows, 2^k).
+def table_marginals(weights: Tensor, is_padding: Tensor) -> Tensor:
+    """Return log p(x_i) (rows, k, 2) of each site i of the blocks.
 
-    Sites that are `held` (rows, k) have one token only.
+    Args:
+        weights: Log-weights (rows, 2^k) from `block_table`.
+        is_padding: Mask (rows, k) bool of the padding.
     """
-    states = whole_sequences(2, held.shape[1], held.device)
+    states = whole_sequences(2, is_padding.shape[1], is_padding.device)
     distribution, up = weights.softmax(1), states.double()
     probabilities = torch.stack((distribution @ (1 - up), distribution @ up), 2)
-    answer = probabilities.log()
-    # Sums in logarithms keep what underflows, and take many times as long.
-    rows = ((probabilities < _UNDERFLOW).any(2) & ~held).any(1).nonzero()[:, 0]
+    log_probs = probabilities.log()
+    # Summation in log space avoids underflow but is much slower, so only the affected rows use it.
+    rows = ((probabilities < _UNDERFLOW).any(2) & ~is_padding).any(1).nonzero()[:, 0]
     if len(rows):
-        log_law = weights[rows].log_softmax(1)
-        sums = [log_law[:, column == token].logsumexp(1) for column in states.T for token in (0, 1)]
-        answer[rows] = torch.stack(sums, 1).view(len(rows), -1, 2)
-    return answer
+        log_distribution = weights[rows].log_softmax(1)
+        sums = [log_distribution[:, column == token].logsumexp(1) for column in states.T for token in (0, 1)]
+        log_probs[rows] = torch.stack(sums, 1).view(len(rows), -1, 2)
+    return log_probs

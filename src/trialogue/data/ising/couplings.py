@@ -1,7 +1,7 @@
-"""The two forms that the couplings of an Ising model come in: any symmetric matrix, or one clique of equal couplings.
+"""Couplings of an Ising model, as a symmetric matrix or as one clique of equal couplings.
 
-Spins are (rows, N) float64 of ±1. A clique interacts through its magnetisation alone, so that nothing here grows
-faster than its number of sites, whatever the number of its states.
+Spins are (rows, N) float64 with values ±1. The energy of a clique depends only on its magnetization, so joint samples
+and marginals do not require a list of its states.
 """
 
 import math
@@ -17,158 +17,174 @@ from trialogue.validation import validated
 
 
 class Dense:
-    """Couplings given as a symmetric matrix (N, N) with a zero diagonal."""
+    """Symmetric matrix (N, N) of couplings with a zero diagonal."""
 
     def __init__(self, matrix: Tensor) -> None:
         self._matrix = matrix
 
     def to(self, device: torch.device | str) -> "Dense":
-        """The same couplings on another device."""
+        """Return the couplings on another device."""
         return Dense(self._matrix.to(device))
 
     def matrix(self) -> Tensor:
-        """The matrix (N, N)."""
+        """Return the coupling matrix (N, N)."""
         return self._matrix
 
     def interaction(self, spins: Tensor) -> Tensor:
-        """Sum (rows,) of J_ij x_i x_j over unordered pairs."""
+        """Return the sum (rows,) of J_ij x_i x_j over unordered pairs."""
         return ((spins @ self._matrix) * spins).sum(1) / 2
 
     def local(self, spins: Tensor) -> Tensor:
-        """Sum (rows, N) over j of J_ij x_j."""
+        """Return the local field (rows, N), the sum over j of J_ij x_j."""
         return spins @ self._matrix
 
     def local_at(self, spins: Tensor, sites: Tensor) -> Tensor:
-        """The same (rows,), at one site of each row, `sites` (rows,)."""
+        """Return the local field (rows,) at one site per row, `sites` (rows,)."""
         return (self._matrix[sites] * spins).sum(1)
 
-    def among(self, sites: Tensor) -> Tensor:
-        """Couplings (rows, k, k) among the `sites` (rows, k) of each row."""
+    def submatrix(self, sites: Tensor) -> Tensor:
+        """Return the couplings (rows, k, k) between the `sites` (rows, k) of each row."""
         return self._matrix[sites[:, :, None], sites[:, None, :]]
 
 
 class Clique:
-    """Equal couplings `strength` between every two of the sites where `members` (N,) is True; no others.
+    """Equal couplings between all pairs of some sites, and no other couplings.
 
-    `field` (N,) acts on the spins; where it is the same on all members, so are they, and counting suffices.
+    Args:
+        members: Mask (N,) bool of the coupled sites.
+        strength: Coupling of each pair.
+        field: Field (N,) on the spins.
     """
 
     def __init__(self, members: Tensor, strength: float, field: Tensor) -> None:
-        self.members, self.strength, self._every_field = members, strength, field
+        self.members, self.strength, self._all_fields = members, strength, field
         self._sites = members.nonzero()[:, 0]
         self._field = field[self._sites]
-        self._alike = bool((self._field == self._field[:1]).all())
+        self._is_uniform = bool((self._field == self._field[:1]).all())
 
     def to(self, device: torch.device | str) -> "Clique":
-        """The same couplings on another device."""
-        return Clique(self.members.to(device), self.strength, self._every_field.to(device))
+        """Return the couplings on another device."""
+        return Clique(self.members.to(device), self.strength, self._all_fields.to(device))
 
     def matrix(self) -> Tensor:
-        """The matrix (N, N)."""
+        """Return the coupling matrix (N, N)."""
         both = self.members[:, None] & self.members[None, :]
         return (both.double() * self.strength).fill_diagonal_(0.0)
 
-    def _magnetisation(self, spins: Tensor) -> Tensor:
+    def _magnetization(self, spins: Tensor) -> Tensor:
         return spins[:, self._sites].sum(1)
 
     def interaction(self, spins: Tensor) -> Tensor:
-        """Sum (rows,) of J_ij x_i x_j over unordered pairs."""
-        return self.strength * (self._magnetisation(spins).square() - len(self._sites)) / 2
+        """Return the sum (rows,) of J_ij x_i x_j over unordered pairs."""
+        return self.strength * (self._magnetization(spins).square() - len(self._sites)) / 2
 
     def local(self, spins: Tensor) -> Tensor:
-        """Sum (rows, N) over j of J_ij x_j."""
-        return self.strength * (self._magnetisation(spins)[:, None] - spins) * self.members
+        """Return the local field (rows, N), the sum over j of J_ij x_j."""
+        return self.strength * (self._magnetization(spins)[:, None] - spins) * self.members
 
     def local_at(self, spins: Tensor, sites: Tensor) -> Tensor:
-        """The same (rows,), at one site of each row, `sites` (rows,)."""
+        """Return the local field (rows,) at one site per row, `sites` (rows,)."""
         spin = spins.gather(1, sites[:, None])[:, 0]
-        return self.strength * (self._magnetisation(spins) - spin) * self.members[sites]
+        return self.strength * (self._magnetization(spins) - spin) * self.members[sites]
 
-    def among(self, sites: Tensor) -> Tensor:
-        """Couplings (rows, k, k) among the `sites` (rows, k) of each row."""
+    def submatrix(self, sites: Tensor) -> Tensor:
+        """Return the couplings (rows, k, k) between the `sites` (rows, k) of each row."""
         inside = self.members[sites]
         both = inside[:, :, None] & inside[:, None, :] & (sites[:, :, None] != sites[:, None, :])
         return both.double() * self.strength
 
     def count_log_weights(self, spins: Tensor, block: Tensor) -> Tensor:
-        """Log-weights (rows, members + 1) of how many members in `block` (rows, N) are +1, given all other spins.
+        """Return the log-weights (rows, members + 1) of the number of up spins among the members in a block.
 
-        Counts beyond the number of members in the block weigh nothing (-inf).
+        Numbers greater than the number of members in the block have log-weight -inf.
+
+        Args:
+            spins: Spins (rows, N). The spins outside the block are fixed.
+            block: Mask (rows, N) bool.
         """
         free = block[:, self._sites]
         size = free.sum(1).double()[:, None]
         outside = (spins[:, self._sites] * ~free).sum(1)[:, None]
-        magnetisation = 2.0 * torch.arange(len(self._sites) + 1, device=size.device) - size
-        pairs = self.strength * (magnetisation.square() - size) / 2
-        return pairs + self.strength * outside * magnetisation + self._log_sums(free)[0]
+        magnetization = 2.0 * torch.arange(len(self._sites) + 1, device=size.device) - size
+        pairs = self.strength * (magnetization.square() - size) / 2
+        return pairs + self.strength * outside * magnetization + self._log_sums(free)[0]
 
     def draw(self, tokens: Tensor, block: Tensor, rows: Tensor, choose: Choose) -> Tensor:
-        """Tokens (n, N) with the members in `block` (n, N) drawn jointly, given all other spins.
+        """Return `tokens` with the members in `block` sampled jointly given all other spins.
 
-        Row i chooses as row `rows[i]`: first how many are +1, then which, member by member, given how many are still
-        to come.
+        The number of up spins is sampled first. The members are then sampled one by one given the number of up spins
+        that remain.
+
+        Args:
+            tokens: Tokens (n, N) int64.
+            block: Mask (n, N) bool.
+            rows: Random stream (n,) of each row.
+            choose: Sampler of one value per row from log-weights.
         """
         result, free = tokens.clone(), block[:, self._sites]
         size = free.sum(1)
         ups = torch.zeros_like(size)
-        some = (size > 0).nonzero()[:, 0]
-        if not len(some):
+        nonempty = (size > 0).nonzero()[:, 0]
+        if not len(nonempty):
             return result
-        spins = 2.0 * tokens[some].double() - 1
-        ups[some] = choose(self.count_log_weights(spins, block[some]), rows[some])
-        sums = None if self._alike else self._log_sums(free)
-        for place, site in enumerate(self._sites.tolist()):
-            drawn = free[:, place].nonzero()[:, 0]
-            if not len(drawn):
+        spins = 2.0 * tokens[nonempty].double() - 1
+        ups[nonempty] = choose(self.count_log_weights(spins, block[nonempty]), rows[nonempty])
+        sums = None if self._is_uniform else self._log_sums(free)
+        for member, site in enumerate(self._sites.tolist()):
+            selected = free[:, member].nonzero()[:, 0]
+            if not len(selected):
                 continue
-            count = ups[drawn]
+            count = ups[selected]
             if sums is None:
-                weights = torch.stack((size[drawn] - count, count), 1).double().log()
+                weights = torch.stack((size[selected] - count, count), 1).double().log()
             else:
-                minus = sums[place + 1, drawn, count] - self._field[place]
-                plus = sums[place + 1, drawn, (count - 1).clamp_min(0)] + self._field[place]
+                minus = sums[member + 1, selected, count] - self._field[member]
+                plus = sums[member + 1, selected, (count - 1).clamp_min(0)] + self._field[member]
                 weights = torch.stack((minus, torch.where(count > 0, plus, -math.inf)), 1)
-            up = choose(weights, rows[drawn])
-            ups[drawn] -= up
-            size[drawn] -= 1
-            result[drawn, site] = up
+            up = choose(weights, rows[selected])
+            ups[selected] -= up
+            size[selected] -= 1
+            result[selected, site] = up
         return result
 
     def log_odds(self, spins: Tensor, block: Tensor) -> Tensor:
-        """Log of P(+1) over P(-1) (rows, N) for each member in `block` (rows, N) given the spins outside of it.
+        """Return the log-odds (rows, N) of +1 for each member in `block` (rows, N) given the spins outside the block.
 
-        What stands at other sites means nothing.
+        The values at all other sites are undefined.
         """
         free = block[:, self._sites]
         weights = self.count_log_weights(spins, block) - self._log_sums(free)[0]
-        weights = torch.where(torch.isnan(weights), -math.inf, weights)  # counts beyond the block's
+        # Counts greater than the size of the block give -inf - (-inf).
+        weights = torch.where(torch.isnan(weights), -math.inf, weights)
         odds = torch.zeros_like(spins)
-        if self._alike and len(self._sites):
-            # Any free member stands for all; argmax finds the first.
+        if self._is_uniform and len(self._sites):
+            # All free members have the same odds. `argmax` finds the first.
             first = free.byte().argmax(1, keepdim=True)
-            odds[:, self._sites] = self._odds_of(first, free, weights)[:, None].expand(-1, len(self._sites))
-            return odds
-        for place, site in enumerate(self._sites.tolist()):
-            odds[:, site] = self._odds_of(
-                torch.full_like(free[:, :1], place, dtype=torch.int64), free, weights
+            odds[:, self._sites] = self._member_odds(first, free, weights)[:, None].expand(
+                -1, len(self._sites)
             )
+            return odds
+        for member, site in enumerate(self._sites.tolist()):
+            column = torch.full_like(free[:, :1], member, dtype=torch.int64)
+            odds[:, site] = self._member_odds(column, free, weights)
         return odds
 
-    def _odds_of(self, place: Tensor, free: Tensor, weights: Tensor) -> Tensor:
-        """Log of P(+1) over P(-1) (rows,) of one free member, `place` (rows, 1), from the `weights` of all counts."""
-        rest = self._log_sums(free.scatter(1, place, False))[0]
-        field = self._field[place[:, 0]]
+    def _member_odds(self, member: Tensor, free: Tensor, weights: Tensor) -> Tensor:
+        """Return the log-odds (rows,) of +1 for one free member (rows, 1) from the log-weights of all counts."""
+        rest = self._log_sums(free.scatter(1, member, False))[0]
+        field = self._field[member[:, 0]]
         plus = (weights[:, 1:] + rest[:, :-1]).logsumexp(1) + field
         minus = (weights + rest).logsumexp(1) - field
-        return torch.where(free.gather(1, place)[:, 0], plus - minus, 0.0)
+        return torch.where(free.gather(1, member)[:, 0], plus - minus, 0.0)
 
     def _log_sums(self, free: Tensor) -> Tensor:
-        """Log of the sum of exp(field * spins) over the `free` (rows, members) of the last members, by count of +1.
+        """Return the log-sums (k, rows, members + 1) of exp(field * spins) by number of up spins.
 
-        Returns (places, rows, members + 1): entry p for the members from place p on; only p = 0 where all are alike.
+        Entry p sums over the `free` (rows, members) members with index p or higher. If the field is uniform, only
+        entry 0 is returned.
         """
         members = len(self._sites)
-        if self._alike:
+        if self._is_uniform:
             size, count = (
                 free.sum(1).double()[:, None],
                 torch.arange(members + 1, device=free.device).double(),
@@ -180,18 +196,16 @@ class Clique:
         shape = (members + 1, len(free), members + 1)
         sums = torch.full(shape, -math.inf, dtype=torch.float64, device=free.device)
         sums[members, :, 0] = 0.0
-        for place in reversed(range(members)):
-            after = sums[place + 1]
-            plus = (
-                torch.cat((torch.full_like(after[:, :1], -math.inf), after[:, :-1]), 1) + self._field[place]
-            )
-            both = torch.logaddexp(after - self._field[place], plus)
-            sums[place] = torch.where(free[:, place, None], both, after)
+        for member in reversed(range(members)):
+            after = sums[member + 1]
+            shifted = torch.cat((torch.full_like(after[:, :1], -math.inf), after[:, :-1]), 1)
+            both = torch.logaddexp(after - self._field[member], shifted + self._field[member])
+            sums[member] = torch.where(free[:, member, None], both, after)
         return sums
 
 
 def couplings_of(matrix: Tensor, field: Tensor) -> Dense | Clique:
-    """The couplings of `matrix` (N, N): as one clique of equal couplings, where they are."""
+    """Return the couplings of `matrix` (N, N) as a `Clique` if possible, and as `Dense` otherwise."""
     strength = float(matrix.flatten()[matrix.flatten().abs().argmax()])
     clique = Clique(matrix.any(1), strength, field)
     return clique if torch.equal(clique.matrix(), matrix) else Dense(matrix)
@@ -199,7 +213,7 @@ def couplings_of(matrix: Tensor, field: Tensor) -> Dense | Clique:
 
 @validated
 def checked_matrix(coupling: Annotated[Tensor, Reals("sites sites")]) -> Tensor:
-    """`coupling` (N, N) as float64; raises `InputError` unless it is symmetric and finite with a zero diagonal."""
+    """Return `coupling` (N, N) as float64, after a check that it is symmetric and finite with a zero diagonal."""
     matrix = coupling.double()
     if bool(matrix.diagonal().any()):
         raise InputError("coupling", float(matrix.diagonal().abs().max()), "leave the diagonal zero")
@@ -213,9 +227,16 @@ def checked_matrix(coupling: Annotated[Tensor, Reals("sites sites")]) -> Tensor:
 def checked_field(
     field: Tensor | float, sites: int, device: torch.device | None = None, one_for_all: bool = False
 ) -> Tensor:
-    """`field` (N,) as float64, N = `sites`; raises `InputError` unless it is finite and of that shape.
+    """Return `field` (N,) as float64.
 
-    A number is one for all, where there may be `one_for_all`.
+    Args:
+        field: Field (N,), or one number if `one_for_all` is True.
+        sites: Number N of sites.
+        device: Device of the result.
+        one_for_all: Whether a single number is accepted.
+
+    Raises:
+        InputError: If the shape is wrong or a value is not finite.
     """
     hint = f"give one number for each of the {sites} sites"
     field = real_tensor("field", field, hint, device)

@@ -1,4 +1,4 @@
-"""Spins on a square grid: the two-dimensional contrast to a chain, as an Ising model that every chain runs on."""
+"""Ising models on a square grid."""
 
 import torch
 
@@ -7,33 +7,38 @@ from trialogue.errors import InputError
 from trialogue.validation import Count, Finite, validated
 
 MAX_SITES = 2**14
-"""More spins are refused: the couplings of 2^14 of them take 2 GiB."""
+"""Maximum number of spins. The coupling matrix of 2^14 spins takes 2 GiB."""
 
 
 @validated
 def ising_grid(
     rows: Count, columns: Count, coupling: Finite, *, field: Finite = 0.0, periodic: bool = True
 ) -> Ising:
-    """The Ising model whose N = `rows` * `columns` spins are coupled with their neighbours on a grid.
+    """Return an Ising model whose spins are coupled to their nearest neighbors on a square grid.
 
-    Site r * `columns` + c lies in row r and column c; `coupling` is J / T and `field` h / T. A `periodic` grid closes
-    to a torus; of a single row that is the ring, and not periodic the open chain. All couplings of the model are
-    equal, so that compiled sweeps run on it, the multispin ones included. Their matrix has N^2 entries.
+    Site r * `columns` + c is in row r and column c. All couplings are equal, so compiled sweeps, including multispin
+    sweeps, can run on the model. The coupling matrix has N^2 entries.
 
-    Raises `InputError` for sides below 1, for a periodic side of 2, whose two sites would be neighbours twice, for more
-    than `MAX_SITES`, and for numbers that are not finite.
+    Args:
+        rows: Number of rows.
+        columns: Number of columns.
+        coupling: Coupling J / T of neighbors.
+        field: Field h / T on every spin.
+        periodic: Whether the grid is a torus. A single periodic row is a ring, otherwise an open chain.
+
+    Raises:
+        InputError: If there are more than `MAX_SITES` spins, a periodic side is 2 (the two sites would be neighbors
+            twice), or a number is invalid.
     """
     sides = (rows, columns)
     if rows * columns > MAX_SITES:
-        hint = (
-            f"the matrix of couplings of {rows * columns} spins would not fit: use at most {MAX_SITES} spins"
-        )
+        hint = f"use at most {MAX_SITES} spins, because the coupling matrix of {rows * columns} is too large"
         raise InputError("rows", rows, hint)
     site = torch.arange(rows * columns).view(sides)
     matrix = torch.zeros(rows * columns, rows * columns, dtype=torch.float64)
     for axis, (name, side) in enumerate(zip(("rows", "columns"), sides, strict=True)):
         if periodic and side == 2:
-            raise InputError(name, side, "a torus needs 1 or at least 3: use periodic=False")
+            raise InputError(name, side, "use 1, at least 3, or periodic=False")
         bonds = side if periodic and side > 1 else side - 1
         first = site.narrow(axis, 0, bonds).flatten()
         second = site.roll(-1, axis).narrow(axis, 0, bonds).flatten()

@@ -1,8 +1,8 @@
-"""Ising models: spins on any graph, with everything about them exact as long as their states can be listed.
+"""Ising models on any graph, with exact conditionals, samples and partition functions.
 
-Token 0 is spin -1 and token 1 is spin +1. p(x) ∝ exp(sum over i < j of J_ij x_i x_j + sum over i of h_i x_i): unordered
-pairs, as in equation (4.5) of the thesis and in its proofs. Its equation (4.6) writes i != j, where every pair counts
-twice; a model takes that reading with `pairs="ordered"`, and is then the one of 2 J.
+Token 0 is spin -1 and token 1 is spin +1. The distribution is p(x) ∝ exp(sum over i < j of J_ij x_i x_j + sum over i of
+h_i x_i). The sum is over unordered pairs, as in equation (4.5) of the thesis and in its proofs. Equation (4.6) of the
+thesis sums over i != j, which counts each pair twice. A model uses that convention with `pairs="ordered"`.
 """
 
 import math
@@ -26,45 +26,49 @@ from trialogue.randomness import Choose, Streams, seed_of
 from trialogue.validation import Count, Finite, Natural, validated
 
 Pairs = Literal["unordered", "ordered"]
-"""Whether a sum over i != j takes every pair once or twice."""
+"""Whether the sum over pairs counts each pair once ("unordered") or twice ("ordered")."""
 
 TABLE_SITES = 16
-"""A block of more sites is not drawn from a table of its states."""
+"""Maximum number of sites of a block that is sampled from a table of its states."""
 COUNTED_SITES = 10
-"""A block of more sites of a clique model is drawn by the magnetisation, and not from a table."""
+"""Number of sites above which a block of a clique model is sampled through its magnetization."""
 
 
 class Ising(Masked, Enumerable, Joint):
-    """Spins x in {-1, +1}^N with p(x) ∝ exp(sum_{i<j} J_ij x_i x_j + sum_i h_i x_i).
+    """Distribution p(x) ∝ exp(sum_{i<j} J_ij x_i x_j + sum_i h_i x_i) of spins x in {-1, +1}^N.
 
-    `coupling` (N, N) is symmetric with a zero diagonal, `field` (N,); both become float64. A model whose couplings
-    are one clique of equal couplings is recognised: then blocks and samples of any size are drawn exactly, by the
-    magnetisation. It is a masked oracle, an energy, and draws blocks jointly.
+    If the nonzero couplings form one clique with equal values, models of any size can be sampled exactly. Other models
+    are limited to blocks of `TABLE_SITES` sites and to exact statistics of small models.
 
-    With `pairs="ordered"` the given couplings are those of a sum over i != j, which takes every pair twice: p(x) ∝
-    exp(sum_{i != j} J_ij x_i x_j + sum_i h_i x_i). `parameters` and `features` are then of that reading, and
-    `coupling`, which all samplers read, is 2 J.
+    With `pairs="ordered"`, p(x) ∝ exp(sum_{i != j} J_ij x_i x_j + sum_i h_i x_i). The argument `coupling`, the
+    `parameters` and the `features` then use this convention. The property `coupling` always
+    refers to unordered pairs, and is 2 J in this case.
 
-    Raises `InputError` for couplings that are not symmetric and finite with a zero diagonal, for fields that are
-    not N finite numbers, and for an unknown reading of the pairs.
+    Args:
+        coupling: Symmetric couplings J (N, N) with a zero diagonal. Converted to float64.
+        field: Field h (N,). Converted to float64.
+        pairs: Whether the sum is over unordered or ordered pairs.
+
+    Raises:
+        InputError: If the couplings are not symmetric, a value is not finite, or a shape is wrong.
     """
 
     vocab_size = 2
     sites: int
     device: torch.device
-    """Where the model lies, and the tokens that it is asked about."""
+    """Device of the model and of the tokens passed to its methods."""
     pairs: Pairs
-    """How `parameters` and `features` count pairs."""
+    """Convention of `parameters` and `features`."""
 
     @validated
     def __init__(self, coupling: Tensor, field: Tensor, *, pairs: Pairs = "unordered") -> None:
         self.pairs = pairs
-        matrix = self._times * checked_matrix(coupling)
+        matrix = self._pair_factor * checked_matrix(coupling)
         self.sites = len(matrix)
         self.field = checked_field(field, self.sites, matrix.device)
         self.device = self.field.device
         if not bool(torch.isfinite(matrix.abs().sum() + self.field.abs().sum())):
-            hint = "give couplings and fields whose sum is finite: it bounds the energy"
+            hint = "give couplings and fields whose absolute values have a finite sum"
             raise InputError("coupling", float(matrix.abs().max()), hint)
         self._couplings = couplings_of(matrix, self.field)
 
@@ -73,17 +77,25 @@ class Ising(Masked, Enumerable, Joint):
     def clique(
         cls, n: Count, clique: Natural, coupling: Finite, field: Tensor | float, *, pairs: Pairs = "unordered"
     ) -> Self:
-        """N = `n` spins, the first `clique` of them all coupled to each other with J = `coupling`.
+        """Create a model whose first `clique` spins are all coupled to each other, as in equation (4.6) of the thesis.
 
-        `field` is one number for all, or (n,). Nothing of size n^2 is made until `coupling` is asked for. Equation
-        (4.6) of the thesis, by default with its pairs read as unordered. Raises `InputError` for a clique larger than
-        n, for numbers that are not finite, and for an unknown reading of the pairs.
+        No array of size n^2 is allocated until the property `coupling` is used.
+
+        Args:
+            n: Number N of spins.
+            clique: Number of coupled spins.
+            coupling: Coupling J of each pair.
+            field: Field (n,), or one number for all spins.
+            pairs: Whether the sum is over unordered or ordered pairs.
+
+        Raises:
+            InputError: If the clique is larger than `n` or a value is not finite.
         """
         if clique > n:
             raise InputError("clique", clique, f"use at most n={n}")
         model = cls.__new__(cls)
         model.pairs, model.sites = pairs, n
-        strength = model._times * coupling
+        strength = model._pair_factor * coupling
         if not math.isfinite(strength * clique**2):
             raise InputError("coupling", coupling, "use a coupling whose sum over all pairs is finite")
         model.field = checked_field(field, n, one_for_all=True)
@@ -93,7 +105,7 @@ class Ising(Masked, Enumerable, Joint):
         return model
 
     def to(self, device: torch.device | str) -> Self:
-        """The same model on another device, such as "cuda"."""
+        """Return the model on another device, for example "cuda"."""
         device = checked_device(device)
         model = type(self).__new__(type(self))
         model.sites, model.field, model.pairs = self.sites, self.field.to(device), self.pairs
@@ -110,44 +122,49 @@ class Ising(Masked, Enumerable, Joint):
         *,
         pairs: Pairs = "unordered",
     ) -> Self:
-        """The model whose `parameters` (N(N-1)/2 + N,) these are, by that reading of the pairs."""
-        number = sites * (sites - 1) // 2
-        if parameters.shape != (number + sites,):
-            raise InputError(
-                "parameters", tuple(parameters.shape), f"{sites} sites have {number} pairs and {sites} fields"
-            )
+        """Create a model from its `parameters`.
+
+        Args:
+            parameters: Couplings of the pairs i < j in lexicographic order, then fields: (N(N-1)/2 + N,).
+            sites: Number N of spins.
+            pairs: Whether the sum is over unordered or ordered pairs.
+        """
+        n_pairs = sites * (sites - 1) // 2
+        if parameters.shape != (n_pairs + sites,):
+            hint = f"give {n_pairs} couplings and {sites} fields for {sites} sites"
+            raise InputError("parameters", tuple(parameters.shape), hint)
         matrix = torch.zeros(sites, sites, dtype=torch.float64, device=parameters.device)
         upper = torch.triu_indices(sites, sites, 1, device=parameters.device)
-        matrix[upper[0], upper[1]] = parameters[:number].double()
-        return cls(matrix + matrix.T, parameters[number:], pairs=pairs)
+        matrix[upper[0], upper[1]] = parameters[:n_pairs].double()
+        return cls(matrix + matrix.T, parameters[n_pairs:], pairs=pairs)
 
     @cached_property
     def coupling(self) -> Tensor:
-        """J (N, N) float64 of the unordered sum: twice the given couplings where these are of ordered pairs."""
+        """Couplings (N, N) float64 of the sum over unordered pairs."""
         return self._couplings.matrix()
 
     @property
-    def _times(self) -> int:
-        """How often the sum that the parameters belong to takes every pair."""
+    def _pair_factor(self) -> int:
+        """Number of times that the sum over pairs counts each pair."""
         return 2 if self.pairs == "ordered" else 1
 
     @property
     def members(self) -> Tensor | None:
-        """Which sites (N,) bool are the clique, where the couplings are one clique of equal couplings; else None."""
+        """Mask (N,) bool of the clique, or None if the couplings are not one clique of equal couplings."""
         return self._couplings.members if isinstance(self._couplings, Clique) else None
 
     @property
     def parameters(self) -> Tensor:
-        """J_ij of the pairs i < j in lexicographic order, then h_i: (N(N-1)/2 + N,) float64."""
-        return torch.cat((self._pairs(self.coupling) / self._times, self.field))
+        """Couplings of the pairs i < j in lexicographic order, then fields, as (N(N-1)/2 + N,) float64."""
+        return torch.cat((self._upper_entries(self.coupling) / self._pair_factor, self.field))
 
-    def _pairs(self, matrix: Tensor) -> Tensor:
-        """Entries i < j of `matrix` (N, N), in lexicographic order."""
+    def _upper_entries(self, matrix: Tensor) -> Tensor:
+        """Return the entries i < j of `matrix` (N, N) in lexicographic order."""
         upper = torch.triu_indices(self.sites, self.sites, 1, device=self.device)
         return matrix[upper[0], upper[1]]
 
     def _spins(self, tokens: Tensor) -> Tensor:
-        """Spins (rows, N) float64 of `tokens` (rows, N); raises `InputError` where these are no states of the model."""
+        """Return the spins (rows, N) float64 of `tokens` (rows, N), after a check of shape, device and values."""
         is_tensor = isinstance(tokens, Tensor) and not tokens.is_complex()
         if not is_tensor or tokens.shape[1:] != (self.sites,) or tokens.device != self.device:
             hint = f"give tokens of shape (rows, {self.sites}) on the model's device, {self.device}"
@@ -160,47 +177,56 @@ class Ising(Masked, Enumerable, Joint):
             others = tokens[(tokens != 0) & (tokens != 1)]
             wrong = others[0].item() if len(others) else None
         if wrong is not None:
-            raise InputError("tokens", wrong, "token 0 is spin -1 and token 1 is spin +1: give these")
+            raise InputError("tokens", wrong, "use token 0 for spin -1 and token 1 for spin +1")
         return _signs(tokens)
 
     def features(self, tokens: Tensor) -> Tensor:
-        """What the `parameters` multiply: x_i x_j of the pairs, or twice it, and x_i; (rows, N(N-1)/2 + N) float64."""
+        """Return the features (rows, N(N-1)/2 + N) float64, whose product with the `parameters` is -E(x).
+
+        The features are x_i x_j for unordered pairs, 2 x_i x_j for ordered pairs, and x_i.
+        """
         spins = self._spins(tokens)
         upper = torch.triu_indices(self.sites, self.sites, 1, device=self.device)
-        return torch.cat((self._times * spins[:, upper[0]] * spins[:, upper[1]], spins), 1)
+        return torch.cat((self._pair_factor * spins[:, upper[0]] * spins[:, upper[1]], spins), 1)
 
     def energy(self, tokens: Tensor) -> Tensor:
-        """E(x) (rows,) float64 of `tokens` (rows, N), with p(x) ∝ exp(-E(x))."""
+        """Return the energy E(x) (rows,) float64 of `tokens` (rows, N), where p(x) ∝ exp(-E(x))."""
         spins = self._spins(tokens)
         return -(self._couplings.interaction(spins) + spins @ self.field)
 
     def log_partition(self) -> float:
-        """log Z: from the magnetisation for clique models of any size, else from all states."""
+        """Return log Z, for clique models of any size and for other models whose states can be listed."""
         if not isinstance(self._couplings, Clique):
             return super().log_partition()
-        apart = self.field[~self._couplings.members].abs()
-        nothing = self.field.new_zeros(1, self.sites)
-        everything = torch.ones_like(nothing, dtype=torch.bool)
-        clique = self._couplings.count_log_weights(nothing, everything).logsumexp(1)
-        return float(clique + (apart + torch.log1p(torch.exp(-2 * apart))).sum())
+        fields_outside = self.field[~self._couplings.members].abs()
+        spins = self.field.new_zeros(1, self.sites)
+        all_sites = torch.ones_like(spins, dtype=torch.bool)
+        clique = self._couplings.count_log_weights(spins, all_sites).logsumexp(1)
+        return float(clique + (fields_outside + torch.log1p(torch.exp(-2 * fields_outside))).sum())
 
     def moments(self) -> Tensor:
-        """Expectations of the `features` (N(N-1)/2 + N,) float64, from all states."""
+        """Return the expected values (N(N-1)/2 + N,) float64 of the `features`, computed from all states."""
         spins, distribution = _signs(self.states()), self.probabilities()
-        return torch.cat(
-            (self._times * self._pairs(spins.T @ (distribution[:, None] * spins)), distribution @ spins)
-        )
+        products = self._upper_entries(spins.T @ (distribution[:, None] * spins))
+        return torch.cat((self._pair_factor * products, distribution @ spins))
 
     def site_tables(self) -> SiteTables:
-        """The conditional distributions of all sites, for compiled sweeps; raises `InputError` where they would
-        not fit.
+        """Return the conditional distributions of all sites as tables for compiled sweeps.
+
+        Raises:
+            InputError: If the tables would be too large.
         """
         return ising_tables(self.coupling, self.field)
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """log p(x_i | all others) (rows, 2) float64 of one site i = `sites` (rows,) of each row.
+        """Return log p(x_i | all other sites) (rows, 2) float64 for one site per row.
 
-        Raises `InputError` for tokens that are no states of the model, and unless there is one site for each.
+        Args:
+            tokens: Sequences (rows, N) int64.
+            sites: Index i (rows,) int64 of the site of each row.
+
+        Raises:
+            InputError: If a token or site is out of range, or a shape is wrong.
         """
         spins = self._spins(tokens)
         sites = site_indices(sites, len(spins), self.sites)
@@ -208,14 +234,21 @@ class Ising(Masked, Enumerable, Joint):
         return _log_probs(2 * local)
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
-        """log p(x_i | all others) (rows, N, 2) float64 of every site i."""
+        """Return log p(x_i | all other sites) (rows, N, 2) float64 for every site i of `tokens` (rows, N)."""
         return _log_probs(2 * (self._couplings.local(self._spins(tokens)) + self.field))
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """log p(x_i | x outside the mask) (rows, N, 2) float64 of each masked site; others are as they are.
+        """Return log p(x_i | x outside the mask) (rows, N, 2) float64 for every masked site i.
 
-        `masked` (rows, N) bool. Raises `InputError` for other masks, and unless the couplings are a clique, for those
-        of more than `TABLE_SITES` sites.
+        At sites outside the mask, the log-probability is 0 for the given token and -inf for the other one.
+
+        Args:
+            tokens: Sequences (rows, N) int64. Tokens at masked sites are ignored.
+            masked: Mask (rows, N) bool.
+
+        Raises:
+            InputError: If a token is out of range, the shape or type of the mask is wrong, or a mask has more than
+                `TABLE_SITES` sites and the couplings are not a clique.
         """
         spins, tokens = self._spins(tokens), torch.as_tensor(tokens).long()
         require_bools("masked", masked, tuple(tokens.shape), "give one bool for each token")
@@ -223,61 +256,72 @@ class Ising(Masked, Enumerable, Joint):
             odds = torch.where(
                 self._couplings.members, self._couplings.log_odds(spins, masked), 2 * self.field
             )
-            answer = _log_probs(odds)
+            log_probs = _log_probs(odds)
         else:
-            answer = spins.new_zeros(*tokens.shape, 2)
-            weights, order, held = block_table(self._couplings, self.field, spins, masked, TABLE_SITES)
-            site = table_marginals(weights, held)
+            log_probs = spins.new_zeros(*tokens.shape, 2)
+            weights, order, is_padding = block_table(self._couplings, self.field, spins, masked, TABLE_SITES)
+            marginals = table_marginals(weights, is_padding)
             rows = torch.arange(len(tokens), device=self.device)[:, None].expand_as(order)
-            answer[rows[~held], order[~held]] = site[~held]
+            log_probs[rows[~is_padding], order[~is_padding]] = marginals[~is_padding]
         given = torch.nn.functional.one_hot(tokens, 2).double().log()
-        return torch.where(masked[:, :, None], answer, given)
+        return torch.where(masked[:, :, None], log_probs, given)
 
     def draw_block(self, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
-        """Tokens (rows, N) with x_block drawn jointly given the rest; `block` (rows, N) bool, its size may differ.
+        """Return `tokens` with the sites of `block` sampled jointly given all other sites.
 
-        From a table of their states, up to `TABLE_SITES` of them; of clique models beyond `COUNTED_SITES`, the sites
-        apart from the clique one by one and the clique by its magnetisation. Raises `InputError` for other blocks.
+        Blocks are sampled from a table of their states. In a clique model, blocks of more than `COUNTED_SITES` sites
+        are sampled through the magnetization of the clique, and all other sites independently.
+
+        Args:
+            tokens: Sequences (rows, N) int64.
+            block: Mask (rows, N) bool of the sites to sample, with any number of sites per row.
+            choose: Sampler of one value per row from log-weights.
+
+        Raises:
+            InputError: If a block has more than `TABLE_SITES` sites and the couplings are not a clique.
         """
-        drawn, size = tokens.clone(), block.sum(1)
-        # What a row draws, and from how many numbers, is a matter of its own block.
+        sampled, size = tokens.clone(), block.sum(1)
+        # The method is selected for each row, so the sample of a row does not depend on the other rows.
         large = (size > COUNTED_SITES) & isinstance(self._couplings, Clique)
         rows = large.nonzero()[:, 0]
         if isinstance(self._couplings, Clique) and len(rows):
-            drawn[rows] = self._drawn_by_structure(self._couplings, tokens[rows], block[rows], rows, choose)
+            sampled[rows] = self._draw_by_magnetization(
+                self._couplings, tokens[rows], block[rows], rows, choose
+            )
         rows = ((size > 0) & ~large).nonzero()[:, 0]
         if len(rows):
-            spins = _signs(tokens[rows])
-            weights, order, held = block_table(self._couplings, self.field, spins, block[rows], TABLE_SITES)
+            spins, couplings = _signs(tokens[rows]), self._couplings
+            weights, order, is_padding = block_table(couplings, self.field, spins, block[rows], TABLE_SITES)
             values = whole_sequences(2, order.shape[1], self.device)[choose(weights, rows)]
-            drawn[rows] = drawn[rows].scatter(
-                1, order, torch.where(held, drawn[rows].gather(1, order), values)
-            )
-        return drawn
+            values = torch.where(is_padding, sampled[rows].gather(1, order), values)
+            sampled[rows] = sampled[rows].scatter(1, order, values)
+        return sampled
 
     @validated
     def sample(self, n: Natural, seed: Natural = 0) -> Tensor:
-        """Draw `n` independent states (n, N) int64 exactly; sample i depends on `seed` and i alone.
+        """Sample `n` independent states (n, N) int64 exactly. Sample i depends on `seed` and i only.
 
-        Raises `InputError` for models too large to enumerate, unless their couplings are a clique.
+        Raises:
+            InputError: If the states cannot be listed and the couplings are not a clique.
         """
         rows = torch.arange(n, device=self.device)
         streams = Streams(seed_of(seed, "ising"), rows)
         if isinstance(self._couplings, Clique) and self.sites > COUNTED_SITES:
             down = rows.new_zeros(n, self.sites)
-            everything = torch.ones_like(down, dtype=torch.bool)
-            return self._drawn_by_structure(self._couplings, down, everything, rows, streams.choose)
-        below = self.probabilities().cumsum(0)
-        index = torch.searchsorted(below, streams.uniform(rows) * below[-1], right=True)
-        return self.states()[index.clamp_max(len(below) - 1)]
+            all_sites = torch.ones_like(down, dtype=torch.bool)
+            return self._draw_by_magnetization(self._couplings, down, all_sites, rows, streams.choose)
+        cumulative = self.probabilities().cumsum(0)
+        index = torch.searchsorted(cumulative, streams.uniform(rows) * cumulative[-1], right=True)
+        return self.states()[index.clamp_max(len(cumulative) - 1)]
 
-    def _drawn_by_structure(
+    def _draw_by_magnetization(
         self, clique: Clique, tokens: Tensor, block: Tensor, rows: Tensor, choose: Choose
     ) -> Tensor:
         tokens = clique.draw(tokens, block, rows, choose)
         for site in (~clique.members & block.any(0)).nonzero()[:, 0].tolist():
-            drawn = block[:, site].nonzero()[:, 0]
-            tokens[drawn, site] = choose(_log_probs(2 * self.field[site]).expand(len(drawn), 2), rows[drawn])
+            selected = block[:, site].nonzero()[:, 0]
+            log_probs = _log_probs(2 * self.field[site]).expand(len(selected), 2)
+            tokens[selected, site] = choose(log_probs, rows[selected])
         return tokens
 
 
@@ -286,5 +330,5 @@ def _signs(tokens: Tensor) -> Tensor:
 
 
 def _log_probs(odds: Tensor) -> Tensor:
-    """log P(-1), log P(+1) (..., 2) from the log of their ratio (...)."""
+    """Return log P(-1) and log P(+1) (..., 2) from the log-odds (...) of +1."""
     return torch.stack((logsigmoid(-odds), logsigmoid(odds)), -1)

@@ -1,4 +1,4 @@
-"""The neighbours of the spins of an Ising model, and its heat bath as tables by how many of them are up."""
+"""Neighbors of the spins of an Ising model, and conditional distributions as tables indexed by counts of up spins."""
 
 from typing import NamedTuple
 
@@ -14,8 +14,12 @@ _GIBBS = "use `run_chain(Gibbs(order='sweep'), model, ...)`"
 
 
 class SiteClass(NamedTuple):
-    """Sites whose conditional distributions are the same function: `counts[g]` couplings of `values[g]` each, and
-    a field.
+    """Sites with the same conditional distributions.
+
+    Attributes:
+        values: Distinct nonzero couplings of a site.
+        counts: Number of neighbors for each coupling.
+        field: Field on a site.
     """
 
     values: tuple[float, ...]
@@ -24,11 +28,11 @@ class SiteClass(NamedTuple):
 
     @property
     def configurations(self) -> int:
-        """In how many ways neighbours can be up: as many of each group as there are."""
+        """Number of combinations of the counts of up spins in each group of neighbors."""
         return int(np.prod([count + 1 for count in self.counts], dtype=object))
 
     def log_odds(self) -> NDArray[np.float64]:
-        """log p(+1)/p(-1) by how many neighbours are up, one axis per group of equal couplings."""
+        """Return the log-odds of +1 by the number of up neighbors, with one axis per group of equal couplings."""
         local = np.zeros([count + 1 for count in self.counts])
         for axis, (value, count) in enumerate(zip(self.values, self.counts, strict=True)):
             shape = [-1 if other == axis else 1 for other in range(local.ndim)]
@@ -37,9 +41,13 @@ class SiteClass(NamedTuple):
 
 
 class Neighbourhoods(NamedTuple):
-    """The sites of an Ising model: `neighbours` (N, D) ordered by coupling and padded.
+    """Neighbors and classes of all sites of an Ising model.
 
-    `group` (N, D) numbers the equal couplings of a site, -1 where padded; site i is of class `classes[of_site[i]]`.
+    Attributes:
+        neighbours: Neighbors (N, D) of each site, sorted by coupling and padded.
+        group: Index (N, D) of the coupling of each neighbor in `SiteClass.values`, or -1 for padding.
+        of_site: Index (N,) of the class of each site.
+        classes: All classes.
     """
 
     neighbours: NDArray[np.int64]
@@ -49,7 +57,7 @@ class Neighbourhoods(NamedTuple):
 
 
 def neighbourhoods(couplings: Tensor, field: Tensor) -> Neighbourhoods:
-    """Neighbours and classes of the sites of an Ising model of `couplings` (N, N) and `field` (N,)."""
+    """Return the neighbors and classes of the sites of an Ising model with `couplings` (N, N) and `field` (N,)."""
     coupling, fields = couplings.cpu().numpy(), field.tolist()
     width = int((coupling != 0).sum(1).max())
     neighbours = np.repeat(np.arange(len(coupling))[:, None], width, 1)
@@ -58,18 +66,23 @@ def neighbourhoods(couplings: Tensor, field: Tensor) -> Neighbourhoods:
     of_site = np.empty(len(coupling), np.int64)
     for site, row in enumerate(coupling):
         near = row.nonzero()[0]
-        values, which, counts = np.unique(row[near], return_inverse=True, return_counts=True)
-        order = which.argsort(kind="stable")
-        neighbours[site, : len(near)], group[site, : len(near)] = near[order], which[order]
+        values, inverse, counts = np.unique(row[near], return_inverse=True, return_counts=True)
+        order = inverse.argsort(kind="stable")
+        neighbours[site, : len(near)], group[site, : len(near)] = near[order], inverse[order]
         kind = SiteClass(tuple(values.tolist()), tuple(counts.tolist()), fields[site])
         of_site[site] = numbers.setdefault(kind, len(numbers))
     return Neighbourhoods(neighbours, group, of_site, list(numbers))
 
 
 def ising_tables(coupling: Tensor, field: Tensor) -> SiteTables:
-    """The heat bath of an Ising model of `coupling` (N, N) and `field` (N,), each entry within 2^-32 of the exact one.
+    """Return the conditional distributions of an Ising model, with an absolute error of at most 2^-32.
 
-    Raises `InputError` where neighbours of different couplings take more than `MAX_ENTRIES` entries.
+    Args:
+        coupling: Couplings (N, N).
+        field: Field (N,).
+
+    Raises:
+        InputError: If the tables have more than `MAX_ENTRIES` entries.
     """
     near = neighbourhoods(coupling, field)
     sizes = [kind.configurations for kind in near.classes]
@@ -78,7 +91,7 @@ def ising_tables(coupling: Tensor, field: Tensor) -> SiteTables:
         raise InputError(
             "coupling",
             f"{groups} different couplings of one site",
-            f"the conditionals would take {sum(sizes)} table entries (at most {MAX_ENTRIES}): {_GIBBS}",
+            f"{_GIBBS}, because the tables would have {sum(sizes)} entries (at most {MAX_ENTRIES})",
         )
     strides = np.zeros(near.neighbours.shape, np.uint32)
     first = np.cumsum([0, *sizes[:-1]])

@@ -1,1 +1,1 @@
-"""Many-body distributions: energies of two, three or four bodies made of low-rank symmetric tensors."""
+"""Many-body distributions whose energies couple two, three or four sites through low-rank symmetric tensors."""

@@ -1,4 +1,4 @@
-"""What compiled fields of a many-body distribution have in common: kernels over rows, and what these cost."""
+"""Base class of the compiled kernels of many-body distributions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -13,14 +13,20 @@ Numbers = NDArray[np.float64]
 Tokens = NDArray[np.int64]
 
 ENTRIES = 2**24
-"""More numbers than 128 MB are not laid out."""
+"""Maximum number of entries of the tables (128 MiB)."""
 
 
 class CompiledFields(ABC):
-    """Fields -dE by value of a site, and the heat bath that draws from them; `vocab` values.
+    """Compiled evaluation of the fields of single sites, and heat-bath sweeps.
 
-    `fill` and `sweep` are compiled: (first, last, tokens, sites, *arrays, fields) and (first, last, tokens, keys,
-    counters, *arrays, sweeps). An update is about `width` operations.
+    The field of a site is the contribution to -E for each of its values.
+
+    Args:
+        fill: Compiled function with arguments (first, last, tokens, sites, *arrays, fields).
+        sweep: Compiled function with arguments (first, last, tokens, keys, counters, *arrays, sweeps).
+        arrays: Tables for both functions.
+        vocab: Number V of values of a site.
+        width: Approximate number of operations of an update.
     """
 
     def __init__(
@@ -37,10 +43,10 @@ class CompiledFields(ABC):
     @staticmethod
     @abstractmethod
     def nanoseconds(positions: Numbers, vectors: Numbers, order: int) -> float:
-        """About what an update costs; infinite where too much would be laid out."""
+        """Return the approximate time of an update, or infinity if the tables would be too large."""
 
     def fields(self, tokens: Tokens, sites: Tokens) -> Numbers:
-        """Fields (rows, m, V) at the `sites` (rows, m) of `tokens` (rows, L)."""
+        """Return the fields (rows, m, V) at the `sites` (rows, m) of `tokens` (rows, L)."""
         fields = np.empty((*sites.shape, self._vocab))
         over_rows(self._fill, len(tokens), self._width * sites.shape[1], tokens, sites, *self._arrays, fields)
         return fields
@@ -48,6 +54,13 @@ class CompiledFields(ABC):
     def sweep(
         self, tokens: Tokens, keys: NDArray[np.int64], counters: NDArray[np.int64], sweeps: int
     ) -> None:
-        """Draw every site of `tokens` (rows, L) in place, in order, so many times; the streams move on."""
+        """Sample every site in order from its conditional distribution, in place.
+
+        Args:
+            tokens: Sequences (rows, L).
+            keys: Keys (rows,) of the random streams.
+            counters: Counters (rows,) of the random streams, advanced in place.
+            sweeps: Number of passes over all sites.
+        """
         work = self._width * sweeps * tokens.shape[1]
         over_rows(self._sweep, len(tokens), work, tokens, keys, counters, *self._arrays, sweeps)

@@ -1,10 +1,9 @@
-"""Many-body distributions: sequences of tokens whose energy couples two, three or four sites at a time, with exact
-conditionals.
+"""Many-body distributions of token sequences, whose energies couple two, three or four sites.
 
-E(s) = strength * sum over distinct i_1, ..., i_k of J_(i_1 ... i_k) U_(s_(i_1) ... s_(i_k)) and p(s) ∝ exp(-E(s)), with
-J = sum over p of j^p x ... x j^p and U = sum over q of u^q x ... x u^q: equations 2 (k = 2) and 5 (k = 4) of the
-document on the distributional simplicity bias. Distinct indices, so that equation 4 gives the conditionals of one
-distribution.
+The distribution is p(s) ∝ exp(-E(s)) with E(s) = strength * sum over distinct i_1, ..., i_k of
+J_(i_1 ... i_k) U_(s_(i_1) ... s_(i_k)), where J = sum over p of j^p x ... x j^p and U = sum over q of u^q x ... x u^q.
+These are equations 2 (k = 2) and 5 (k = 4) of the document on the distributional simplicity bias. The indices are
+distinct, so that the conditionals of equation 4 belong to one joint distribution.
 """
 
 import math
@@ -31,20 +30,26 @@ from trialogue.randomness import numpy_generator
 from trialogue.validation import Count, Finite, Natural, Positive, validated
 
 FROZEN_DEVIATION = 100.0
-"""Energies that vary more than this over uniform sequences leave single-site chains where they are."""
+"""Standard deviation of the energy over uniform sequences above which single-site chains are assumed to freeze."""
 Order = Annotated[int, Interval(ge=2, le=4)]
-_UP = 0.8
-_OFFSETS = {"centred": (1.0, -_UP), "signs": (2.0, -1.0), "binary": (1.0, 0.0)}
+_ONE_PROBABILITY = 0.8
+_FACTORS_AND_OFFSETS = {"centred": (1.0, -_ONE_PROBABILITY), "signs": (2.0, -1.0), "binary": (1.0, 0.0)}
 
 
 class ManyBody(Masked, Enumerable):
-    """The distribution of sequences of N = `sites` tokens with an energy of `order` k bodies, by vectors of its
-    tensors.
+    """Distribution of sequences with an energy that couples k = `order` sites.
 
-    `positions` (P, N) holds the j^p and `vectors` (Q, V) the u^q; both become float64. It is an energy and a masked
-    oracle whose conditionals are exact; `run_sweeps` draws thousands of chains by compiled heat bath.
+    Conditionals are exact. `run_sweeps` runs compiled heat-bath sweeps of many chains on the model.
 
-    Raises `InputError` for an order other than 2, 3 and 4, fewer sites than that, and numbers that are not finite.
+    Args:
+        positions: Vectors j^p (P, N), one entry per site. Converted to float64.
+        vectors: Vectors u^q (Q, V), one entry per token. Converted to float64.
+        order: Number k of coupled sites, 2, 3 or 4.
+        strength: Factor of the energy.
+
+    Raises:
+        InputError: If the order is out of range, there are fewer than `order` sites or fewer than 2 tokens, a number is
+            not finite, or the energy could overflow.
     """
 
     sites: int
@@ -58,9 +63,9 @@ class ManyBody(Masked, Enumerable):
         order: Order = 4,
         strength: Finite = 1.0,
     ) -> None:
-        for field, array, least in (("positions", positions, order), ("vectors", vectors, 2)):
-            if array.shape[1] < least:
-                hint = f"give finite vectors (rank, n) of at least {least} entries each"
+        for field, array, minimum in (("positions", positions, order), ("vectors", vectors, 2)):
+            if array.shape[1] < minimum:
+                hint = f"give finite vectors (rank, n) of at least {minimum} entries each"
                 raise InputError(field, tuple(array.shape), hint)
         self.order, self.strength = order, strength
         self.positions, self.vectors = (array.double().contiguous().clone() for array in (positions, vectors))
@@ -69,7 +74,7 @@ class ManyBody(Masked, Enumerable):
             math.factorial(self.order) * abs(self.strength) * float(self.positions.abs().sum() ** self.order)
         )
         if not math.isfinite(scale * float(self.vectors.abs().max()) ** self.order * len(self.vectors)):
-            raise InputError("strength", self.strength, "the energies overflow: use a smaller one")
+            raise InputError("strength", self.strength, "use a smaller one, because the energies overflow")
 
     @classmethod
     @validated
@@ -83,30 +88,40 @@ class ManyBody(Masked, Enumerable):
         seed: Natural = 0,
         entries: Literal["centred", "signs", "binary"] = "centred",
     ) -> Self:
-        """A distribution of `rank` vectors each of positions and tokens, whose entries are Bernoulli(0.8), less 0.8
-        ("centred").
+        """Create a distribution with random vectors.
 
-        `scale` is the standard deviation of the energy over uniform sequences; None leaves the strength at 1. Entries
-        of "signs" are ±1 with P(+1) = 0.8; such energies, and those of the "binary" entries 0 and 1 that the document
-        prints, are mostly of one and two bodies. Warns where the energy varies so much that chains freeze, as at the
-        printed strength. Raises `InputError` for a field out of range, and where all entries drawn are zero.
+        With entries "signs" and "binary" (the choice in the document), most of the energy is of one and two bodies. A
+        warning is issued if the energy varies so much that chains freeze, as it does with the strength in the document.
+
+        Args:
+            sites: Number N of sites.
+            vocab_size: Number V of tokens.
+            order: Number k of coupled sites, 2, 3 or 4.
+            rank: Number of vectors of positions, and of vectors of tokens.
+            scale: Standard deviation of the energy over uniform sequences. None sets the strength to 1.
+            seed: Random seed.
+            entries: Values of the entries. "binary" is 1 with probability 0.8 and 0 otherwise, "centred" is the same
+                minus 0.8, and "signs" is 1 with probability 0.8 and -1 otherwise.
+
+        Raises:
+            InputError: If an argument is out of range, or the energy is constant.
         """
         if sites < order:
             raise InputError("sites", sites, f"use at least {order}")
-        factor, offset = _OFFSETS[entries]
-        draw = numpy_generator(seed, "many-body", entries)
-        drawn = [draw.random((rank, size)) < _UP for size in (sites, vocab_size)]
-        positions, vectors = (torch.from_numpy(factor * ones + offset) for ones in drawn)
+        factor, offset = _FACTORS_AND_OFFSETS[entries]
+        generator = numpy_generator(seed, "many-body", entries)
+        bits = [generator.random((rank, size)) < _ONE_PROBABILITY for size in (sites, vocab_size)]
+        positions, vectors = (torch.from_numpy(factor * ones + offset) for ones in bits)
         distribution = cls(positions, vectors, order)
         if scale is not None:
             if not distribution.deviation > 0:
-                hint = "the energy drawn does not vary: use another seed, or a larger rank"
+                hint = "use another seed or a larger rank, because the energy is constant"
                 raise InputError("seed", seed, hint)
             distribution = cls(positions, vectors, order, scale / distribution.deviation)
         if distribution.deviation > FROZEN_DEVIATION:
             warnings.warn(
-                f"the energy varies by {distribution.deviation:.3g} over uniform sequences: chains freeze at once "
-                "(use scale=2)",
+                f"the standard deviation of the energy over uniform sequences is {distribution.deviation:.3g}, so "
+                "chains will freeze; use scale=2",
                 stacklevel=2,
             )
         return distribution
@@ -118,64 +133,80 @@ class ManyBody(Masked, Enumerable):
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of the energy over uniform sequences, exact."""
+        """Exact standard deviation of the energy over uniform sequences."""
         return math.sqrt(float(self._variances.sum()))
 
     def variance_by_order(self) -> Tensor:
-        """The share (order + 1,) float64 of the energy's variance over uniform sequences by interaction order, exact.
+        """Return the exact fraction of the variance of the energy over uniform sequences for each interaction order.
 
-        Entry r is that of the terms on r sites when every term averages to zero over each of its sites. Zero where the
-        energy does not vary.
+        Returns:
+            Fractions (order + 1,) float64. Entry r belongs to the terms on r sites in the decomposition into terms
+            with mean zero over each of their sites. All entries are 0 if the energy is constant.
         """
         total = float(self._variances.sum())
         return self._variances / total if total else self._variances
 
     def energy(self, tokens: Tensor) -> Tensor:
-        """E(s) (rows,) float64 of `tokens` (rows, N), with p(s) ∝ exp(-E(s))."""
-        # Every set of sites counts in the fields of all its sites.
+        """Return the energy E(s) (rows,) float64 of `tokens` (rows, N), where p(s) ∝ exp(-E(s))."""
+        # The sum of the fields counts every set of sites once for each of its `order` sites.
         tokens = self._tokens(tokens)
         return -self.site_logits(tokens).gather(2, tokens[:, :, None]).sum((1, 2)) / self.order
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """log p(s_i | all others) (rows, vocab) float64 of one site i = `sites` (rows,) of each row.
+        """Return log p(s_i | all other sites) (rows, vocab) float64 for one site per row.
 
-        Raises `InputError` for tokens that are no sequences of the distribution, and unless there is one site for each.
+        Args:
+            tokens: Sequences (rows, N) int64.
+            sites: Index i (rows,) int64 of the site of each row.
+
+        Raises:
+            InputError: If a token or site is out of range, or a shape is wrong.
         """
         tokens = self._tokens(tokens)
-        at = site_indices(sites, len(tokens), self.sites)
-        return self._fields(tokens, at[:, None])[:, 0].log_softmax(-1)
+        sites = site_indices(sites, len(tokens), self.sites)
+        return self._fields(tokens, sites[:, None])[:, 0].log_softmax(-1)
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
-        """log p(s_i | all others) (rows, N, vocab) float64 of every site i."""
+        """Return log p(s_i | all other sites) (rows, N, vocab) float64 for every site i of `tokens` (rows, N)."""
         return self.site_logits(tokens).log_softmax(-1)
 
     def site_logits(self, tokens: Tensor) -> Tensor:
-        """The field (rows, N, vocab) float64 of every site: what the sets of sites with it add to -E, by its value."""
+        """Return the field (rows, N, vocab) float64 of every site, its contribution to -E for each of its values."""
         return self._fields(self._tokens(tokens))
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """log p(s_i | s outside the mask) (rows, N, vocab) float64 of each masked site; others are as they are.
+        """Return log p(s_i | s outside the mask) (rows, N, vocab) float64 for every masked site i.
 
-        Raises `InputError` where the masked sites of a row take too many values to list.
+        At sites outside the mask, the log-probability is 0 for the given token and -inf for all others.
+
+        Args:
+            tokens: Sequences (rows, N) int64. Tokens at masked sites are ignored.
+            masked: Mask (rows, N) bool.
+
+        Raises:
+            InputError: If the masked sites of a row have too many joint values to list.
         """
         tokens = self._tokens(tokens)
         require_bools("masked", masked, tuple(tokens.shape), "give one bool for each token")
-        answer = torch.nn.functional.one_hot(tokens, self.vocab_size).double().log()
+        log_probs = torch.nn.functional.one_hot(tokens, self.vocab_size).double().log()
         sizes = masked.sum(1)
         for size in sizes.unique().tolist():
             rows = (sizes == size).nonzero()[:, 0]
             if size:
-                answer[masked & (sizes == size)[:, None]] = self._marginals(tokens[rows], masked[rows])
-        return answer
+                log_probs[masked & (sizes == size)[:, None]] = self._marginals(tokens[rows], masked[rows])
+        return log_probs
 
     @cached_property
     def kernel(self) -> CompiledFields:
-        """Compiled fields and sweeps, of the two kinds the one that costs less at this rank and size."""
+        """Compiled fields and sweeps, with the method that is faster at this rank and size."""
         arguments = (self._positions, self._vectors, self.order)
         costs = {kind: kind.nanoseconds(*arguments) for kind in (PairSums, SubsetBins)}
         kind = min(costs, key=lambda kind: costs[kind])
         if math.isinf(costs[kind]):
-            hint = f"with {self.vocab_size} values and rank {len(self.positions)} its tables would not fit: use less"
+            hint = (
+                f"use fewer sites, because the tables for {self.vocab_size} tokens and rank "
+                f"{len(self.positions)} would be too large"
+            )
             raise InputError("sites", self.sites, hint)
         return kind(*arguments, -self.strength * math.factorial(self.order))
 
@@ -188,13 +219,13 @@ class ManyBody(Masked, Enumerable):
         return np.asarray(self.vectors.numpy())
 
     def _fields(self, tokens: Tensor, sites: Tensor | None = None) -> Tensor:
-        """-E (rows, m, V) by value of each of the `sites` (rows, m), by default all, up to a constant of the rest."""
+        """Return the fields (rows, m, V) of the `sites` (rows, m), by default of all sites."""
         if sites is None:
             sites = torch.arange(self.sites).expand_as(tokens)
         return torch.from_numpy(self.kernel.fields(tokens.contiguous().numpy(), sites.contiguous().numpy()))
 
     def _marginals(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """log p (masked sites of all rows, V) of rows that mask equally many sites."""
+        """Return log p (n, V) of all masked sites of rows that have the same number of masked sites."""
         sites, _ = sites_of(masked)
         size, vocab = sites.shape[1], self.vocab_size
         if size == 1:
@@ -210,7 +241,7 @@ class ManyBody(Masked, Enumerable):
         return torch.stack(distributions, 1).flatten(0, 1)
 
     def _tokens(self, tokens: Tensor) -> Tensor:
-        """`tokens` (rows, N) int64; raises `InputError` where these are no sequences of the distribution."""
+        """Return `tokens` (rows, N) as int64, after a check of their shape and range."""
         hint = f"give token ids of shape (rows, {self.sites})"
         return index_tensor(
             "tokens",

@@ -1,8 +1,7 @@
-"""Fields of a many-body distribution from power sums of its rank-one terms: work P Q an update, for low ranks.
+"""Fields of a many-body distribution from elementary symmetric sums, with cost P Q per update.
 
-Of the pair of vectors (p, q), site i contributes B_i = j^p_i u^q_(s_i), and the distribution needs the elementary
-symmetric sums e_m of B over the sites, up to the order. Leaving a site out takes e_m - B_i e_(m-1) of the rest,
-entering it adds.
+For the pair of vectors (p, q), site i contributes B_i = j^p_i u^q_(s_i). The fields require the elementary symmetric
+sums e_m of B over the sites. Without site i, they are e_m - B_i e_(m-1), where e_(m-1) is a sum without site i.
 """
 
 import numpy as np
@@ -16,8 +15,14 @@ _VECTOR = 8
 
 
 @compiled_sums
-def sum_up(tokens: Tokens, contributions: Numbers, sums: Numbers) -> None:
-    """e_1, e_2, e_3 (3, pairs) of one row, from the `contributions` (L, V, pairs) of its tokens (L,)."""
+def elementary_sums(tokens: Tokens, contributions: Numbers, sums: Numbers) -> None:
+    """Compute the sums e_1, e_2 and e_3 of one row.
+
+    Args:
+        tokens: Tokens (L,).
+        contributions: Contribution (L, V, pairs) of each site and token.
+        sums: Output (3, pairs).
+    """
     sums[:] = 0.0
     one, two, three = sums[0], sums[1], sums[2]
     for site in range(len(tokens)):
@@ -29,33 +34,51 @@ def sum_up(tokens: Tokens, contributions: Numbers, sums: Numbers) -> None:
 
 
 @compiled_sums
-def leave(sums: Numbers, left: Numbers, rest: Numbers) -> None:
-    """The same sums without a site that contributes `left` (pairs,), to `rest` (3, pairs)."""
+def remove_site(sums: Numbers, old: Numbers, rest: Numbers) -> None:
+    """Compute the sums without one site.
+
+    Args:
+        sums: Sums (3, pairs) over all sites.
+        old: Contribution (pairs,) of the site.
+        rest: Output (3, pairs).
+    """
     one, two, three = sums[0], sums[1], sums[2]
     first, second, third = rest[0], rest[1], rest[2]
-    for pair in range(len(left)):
-        below = one[pair] - left[pair]
-        above = two[pair] - left[pair] * below
-        first[pair], second[pair], third[pair] = below, above, three[pair] - left[pair] * above
+    for pair in range(len(old)):
+        below = one[pair] - old[pair]
+        above = two[pair] - old[pair] * below
+        first[pair], second[pair], third[pair] = below, above, three[pair] - old[pair] * above
 
 
 @compiled_sums
-def enter(sums: Numbers, left: Numbers, entered: Numbers, rest: Numbers) -> None:
-    """Put a site that contributed `left` back with `entered`, given the sums of the `rest`."""
+def replace_site(sums: Numbers, old: Numbers, new: Numbers, rest: Numbers) -> None:
+    """Update the sums in place after a site changes its token.
+
+    Args:
+        sums: Sums (3, pairs) over all sites.
+        old: Old contribution (pairs,) of the site.
+        new: New contribution (pairs,) of the site.
+        rest: Sums (3, pairs) without the site.
+    """
     one, two, three = sums[0], sums[1], sums[2]
     first, second = rest[0], rest[1]
-    for pair in range(len(left)):
-        more = entered[pair] - left[pair]
+    for pair in range(len(old)):
+        more = new[pair] - old[pair]
         one[pair] += more
         two[pair] += more * first[pair]
         three[pair] += more * second[pair]
 
 
 @compiled_sums
-def field_of(rest: Numbers, positions: Numbers, tokens: Numbers, mixed: Numbers, field: Numbers) -> None:
-    """The field (V,) of a site of entries `positions` (P,), from e_(order - 1) of the rest (P * Q,).
+def site_field(rest: Numbers, positions: Numbers, tokens: Numbers, mixed: Numbers, field: Numbers) -> None:
+    """Compute the field of a site.
 
-    `tokens` (V, Q) are the vectors of tokens, by token.
+    Args:
+        rest: Sums e_(order - 1) (P * Q,) without the site.
+        positions: Entries (P,) of the position vectors at the site.
+        tokens: Entries (V, Q) of the token vectors.
+        mixed: Buffer (Q,).
+        field: Output (V,).
     """
     mixed[:] = 0.0
     width = len(mixed)
@@ -82,15 +105,15 @@ def fill_fields(
     order: int,
     fields: Numbers,
 ) -> None:
-    """Fields (rows, m, V) at the `sites` (rows, m) of rows first..last of `tokens` (rows, L)."""
+    """Compute the fields (rows, m, V) at the `sites` (rows, m) of `tokens` (rows, L) for rows `first` to `last`."""
     sums, rest = np.empty((3, contributions.shape[2])), np.empty((3, contributions.shape[2]))
     mixed = np.empty(vectors.shape[1])
     for row in range(first, last):
-        sum_up(tokens[row], contributions, sums)
-        for place in range(sites.shape[1]):
-            site = sites[row, place]
-            leave(sums, contributions[site, tokens[row, site]], rest)
-            field_of(rest[order - 2], positions[site], vectors, mixed, fields[row, place])
+        elementary_sums(tokens[row], contributions, sums)
+        for column in range(sites.shape[1]):
+            site = sites[row, column]
+            remove_site(sums, contributions[site, tokens[row, site]], rest)
+            site_field(rest[order - 2], positions[site], vectors, mixed, fields[row, column])
 
 
 @compiled
@@ -106,27 +129,33 @@ def sweep_rows(
     order: int,
     sweeps: int,
 ) -> None:
-    """Draw every site of rows first..last of `tokens` (rows, L) given the others, in order, so many times."""
+    """Sample every site of rows `first` to `last` of `tokens` (rows, L) in order, `sweeps` times."""
     sums, rest = np.empty((3, contributions.shape[2])), np.empty((3, contributions.shape[2]))
     mixed, field = np.empty(vectors.shape[1]), np.empty(len(vectors))
     for row in range(first, last):
         for _ in range(sweeps):
-            # Anew in every sweep, so that rounding does not add up.
-            sum_up(tokens[row], contributions, sums)
+            # The sums are recomputed in every sweep, so that rounding errors do not accumulate.
+            elementary_sums(tokens[row], contributions, sums)
             for site in range(tokens.shape[1]):
-                left = contributions[site, tokens[row, site]]
-                leave(sums, left, rest)
-                field_of(rest[order - 2], positions[site], vectors, mixed, field)
-                drawn = invert(next_uniform(keys, counters, row), np.exp(field - field.max()))
-                if drawn != tokens[row, site]:
-                    enter(sums, left, contributions[site, drawn], rest)
-                    tokens[row, site] = drawn
+                old = contributions[site, tokens[row, site]]
+                remove_site(sums, old, rest)
+                site_field(rest[order - 2], positions[site], vectors, mixed, field)
+                token = invert(next_uniform(keys, counters, row), np.exp(field - field.max()))
+                if token != tokens[row, site]:
+                    replace_site(sums, old, contributions[site, token], rest)
+                    tokens[row, site] = token
 
 
 class PairSums(CompiledFields):
-    """Fields -dE by value of a site, by elementary symmetric sums; `positions` (P, L), `vectors` (Q, V), order 2 to 4.
+    """Fields from elementary symmetric sums, for low ranks.
 
     A field is `factor` times the sum over p, q of j^p_i u^q_a e_(order - 1) of the other sites.
+
+    Args:
+        positions: Vectors j (P, L).
+        vectors: Vectors u (Q, V).
+        order: Order of the energy, from 2 to 4.
+        factor: Factor of the fields.
     """
 
     def __init__(self, positions: Numbers, vectors: Numbers, order: int, factor: float) -> None:
@@ -141,7 +170,7 @@ class PairSums(CompiledFields):
 
     @staticmethod
     def nanoseconds(positions: Numbers, vectors: Numbers, order: int) -> float:
-        """About what an update costs; infinite where too much would be laid out."""
+        """Return the approximate time of an update, or infinity if the tables would be too large."""
         del order
         pairs = len(positions) * (len(vectors) + _VECTOR - 1)
         fits = positions.shape[1] * vectors.shape[1] * pairs <= ENTRIES

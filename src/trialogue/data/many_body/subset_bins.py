@@ -1,7 +1,7 @@
-"""Fields of a many-body distribution from its tensors: work C(L - 1, order - 1) an update, whatever the rank.
+"""Fields of a many-body distribution from its tensors, with cost C(L - 1, order - 1) per update for any rank.
 
-The field of a site sums J over the sets of order - 1 other sites, times U of their tokens. As U is symmetric, entries
-of J are added up by the multiset of tokens that their sites show, and U multiplies each multiset once.
+The field of a site is the sum over sets of order - 1 other sites of J times U of their tokens. U is symmetric. The
+entries of J are therefore summed by the multiset of tokens of their sites first, and each sum is multiplied by U once.
 """
 
 import math
@@ -26,31 +26,38 @@ def fill_bins(
     others: Tokens,
     bins: Numbers,
 ) -> None:
-    """Sums of `weights` by multiset of tokens, to `bins`.
+    """Sum the weights of all sets of other sites by the multiset of their tokens.
 
-    The sets of other sites are `heads` (n, order - 2), increasing, and one more site beyond each; `weights` lie in that
-    order. Multiset number `bin_of[x]` belongs to tokens x, read in base V.
+    Args:
+        tokens: Tokens (L,).
+        site: Site that is left out.
+        weights: Weight of each set, in lexicographic order of the sets.
+        heads: Sets (n, order - 2) in increasing order. Each is extended by every larger site.
+        bin_of: Index of the multiset of some tokens, by their base-V number.
+        vocab: Number V of tokens.
+        others: Buffer (L - 1,).
+        bins: Output, one sum per multiset.
     """
-    for place in range(site):
-        others[place] = tokens[place]
-    for place in range(site + 1, len(tokens)):
-        others[place - 1] = tokens[place]
+    for other in range(site):
+        others[other] = tokens[other]
+    for other in range(site + 1, len(tokens)):
+        others[other - 1] = tokens[other]
     bins[:] = 0.0
-    at = 0
+    index = 0
     for head in range(len(heads)):
         first, last = 0, -1
-        for place in range(heads.shape[1]):
-            last = heads[head, place]
+        for column in range(heads.shape[1]):
+            last = heads[head, column]
             first = (first + others[last]) * vocab
         numbers = bin_of[first : first + vocab]
-        for place in range(last + 1, len(others)):
-            bins[numbers[others[place]]] += weights[at]
-            at += 1
+        for other in range(last + 1, len(others)):
+            bins[numbers[others[other]]] += weights[index]
+            index += 1
 
 
 @compiled_sums
 def multiply(by_value: Numbers, bins: Numbers, field: Numbers) -> None:
-    """The field (V,) from `by_value` (V, bins)."""
+    """Compute the field (V,) as the product of `by_value` (V, n) and `bins` (n,)."""
     for value in range(len(by_value)):
         row, total = by_value[value], 0.0
         for number in range(len(bins)):
@@ -70,13 +77,13 @@ def fill_fields(
     by_value: Numbers,
     fields: Numbers,
 ) -> None:
-    """Fields (rows, m, V) at the `sites` (rows, m) of rows first..last of `tokens` (rows, L)."""
+    """Compute the fields (rows, m, V) at the `sites` (rows, m) of `tokens` (rows, L) for rows `first` to `last`."""
     others, bins = np.empty(tokens.shape[1] - 1, np.int64), np.empty(by_value.shape[1])
     for row in range(first, last):
-        for place in range(sites.shape[1]):
-            site = sites[row, place]
+        for column in range(sites.shape[1]):
+            site = sites[row, column]
             fill_bins(tokens[row], site, weights[site], heads, bin_of, len(by_value), others, bins)
-            multiply(by_value, bins, fields[row, place])
+            multiply(by_value, bins, fields[row, column])
 
 
 @compiled
@@ -92,7 +99,7 @@ def sweep_rows(
     by_value: Numbers,
     sweeps: int,
 ) -> None:
-    """Draw every site of rows first..last of `tokens` (rows, L) given the others, in order, so many times."""
+    """Sample every site of rows `first` to `last` of `tokens` (rows, L) in order, `sweeps` times."""
     others, bins = np.empty(tokens.shape[1] - 1, np.int64), np.empty(by_value.shape[1])
     field = np.empty(len(by_value))
     for row in range(first, last):
@@ -104,9 +111,15 @@ def sweep_rows(
 
 
 class SubsetBins(CompiledFields):
-    """Fields -dE by value of a site, by sets of sites; `positions` (P, L), `vectors` (Q, V), any order from 2 on.
+    """Fields from sums over sets of sites, for short sequences.
 
     A field is `factor` times the sum over sets of order - 1 other sites of J U.
+
+    Args:
+        positions: Vectors j (P, L).
+        vectors: Vectors u (Q, V).
+        order: Order of the energy, at least 2.
+        factor: Factor of the fields.
     """
 
     def __init__(self, positions: Numbers, vectors: Numbers, order: int, factor: float) -> None:
@@ -119,17 +132,18 @@ class SubsetBins(CompiledFields):
             weights[site] = factor * positions[:, site] @ others[:, members].prod(2)
         multisets = list(combinations_with_replacement(range(vocab), order - 1))
         number = {tokens: index for index, tokens in enumerate(multisets)}
-        every = product(range(vocab), repeat=order - 1)
-        bin_of = np.array([number[tuple(sorted(tokens))] for tokens in every], np.int32)
+        token_tuples = product(range(vocab), repeat=order - 1)
+        bin_of = np.array([number[tuple(sorted(tokens))] for tokens in token_tuples], np.int32)
         by_value = np.ascontiguousarray(vectors.T @ vectors[:, np.array(multisets)].prod(2))
         super().__init__(fill_fields, sweep_rows, (weights, heads, bin_of, by_value), vocab, weights.shape[1])
 
     @staticmethod
     def nanoseconds(positions: Numbers, vectors: Numbers, order: int) -> float:
-        """About what an update costs; infinite where too much would be laid out."""
+        """Return the approximate time of an update, or infinity if the tables would be too large."""
         sites, vocab = positions.shape[1], vectors.shape[1]
         subsets, multisets = math.comb(sites - 1, order - 1), math.comb(vocab + order - 2, order - 1)
-        laid_out = max(sites * subsets, vocab ** (order - 1), vocab * multisets)
-        # What making the tables multiplies.
-        fits = laid_out <= ENTRIES and max(len(positions) * subsets, len(vectors) * multisets) <= 2 * ENTRIES
+        table_size = max(sites * subsets, vocab ** (order - 1), vocab * multisets)
+        # Size of the temporary arrays in `__init__`.
+        temporary_size = max(len(positions) * subsets, len(vectors) * multisets)
+        fits = table_size <= ENTRIES and temporary_size <= 2 * ENTRIES
         return 2.0 * subsets + 0.1 * vocab * multisets if fits else math.inf

@@ -1,4 +1,4 @@
-"""How much of a many-body energy varies with single sites, pairs, triples, ..., exactly, at any size."""
+"""Exact variance of a many-body energy by interaction order."""
 
 import math
 
@@ -9,16 +9,24 @@ Numbers = NDArray[np.float64]
 
 
 def energy_variances(positions: Numbers, vectors: Numbers, order: int) -> Numbers:
-    """Variance (order + 1,) by interaction order of sum over p, q of e_order(j^p_i u^q_(s_i)), uniform tokens s.
+    """Return the variance by interaction order of sum over p, q of e_order(j^p_i u^q_(s_i)) for uniform tokens s.
 
-    `positions` (P, L), `vectors` (Q, V). The energy is a sum of terms on sets of sites that average to zero over each
-    of their sites; these are uncorrelated, and entry r is the sum of the variances of those on r sites. With u = mean +
-    rest, the term on a set R is the sum over p, q of prod_R j rest times e_(order - r) of j outside of R times
-    mean^(order - r), so that its square is one factor of positions times one of tokens.
+    The energy is decomposed into uncorrelated terms on sets of sites, each with mean zero over every site of its set.
+    Let u = mean + rest. The term on a set R of r sites is the sum over p, q of the product over R of j rest, times
+    e_(order - r) of j outside R, times mean^(order - r). Its variance is a factor for the positions times a factor for
+    the tokens.
+
+    Args:
+        positions: Vectors j (P, L).
+        vectors: Vectors u (Q, V).
+        order: Order of the energy.
+
+    Returns:
+        Variances (order + 1,). Entry r is the sum of the variances of the terms on r sites.
     """
     means = vectors.mean(1)
-    rests = vectors - means[:, None]
-    covariance = rests @ rests.T / vectors.shape[1]
+    centered = vectors - means[:, None]
+    covariance = centered @ centered.T / vectors.shape[1]
     by_positions = _position_factors(positions, order)
     variances = np.zeros(order + 1)
     for size in range(1, order + 1):
@@ -29,14 +37,12 @@ def energy_variances(positions: Numbers, vectors: Numbers, order: int) -> Number
 
 
 def _position_factors(positions: Numbers, order: int) -> list[float]:
-    """Of each size r, the sum over sets R of (sum over p of prod_R j^p times e_(order - r) of j^p outside of R)^2.
-
-    A square is a sum over pairs of vectors p, p', and the sum over sets a coefficient of the product over sites of
-    1 + x j j' + y j + z j' + y z j j': of x^r y^(order - r) z^(order - r).
-    """
+    """Return sum over sets R of (sum over p of prod_R j^p times e_(order - r) of j^p outside R)^2 for each size r."""
+    # The square is a sum over pairs p, p'. For each pair, the sum over sets is the coefficient of
+    # x^r y^(order - r) z^(order - r) in the product over sites of 1 + x j j' + y j + z j' + y z j j'.
     totals = [0.0] * (order + 1)
     for one in positions:
-        # Coefficients of x^r y^a z^b, of which only r + a <= order and r + b <= order are ever needed.
+        # Coefficients of x^r y^a z^b. Only those with r + a <= order and r + b <= order are used.
         sums = np.zeros((order + 1, order + 1, order + 1, len(positions)))
         sums[0, 0, 0] = 1.0
         for site, entry in enumerate(one):

@@ -1,4 +1,4 @@
-"""Parallel text: pairs of a sentence and its translation, their split, and a vocabulary of both languages."""
+"""Parallel texts, their splits, and a joint subword vocabulary of both languages."""
 
 from trialogue.lazy_exports import lazy_exports
 

@@ -1,7 +1,7 @@
-"""A split of parallel text whose parts share no sentence.
+"""Splits of a parallel text into parts that share no sentence.
 
-Collections such as Tatoeba hold several translations of a sentence, and the same one with another full stop: a random
-split of its German and English leaks 13 % of the test sources and 36 % of the targets.
+Collections like Tatoeba contain several translations of a sentence, and copies with different punctuation. In a random
+split of its German and English sentences, 13 % of the test sources and 36 % of the test targets also occur in training.
 """
 
 import re
@@ -22,7 +22,13 @@ _NO_WORD = re.compile(r"[\W_]+")
 
 
 class Split(NamedTuple):
-    """Parallel text in three parts, no two of which share a sentence up to case, punctuation and white space."""
+    """Three parts of a parallel text that share no sentence up to case, punctuation and white space.
+
+    Attributes:
+        train: Training pairs.
+        validation: Validation pairs.
+        test: Test pairs.
+    """
 
     train: ParallelText
     validation: ParallelText
@@ -30,45 +36,56 @@ class Split(NamedTuple):
 
 
 def normalised(sentence: str) -> str:
-    """`sentence` in lower case, without punctuation, its words parted by single spaces; as it is without any word."""
+    """Return a sentence in lower case, without punctuation, with single spaces between words.
+
+    A sentence without words is returned unchanged.
+    """
     words = _NO_WORD.sub(" ", unicodedata.normalize("NFKC", sentence).casefold()).split()
     return " ".join(words) or sentence
 
 
 @validated
 def split(text: ParallelText, test: Count = 2000, validation: Count = 1000, *, seed: Natural) -> Split:
-    """Draw `test` and `validation` pairs of `text`; the rest is to train on. The stream is "split" of `seed`.
+    """Split a parallel text at random into training, validation and test pairs.
 
-    Pairs that share a normalised source or target, by whatever chain of pairs, stay together: the components of that
-    graph are shuffled, and each goes to the first of test and validation that has room for it, else to training.
-    Raises `InputError` where the components leave a part unfilled, or nothing to train on.
+    Pairs that share a normalized source or target are connected. The connected components are shuffled, and each is
+    assigned to the first of test and validation that has room for it, or otherwise to training.
+
+    Args:
+        text: Parallel text.
+        test: Number of test pairs.
+        validation: Number of validation pairs.
+        seed: Random seed.
+
+    Raises:
+        InputError: If the components do not fill the test or validation set, or leave no pair for training.
     """
     sizes = {"test": test, "validation": validation}
     component = _components(text)
     count = np.bincount(component)
     part = np.zeros(len(count), np.int64)
     room = list(sizes.values())
-    for place in numpy_generator(seed, "split").permutation(len(count)):
-        for number, left in enumerate(room, 1):
-            if count[place] <= left:
-                room[number - 1] -= int(count[place])
-                part[place] = number
+    for index in numpy_generator(seed, "split").permutation(len(count)):
+        for number, remaining in enumerate(room, 1):
+            if count[index] <= remaining:
+                room[number - 1] -= int(count[index])
+                part[index] = number
                 break
         if not any(room):
             break
-    of_pair = part[component]
-    for (field, size), left in zip(sizes.items(), room, strict=True):
-        if left or not (of_pair == 0).any():
-            hint = f"{len(text)} pairs in {len(count)} groups that share no sentence are too few for it: use less"
+    part_of_pair = part[component]
+    for (field, size), remaining in zip(sizes.items(), room, strict=True):
+        if remaining or not (part_of_pair == 0).any():
+            hint = f"use less, because the {len(text)} pairs form only {len(count)} groups that share no sentence"
             raise InputError(field, size, hint)
-    tested, validated, trained = (
-        text.chosen(np.flatnonzero(of_pair == number).tolist()) for number in (1, 2, 0)
+    test_text, validation_text, train_text = (
+        text.select(np.flatnonzero(part_of_pair == number).tolist()) for number in (1, 2, 0)
     )
-    return Split(trained, validated, tested)
+    return Split(train_text, validation_text, test_text)
 
 
 def _components(text: ParallelText) -> NDArray[np.int64]:
-    """(len(text),) the number of the connected component of each pair."""
+    """Return the index (len(text),) of the connected component of each pair."""
     source = np.unique([normalised(sentence) for sentence in text.sources], return_inverse=True)[1]
     target = np.unique([normalised(sentence) for sentence in text.targets], return_inverse=True)[1]
     sources = int(source.max()) + 1

@@ -1,4 +1,4 @@
-"""Sentences and their translations, from a table or from two files with a line for each sentence."""
+"""Sentences and their translations, loaded from a table or from two aligned files."""
 
 import os
 from collections.abc import Iterable
@@ -16,10 +16,17 @@ _BOM = "\ufeff"
 
 @dataclass(frozen=True)
 class ParallelText:
-    """Pairs of a source sentence and its translation, without white space at either end.
+    """Pairs of a source sentence and its translation.
 
-    A pair of which one side is empty teaches nothing: it is left out, and `left_out` counts those. Raises `InputError`
-    where there are more sentences of one kind than of the other, where no pair is left, and for what is no text.
+    White space at both ends of a sentence is removed, and pairs with an empty side are dropped.
+
+    Args:
+        sources: Source sentences.
+        targets: Translations.
+        left_out: Number of dropped pairs.
+
+    Raises:
+        InputError: If the numbers of sentences differ, a sentence is not a text, or no pair remains.
     """
 
     sources: list[str]
@@ -39,7 +46,7 @@ class ParallelText:
         ]
         pairs = [(source, target) for source, target in sides if source and target]
         if not pairs:
-            raise InputError("text", "", "there is no pair of sentences in it: give at least one")
+            raise InputError("text", "", "give at least one pair of sentences that are not empty")
         object.__setattr__(self, "left_out", self.left_out + len(sides) - len(pairs))
         object.__setattr__(self, "sources", [source for source, _ in pairs])
         object.__setattr__(self, "targets", [target for _, target in pairs])
@@ -47,68 +54,79 @@ class ParallelText:
     def __len__(self) -> int:
         return len(self.sources)
 
-    def chosen(self, places: Iterable[int]) -> "ParallelText":
-        """The pairs at `places`, in that order."""
-        held = list(places)
-        return ParallelText([self.sources[place] for place in held], [self.targets[place] for place in held])
+    def select(self, indices: Iterable[int]) -> "ParallelText":
+        """Return the pairs at these indices in this order."""
+        selected = list(indices)
+        return ParallelText([self.sources[i] for i in selected], [self.targets[i] for i in selected])
 
     @classmethod
     @validated
     def read(
         cls, path: str | os.PathLike[str], columns: Annotated[Different[Count], Len(2, 2)] = (1, 2)
     ) -> "ParallelText":
-        """The pairs of a table with a pair in each line, its columns parted by tabs.
+        """Read a tab-separated table with one pair per line. Blank lines are ignored.
 
-        `columns` are those of the source and of the target, counted from 1. Blank lines are passed over. Raises
-        `InputError` for columns that the table lacks, for a line with another number of columns than the first (with
-        its number), and for a file that is missing, no UTF-8, or without a pair.
+        Args:
+            path: UTF-8 file.
+            columns: Columns of the source and of the target, counted from 1.
+
+        Raises:
+            InputError: If a column does not exist, a line has another number of columns than the first, the file cannot
+                be read, or there is no pair.
         """
         source, target = columns
         rows = [(number, line.split("\t")) for number, line in enumerate(_lines(path), 1) if line.strip()]
         if not rows:
-            raise InputError("text", os.fspath(path), "it is empty: name a file with sentences in it")
+            raise InputError("text", os.fspath(path), "give a file that contains sentences")
         width = len(rows[0][1])
         if max(source, target) > width:
-            hint = f"line {rows[0][0]} of {os.fspath(path)} has {width} columns, which tabs part: name two of them"
+            hint = f"use columns up to {width}, the number of tab-separated columns of {os.fspath(path)}"
             raise InputError("columns", columns, hint)
         for number, row in rows:
             if len(row) != width:
-                first = f"line {rows[0][0]} has {width}"
-                hint = f"line {number} has {len(row)} columns where {first}: give every line as many"
+                hint = (
+                    f"give every line the same number of columns: line {number} has {len(row)}, but "
+                    f"line {rows[0][0]} has {width}"
+                )
                 raise InputError("text", os.fspath(path), hint)
-        return _named(path, [row[source - 1] for _, row in rows], [row[target - 1] for _, row in rows])
+        return _from_file(path, [row[source - 1] for _, row in rows], [row[target - 1] for _, row in rows])
 
     @classmethod
     def read_pair(
         cls, source_path: str | os.PathLike[str], target_path: str | os.PathLike[str]
     ) -> "ParallelText":
-        """The pairs of two files of which line i of the one translates line i of the other.
+        """Read two aligned files, in which line i of one file is the translation of line i of the other.
 
-        Raises `InputError` where the files have unequal numbers of lines, both told, and for a file that is missing,
-        no UTF-8, or without a sentence.
+        Args:
+            source_path: UTF-8 file of source sentences.
+            target_path: UTF-8 file of translations.
+
+        Raises:
+            InputError: If the numbers of lines differ, a file cannot be read, or there is no pair.
         """
         sources, targets = _lines(source_path), _lines(target_path)
         if len(sources) != len(targets):
-            hint = f"it has {len(targets)} lines and {os.fspath(source_path)} has {len(sources)}: align the files"
+            source = f"{os.fspath(source_path)} has {len(sources)}"
+            hint = f"align the files: this file has {len(targets)} lines, but {source}"
             raise InputError("text", os.fspath(target_path), hint)
-        return _named(source_path, sources, targets)
+        return _from_file(source_path, sources, targets)
 
 
-def _named(path: str | os.PathLike[str], sources: list[str], targets: list[str]) -> ParallelText:
+def _from_file(path: str | os.PathLike[str], sources: list[str], targets: list[str]) -> ParallelText:
     if not any(source.strip() and target.strip() for source, target in zip(sources, targets, strict=True)):
-        raise InputError("text", os.fspath(path), "it is empty: name a file with sentences in it")
+        raise InputError("text", os.fspath(path), "give a file that contains sentences")
     return ParallelText(sources, targets)
 
 
 def _lines(path: str | os.PathLike[str]) -> list[str]:
-    """The lines of a file without their ends; only line feeds end one, so that aligned files stay aligned."""
+    """Return the lines of a file. Only line feeds end a line, so that aligned files remain aligned."""
     try:
         text = Path(path).read_bytes().decode().removeprefix(_BOM)
     except UnicodeDecodeError as error:
-        hint = f"byte {error.start} is no UTF-8: convert the file to UTF-8"
+        hint = f"convert the file to UTF-8, because byte {error.start} is invalid"
         raise InputError("text", os.fspath(path), hint) from error
     except OSError as error:
-        hint = f"it cannot be read: {error.strerror or error}"
+        hint = f"check that the file can be read ({error.strerror or error})"
         raise InputError("text", os.fspath(path), hint) from error
     lines = text.split("\n")
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]

@@ -1,4 +1,4 @@
-"""One vocabulary of subwords for both languages of a parallel text."""
+"""Joint subword vocabulary of both languages of a parallel text."""
 
 import hashlib
 import os
@@ -13,15 +13,18 @@ from trialogue.storage import atomic_write
 
 PAD, EOS, MASK, BOS = range(4)
 SPECIAL = ("<pad>", "</s>", "<mask>", "<s>")
-"""The tokens that no text stands for, by id."""
+"""Special tokens by id."""
 
 
 class SubwordVocabulary:
-    """A byte-level BPE (Sennrich et al. 2016) whose ids 0 to 3 are padding, end of sequence, mask and beginning.
+    """Byte-level BPE (Sennrich et al. 2016) with ids 0 to 3 for padding, end of sequence, mask and start of sequence.
 
-    Every text has tokens, and a text that begins with no space is given back exactly: a space is put before it, so that
-    a word is the same token first and later in a sentence, and taken off again. The marks of `SPECIAL` that a text may
-    hold are text.
+    A space is added before each text and removed by `decode`, so a word has the same token at the start of a sentence
+    and inside it. Every text that does not start with a space is therefore decoded exactly. Strings from `SPECIAL`
+    inside a text are encoded as ordinary text.
+
+    Args:
+        tokenizer: Tokenizer with the special tokens.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -33,66 +36,81 @@ class SubwordVocabulary:
 
     @property
     def identity(self) -> str:
-        """The SHA-256 sum of what is saved: of equal vocabularies, and of no others, it is equal."""
+        """SHA-256 hash of the vocabulary."""
         return hashlib.sha256(self._tokenizer.to_str().encode()).hexdigest()
 
     @classmethod
     def train(cls, texts: Iterable[str], size: int, field: str = "size") -> "SubwordVocabulary":
-        """The vocabulary of `size` tokens that is trained on `texts`, the sentences of both languages.
+        """Train a vocabulary.
 
-        Pairs that occur once are not merged. Raises `InputError`, which names `field`, where `size` has no room for the
-        bytes and the special tokens, and where the texts do not support it.
+        Args:
+            texts: Sentences of both languages.
+            size: Number of tokens.
+            field: Name of `size` for error messages.
+
+        Raises:
+            InputError: If `size` is too small for 256 bytes and the special tokens, or too large for the texts.
         """
         return cls(trained_byte_level_bpe(texts, size, SPECIAL, prefix_space=True, field=field))
 
     def encode(self, texts: list[str]) -> list[list[int]]:
-        """The tokens of each of `texts`, without special ones; an empty text has none."""
+        """Return the tokens of each text, without special tokens. An empty text has no tokens."""
         for text in texts:
             require_text("texts", text)
         return [encoded.ids for encoded in self._tokenizer.encode_batch_fast(texts)]
 
     def decode(self, rows: list[list[int]]) -> list[str]:
-        """The text of each of `rows` up to its end of sequence; the other special tokens stand for nothing.
+        """Return the text of each row up to the end of sequence. Other special tokens are ignored.
 
-        Bytes that are no UTF-8 become U+FFFD. Raises `InputError` for a token that the vocabulary lacks.
+        Invalid UTF-8 becomes the replacement character U+FFFD.
+
+        Args:
+            rows: Tokens of each row.
+
+        Raises:
+            InputError: If a token is not in the vocabulary.
         """
         size = len(self)
         texts = []
         for row in rows:
             wrong = next((token for token in row if not 0 <= token < size), None)
             if wrong is not None:
-                hint = f"{wrong} is no token of a vocabulary of {size}: it is of another model"
+                hint = f"use tokens below {size}, the size of the vocabulary"
                 raise InputError("rows", wrong, hint)
             end = row.index(EOS) if EOS in row else len(row)
-            kept = [token for token in row[:end] if token >= len(SPECIAL)]
-            texts.append(self._tokenizer.decode(kept, skip_special_tokens=False).removeprefix(" "))
+            ordinary = [token for token in row[:end] if token >= len(SPECIAL)]
+            texts.append(self._tokenizer.decode(ordinary, skip_special_tokens=False).removeprefix(" "))
         return texts
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the vocabulary to the file `path`, whole or not at all; raises `InputError` where it cannot be."""
+        """Save the vocabulary to a file atomically."""
         return atomic_write(path, self._tokenizer.to_str())
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], identity: str | None = None) -> "SubwordVocabulary":
-        """The vocabulary that was saved to `path`.
+        """Load a vocabulary from a file.
 
-        Raises `InputError` where there is none, where the file is none of these, and where its identity is not
-        `identity`, that of the vocabulary which a model was trained with.
+        Args:
+            path: File written by `save`.
+            identity: Required hash, for example of the vocabulary of a trained model (default: any).
+
+        Raises:
+            InputError: If the file cannot be read, is not a saved vocabulary, or has another hash.
         """
         try:
             tokenizer = Tokenizer.from_str(Path(path).read_bytes().decode())
         except OSError as error:
-            hint = f"it cannot be read: {error.strerror or error}"
+            hint = f"check that the file can be read ({error.strerror or error})"
             raise InputError("vocabulary", os.fspath(path), hint) from error
-        except Exception as error:  # the library raises nothing narrower
-            raise InputError("vocabulary", os.fspath(path), _NONE) from error
+        except Exception as error:  # The library raises plain `Exception` objects.
+            raise InputError("vocabulary", os.fspath(path), _NOT_A_VOCABULARY) from error
         if [tokenizer.id_to_token(token) for token in range(len(SPECIAL))] != list(SPECIAL):
-            raise InputError("vocabulary", os.fspath(path), _NONE)
-        opened = cls(tokenizer)
-        if identity is not None and opened.identity != identity:
-            hint = "it is the vocabulary of another model: name the one that this model was trained with"
+            raise InputError("vocabulary", os.fspath(path), _NOT_A_VOCABULARY)
+        vocabulary = cls(tokenizer)
+        if identity is not None and vocabulary.identity != identity:
+            hint = "use the vocabulary of the model, because this is the vocabulary of another model"
             raise InputError("vocabulary", os.fspath(path), hint)
-        return opened
+        return vocabulary
 
 
-_NONE = "it is no vocabulary of subwords that `SubwordVocabulary.save` wrote: name one that it did"
+_NOT_A_VOCABULARY = "give a file written by `SubwordVocabulary.save`"

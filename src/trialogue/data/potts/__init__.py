@@ -1,1 +1,1 @@
-"""Potts chains: energies of windows, exact partition functions, distributions, samples and domain walls."""
+"""Potts chains with exact partition functions, distributions, samples and domain walls."""

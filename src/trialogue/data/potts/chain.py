@@ -1,8 +1,8 @@
-"""Potts chains: sequences of tokens whose energy is a sum over windows, with everything about them exact.
+"""Potts chains: sequences of tokens whose energy is a sum over windows, with exact statistics.
 
-H(x) = sum over i = 0, ..., L - W of E(x_i, ..., x_(i+W-1)), open ends, and p(x) ∝ exp(-H(x) / T): the
-pseudo-convolutional Hamiltonians of Definition 1.3 of the document on Potts chains, all windows alike. Tokens are
-0, ..., V - 1. Energies and temperatures share a unit; logarithms are natural.
+The energy is H(x) = sum over i = 0, ..., L - W of E(x_i, ..., x_(i+W-1)) with open ends, and p(x) ∝ exp(-H(x) / T).
+These are the pseudo-convolutional Hamiltonians of Definition 1.3 of the document on Potts chains, with the same
+energy for all windows. Tokens are 0, ..., V - 1. Energies and temperatures share a unit. Logarithms are natural.
 """
 
 import math
@@ -30,15 +30,29 @@ from trialogue.validation import Count, Natural, NonNegative, Positive, validate
 
 
 class PottsChain:
-    """A chain of V-valued tokens with `energies` (V, ..., V) of W axes: what each window of W successive tokens costs.
+    """Chain of tokens with an energy for each window of W consecutive tokens.
 
-    Lengths are given when asked for: any of at least W. `energies` become float64. `patterns` (periodic sequences of
-    token ids, of one length) are what domain walls lie between; energies need not come from them.
+    The length and the temperature are arguments of the methods. The methods raise `InputError` if `length` is below W
+    or the result would be too large, and if `temperature` is not positive or the sum of E / T over all windows
+    overflows.
 
-    Raises `InputError` for axes of unequal size, energies that are negative, infinite or NaN, patterns that are
-    unequal or outside the vocabulary, and transfer matrices of more than `potts_messages.MAX_WINDOWS` nonzeros V^W.
-    Methods raise it for a `length` below W or one whose answer would not fit, and for a `temperature` that is not
-    positive, or so low that the sum of E / T over all windows overflows.
+    Args:
+        energies: Non-negative energy of each window, as a tensor (V, ..., V) with W axes. Converted to float64.
+        patterns: Periodic sequences of token ids with a common length, used to locate domain walls. They do not need
+            to be the patterns that the energies favour.
+
+    Raises:
+        InputError: If the axes have different sizes, an energy is negative or not finite, the patterns have different
+            lengths or tokens outside the vocabulary, or the transfer matrix has too many nonzeros V^W.
+
+    Example:
+        >>> from trialogue.data import PottsChain
+        >>> chain = PottsChain.from_patterns([[0, 1], [2, 2]], window=2)
+        >>> chain.sample(2, length=8, temperature=0.4, seed=1)
+        tensor([[2, 2, 2, 2, 2, 2, 2, 2],
+                [0, 1, 0, 1, 0, 1, 0, 1]])
+        >>> round(chain.expected_domain_walls(8, temperature=0.4), 3)
+        0.767
     """
 
     def __init__(self, energies: Tensor, patterns: Iterable[Sequence[int] | Tensor] | None = None) -> None:
@@ -53,12 +67,14 @@ class PottsChain:
             raise InputError("energies", float(wrong[0]), "give finite energies of at least 0")
         self.energies = table.clone()
         self._stored = None if patterns is None else StoredPatterns(patterns, self.window, self.vocab_size)
-        # Messages and tables are made once for the temperatures and lengths that were used last.
-        self._messages = lru_cache(4)(lambda number: Messages(self._log_weights(number)))
-        self._laws = lru_cache(4)(lambda sites, number: PottsDistribution(self.messages(number), sites))
+        # Messages and tables are cached for the most recent temperatures and lengths.
+        self._messages = lru_cache(4)(lambda temperature: Messages(self._log_weights(temperature)))
+        self._distributions = lru_cache(4)(
+            lambda sites, temperature: PottsDistribution(self.messages(temperature), sites)
+        )
 
     def __reduce__(self) -> Any:
-        """Pickle without the caches."""
+        """Pickle the chain without its caches."""
         return type(self), (self.energies, self.patterns)
 
     @classmethod
@@ -70,10 +86,15 @@ class PottsChain:
         penalty: NonNegative = 1.0,
         vocab_size: int | None = None,
     ) -> Self:
-        """The chain that stores `patterns`: periodic sequences of tokens, all of one length, in any phase.
+        """Create a chain whose low-energy sequences follow the given periodic patterns in any phase.
 
-        A window costs `penalty` times its Hamming distance to the nearest window of a pattern. `vocab_size` is by
-        default one more than the largest token of the patterns.
+        The energy of a window is `penalty` times its Hamming distance to the nearest window of a pattern.
+
+        Args:
+            patterns: Periodic sequences of token ids with a common length.
+            window: Number W of tokens in a window.
+            penalty: Energy per mismatched token.
+            vocab_size: Number V of tokens (default: one more than the largest token of the patterns).
         """
         stored = StoredPatterns(patterns, window, vocab_size)
         distances = stored.distances().view([stored.vocab_size] * stored.window)
@@ -81,180 +102,185 @@ class PottsChain:
 
     @property
     def patterns(self) -> list[Tensor] | None:
-        """The stored patterns, each (period,) int64; None where there are none."""
+        """The stored patterns, each (period,) int64, or None if the chain has no patterns."""
         return None if self._stored is None else list(self._stored.patterns)
 
     @property
     def max_energy(self) -> float:
-        """E^max of Definition 1.3: the largest energy of a window."""
+        """The largest energy of a window, E^max of Definition 1.3."""
         return float(self.energies.max())
 
     def energy(self, tokens: Tensor) -> Tensor:
-        """H(x) (rows,) float64 of `tokens` (rows, L), L at least W."""
+        """Return the energy H(x) (rows,) float64 of `tokens` (rows, L), where L is at least W."""
         tokens = checked_tokens(tokens, self.vocab_size, self.window)
         self._windows(tokens.shape[1])
         return self.energies.view(-1)[window_numbers(tokens, self.vocab_size, self.window)].sum(1)
 
     def at(self, length: int, temperature: float) -> PottsDistribution:
-        """The distribution of sequences of `length` tokens: an energy (H / T), a masked oracle, and joint draws of
-        blocks.
-        """
-        return self._laws(self._windows(length, temperature) + self.window - 1, float(temperature))
+        """Return the distribution of sequences of `length` tokens at a temperature."""
+        sites = self._windows(length, temperature) + self.window - 1
+        return self._distributions(sites, float(temperature))
 
     @validated
     def messages(self, temperature: Positive) -> Messages:
-        """The transfer-matrix messages at a temperature, with log-weights -E / T; they serve all lengths."""
+        """Return the transfer-matrix messages for the log-weights -E / T. They are shared by all lengths."""
         return self._messages(temperature)
 
     def _log_weights(self, temperature: float) -> Tensor:
         log_weights = -self.energies / temperature
         if not bool(torch.isfinite(log_weights).all()):
-            raise InputError(
-                "temperature", temperature, f"E / T overflows: the largest energy is {self.max_energy}"
+            hint = (
+                f"use a higher temperature, because E / T overflows for the largest energy {self.max_energy}"
             )
+            raise InputError("temperature", temperature, hint)
         return log_weights
 
     def log_partition(self, length: int, temperature: float) -> float:
-        """log Z of all V^L sequences."""
+        """Return the log of the partition function Z over all V^L sequences."""
         return self.messages(temperature).log_partition(self._windows(length, temperature))
 
     @validated
     def free_energy(self, length: int, temperature: Positive) -> float:
-        """F = -T log Z."""
+        """Return the free energy F = -T log Z."""
         return -temperature * self.log_partition(length, temperature)
 
     def marginals(self, length: int, temperature: float) -> Tensor:
-        """p(x_i) (L, V) float64 of every site."""
+        """Return the marginal distribution p(x_i) (L, V) float64 of every site."""
         messages, vocab = self.messages(temperature), self.vocab_size
         windows = self._windows(length, temperature)
         self._require_listable(length, self.window * vocab)
 
-        def of_each_place(before: Tensor, after: Tensor, residue: Tensor) -> Tensor:
+        def token_marginals(before: Tensor, after: Tensor, residue: Tensor) -> Tensor:
             del residue
-            distribution = messages.window_law(before, after).view([-1] + [vocab] * self.window)
+            joint = messages.window_distribution(before, after).view([-1] + [vocab] * self.window)
             axes = range(1, self.window + 1)
             return torch.stack(
-                [distribution.movedim(axis, 1).reshape(len(distribution), vocab, -1).sum(2) for axis in axes],
-                1,
+                [joint.movedim(axis, 1).reshape(len(joint), vocab, -1).sum(2) for axis in axes], 1
             )
 
-        places = messages.by_window(windows, 1, 1, of_each_place)
-        return torch.cat((places[:, 0], places[-1, 1:]))
+        by_window = messages.map_windows(windows, 1, 1, token_marginals)
+        return torch.cat((by_window[:, 0], by_window[-1, 1:]))
 
     def window_marginals(self, length: int, temperature: float) -> Tensor:
-        """p(x_i, ..., x_(i+W-1)) (L - W + 1, V, ..., V) float64 of every window."""
+        """Return the distribution p(x_i, ..., x_(i+W-1)) (L - W + 1, V, ..., V) float64 of every window."""
         messages, windows = self.messages(temperature), self._windows(length, temperature)
         self._require_listable(length, self.energies.numel())
-        distributions = messages.by_window(
-            windows, 1, 1, lambda before, after, _: messages.window_law(before, after)
+        distributions = messages.map_windows(
+            windows, 1, 1, lambda before, after, _: messages.window_distribution(before, after)
         )
         return distributions.view([windows] + [self.vocab_size] * self.window)
 
     def mean_energy(self, length: int, temperature: float) -> float:
-        """The expectation of H."""
+        """Return the expected value of the energy H."""
         messages, energies = self.messages(temperature), self.energies.view(-1)
 
         def mean(before: Tensor, after: Tensor, residue: Tensor) -> Tensor:
             del residue
-            return messages.window_law(before, after) @ energies
+            return messages.window_distribution(before, after) @ energies
 
-        return float(messages.by_window(self._windows(length, temperature), 1, 1, mean).sum())
+        return float(messages.map_windows(self._windows(length, temperature), 1, 1, mean).sum())
 
     def entropy(self, length: int, temperature: float) -> float:
-        """S = (<H> - F) / T, in nats."""
+        """Return the entropy S = (<H> - F) / T in nats."""
         mean = self.mean_energy(length, temperature) / temperature
         return mean + self.log_partition(length, temperature)
 
     def correlation_length(self, temperature: float) -> float:
-        """xi = 1 / log(lambda_1 / |lambda_2|) in sites, from the transfer matrix of an infinite chain.
+        """Return the correlation length 1 / log(lambda_1 / |lambda_2|) of the infinite chain, in sites.
 
-        The two eigenvalues of largest modulus; where the second is complex, correlations oscillate under this
-        envelope. 0 where the matrix has one nonzero eigenvalue, such as for W = 1: sites farther apart than a window
-        are independent; and where float64 does not tell it from that, below (W - 1) / 30 sites. Raises `InputError`
-        where the eigenvalues are closer than can be told apart.
+        lambda_1 and lambda_2 are the two eigenvalues of the transfer matrix with the largest modulus. If lambda_2 is
+        complex, correlations oscillate and decay with this length.
+
+        Returns:
+            The correlation length. It is 0 if only one eigenvalue is nonzero (for example, if W = 1), because sites
+            farther apart than a window are then independent. Lengths below (W - 1) / 30 sites are also returned
+            as 0, because float64 cannot distinguish them from this case.
+
+        Raises:
+            InputError: If the two eigenvalues are too close to resolve.
         """
         log_weights = self.messages(temperature).log_weights
         return correlation_length(log_weights, self.vocab_size, self.window, temperature)
 
     def sample(self, n: int, length: int, temperature: float, seed: int = 0) -> Tensor:
-        """Draw `n` independent sequences (n, L) int64 exactly; sequence i depends on `seed` and i alone."""
+        """Sample `n` independent sequences (n, L) int64 exactly. Sequence i depends on `seed` and i only."""
         return self.at(length, temperature).sample(n, seed)
 
     @validated
     def window_labels(self, position: Natural = 0) -> Tensor:
-        """The label (V, ..., V) int64 of every window that begins at site `position`: its nearest pattern.
+        """Return the label (V, ..., V) int64 of the nearest pattern for every window that starts at `position`.
 
-        Label p * period + f is pattern p in phase f, which predicts token P_p[(i + f) mod period] at site i; nearest
-        by Hamming distance, the lowest label wins ties. The phase is counted from site 0, so that a sequence which
-        follows a pattern keeps its label, unless the pattern shares a window with another or with itself.
+        Label p * period + f stands for pattern p in phase f, which predicts token P_p[(i + f) mod period] at site i.
+        Distances are Hamming distances, and the lowest label wins ties. Phases are counted from site 0. A sequence
+        that follows a pattern therefore has the same label everywhere, unless a window occurs more than once in the
+        patterns.
         """
         stored = self._patterns()
         labels = stored.window_labels(position)
         return labels.view([self.vocab_size] * self.window)
 
     def followed(self, tokens: Tensor) -> Tensor:
-        """Which pattern each window of `tokens` (rows, L) follows: labels (rows, L - W + 1) int64 as above."""
+        """Return the label (rows, L - W + 1) int64 of each window of `tokens` (rows, L). See `window_labels`."""
         return self._patterns().nearest(checked_tokens(tokens, self.vocab_size, self.window))[0]
 
     def domain_walls(self, tokens: Tensor) -> Tensor:
-        """Where the label of a window is not that of the window before it, (rows, L - W) bool.
+        """Return the positions (rows, L - W) bool where the label changes from one window to the next.
 
-        Entry i is between windows i and i + 1. A slip of phase is a wall.
+        Entry i compares windows i and i + 1. A change of phase also counts as a wall.
         """
         labels = self.followed(tokens)
         return labels[:, 1:] != labels[:, :-1]
 
     def wall_probabilities(self, length: int, temperature: float) -> Tensor:
-        """P(domain wall) (L - W,) float64 between every two successive windows."""
+        """Return the probability (L - W,) float64 of a domain wall between each pair of consecutive windows."""
         windows = self._windows(length, temperature)
         self._require_listable(length, 1)
         return self._walls(temperature).probabilities(windows)
 
     def expected_domain_walls(self, length: int, temperature: float) -> float:
-        """The expected number of positions where the nearest pattern (see `window_labels`) changes."""
+        """Return the expected number of domain walls."""
         return float(self.wall_probabilities(length, temperature).sum())
 
     def run_length_distribution(self, length: int, temperature: float) -> Tensor:
-        """P(the first coherent run has r windows) (L - W + 1,) float64, r = 1, 2, ...
+        """Return the distribution (L - W + 1,) float64 of the number r = 1, 2, ... of windows before the first wall.
 
-        The run is the windows before the first wall; the last entry is the probability that there is no wall.
+        The last entry is the probability that the sequence has no wall.
         """
         windows = self._windows(length, temperature)
         self._require_listable(length, 1)
         return self._walls(temperature).log_run_lengths(windows).exp()
 
     def no_wall_probability(self, length: int, temperature: float) -> float:
-        """P(all windows have one label)."""
+        """Return the probability that all windows have the same label."""
         return math.exp(self.log_no_wall_probability(length, temperature))
 
     def log_no_wall_probability(self, length: int, temperature: float) -> float:
-        """log P(all windows have one label), also where the probability underflows."""
+        """Return the log-probability that all windows have the same label, without underflow."""
         return self._walls(temperature).log_no_wall(self._windows(length, temperature))
 
     @validated
     def _windows(self, length: Count, temperature: Positive = 1.0) -> int:
-        """How many windows a sequence has; raises `InputError` where the sum of their E, or of E / T, overflows."""
+        """Return the number of windows of a sequence, after a check that its energy cannot overflow."""
         if length < self.window:
-            raise InputError(
-                "length", length, f"a window of {self.window} sites does not fit: use at least {self.window}"
-            )
+            hint = f"use a length of at least {self.window}, the number of tokens in a window"
+            raise InputError("length", length, hint)
         windows = length - self.window + 1
         if not math.isfinite(windows * self.max_energy / min(temperature, 1.0)):
-            hint = f"the energies of {windows} windows, of up to {self.max_energy} each, overflow: use smaller ones"
+            hint = f"use smaller energies, because the sum over {windows} windows overflows"
             raise InputError("energies", self.max_energy, hint)
         return windows
 
     def _require_listable(self, length: int, numbers: int) -> None:
-        """Raise `InputError` where so many `numbers` for each site would not fit."""
+        """Raise `InputError` if a result with this many `numbers` per site would be too large."""
         if length * numbers > MAX_MESSAGES:
-            hint = f"so many sites with {numbers} numbers each would not fit: use at most {MAX_MESSAGES // numbers}"
+            hint = (
+                f"use at most {MAX_MESSAGES // numbers} sites, because each needs {numbers} numbers in memory"
+            )
             raise InputError("length", length, hint)
 
     def _patterns(self) -> StoredPatterns:
         if self._stored is None:
-            raise InputError(
-                "patterns", None, "nothing is stored: use PottsChain(energies, patterns) or from_patterns"
-            )
+            raise InputError("patterns", None, "pass patterns to PottsChain, or use PottsChain.from_patterns")
         return self._stored
 
     def _walls(self, temperature: float) -> Walls:

@@ -1,6 +1,4 @@
-"""The distribution of a chain of windows of one length, with all that samplers ask of it answered by transfer
-matrices.
-"""
+"""Distribution of a Potts chain of fixed length, with exact conditionals and samples from transfer matrices."""
 
 import math
 from collections.abc import Iterator
@@ -21,14 +19,18 @@ from trialogue.oracles import Joint, Masked, sites_of
 from trialogue.randomness import Choose
 from trialogue.validation import Natural, validated
 
-_AT_ONCE = 2**22
+_MAX_BATCH_ENTRIES = 2**22
 
 
 class PottsDistribution(Masked, Enumerable, Joint):
-    """p(x) ∝ exp(sum over i of log_weights[x_i, ..., x_(i+W-1)]) on sequences x of N = `sites` tokens, open ends.
+    """Distribution p(x) ∝ exp(sum over i of log_weights[x_i, ..., x_(i+W-1)]) of sequences with open ends.
 
-    It is an energy, a masked oracle whose conditionals are exact for any mask, and draws blocks of any size jointly, in
-    time that grows with the block. `messages` are those of the log-weights; `PottsChain.at` makes them.
+    The energy, the conditionals for any mask, and joint samples of any block are exact. Their cost is linear in the
+    size of the mask or block. Create instances with `PottsChain.at`.
+
+    Args:
+        messages: Transfer-matrix messages of the log-weights.
+        sites: Number N of tokens of a sequence.
     """
 
     sites: int
@@ -40,28 +42,35 @@ class PottsDistribution(Masked, Enumerable, Joint):
 
     @property
     def energies(self) -> Tensor:
-        """What a window (V, ..., V) of W axes adds to the energy: that of the chain over its temperature."""
+        """Energy of each window, divided by the temperature, as a tensor (V, ..., V) with W axes."""
         return -self.messages.log_weights.view([self.vocab_size] * self.window)
 
     def energy(self, tokens: Tensor) -> Tensor:
-        """E(x) (rows,) float64 of `tokens` (rows, N), with p(x) ∝ exp(-E(x))."""
+        """Return the energy E(x) (rows,) float64 of `tokens` (rows, N), where p(x) ∝ exp(-E(x))."""
         tokens = self._checked(tokens)
         return -self.messages.log_weights[window_numbers(tokens, self.vocab_size, self.window)].sum(1)
 
     def log_partition(self) -> float:
-        """log of the sum of exp(-E(x))."""
+        """Return the log of the sum of exp(-E(x)) over all sequences."""
         return self.messages.log_partition(self.sites - self.window + 1)
 
     def site_tables(self) -> SiteTables:
-        """The conditional distributions of all sites, for compiled sweeps; raises `InputError` where they would
-        not fit.
+        """Return the conditional distributions of all sites as tables for compiled sweeps.
+
+        Raises:
+            InputError: If the tables would be too large.
         """
         return window_tables(self.energies, self.sites)
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """log p(x_i | all others) (rows, V) float64 of one site i = `sites` (rows,) of each row, up to a constant.
+        """Return log p(x_i | all other sites) (rows, V) float64 for one site per row, up to a constant per row.
 
-        Raises `InputError` for tokens that are no sequences of the distribution, and unless there is one site for each.
+        Args:
+            tokens: Sequences (rows, N) int64.
+            sites: Index i (rows,) int64 of the site of each row.
+
+        Raises:
+            InputError: If a token or site is out of range, or a shape is wrong.
         """
         tokens = self._checked(tokens)
         sites = site_indices(sites, len(tokens), self.sites)
@@ -80,7 +89,7 @@ class PottsDistribution(Masked, Enumerable, Joint):
         return total
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
-        """log p(x_i | all others) (rows, N, V) float64 of every site i."""
+        """Return log p(x_i | all other sites) (rows, N, V) float64 for every site i of `tokens` (rows, N)."""
         tokens = self._checked(tokens)
         numbers = window_numbers(tokens, self.vocab_size, self.window)
         windows, values = numbers.shape[1], torch.arange(self.vocab_size)
@@ -94,93 +103,109 @@ class PottsDistribution(Masked, Enumerable, Joint):
         return total.log_softmax(2)
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """log p(x_i | x outside the mask) (rows, N, V) float64 of each masked site; others are as they are.
+        """Return log p(x_i | x outside the mask) (rows, N, V) float64 for every masked site i.
 
-        `masked` (rows, N) bool, of any size. Raises `InputError` for other tokens or masks.
+        At sites outside the mask, the log-probability is 0 for the given token and -inf for all others.
+
+        Args:
+            tokens: Sequences (rows, N) int64. Tokens at masked sites are ignored.
+            masked: Mask (rows, N) bool, with any number of sites per row.
+
+        Raises:
+            InputError: If a token is out of range, or a shape or the type of the mask is wrong.
         """
         tokens = self._checked(tokens)
         require_bools("masked", masked, tuple(tokens.shape), "give one bool for each token")
-        answer = one_hot(tokens, self.vocab_size).double().log()
+        log_probs = one_hot(tokens, self.vocab_size).double().log()
         for rows in self._chunks(masked):
             near = _Neighbourhood(self, tokens[rows], masked[rows])
             for column, distribution in enumerate(near.marginals()):
-                sites, drawn = near.sites[:, column], near.drawn[:, column]
-                answer[rows[drawn], sites[drawn]] = distribution[drawn]
-        return answer
+                sites, in_block = near.sites[:, column], near.in_block[:, column]
+                log_probs[rows[in_block], sites[in_block]] = distribution[in_block]
+        return log_probs
 
     def draw_block(self, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
-        """Tokens (rows, N) with x_block drawn jointly given the rest; `block` (rows, N) bool, its size may differ.
+        """Return `tokens` with the sites of `block` sampled jointly given all other sites.
 
-        Backward messages given the sites outside, then the sites of a block in order, one choice each.
+        Backward messages are computed first. The sites of the block are then sampled in ascending order.
+
+        Args:
+            tokens: Sequences (rows, N) int64.
+            block: Mask (rows, N) bool of the sites to sample, with any number of sites per row.
+            choose: Sampler of one value per row from log-weights.
         """
-        drawn = tokens.clone()
+        sampled = tokens.clone()
         for rows in self._chunks(block):
             near = _Neighbourhood(self, tokens[rows], block[rows])
             values = near.draw(rows, choose)
-            row, column = near.drawn.nonzero().unbind(1)
-            drawn[rows[row], near.sites[row, column]] = values[row, column]
-        return drawn
+            row, column = near.in_block.nonzero().unbind(1)
+            sampled[rows[row], near.sites[row, column]] = values[row, column]
+        return sampled
 
     @validated
     def sample(self, n: Natural, seed: Natural = 0) -> Tensor:
-        """Draw `n` independent sequences (n, N) int64 exactly; sequence i depends on `seed` and i alone."""
-        return draw_sequences(self.messages, self._tables or self._made(), n, self.sites, seed)
+        """Sample `n` independent sequences (n, N) int64 exactly. Sequence i depends on `seed` and i only."""
+        return draw_sequences(self.messages, self._tables or self._generate_tables(), n, self.sites, seed)
 
     @cached_property
     def _tables(self) -> list[Tables]:
-        """The tables of all sites; none where they would not fit at once."""
-        return list(self._made()) if all_fit(self.messages, self.sites - self.window + 1) else []
+        """Alias tables of all sites, or an empty list if they do not fit into memory at once."""
+        fits = all_fit(self.messages, self.sites - self.window + 1)
+        return list(self._generate_tables()) if fits else []
 
-    def _made(self) -> Iterator[Tables]:
+    def _generate_tables(self) -> Iterator[Tables]:
         return alias_tables(self.messages, self.sites - self.window + 1)
 
     def _checked(self, tokens: Tensor) -> Tensor:
         return checked_tokens(tokens, self.vocab_size, self.sites, self.sites)
 
     def _chunks(self, block: Tensor) -> list[Tensor]:
-        """Rows (n,) with anything in their block, so many at once that their messages fit."""
+        """Split the indices of the rows with a nonempty block into batches that limit the size of the messages."""
         rows = block.any(1).nonzero()[:, 0]
         if not len(rows):
             return []
-        most = min(self.sites, int(block.sum(1).max()) * (2 * self.window - 1))
-        return list(rows.split(max(1, _AT_ONCE // (self.messages.states * (most + self.vocab_size)))))
+        columns = min(self.sites, int(block.sum(1).max()) * (2 * self.window - 1))
+        entries_per_row = self.messages.states * (columns + self.vocab_size)
+        return list(rows.split(max(1, _MAX_BATCH_ENTRIES // entries_per_row)))
 
 
 class _Neighbourhood:
-    """Rows cut down to the sites that share a window with a site of their block, and padded.
+    """Rows restricted to the sites that share a window with a site of their block, padded on the left.
 
-    Whole windows of tokens that stay as they are multiply the distribution by a constant. `sites` (rows, M) are in
-    order, the padding first, together with W - 1 columns that make the first window whole; `drawn` (rows, M) bool are
-    those of the block.
+    All other windows contribute a constant factor to the distribution.
+
+    Attributes:
+        sites: Site indices (rows, M) in ascending order. W - 1 columns and the padding come first.
+        in_block: Whether (rows, M) bool each of them belongs to the block.
     """
 
     def __init__(self, distribution: PottsDistribution, tokens: Tensor, block: Tensor) -> None:
         self._messages, reach = distribution.messages, distribution.window - 1
         near = max_pool1d(block.double()[:, None], 2 * reach + 1, 1, reach)[:, 0] > 0
-        sites, held = sites_of(near)
+        sites, is_padding = sites_of(near)
         before = torch.zeros(len(tokens), reach, dtype=torch.int64)
         self._reach = reach
         self.sites = torch.cat((before, sites), 1)
-        held = torch.cat((before == 0, held), 1)
-        self.drawn = block.gather(1, self.sites) & ~held
+        is_padding = torch.cat((before == 0, is_padding), 1)
+        self.in_block = block.gather(1, self.sites) & ~is_padding
         self._tokens = tokens.gather(1, self.sites)
         columns = sites.shape[1]
-        # Sites ascend behind the padding: W of them span W - 1 steps only where they are successive.
-        self._exists = (self.sites[:, reach:] - self.sites[:, :columns] == reach) & ~held[:, :columns]
+        # Sites after the padding ascend, so W of them are consecutive if the first and the last differ by W - 1.
+        self._exists = (self.sites[:, reach:] - self.sites[:, :columns] == reach) & ~is_padding[:, :columns]
         self._columns, self._rows = columns, len(tokens)
 
     def _weights(self, column: int, *shape: int) -> Tensor:
-        """Log-weights (rows, *shape) of the window whose last site is in `column`, given what is known of it."""
+        """Return the log-weights (rows, *shape) of the window that ends in `column`, given its fixed last token."""
         messages = self._messages
         weights = torch.where(self._exists[:, column, None], messages.log_weights, 0.0)
         values = torch.arange(messages.vocab)
         last = self.sites.shape[1] - self._columns + column
-        known = ~self.drawn[:, last, None] & (values != self._tokens[:, last, None])
+        excluded = ~self.in_block[:, last, None] & (values != self._tokens[:, last, None])
         weights = weights.view(self._rows, messages.states, messages.vocab)
-        return weights.masked_fill(known[:, None, :], -math.inf).view(self._rows, *shape)
+        return weights.masked_fill(excluded[:, None, :], -math.inf).view(self._rows, *shape)
 
     def _backward(self) -> list[Tensor]:
-        """Messages (rows, states) behind each column's window, and before the first."""
+        """Return the backward message (rows, states) of each column."""
         states, vocab = self._messages.states, self._messages.vocab
         messages = [torch.zeros(self._rows, states, dtype=torch.float64)]
         for column in range(self._columns - 1, 0, -1):
@@ -189,9 +214,9 @@ class _Neighbourhood:
         return messages[::-1]
 
     def marginals(self) -> list[Tensor]:
-        """log p (rows, V) of every column's site."""
+        """Return log p (rows, V) of the site in each column."""
         states, vocab = self._messages.states, self._messages.vocab
-        answer = [torch.zeros(self._rows, vocab, dtype=torch.float64)] * self._reach
+        log_probs = [torch.zeros(self._rows, vocab, dtype=torch.float64)] * self._reach
         forward = torch.full((self._rows, states), -math.inf, dtype=torch.float64)
         first = window_numbers(self._tokens[:, : self._reach], vocab, self._reach)
         forward.scatter_(1, first[:, :1], 0.0)
@@ -199,21 +224,22 @@ class _Neighbourhood:
             weights = forward[:, :, None] + self._weights(column, states, vocab)
             weights = weights.view(self._rows, vocab, states)
             joint = (weights + backward[:, None, :]).view(self._rows, states, vocab)
-            answer.append(joint.logsumexp(1).log_softmax(1))
+            log_probs.append(joint.logsumexp(1).log_softmax(1))
             forward = weights.logsumexp(1)
-        return answer
+        return log_probs
 
     def draw(self, rows: Tensor, choose: Choose) -> Tensor:
-        """The tokens (rows, M) of `sites` after a joint draw; row i chooses as `rows[i]`."""
+        """Return the tokens (rows, M) after a joint sample of the block. Row i uses the random stream `rows[i]`."""
         states, vocab = self._messages.states, self._messages.vocab
-        tokens, each, values = self._tokens.clone(), torch.arange(self._rows), torch.arange(vocab)
+        tokens, values = self._tokens.clone(), torch.arange(vocab)
         for column, backward in enumerate(self._backward()):
-            (some,) = (drawn := self.drawn[:, self._reach + column]).nonzero().unbind(1)
-            if not len(some):
+            (selected,) = self.in_block[:, self._reach + column].nonzero().unbind(1)
+            if not len(selected):
                 continue
-            context = window_numbers(tokens[drawn, column : column + self._reach], vocab, self._reach)[:, :1]
+            previous = tokens[selected, column : column + self._reach]
+            context = window_numbers(previous, vocab, self._reach)[:, :1]
             window = context * vocab + values
-            weights = self._messages.log_weights[window] * self._exists[some, column, None]
-            weights = weights + backward[each[some, None], window % states]
-            tokens[some, self._reach + column] = choose(weights, rows[some])
+            weights = self._messages.log_weights[window] * self._exists[selected, column, None]
+            weights = weights + backward[selected[:, None], window % states]
+            tokens[selected, self._reach + column] = choose(weights, rows[selected])
         return tokens

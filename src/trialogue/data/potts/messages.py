@@ -1,7 +1,8 @@
-"""Transfer-matrix messages of a chain of windows: everything exact about p(x) ∝ exp(sum_i log_weights[window i]).
+"""Transfer-matrix messages of a chain with p(x) ∝ exp(sum_i log_weights[window i]).
 
-A state is what W - 1 successive sites show, a window what W show; both are numbers in base V, the first site leading.
-A message has one entry per state, so that a step costs the V^W nonzeros of the transfer matrix and not V^(2W-2).
+A state is the tokens of W - 1 consecutive sites, and a window is the tokens of W consecutive sites. Both are encoded as
+base-V numbers with the first site as the most significant digit. A message has one entry per state. One step uses the
+V^W nonzeros of the transfer matrix instead of its V^(2W-2) entries.
 """
 
 import math
@@ -15,125 +16,140 @@ from trialogue.errors import InputError
 from trialogue.indices import index_tensor
 
 MAX_WINDOWS = 2**24
-"""A transfer matrix of more nonzeros V^W is refused: 2^24 of them take 128 MiB."""
+"""Maximum number of nonzeros V^W of a transfer matrix (128 MiB)."""
 MAX_MESSAGES = 2**27
-"""More numbers in messages are refused: 2^27 of them take 1 GiB."""
-_AT_ONCE = 2**21
+"""Maximum number of message entries in memory (1 GiB)."""
+_MAX_BATCH_ENTRIES = 2**21
 
 
 def require_fitting(vocab: int, window: int) -> None:
-    """Raise `InputError` where a transfer matrix of V^W nonzeros would not fit, and say what would."""
+    """Raise `InputError` if the transfer matrix has more than `MAX_WINDOWS` nonzeros V^W."""
     if window * math.log(vocab) <= math.log(MAX_WINDOWS) + 1e-9:
         return
-    widest = max(width for width in range(25) if vocab**width <= MAX_WINDOWS)
-    most = max(2, math.floor(MAX_WINDOWS ** (1 / window) + 1e-9))
-    fits = [f"windows of at most {widest}"] if widest else []
-    fits += [f"a vocabulary of at most {most}"] if most**window <= MAX_WINDOWS else []
+    max_window = max(width for width in range(25) if vocab**width <= MAX_WINDOWS)
+    max_vocab = max(2, math.floor(MAX_WINDOWS ** (1 / window) + 1e-9))
+    alternatives = [f"windows of at most {max_window}"] if max_window else []
+    alternatives += [f"a vocabulary of at most {max_vocab}"] if max_vocab**window <= MAX_WINDOWS else []
     raise InputError(
         "window",
         window,
-        f"the transfer matrix would have {vocab}^{window} nonzeros (at most {MAX_WINDOWS}): use {' or '.join(fits)}",
+        f"use {' or '.join(alternatives)}, because the transfer matrix would have {vocab}^{window} nonzeros "
+        f"(at most {MAX_WINDOWS})",
     )
 
 
 def window_numbers(tokens: Tensor, vocab: int, window: int) -> Tensor:
-    """The number (rows, L - W + 1) of every window of `tokens` (rows, L), in base `vocab`."""
+    """Return the base-`vocab` number (rows, L - W + 1) of every window of `tokens` (rows, L)."""
     windows = tokens.shape[1] - window + 1
     number = torch.zeros(len(tokens), windows, dtype=torch.int64)
-    for place in range(window):
-        number.mul_(vocab).add_(tokens[:, place : place + windows])
+    for offset in range(window):
+        number.mul_(vocab).add_(tokens[:, offset : offset + windows])
     return number
 
 
-def checked_tokens(tokens: Tensor, vocab: int, least: int, most: int | None = None) -> Tensor:
-    """`tokens` (rows, L) as int64; raises `InputError` unless they are ids below `vocab` and L is in least..most."""
-    wanted = f"of shape (rows, {least})" if most == least else f"of shape (rows, L), L at least {least}"
+def checked_tokens(tokens: Tensor, vocab: int, min_length: int, max_length: int | None = None) -> Tensor:
+    """Return `tokens` (rows, L) as int64.
+
+    Args:
+        tokens: Token ids (rows, L).
+        vocab: Number of tokens.
+        min_length: Minimum length L.
+        max_length: Maximum length L (default: no maximum).
+
+    Raises:
+        InputError: If the tokens are not ids below `vocab`, or L is out of range.
+    """
+    is_fixed = max_length == min_length
+    wanted = f"of shape (rows, {min_length})" if is_fixed else f"of shape (rows, L), L at least {min_length}"
     tokens = index_tensor(
         "tokens",
         tokens,
-        (None, least if most == least else None),
+        (None, min_length if is_fixed else None),
         vocab,
         shape_hint=f"give token ids {wanted}",
         range_hint=f"use tokens from 0 to V - 1 = {vocab - 1}",
     )
-    if not least <= tokens.shape[1] <= (most or tokens.shape[1]):
+    if not min_length <= tokens.shape[1] <= (max_length or tokens.shape[1]):
         raise InputError("tokens", tuple(tokens.shape), f"give token ids {wanted}")
     return tokens
 
 
 class _Iterates:
-    """m_0 = 0 and m_(k+1) = step(m_k), each less its largest entry, which `log_scale` adds up.
+    """Iterates m_0 = 0 and m_(k+1) = step(m_k), each shifted so that its largest entry is 0.
 
-    Such iterates settle. Once one repeats bit for bit, all that follow are those since its first time, so that only
-    distinct ones are computed and kept, whatever the length.
+    `log_scale` returns the sum of the shifts. In float64 the iterates become periodic after finitely many steps. Only
+    the distinct iterates are computed and stored.
     """
 
     def __init__(self, states: int, step: Callable[[Tensor], Tensor]) -> None:
         self._step, self._states = step, states
-        self._rows = torch.zeros(1, states, dtype=torch.float64)  # the messages, and room for more
-        self._count = 1
-        self._scale = [0.0]  # of the messages up to each
+        self._rows = torch.zeros(1, states, dtype=torch.float64)  # doubled when full
+        self._count = 1  # number of used rows
+        self._scale = [0.0]  # cumulative shift of each iterate
         self._first_seen = {self._digest(0): 0}
-        self._repeats: tuple[int, float] | None = None  # the first of the cycle, and what one cycle scales by
+        self._cycle: tuple[int, float] | None = None  # index of its first iterate, and the shift per cycle
 
-    def _digest(self, place: int) -> bytes:
-        return blake2b(self._rows[place].numpy().data, digest_size=16).digest()
+    def _digest(self, index: int) -> bytes:
+        return blake2b(self._rows[index].numpy().data, digest_size=16).digest()
 
     def extend(self, count: int) -> None:
-        """Compute up to m_count; raises `InputError` where they do not fit."""
-        fitting = MAX_MESSAGES // self._states
-        while self._repeats is None and self._count <= count:
-            if self._count >= fitting:
+        """Compute the iterates up to m_count. Raise `InputError` if they do not fit into memory."""
+        capacity = MAX_MESSAGES // self._states
+        while self._cycle is None and self._count <= count:
+            if self._count >= capacity:
                 raise InputError(
                     "length",
                     count,
-                    f"messages of {self._states} states for so many windows would not fit: use at most "
-                    f"{fitting - 1} windows, or a higher temperature, where messages repeat",
+                    f"use at most {capacity - 1} windows, or a higher temperature, because the messages of "
+                    f"{self._states} states do not fit into memory",
                 )
             if self._count == len(self._rows):
-                room = self._rows.new_empty(min(self._count, fitting - self._count), self._states)
-                self._rows = torch.cat((self._rows, room))
-            place = self._count
-            message = self._step(self._rows[place - 1])
+                unused = self._rows.new_empty(min(self._count, capacity - self._count), self._states)
+                self._rows = torch.cat((self._rows, unused))
+            index = self._count
+            message = self._step(self._rows[index - 1])
             largest = message.amax()
-            self._rows[place] = message - largest
+            self._rows[index] = message - largest
             scale = self._scale[-1] + float(largest)
-            first = self._first_seen.setdefault(self._digest(place), place)
-            if first < place:
-                self._repeats = first, scale - self._scale[first]
+            first = self._first_seen.setdefault(self._digest(index), index)
+            if first < index:
+                self._cycle = first, scale - self._scale[first]
             else:
                 self._count += 1
                 self._scale.append(scale)
 
-    def places(self, counts: Tensor) -> Tensor:
-        """Where in `table` the iterates m_k lie, k of `counts` (n,)."""
-        if self._repeats is None:
+    def indices(self, counts: Tensor) -> Tensor:
+        """Return the row of `table` that equals the iterate m_k, for each k in `counts` (n,)."""
+        if self._cycle is None:
             return counts
-        first = self._repeats[0]
+        first = self._cycle[0]
         period = self._count - first
         return torch.where(counts < first, counts, first + (counts - first) % period)
 
     def log_scale(self, count: int) -> float:
-        """What was taken off up to m_count, in sum."""
-        if self._repeats is None or count < len(self._scale):
+        """Return the sum of the shifts up to m_count."""
+        if self._cycle is None or count < len(self._scale):
             return self._scale[count]
-        first, cycle = self._repeats
-        cycles, rest = divmod(count - first, self._count - first)
-        return self._scale[first + rest] + cycles * cycle
+        first, scale_per_cycle = self._cycle
+        cycles, remainder = divmod(count - first, self._count - first)
+        return self._scale[first + remainder] + cycles * scale_per_cycle
 
     def table(self) -> Tensor:
-        """All distinct iterates (distinct, states)."""
+        """Return all distinct iterates (distinct, states)."""
         return self._rows[: self._count]
 
     def at(self, count: int) -> Tensor:
-        """m_count (states,)."""
-        return self._rows[int(self.places(torch.tensor(count)))]
+        """Return the iterate m_count (states,)."""
+        return self._rows[int(self.indices(torch.tensor(count)))]
 
 
 class Messages:
-    """Messages along windows of `log_weights` (V, ..., V) float64 of W axes, for chains of any length.
+    """Forward and backward messages of chains of any length.
 
-    A message after k windows does not depend on the length of the chain, so those of one length serve all.
+    The message after k windows does not depend on the length of the chain, so chains of all lengths share the messages.
+
+    Args:
+        log_weights: Log-weight of each window, as a float64 tensor (V, ..., V) with W axes.
     """
 
     def __init__(self, log_weights: Tensor) -> None:
@@ -152,54 +168,65 @@ class Messages:
         return weights.view(self.vocab, self.states).logsumexp(0)
 
     def log_partition(self, windows: int) -> float:
-        """log Z of a chain of so many windows."""
+        """Return log Z of a chain with this number of windows."""
         self._backward.extend(windows)
         return self._backward.log_scale(windows) + float(self._backward.at(windows).logsumexp(0))
 
     def backward(self, windows: int) -> tuple[Tensor, float]:
-        """The log-weight (states,) of all ways to go on for so many windows is the first answer plus the second."""
+        """Return the backward message (states,) after this number of windows, and its log-scale.
+
+        Their sum is the log of the total weight of all continuations of each state by this number of windows.
+        """
         self._backward.extend(windows)
         return self._backward.at(windows), self._backward.log_scale(windows)
 
     def backward_places(self, windows: Tensor) -> Tensor:
-        """Where in `backward_table` the messages of so many windows (n,) lie; equal places, equal messages."""
+        """Return the row (n,) of `backward_table` with the message after each number of windows (n,)."""
         self._backward.extend(int(windows.max()) if len(windows) else 0)
-        return self._backward.places(windows)
+        return self._backward.indices(windows)
 
     def backward_table(self) -> Tensor:
-        """All distinct backward messages so far (distinct, states), each less its largest entry."""
+        """Return the distinct backward messages computed so far (distinct, states), each with largest entry 0."""
         return self._backward.table()
 
-    def by_window(
-        self, windows: int, period: int, span: int, answer: Callable[[Tensor, Tensor, Tensor], Tensor]
+    def map_windows(
+        self, windows: int, period: int, span: int, function: Callable[[Tensor, Tensor, Tensor], Tensor]
     ) -> Tensor:
-        """What `answer` says of every run of `span` successive windows in a chain of so many (runs, ...).
+        """Apply `function` to every run of `span` consecutive windows of a chain and return the results (runs, ...).
 
-        `answer(before, after, residue)` gets the forward messages (n, states) before the runs, the backward messages
-        (n, states) behind them, and where (n,) they begin, modulo `period`. It is asked once for equal runs.
+        The function is called once for all runs with identical arguments.
+
+        Args:
+            windows: Number of windows of the chain.
+            period: Period of the dependence of `function` on the position of a run.
+            span: Number of windows of a run.
+            function: `function(before, after, residue)` receives the forward messages (n, states) before the runs, the
+                backward messages (n, states) after them, and their first positions (n,) modulo `period`. It returns
+                one row per run.
         """
-        begin = torch.arange(windows - span + 1)
+        start = torch.arange(windows - span + 1)
         self._forward.extend(windows)
         self._backward.extend(windows)
-        fronts, backs = self._forward.places(begin), self._backward.places(windows - span - begin)
-        # As one number each: sorting columns takes a hundred times as long.
-        radix = int(backs.max()) + 1
-        kinds, kind = torch.unique((fronts * radix + backs) * period + begin % period, return_inverse=True)
-        kinds = torch.stack((kinds // period // radix, kinds // period % radix, kinds % period))
+        forward, backward = self._forward.indices(start), self._backward.indices(windows - span - start)
+        # Encoding the columns as one number makes the sort about a hundred times faster.
+        radix = int(backward.max()) + 1
+        codes = (forward * radix + backward) * period + start % period
+        distinct, inverse = torch.unique(codes, return_inverse=True)
+        columns = torch.stack((distinct // period // radix, distinct // period % radix, distinct % period))
         before, after = self._forward.table(), self._backward.table()
-        size = max(1, _AT_ONCE // self.vocab ** (self.window + span - 1))
-        answers: Tensor | None = None
-        for first in range(0, kinds.shape[1], size):
-            some = kinds[:, first : first + size]
-            part = answer(before[some[0]], after[some[1]], some[2])
-            # Parts kept one by one would pin the large blocks between them.
-            answers = part.new_empty(kinds.shape[1], *part.shape[1:]) if answers is None else answers
-            answers[first : first + size] = part
-        assert answers is not None
-        return answers[kind]
+        size = max(1, _MAX_BATCH_ENTRIES // self.vocab ** (self.window + span - 1))
+        results: Tensor | None = None
+        for first in range(0, columns.shape[1], size):
+            batch = columns[:, first : first + size]
+            result = function(before[batch[0]], after[batch[1]], batch[2])
+            # A list of small results would fragment the memory between the large temporary tensors.
+            results = result.new_empty(columns.shape[1], *result.shape[1:]) if results is None else results
+            results[first : first + size] = result
+        assert results is not None
+        return results[inverse]
 
-    def window_law(self, before: Tensor, after: Tensor) -> Tensor:
-        """p(window) (n, V^W) from the messages (n, states) on both sides of it."""
+    def window_distribution(self, before: Tensor, after: Tensor) -> Tensor:
+        """Return p(window) (n, V^W) from the messages (n, states) before and after the window."""
         n = len(before)
         weights = before[:, :, None] + self.log_weights.view(self.states, self.vocab)
         return (weights.view(n, self.vocab, self.states) + after[:, None, :]).view(n, -1).softmax(1)

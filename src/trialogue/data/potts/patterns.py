@@ -1,7 +1,7 @@
-"""Stored patterns of a Potts chain: periodic sequences, and which of them each window of a sequence is nearest to.
+"""Periodic patterns of a Potts chain, and the nearest pattern of each window of a sequence.
 
-A label is a pair of a pattern p and a phase f, numbered p * period + f: at site i it predicts token
-P_p[(i + f) mod period]. The phase is counted from site 0, so that a sequence which follows a pattern keeps its label.
+Label p * period + f stands for pattern p in phase f, which predicts token P_p[(i + f) mod period] at site i. Phases are
+counted from site 0, so a sequence that follows a pattern has the same label everywhere.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,10 +18,15 @@ from trialogue.validation import Count, check, integer_range, validated
 
 
 class StoredPatterns:
-    """N patterns, each the period of an infinite sequence of tokens below `vocab_size`; all of one length.
+    """Patterns that each define an infinite periodic sequence.
 
-    Raises `InputError` for no or empty patterns, unequal lengths, and tokens that are none of the vocabulary's (by
-    default the largest token that occurs is its last).
+    Args:
+        patterns: One period of each pattern as token ids. All patterns have the same length.
+        window: Number W of tokens in a window.
+        vocab_size: Number V of tokens (default: one more than the largest token of the patterns).
+
+    Raises:
+        InputError: If there are no patterns, a pattern is empty, their lengths differ, or a token is out of range.
     """
 
     @validated
@@ -35,7 +40,7 @@ class StoredPatterns:
             raise InputError("patterns", [], "give at least one pattern")
         lengths = sorted({len(pattern) for pattern in self.patterns})
         if len(lengths) > 1:
-            raise InputError("patterns", lengths, "unequal lengths: give patterns of one length")
+            raise InputError("patterns", lengths, "give patterns of equal length")
         self.period = lengths[0]
         stacked = torch.stack(self.patterns)
         if int(stacked.min()) < 0:
@@ -43,9 +48,8 @@ class StoredPatterns:
         if vocab_size is None:
             self.vocab_size = int(stacked.max()) + 1
             if self.vocab_size < 2:
-                raise InputError(
-                    "vocab_size", None, "the patterns know token 0 alone: say how many there are"
-                )
+                hint = "give the number of tokens, because the patterns contain only token 0"
+                raise InputError("vocab_size", None, hint)
         else:
             self.vocab_size = check("vocab_size", vocab_size, integer_range(2))
         outside = stacked[stacked >= self.vocab_size]
@@ -57,51 +61,61 @@ class StoredPatterns:
         self.labels = len(self.patterns) * self.period
 
     def predicted(self, label: int, begin: int, length: int) -> Tensor:
-        """The tokens (length,) that a label predicts from site `begin` on."""
+        """Return the tokens (length,) that a label predicts for the sites from `begin`."""
         pattern, phase = divmod(label, self.period)
         return self.patterns[pattern][(begin + phase + torch.arange(length)) % self.period]
 
     def nearest(self, tokens: Tensor, begin: int = 0) -> tuple[Tensor, Tensor]:
-        """The nearest label of every window of `tokens` (rows, L) from site `begin` on, and its Hamming distance.
+        """Return the nearest label of every window, and its Hamming distance.
 
-        Both (rows, L - W + 1) int64; the lowest label wins ties.
+        Args:
+            tokens: Sequences (rows, L) int64.
+            begin: Site of the first token.
+
+        Returns:
+            Labels and distances, each (rows, L - W + 1) int64. The lowest label wins ties.
         """
         windows = tokens.shape[1] - self.window + 1
-        least = torch.full((len(tokens), windows), self.window + 1, dtype=torch.int64)
-        label = torch.zeros_like(least)
+        smallest = torch.full((len(tokens), windows), self.window + 1, dtype=torch.int64)
+        label = torch.zeros_like(smallest)
         for candidate in range(self.labels):
-            wrong = tokens != self.predicted(candidate, begin, tokens.shape[1])
+            mismatch = tokens != self.predicted(candidate, begin, tokens.shape[1])
             if windows == 1:
-                distance = wrong.sum(1, keepdim=True)
+                distance = mismatch.sum(1, keepdim=True)
             else:
-                # As many steps for long windows as for short ones.
-                upto = pad(wrong.cumsum(1), (1, 0))
-                distance = upto[:, self.window :] - upto[:, :windows]
-            nearer = distance < least
+                # Differences of cumulative sums cost the same for all window lengths.
+                cumulative = pad(mismatch.cumsum(1), (1, 0))
+                distance = cumulative[:, self.window :] - cumulative[:, :windows]
+            nearer = distance < smallest
             label[nearer] = candidate
-            least = torch.where(nearer, distance, least)
-        return label, least
+            smallest = torch.where(nearer, distance, smallest)
+        return label, smallest
 
     def window_labels(self, position: int = 0) -> Tensor:
-        """The nearest label (V^W,) int64 of every window at site `position`.
+        """Return the nearest label (V^W,) int64 of every possible window at site `position`.
 
-        Raises `InputError` where the windows are too many to list.
+        Raises:
+            InputError: If there are too many windows to list.
         """
-        return self._of_all_windows(position)[0]
+        return self._nearest_of_all_windows(position)[0]
 
     def distances(self) -> Tensor:
-        """The Hamming distance (V^W,) int64 of every window to the nearest pattern, in any phase."""
-        return self._of_all_windows(0)[1]
+        """Return the Hamming distance (V^W,) int64 of every possible window to the nearest pattern in any phase."""
+        return self._nearest_of_all_windows(0)[1]
 
-    def _of_all_windows(self, position: int) -> tuple[Tensor, Tensor]:
+    def _nearest_of_all_windows(self, position: int) -> tuple[Tensor, Tensor]:
         require_fitting(self.vocab_size, self.window)
         label, distance = self.nearest(whole_sequences(self.vocab_size, self.window), position)
         return label[:, 0], distance[:, 0]
 
 
 def pattern_tokens(pattern: Sequence[int] | Tensor) -> Tensor:
-    """The tokens (period,) int64 of one pattern; raises `InputError` for what is no sequence of token ids."""
-    hint = "each pattern is a sequence of one or more token ids"
+    """Return the tokens (period,) int64 of one pattern.
+
+    Raises:
+        InputError: If the pattern is not a nonempty sequence of token ids.
+    """
+    hint = "give each pattern as a sequence of one or more token ids"
     tokens = whole_tensor("patterns", pattern, hint)
     if tokens.ndim != 1 or not len(tokens):
         raise InputError("patterns", tokens.tolist(), hint)

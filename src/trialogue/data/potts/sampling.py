@@ -1,8 +1,8 @@
-"""Exact samples of a chain of windows in bulk: messages backwards once, then tokens forwards from alias tables.
+"""Exact sampling of many sequences of a Potts chain with backward messages and alias tables.
 
-The distribution of a token given the W - 1 before it depends on how many windows follow, and on nothing else; so do its
-alias tables, which are shared by all sites where the backward messages are equal bit for bit. Sequences go forward side
-by side in blocks of `LANES`, each by its own stream of `Streams`: number t of sequence k picks its token t.
+The distribution of a token given the previous W - 1 tokens depends only on the number of windows that follow. Sites
+whose backward messages are bitwise equal therefore share an alias table. Tokens are sampled from left to right, in
+blocks of `LANES` sequences. Token t of sequence k uses number t of the random stream of sequence k.
 """
 
 from collections.abc import Iterator
@@ -19,38 +19,47 @@ from trialogue.data.potts.messages import Messages
 from trialogue.randomness import GAMMA, Streams, mix, seed_of
 
 LANES = 64
-"""Sequences per block: so many share a table while it is in the nearest cache."""
+"""Number of sequences per block. They share a table while it is in the L1 cache."""
 _SITES = 64
 _MAX_ENTRIES = 2**24
-_MADE_AT_ONCE = 2**20
+_MAX_BATCH_ENTRIES = 2**20
 _32, _LOWER, _64, _1 = np.uint64(32), np.uint64(2**32 - 1), np.uint64(64), np.uint64(1)
 
 
 def word_bits(vocab: int) -> tuple[int, int]:
-    """Bits of a coin and bits of an alias (see `alias_table`), which share 62."""
+    """Return the numbers of bits of a coin and of an alias (see `alias_table`), 62 in total."""
     alias = (vocab - 1).bit_length()
     return 62 - alias, alias
 
 
 class Tables(NamedTuple):
-    """Alias tables of successive sites from `first` on: that of site i begins at `offsets[i - first]` in `entries`."""
+    """Alias tables of consecutive sites.
+
+    Attributes:
+        first: First site.
+        offsets: Index in `entries` of the first entry of each site.
+        entries: Alias tables of all distinct sites.
+    """
 
     first: int
     offsets: NDArray[np.uint64]
     entries: NDArray[np.uint64]
 
 
-def token_laws(messages: Messages, places: Tensor) -> Tensor:
-    """Distributions (n, V^(W-1), V) of a token given the W - 1 before it, by the places (n,) of the messages
-    behind it.
+def token_distributions(messages: Messages, indices: Tensor) -> Tensor:
+    """Return the distributions (n, V^(W-1), V) of a token given the previous W - 1 tokens.
+
+    Args:
+        messages: Messages of the chain.
+        indices: Row (n,) of `messages.backward_table()` with the message after the token.
     """
     weights = messages.log_weights.view(messages.vocab, messages.states)
-    after = messages.backward_table()[places]
+    after = messages.backward_table()[indices]
     return (weights + after[:, None, :]).view(-1, messages.states, messages.vocab).softmax(2)
 
 
-def first_laws(messages: Messages, windows: int) -> list[Tensor]:
-    """The distributions (V^t, V) of tokens t = 0, ..., W - 2 given all before them."""
+def initial_distributions(messages: Messages, windows: int) -> list[Tensor]:
+    """Return the distributions (V^t, V) of tokens t = 0, ..., W - 2 given all previous tokens."""
     state, vocab = messages.backward(windows)[0], messages.vocab
     return [
         state.view(vocab ** (site + 1), -1).logsumexp(1).view(-1, vocab).softmax(1)
@@ -58,39 +67,46 @@ def first_laws(messages: Messages, windows: int) -> list[Tensor]:
     ]
 
 
-def _places(messages: Messages, windows: int) -> tuple[Tensor, int]:
-    """Places of the messages behind each site (windows,), and of how many different ones the tables fit at once."""
-    places = messages.backward_places(torch.arange(windows - 1, -1, -1))
-    return places, max(1, _MAX_ENTRIES // (messages.states * messages.vocab))
+def _message_indices(messages: Messages, windows: int) -> tuple[Tensor, int]:
+    """Return the index (windows,) of the message after each site, and how many tables fit into memory."""
+    indices = messages.backward_places(torch.arange(windows - 1, -1, -1))
+    return indices, max(1, _MAX_ENTRIES // (messages.states * messages.vocab))
 
 
 def all_fit(messages: Messages, windows: int) -> bool:
-    """Whether the tables of all sites fit at once; where messages settle, all sites share a few."""
-    places, fitting = _places(messages, windows)
-    return len(torch.unique(places)) <= fitting
+    """Return whether the tables of all sites fit into memory at once."""
+    indices, capacity = _message_indices(messages, windows)
+    return len(torch.unique(indices)) <= capacity
 
 
 def alias_tables(messages: Messages, windows: int) -> Iterator[Tables]:
-    """Tables of all sites of a chain of so many windows, at most `_MAX_ENTRIES` entries of them at once."""
+    """Generate the tables of all sites of a chain, with at most `_MAX_ENTRIES` entries at a time.
+
+    Args:
+        messages: Messages of the chain.
+        windows: Number of windows of the chain.
+    """
     vocab, size = messages.vocab, messages.states * messages.vocab
     bits, reach = word_bits(vocab), messages.window - 1
-    firsts = [
-        alias_table(distribution.numpy(), *bits).ravel() for distribution in first_laws(messages, windows)
+    initial = [
+        alias_table(distribution.numpy(), *bits).ravel()
+        for distribution in initial_distributions(messages, windows)
     ]
-    if firsts:
-        begin = np.cumsum([0, *map(len, firsts[:-1])], dtype=np.uint64)
-        yield Tables(0, begin, np.concatenate(firsts))
-    places, fitting = _places(messages, windows)
-    step, made = windows if all_fit(messages, windows) else fitting, max(1, _MADE_AT_ONCE // size)
+    if initial:
+        offsets = np.cumsum([0, *map(len, initial[:-1])], dtype=np.uint64)
+        yield Tables(0, offsets, np.concatenate(initial))
+    indices, capacity = _message_indices(messages, windows)
+    sites_per_part = windows if all_fit(messages, windows) else capacity
+    batch_size = max(1, _MAX_BATCH_ENTRIES // size)
     first = reach
-    for some in places.split(step):
-        distinct, which = torch.unique(some, return_inverse=True)
+    for part in indices.split(sites_per_part):
+        distinct, inverse = torch.unique(part, return_inverse=True)
         entries = [
-            alias_table(token_laws(messages, few).flatten(0, 1).numpy(), *bits).ravel()
-            for few in distinct.split(made)
+            alias_table(token_distributions(messages, batch).flatten(0, 1).numpy(), *bits).ravel()
+            for batch in distinct.split(batch_size)
         ]
-        yield Tables(first, (which * size).numpy().astype(np.uint64), np.concatenate(entries))
-        first += len(some)
+        yield Tables(first, (inverse * size).numpy().astype(np.uint64), np.concatenate(entries))
+        first += len(part)
 
 
 @compiled
@@ -109,48 +125,64 @@ def draw_tokens(
     coin_bits: np.uint64,
     alias_bits: np.uint64,
 ) -> None:
-    """Draw sites `begin`, ... of blocks first..last of `tokens` (rows, L), one for each of `offsets`.
+    """Sample consecutive sites of blocks `first` to `last` of `tokens` in place.
 
-    `contexts` (rows,) number the W - 1 tokens before. Of a random number times V, the upper 64 bits are the column and
-    the leading bits of the lower 64 its coin.
+    The product of a random number and V has 128 bits. Its upper 64 bits are the column of the alias table, and the
+    leading bits of its lower half are the coin.
+
+    Args:
+        first: First block of `LANES` rows.
+        last: End of the blocks, exclusive.
+        tokens: Sequences (rows, L).
+        contexts: Base-V numbers (rows,) of the W - 1 previous tokens, updated in place.
+        keys: Keys (rows,) of the random streams.
+        begin: First site.
+        offsets: Offset of the table of each site.
+        entries: Alias tables.
+        vocab: Number V of tokens.
+        states: Number V^(W-1) of contexts.
+        window: Number W of tokens in a window.
+        coin_bits: Number of bits of a coin.
+        alias_bits: Number of bits of an alias.
     """
     reach = window - 1
     lower, shift = (_1 << alias_bits) - _1, _64 - coin_bits
-    drawn = np.zeros((reach + _SITES, LANES), np.uint64)
+    sampled = np.zeros((reach + _SITES, LANES), np.uint64)
     key, context = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
     column, coins = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
-    where, entry = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
+    index, entry = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
     for top in range(first * LANES, min(last * LANES, len(tokens)), LANES):
         lanes = min(LANES, len(tokens) - top)
         for lane in range(lanes):
             key[lane], context[lane] = keys[top + lane], contexts[top + lane]
-            for place in range(reach):
-                site = begin - reach + place
-                drawn[place, lane] = np.uint64(tokens[top + lane, site] if site >= 0 else 0)
-        for left in range(0, len(offsets), _SITES):
-            sites = min(_SITES, len(offsets) - left)
-            for place in range(sites):
-                row, leaving = drawn[reach + place], drawn[place]
-                offset, count = offsets[left + place], np.uint64(begin + left + place + 1) * GAMMA
-                # Vector code needs loops of one kind, arithmetic or look-ups, that write to no array they read.
+            for step in range(reach):
+                site = begin - reach + step
+                sampled[step, lane] = np.uint64(tokens[top + lane, site] if site >= 0 else 0)
+        for start in range(0, len(offsets), _SITES):
+            sites = min(_SITES, len(offsets) - start)
+            for step in range(sites):
+                row, leaving = sampled[reach + step], sampled[step]
+                offset, count = offsets[start + step], np.uint64(begin + start + step + 1) * GAMMA
+                # The compiler vectorizes these loops because each has only arithmetic or only look-ups, and none
+                # writes to an array that it reads.
                 for lane in range(lanes):
                     bits = mix(key[lane] + count)
                     column[lane] = ((bits >> _32) * vocab + (((bits & _LOWER) * vocab) >> _32)) >> _32
-                    where[lane] = offset + context[lane] * vocab + column[lane]
+                    index[lane] = offset + context[lane] * vocab + column[lane]
                     coins[lane] = (bits * vocab) >> shift
                 for lane in range(lanes):
-                    entry[lane] = entries[where[lane]]
+                    entry[lane] = entries[index[lane]]
                 for lane in range(lanes):
                     other = entry[lane] & lower
                     row[lane] = column[lane] if coins[lane] < entry[lane] >> alias_bits else other
                 for lane in range(lanes):
                     context[lane] = context[lane] * vocab + row[lane] - leaving[lane] * states
             for lane in range(lanes):
-                for place in range(sites):
-                    tokens[top + lane, begin + left + place] = np.int64(drawn[reach + place, lane])
-            for place in range(reach):
+                for step in range(sites):
+                    tokens[top + lane, begin + start + step] = np.int64(sampled[reach + step, lane])
+            for step in range(reach):
                 for lane in range(lanes):
-                    drawn[place, lane] = drawn[sites + place, lane]
+                    sampled[step, lane] = sampled[sites + step, lane]
         for lane in range(lanes):
             contexts[top + lane] = context[lane]
 
@@ -158,11 +190,18 @@ def draw_tokens(
 def draw_sequences(
     messages: Messages, tables: Iterator[Tables] | list[Tables], n: int, length: int, seed: int
 ) -> Tensor:
-    """Draw `n` independent sequences (n, L) int64 from `alias_tables`; sequence k depends on `seed` and k alone.
+    """Sample `n` independent sequences (n, L) int64. Sequence k depends on `seed` and k only.
 
-    Runs on `torch.get_num_threads()` threads, whose number does not matter.
+    The result does not depend on the number of threads, `torch.get_num_threads()`.
+
+    Args:
+        messages: Messages of the chain.
+        tables: Result of `alias_tables`.
+        n: Number of sequences.
+        length: Number L of tokens of a sequence.
+        seed: Random seed.
     """
-    # Large arrays of numpy lie in huge pages; to touch the small ones of torch takes as long as the draw.
+    # NumPy allocates large arrays in huge pages. With torch, page faults would take as long as the sampling.
     tokens = np.empty((n, length), np.int64)
     contexts = np.zeros(n, np.uint64)
     keys = Streams(seed_of(seed, "potts"), torch.arange(n)).keys.numpy().view(np.uint64)

@@ -1,4 +1,4 @@
-"""Transfer matrices of chains of windows, their leading eigenvalues, and the correlation length the first two give."""
+"""Transfer matrices of Potts chains, their leading eigenvalues, and the correlation length."""
 
 import math
 from typing import TYPE_CHECKING
@@ -18,39 +18,51 @@ if TYPE_CHECKING:
     import mpmath
 
 DENSE_STATES = 512
-"""Transfer matrices of more states go to the sparse eigenvalue solver."""
+"""Transfer matrices with more states use the sparse eigenvalue solver."""
 RESOLVED = 1e-9
-"""Two eigenvalues whose ratio is closer to one are not told apart well enough in float64."""
-_LEAST_STEPS, _MOST_STEPS = 64, 1024
-_MOST_UPDATES = 2**28
-"""Of large matrices no more than the least number of steps is taken to balance them."""
-_UNEVEN = 1.0
-"""Logarithms of the sums of rows that differ by no more are balanced."""
+"""Smallest relative gap between two eigenvalues that float64 resolves."""
+_MIN_BALANCING_STEPS, _MAX_BALANCING_STEPS = 64, 1024
+_MAX_BALANCING_UPDATES = 2**28
+"""Number of updated entries after which the balancing of a large matrix stops at the minimum number of steps."""
+_BALANCE_TOLERANCE = 1.0
+"""A matrix is balanced if the logarithms of its row sums differ by at most this value."""
 PRECISE_STATES, PRECISE_DIGITS = 16, 1000
-"""Larger matrices, and eigenvalues that lie closer, would take minutes."""
+"""Maximum matrix size and number of decimal digits of the high-precision solver. Beyond them, it takes minutes."""
 
 
 def correlation_length(log_weights: Tensor, vocab: int, window: int, temperature: float) -> float:
-    """1 / log(lambda_1 / |lambda_2|) of `log_weights` (V^W,); 0 where lambda_2 vanishes, inf beyond float64's range.
+    """Return the correlation length 1 / log(lambda_1 / |lambda_2|) in sites.
 
-    0, too, where it is below (W - 1) / 30, which float64 does not tell from a lambda_2 that vanishes.
-    Where float64 does not tell the two apart, small matrices are solved with as many digits as it takes; raises
-    `InputError`, which names the `temperature`, for larger ones, and if mpmath is not installed.
+    If float64 does not resolve the two eigenvalues, small matrices are solved with mpmath in higher precision.
+
+    Args:
+        log_weights: Log-weights (V^W,) of the windows.
+        vocab: Number V of tokens.
+        window: Number W of tokens in a window.
+        temperature: Temperature, used in error messages only.
+
+    Returns:
+        The correlation length. It is 0 if lambda_2 is 0 or the length is below (W - 1) / 30, and inf if the length
+        exceeds the range of float64.
+
+    Raises:
+        InputError: If the eigenvalues of a large matrix are not resolved, or mpmath is needed and not installed.
     """
     if window == 1:
         return 0.0
     states = vocab ** (window - 1)
     matrix = transfer_matrix(_balanced(log_weights, vocab, states))
     largest, second = leading_moduli(matrix, 2, temperature)
-    # Where all that leads round underflows, float64 tells nothing apart.
+    # If the weights of all cycles underflow, float64 does not resolve the eigenvalues.
     ratio = second / largest if largest > 0 else 1.0
-    # A vanishing eigenvalue of a chain of W - 1 generalised eigenvectors comes out at that root of the rounding error.
+    # The computed value of a zero eigenvalue with a Jordan block of size W - 1 is about the (W - 1)-th root of the
+    # rounding error.
     if ratio < 1e-13 ** (1 / (window - 1)):
         return 0.0
     if ratio < 1 - RESOLVED:
         return -1 / math.log(ratio)
     weights = log_weights.view(vocab, states).numpy()
-    # One wall costs no more than W - 1 windows, so that the eigenvalues differ by no less than its weight.
+    # The relative gap of the eigenvalues is at least the weight of a domain wall, which changes at most W - 1 windows.
     unresolved = f"the correlation length is above {1 / RESOLVED:.0e} sites"
     mpmath = from_extra("mpmath", "precise")
     with mpmath.workdps(digits_resolved(weights, window - 1, temperature, unresolved)):
@@ -59,13 +71,21 @@ def correlation_length(log_weights: Tensor, vocab: int, window: int, temperature
 
 
 def steps(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The contexts (V^W,), as numbers, before and after the last token of every window of `weights` (V, ...)."""
+    """Return the indices (V^W,) of the contexts before and after the last token of every window.
+
+    Args:
+        weights: Array (V, ...) with V^W entries. Only its shape is used.
+    """
     windows = np.arange(weights.size)
     return windows // weights.shape[0], windows % (weights.size // weights.shape[0])
 
 
 def transfer_matrix(weights: NDArray[np.float64]) -> csr_array:
-    """The matrix of steps with these weights (V, ...) of V^W windows between the V^(W-1) contexts."""
+    """Return the sparse transfer matrix between the V^(W-1) contexts.
+
+    Args:
+        weights: Weights (V, ...) of the V^W windows.
+    """
     states = weights.size // weights.shape[0]
     matrix = csr_array((weights.ravel(), steps(weights)), (states, states))
     matrix.eliminate_zeros()
@@ -73,17 +93,26 @@ def transfer_matrix(weights: NDArray[np.float64]) -> csr_array:
 
 
 def leading_moduli(matrix: csr_array, count: int, temperature: float) -> NDArray[np.float64]:
-    """Moduli (count,) of the `count` largest eigenvalues, descending; `temperature` is what an `InputError` names."""
+    """Return the largest moduli (count,) of the eigenvalues in descending order.
+
+    Args:
+        matrix: Square matrix.
+        count: Number of eigenvalues.
+        temperature: Temperature, used in error messages only.
+
+    Raises:
+        InputError: If the sparse solver does not converge.
+    """
     states = matrix.shape[0]
     if states <= DENSE_STATES:
         values = np.linalg.eigvals(matrix.toarray())
     else:
-        # From a start that a symmetry of the tokens leaves as it is, what changes its sign would never be found.
+        # The start is random because the solver never leaves a symmetric subspace.
         start = numpy_generator(0, "spectrum").random(states)
         try:
             values = eigs(matrix, k=count, v0=start, ncv=64, maxiter=10_000, return_eigenvectors=False)
         except ArpackError as error:
-            hint = f"no eigenvalues of {states} states found ({error}): use a higher one"
+            hint = f"use a higher temperature, because the eigenvalues of {states} states did not converge ({error})"
             raise InputError("temperature", temperature, hint) from None
     return np.asarray(np.sort(np.abs(values))[::-1][:count])
 
@@ -91,36 +120,47 @@ def leading_moduli(matrix: csr_array, count: int, temperature: float) -> NDArray
 def digits_resolved(
     log_weights: NDArray[np.float64], windows: int, temperature: float, unresolved: str
 ) -> int:
-    """Decimal digits that tell eigenvalues apart whose ratio differs from one by the weight of so many windows.
+    """Return how many decimal digits resolve two eigenvalues whose relative gap is the weight of some windows.
 
-    `log_weights` (V, ...) of V^W windows; -inf are forbidden. Raises `InputError`, which names the `temperature` and
-    says what is `unresolved`, where there are more than `PRECISE_STATES` states or `PRECISE_DIGITS` digits.
+    Args:
+        log_weights: Log-weights (V, ...) of the V^W windows, -inf for forbidden windows.
+        windows: Number of windows whose weight is the relative gap.
+        temperature: Temperature, used in error messages only.
+        unresolved: Clause for the error message that names the unresolved value.
+
+    Raises:
+        InputError: If there are more than `PRECISE_STATES` states or `PRECISE_DIGITS` digits.
     """
     states = log_weights.size // log_weights.shape[0]
     finite = log_weights[log_weights > -math.inf]
     digits = 30 + math.ceil(windows * float(finite.max() - finite.min()) / math.log(10))
     if states > PRECISE_STATES or digits > PRECISE_DIGITS:
-        hint = f"{unresolved}, which float64 does not resolve for {states} states: use a higher one"
+        hint = f"use a higher one: {unresolved}, which float64 does not resolve for {states} states"
         raise InputError("temperature", temperature, hint)
     return digits
 
 
 def precise_transfer_matrix(
-    log_weights: NDArray[np.float64], kept: NDArray[np.bool_] | None = None
+    log_weights: NDArray[np.float64], allowed: NDArray[np.bool_] | None = None
 ) -> "mpmath.matrix":
-    """`transfer_matrix` of the windows `kept` (by default all), in the digits that mpmath works with."""
+    """Return the transfer matrix in the current precision of mpmath.
+
+    Args:
+        log_weights: Log-weights (V, ...) of the V^W windows.
+        allowed: Mask of the windows with a nonzero entry (default: all).
+    """
     mpmath = from_extra("mpmath", "precise")
     states = log_weights.size // log_weights.shape[0]
     source, target = (contexts.tolist() for contexts in steps(log_weights))
     exponents = log_weights.ravel().tolist()
     matrix = mpmath.zeros(states)
-    for window in range(log_weights.size) if kept is None else np.flatnonzero(kept).tolist():
+    for window in range(log_weights.size) if allowed is None else np.flatnonzero(allowed).tolist():
         matrix[source[window], target[window]] += mpmath.exp(exponents[window])
     return matrix
 
 
 def precise_moduli(matrix: "mpmath.matrix") -> "list[mpmath.mpf]":
-    """Moduli of all eigenvalues, descending, in the digits that mpmath works with."""
+    """Return the moduli of all eigenvalues in descending order, in the current precision of mpmath."""
     if matrix.rows == 1:
         return [abs(matrix[0, 0])]
     eigenvalues = from_extra("mpmath", "precise").eig(matrix, left=False, right=False)
@@ -128,15 +168,16 @@ def precise_moduli(matrix: "mpmath.matrix") -> "list[mpmath.mpf]":
 
 
 def _balanced(log_weights: Tensor, vocab: int, states: int) -> NDArray[np.float64]:
-    """Weights (V, V^(W-1)) of a similar matrix whose rows sum to about one, so that none underflows as a whole."""
+    """Return the weights (V, V^(W-1)) of a similar matrix whose row sums are about 1, to avoid underflow."""
     leading = log_weights.view(vocab, states)
     right = torch.zeros(states, dtype=torch.float64)
-    for step in range(max(_LEAST_STEPS, min(_MOST_STEPS, _MOST_UPDATES // leading.numel()))):
+    max_steps = min(_MAX_BALANCING_STEPS, _MAX_BALANCING_UPDATES // leading.numel())
+    for step in range(max(_MIN_BALANCING_STEPS, max_steps)):
         change = (leading + right).view(states, vocab).logsumexp(1) - right
         change = change - change.amax()
-        if step >= _LEAST_STEPS and float(change.amin()) > -_UNEVEN:
+        if step >= _MIN_BALANCING_STEPS and float(change.amin()) > -_BALANCE_TOLERANCE:
             break
-        # By halves, since whole steps go round for ever where the tokens that cost least come round in turn.
+        # Half steps converge. Full steps can oscillate if the lowest-energy sequence is periodic.
         right = right + change / 2
     weights = (leading + right).view(states, vocab) - right[:, None]
     return np.asarray((weights - weights.logsumexp(1).amax()).exp().view(vocab, states).numpy())

@@ -1,4 +1,4 @@
-"""The heat bath of a chain of windows as tables by the tokens on both sides of a site."""
+"""Conditional distributions of a Potts chain as tables indexed by the neighboring tokens of a site."""
 
 from collections.abc import Hashable
 
@@ -15,29 +15,36 @@ from trialogue.validation import check, integer_range, validated
 
 @validated
 def window_tables(energy: Tensor, sites: int, *, periodic: bool = False) -> SiteTables:
-    """The heat bath of a chain with p(x) ∝ exp(-sum_i energy[x_i, ..., x_(i+W-1)]), to within 2^-26 per probability.
+    """Return the conditional distributions of a chain with p(x) ∝ exp(-sum_i energy[x_i, ..., x_(i+W-1)]).
 
-    `energy` (V, ..., V) of W axes acts on every window of W successive sites of an open chain of N = `sites`, or of
-    a ring. Raises `InputError` for energies that are not finite or not of that shape, for fewer sites than a site's
-    neighbourhood on a ring or than a window, and where V^(2W-1) entries are more than `MAX_ENTRIES`.
+    Each probability has an absolute error of at most 2^-26.
+
+    Args:
+        energy: Energy of each window of W consecutive sites, as a tensor (V, ..., V) with W axes.
+        sites: Number N of sites, at least W, or at least 2 W - 1 for a periodic chain.
+        periodic: Whether the chain is a ring.
+
+    Raises:
+        InputError: If an energy is not finite, the shape is wrong, there are too few sites, or the tables have more
+            than `MAX_ENTRIES` entries.
     """
     hint = f"give W axes of one size V, from 2 to {2**ALIAS_BITS}"
     energy = real_tensor("energy", energy, hint)
     width, vocab = energy.ndim, energy.shape[0] if energy.ndim else 0
     if width < 1 or set(energy.shape) != {vocab} or not 2 <= vocab <= 2**ALIAS_BITS:
         raise InputError("energy", tuple(energy.shape), hint)
-    # A site is in so many windows.
+    # Each site is in up to `width` windows, and the sum of their energies must be finite.
     if not bool(torch.isfinite(width * energy).all()):
         worst = float(energy[~torch.isfinite(width * energy)][0])
-        raise InputError("energy", worst, "give finite energies of windows, whose sums are finite too")
+        raise InputError("energy", worst, "give finite energies whose sums are finite")
     check("sites", sites, integer_range(2 * width - 1 if periodic else width))
-    # Tables of the ends are smaller, in sum less than one of the middle.
+    # The tables of the sites near the ends are together smaller than one table of a site in the middle.
     span = min(sites, 2 * width - 1)
     if vocab**span > MAX_ENTRIES:
         raise InputError(
             "energy",
             tuple(energy.shape),
-            f"the conditionals would take {vocab}^{span} table entries (at most {MAX_ENTRIES}): use smaller windows",
+            f"use smaller windows, because the tables would have {vocab}^{span} entries (at most {MAX_ENTRIES})",
         )
     neighbours = np.repeat(np.arange(sites)[:, None], 2 * width - 2, 1)
     strides, offsets = np.zeros(neighbours.shape, np.uint32), np.empty(sites, np.uint32)
@@ -51,19 +58,17 @@ def window_tables(energy: Tensor, sites: int, *, periodic: bool = False) -> Site
             first_entry[left, right] = size
             tables.append(_window_table(energy, left, right))
             size += len(tables[-1])
-        beside = [offset for offset in range(-left, right + 1) if offset]
-        neighbours[site, : len(beside)] = [(site + offset) % sites for offset in beside]
-        strides[site, : len(beside)] = (
-            vocab ** np.arange(len(beside), 0, -1) if vocab > 2 else (2 ** np.arange(len(beside) - 1, -1, -1))
+        shifts = [shift for shift in range(-left, right + 1) if shift]
+        neighbours[site, : len(shifts)] = [(site + shift) % sites for shift in shifts]
+        strides[site, : len(shifts)] = (
+            vocab ** np.arange(len(shifts), 0, -1) if vocab > 2 else (2 ** np.arange(len(shifts) - 1, -1, -1))
         )
         offsets[site] = first_entry[left, right]
     return SiteTables(neighbours, strides, offsets, np.concatenate(tables), vocab)
 
 
 def _window_table(energy: Tensor, left: int, right: int) -> NDArray[np.uint32]:
-    """Entries of a site that depends on `left` and `right` sites beside it; distributions are in the order of their
-    tokens.
-    """
+    """Return the table of a site with `left` and `right` neighbors, ordered by the tokens of the neighbors."""
     width, vocab = energy.ndim, energy.shape[0]
     total = torch.zeros([vocab] * (left + 1 + right), dtype=torch.float64)
     for first in range(left + 1 + right - width + 1):

@@ -1,7 +1,7 @@
-"""Constrained generation over bits: an oracle and a perfect process verifier of an accepted set A.
+"""Constrained generation of bit strings with an oracle and a perfect process verifier of an accepted set A.
 
-Tasks of section 3.1 of the thesis: a hidden string (Theorem 3.1.1), subset sums (Theorem 3.1.2), one string
-(Proposition 3.1.1) and all strings but one (Proposition 3.1.2). A verifier decides whether some string of A
+Section 3.1 of the thesis defines the tasks. They are a hidden string (Theorem 3.1.1), subset sums (Theorem 3.1.2), one
+string (Proposition 3.1.1) and all strings but one (Proposition 3.1.2). A verifier decides whether some string of A
 starts with a prefix (Definition 3.1.3). It does not depend on the oracle.
 """
 
@@ -20,8 +20,8 @@ from trialogue.errors import InputError
 from trialogue.oracles import Autoregressive, Decoding, Verifier
 from trialogue.validation import Count, Natural, Probability, Several, validated
 
-_MOST_SUMS = 1 << 20
-"""Largest number of partial sums of one length that a verifier lists."""
+_MAX_SUMS = 1 << 20
+"""Maximum number of listed partial sums for one prefix length."""
 
 
 class HiddenString(WeightedPrefixes):
@@ -67,9 +67,9 @@ class HiddenString(WeightedPrefixes):
 class SubsetSum(Verifier):
     """Perfect process verifier of bit strings s of length D with sum_i s_i X_i among `totals`.
 
-    A prefix is accepted if the remaining weights can complete its sum to a total. The sums are listed in
-    advance: pseudo-polynomially many, and up to 2^D, because deciding whether the empty prefix is viable is
-    the knapsack problem. Sequences of another length or with other tokens are rejected.
+    A prefix is accepted if the remaining weights can complete its sum to a total. Viable sums are listed in advance.
+    Their number is pseudo-polynomial and can reach 2^D, because deciding whether the empty prefix is viable is the
+    knapsack problem. Sequences of another length or with other tokens are rejected.
 
     Args:
         weights: The D weights X, integers of at least 0.
@@ -88,16 +88,16 @@ class SubsetSum(Verifier):
         if sum(self.weights) >= 1 << 62:
             raise InputError("weights", max(self.weights), "use weights whose sum is below 2^62")
         self.length = len(self.weights)
-        # No subset reaches beyond the sum of all weights.
-        within = {total for total in totals if total <= sum(self.weights)}
-        sums: NDArray[np.int64] = np.array(sorted(within), dtype=np.int64)
+        # Larger totals are unreachable and might not fit into int64.
+        reachable = {total for total in totals if total <= sum(self.weights)}
+        sums: NDArray[np.int64] = np.array(sorted(reachable), dtype=np.int64)
         viable = [sums]
         for weight in reversed(self.weights):
-            # Both are sorted, and merging them takes linear time.
+            # Both parts are sorted, so a stable sort merges them in linear time.
             both = np.sort(np.concatenate((sums, sums[sums >= weight] - weight)), kind="stable")
             sums = both[np.diff(both, prepend=-1) > 0]
-            if len(sums) > _MOST_SUMS:
-                hint = f"more than {_MOST_SUMS} partial sums lead to a total: use fewer or smaller weights"
+            if len(sums) > _MAX_SUMS:
+                hint = f"use fewer or smaller weights, because there are more than {_MAX_SUMS} partial sums"
                 raise InputError("weights", self.weights, hint)
             viable.append(sums)
         self._viable = viable[::-1]  # by length of the prefix
@@ -110,8 +110,8 @@ class SubsetSum(Verifier):
         )
         for length in lengths.unique().tolist():
             here = lengths == length
-            known = self._viable[length] if length <= self.length else np.zeros(0, dtype=np.int64)
-            possible[here] &= torch.from_numpy(np.isin(sums[here].numpy(), known))
+            viable = self._viable[length] if length <= self.length else np.zeros(0, dtype=np.int64)
+            possible[here] &= torch.from_numpy(np.isin(sums[here].numpy(), viable))
         return possible.double()
 
     def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor:
@@ -186,5 +186,5 @@ def all_zeros_task(length: Count) -> ConstrainedTask:
 
 @validated
 def some_zero_task(length: Count) -> ConstrainedTask:
-    """Return the task of Proposition 3.1.2: fair bits, and A contains all strings except that of ones."""
+    """Return the task of Proposition 3.1.2: fair bits, and A contains all strings except the string of ones."""
     return ConstrainedTask(fair_bits(length), SubsetSum((1,) * length, range(length)), length)

@@ -1,10 +1,9 @@
 """Random polynomials with integer roots, with the roots after or before the coefficients.
 
-Each number is one token: token k is the integer k - offset. The roots are independent and uniform on
--largest..largest, in the order sampled. The coefficients are those of prod (x - root) without the leading 1,
-from the highest power down. In the roots-first order, every coefficient is determined by the roots. In the
-coefficients-first order, the oracle lists the distribution of the coefficients; factoring the polynomial is
-easy.
+Each number is one token. Token k stands for the integer k - offset. The roots are independent and uniform on
+-largest..largest, in the order sampled. The coefficients of prod (x - root), without the leading 1, are written from
+the highest power down. In the roots-first order, the roots determine every coefficient. In the coefficients-first
+order, the oracle lists the distribution of the coefficients, although factoring the polynomial is easy.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Where this comes up".
 """
@@ -48,10 +47,12 @@ class RootedPolynomials(WeightedPrefixes):
     def __init__(self, degree: Count = 2, largest: Count = 3, order: Order = "coefficients-first") -> None:
         self.degree, self.largest, self.order = degree, largest, order
         self.max_length = 2 * degree
-        # The k-th coefficient is largest where all roots are, with equal signs.
+        # The k-th coefficient is largest if all roots have the largest absolute value and equal signs.
         self.offset: int = max(comb(degree, k) * largest**k for k in range(1, degree + 1))
         if self.offset >= 1 << 62:
-            hint = f"roots up to {largest} make coefficients beyond 62 bits: use less"
+            hint = (
+                f"use a smaller degree, because roots up to {largest} give coefficients of more than 62 bits"
+            )
             raise InputError("degree", degree, hint)
         self.vocab_size = 2 * self.offset + 1
 
@@ -71,11 +72,10 @@ class RootedPolynomials(WeightedPrefixes):
     def _listed(self) -> Listed:
         choices = (2 * self.largest + 1) ** self.degree
         if choices > ENUMERABLE_STATES:
-            raise InputError(
-                "degree", self.degree, f"{choices} choices of roots are more than {ENUMERABLE_STATES}"
-            )
+            hint = f"use a smaller degree, because {choices} choices of roots exceed {ENUMERABLE_STATES}"
+            raise InputError("degree", self.degree, hint)
         roots = np.array(list(product(range(-self.largest, self.largest + 1), repeat=self.degree)))
-        return Listed(self._written(roots), torch.ones(choices), self.vocab_size)
+        return Listed(self._encode(roots), torch.ones(choices), self.vocab_size)
 
     @validated
     def sample(self, n: Natural, seed: int = 0) -> Tensor:
@@ -83,8 +83,8 @@ class RootedPolynomials(WeightedPrefixes):
         rows = torch.arange(n)
         streams = Streams(seed_of(seed, "roots"), rows)
         values = 2 * self.largest + 1
-        drawn = [(streams.uniform(rows) * values).long() - self.largest for _ in range(self.degree)]
-        return self._written(torch.stack(drawn, 1).numpy())
+        roots = [(streams.uniform(rows) * values).long() - self.largest for _ in range(self.degree)]
+        return self._encode(torch.stack(roots, 1).numpy())
 
     def decode(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Return coefficients and roots (n, degree) int64 of `tokens` (n, 2 degree)."""
@@ -96,11 +96,11 @@ class RootedPolynomials(WeightedPrefixes):
         """Return which rows of `tokens` (n, 2 degree) contain allowed roots and their coefficients, (n,) bool."""
         coefficients, roots = self.decode(tokens)
         allowed = (roots.abs() <= self.largest).all(1)
-        # Roots beyond the largest could take coefficients beyond 64 bits.
+        # Clipping the roots avoids integer overflow in the coefficients.
         roots = roots.clamp(-self.largest, self.largest)
         return allowed & (torch.from_numpy(_coefficients(roots.numpy())) == coefficients).all(1)
 
-    def _written(self, roots: NDArray[np.int64]) -> Tensor:
+    def _encode(self, roots: NDArray[np.int64]) -> Tensor:
         parts = [_coefficients(roots), roots]
         ordered = parts if self.order == "coefficients-first" else parts[::-1]
         return torch.from_numpy(np.concatenate(ordered, 1) + self.offset)
@@ -111,6 +111,6 @@ def _coefficients(roots: NDArray[np.int64]) -> NDArray[np.int64]:
     n, degree = roots.shape
     coefficients = np.zeros((n, degree + 1), dtype=np.int64)
     coefficients[:, 0] = 1
-    for place in range(degree):
-        coefficients[:, 1 : place + 2] -= roots[:, [place]] * coefficients[:, : place + 1].copy()
+    for index in range(degree):
+        coefficients[:, 1 : index + 2] -= roots[:, [index]] * coefficients[:, : index + 1].copy()
     return coefficients[:, 1:]

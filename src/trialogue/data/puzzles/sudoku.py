@@ -1,9 +1,9 @@
 """Sudoku of 4 x 4 cells, written puzzle first (hard) or solution first (easy).
 
-A solution is one of the 288 grids, uniformly. The puzzle keeps `clues` of its 16 cells, chosen uniformly, and
-blanks the others. Cells are written row by row: token 0 is a blank, tokens 1 to 4 are digits. Solution first,
-each puzzle cell is kept or blanked. Puzzle first, every clue must leave a solution, and a memoryless oracle
-counts the matching grids.
+The solution is uniform among the 288 grids. The puzzle contains `clues` of its 16 cells, chosen uniformly, and blanks
+in the other cells. Cells are written row by row. Token 0 is a blank, and tokens 1 to 4 are digits. If the solution
+comes first, each puzzle cell is a copy or a blank. If the puzzle comes first, every clue must be consistent with a
+solution, and a memoryless oracle counts the matching grids.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Where this comes up".
 """
@@ -46,16 +46,16 @@ def allowed_digits(grid: Prefix) -> list[int]:
     row, column = divmod(len(grid), 4)
     seen = {
         digit
-        for place, digit in enumerate(grid)
-        if place // 4 == row
-        or place % 4 == column
-        or (place // 4 // 2, place % 4 // 2) == (row // 2, column // 2)
+        for cell, digit in enumerate(grid)
+        if cell // 4 == row
+        or cell % 4 == column
+        or (cell // 4 // 2, cell % 4 // 2) == (row // 2, column // 2)
     }
     return [digit for digit in range(1, 5) if digit not in seen]
 
 
 def dead_end_probability() -> float:
-    """Return the probability of a dead end if cells are filled one by one, uniformly among allowed digits."""
+    """Return the probability of a dead end if cells are filled in order, uniformly among allowed digits."""
     reached: dict[Prefix, float] = {(): 1.0}
     for _ in range(CELLS):
         after: dict[Prefix, float] = {}
@@ -98,11 +98,11 @@ class SudokuPuzzles(WeightedPrefixes):
     def states(self) -> Tensor:
         """Return all sequences (size, 32) int64."""
         self._require_listable()
-        kept = np.zeros((comb(CELLS, self.clues), CELLS), dtype=bool)
-        for row, cells in zip(kept, combinations(range(CELLS), self.clues), strict=True):
+        is_clue = np.zeros((comb(CELLS, self.clues), CELLS), dtype=bool)
+        for row, cells in zip(is_clue, combinations(range(CELLS), self.clues), strict=True):
             row[list(cells)] = True
         grids = sudoku_grids()
-        return self._written(np.repeat(grids, len(kept), axis=0), np.tile(kept, (len(grids), 1)))
+        return self._encode(np.repeat(grids, len(is_clue), axis=0), np.tile(is_clue, (len(grids), 1)))
 
     def probabilities(self) -> Tensor:
         """Return the equal probabilities (size,) float64 of `states`."""
@@ -111,7 +111,7 @@ class SudokuPuzzles(WeightedPrefixes):
 
     def _require_listable(self) -> None:
         if self.size > ENUMERABLE_STATES:
-            hint = f"there are {self.size} puzzles, too many to list (at most {ENUMERABLE_STATES}): use 4 clues or 12"
+            hint = f"use 4 or 12 clues, because {self.size} puzzles are too many to list (at most {ENUMERABLE_STATES})"
             raise InputError("clues", self.clues, hint)
 
     @validated
@@ -120,9 +120,9 @@ class SudokuPuzzles(WeightedPrefixes):
         rows = torch.arange(n)
         streams = Streams(seed_of(seed, "sudoku"), rows)
         grids = sudoku_grids()[(streams.uniform(rows) * len(sudoku_grids())).long().numpy()]
-        # The cells of the smallest of 16 random numbers are any cells.
+        # The cells with the smallest of 16 random numbers are a uniformly random subset.
         ranks = torch.stack([streams.uniform(rows) for _ in range(CELLS)], 1).argsort(1).argsort(1)
-        return self._written(grids, (ranks < self.clues).numpy())
+        return self._encode(grids, (ranks < self.clues).numpy())
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
         """Return weights (5,) of the next cell: the number of pairs of grid and clues that continue with it."""
@@ -135,24 +135,24 @@ class SudokuPuzzles(WeightedPrefixes):
             return self._clue_weights(puzzle, solution)
         if len(solution) == CELLS or (puzzle and sum(digit > 0 for digit in puzzle) != self.clues):
             return [0.0] * 5
-        grids = self._fitting(puzzle, solution)
+        grids = self._matching_grids(puzzle, solution)
         counts: list[float] = np.bincount(grids[:, len(solution)], minlength=5).astype(float).tolist()
         return counts
 
     def _clue_weights(self, puzzle: Prefix, solution: Prefix) -> list[float]:
         """Return weights of a blank and of each digit in the next puzzle cell."""
-        left = self.clues - sum(digit > 0 for digit in puzzle)
+        remaining = self.clues - sum(digit > 0 for digit in puzzle)
         cells = CELLS - len(puzzle) - 1
-        if left < 0 or cells < 0:
+        if remaining < 0 or cells < 0:
             return [0.0] * 5
-        grids = self._fitting(puzzle, solution)
+        grids = self._matching_grids(puzzle, solution)
         counts = np.bincount(grids[:, len(puzzle)], minlength=5)
-        weights = (counts * (comb(cells, left - 1) if left else 0)).astype(float)
-        weights[0] = len(grids) * comb(cells, left)
-        answer: list[float] = weights.tolist()
-        return answer
+        weights = (counts * (comb(cells, remaining - 1) if remaining else 0)).astype(float)
+        weights[0] = len(grids) * comb(cells, remaining)
+        result: list[float] = weights.tolist()
+        return result
 
-    def _fitting(self, puzzle: Prefix, solution: Prefix) -> NDArray[np.int64]:
+    def _matching_grids(self, puzzle: Prefix, solution: Prefix) -> NDArray[np.int64]:
         """Return the grids that contain the clues of `puzzle` and start with `solution`."""
         grids = sudoku_grids()
         clues = [(cell, digit) for cell, digit in enumerate(puzzle) if digit] + list(enumerate(solution))
@@ -161,6 +161,6 @@ class SudokuPuzzles(WeightedPrefixes):
             grids = grids[grids[:, cell] == digit]
         return grids
 
-    def _written(self, grids: NDArray[np.int64], kept: NDArray[np.bool_]) -> Tensor:
-        parts = [np.where(kept, grids, 0), grids]
+    def _encode(self, grids: NDArray[np.int64], is_clue: NDArray[np.bool_]) -> Tensor:
+        parts = [np.where(is_clue, grids, 0), grids]
         return torch.from_numpy(np.concatenate(parts if self.order == "puzzle-first" else parts[::-1], 1))

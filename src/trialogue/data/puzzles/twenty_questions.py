@@ -54,11 +54,11 @@ class TwentyQuestions(WeightedPrefixes):
         self.objects, self.questions = answers.shape
         rounds = self.questions if rounds is None else rounds
         if question is None and rounds > self.questions:
-            raise InputError("rounds", rounds, f"there are {self.questions} questions: ask no more")
+            raise InputError("rounds", rounds, f"use at most {self.questions}, the number of questions")
         self.max_length: int = rounds
         self.looked_up = 0
         self._answers: list[list[bool]] = answers.bool().tolist()
-        self._ask = len if question is None else question
+        self._question = len if question is None else question
 
     @classmethod
     @validated
@@ -78,10 +78,10 @@ class TwentyQuestions(WeightedPrefixes):
     def transcript(self, number: Natural) -> Prefix:
         """Return the answers about object `number`."""
         if number >= self.objects:
-            raise InputError("number", number, f"name an object from 0 to {self.objects - 1}")
+            raise InputError("number", number, f"use an object from 0 to {self.objects - 1}")
         answers: list[int] = []
         for _ in range(self.max_length):
-            answers.append(int(self._answers[number][self._asked(tuple(answers))]))
+            answers.append(int(self._answers[number][self._question_index(tuple(answers))]))
         return tuple(answers)
 
     @validated
@@ -89,8 +89,8 @@ class TwentyQuestions(WeightedPrefixes):
         """Sample transcripts (n, rounds) int64 of random objects. Transcript i depends on `seed` and i only."""
         rows = torch.arange(n)
         objects = (Streams(seed_of(seed, "objects"), rows).uniform(rows) * self.objects).long()
-        drawn = [self.transcript(number) for number in objects.tolist()]
-        return torch.tensor(drawn, dtype=torch.int64).view(n, self.max_length)
+        transcripts = [self.transcript(number) for number in objects.tolist()]
+        return torch.tensor(transcripts, dtype=torch.int64).view(n, self.max_length)
 
     def law(self) -> Listed:
         """Return the distribution of a player who fixed an object, listed by object."""
@@ -99,7 +99,7 @@ class TwentyQuestions(WeightedPrefixes):
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
         """Return the numbers of matching objects that answer no and yes to the next question."""
-        asked = [self._asked(prefix[:length]) for length in range(len(prefix) + 1)]
+        asked = [self._question_index(prefix[:length]) for length in range(len(prefix) + 1)]
         weights = [0.0, 0.0]
         for answers in self._answers:
             for question, answer in zip(asked, prefix, strict=False):
@@ -111,10 +111,10 @@ class TwentyQuestions(WeightedPrefixes):
                 weights[answers[asked[-1]]] += 1.0
         return weights
 
-    def _asked(self, transcript: Prefix) -> int:
-        question = check("question", self._ask(transcript), Natural)
+    def _question_index(self, transcript: Prefix) -> int:
+        question = check("question", self._question(transcript), Natural)
         if question >= self.questions:
-            raise InputError("question", question, f"name one of the {self.questions} questions, from 0")
+            raise InputError("question", question, f"return a question from 0 to {self.questions - 1}")
         return question
 
 
@@ -129,17 +129,17 @@ class IndexedTwentyQuestions(TwentyQuestions):
         self, answers: Tensor, rounds: int | None = None, question: Callable[[Prefix], int] | None = None
     ) -> None:
         super().__init__(answers, rounds, question)
-        self._fitting: dict[Prefix, list[int]] = {}
+        self._matching: dict[Prefix, list[int]] = {}
         for number in range(self.objects):
             transcript = self.transcript(number)
             for length in range(self.max_length):
-                self._fitting.setdefault(transcript[:length], []).append(number)
+                self._matching.setdefault(transcript[:length], []).append(number)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
         """Return the numbers of matching objects that answer no and yes to the next question."""
-        fitting = self._fitting.get(prefix, [])
-        self.looked_up += len(fitting)
+        matching = self._matching.get(prefix, [])
+        self.looked_up += len(matching)
         weights = [0.0, 0.0]
-        for number in fitting:
-            weights[self._answers[number][self._asked(prefix)]] += 1.0
+        for number in matching:
+            weights[self._answers[number][self._question_index(prefix)]] += 1.0
         return weights

@@ -30,8 +30,8 @@ class WeightedPrefixes(PrefixOracle):
     def begins(self, prefix: Prefix) -> bool:
         """Return whether some sequence starts with `prefix`."""
         return all(
-            0 <= token < self.vocab_size and self.weights(prefix[:place])[token] > 0
-            for place, token in enumerate(prefix)
+            0 <= token < self.vocab_size and self.weights(prefix[:position])[token] > 0
+            for position, token in enumerate(prefix)
         )
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
@@ -42,12 +42,12 @@ class WeightedPrefixes(PrefixOracle):
         weights = torch.empty(len(prefixes), self.vocab_size, dtype=torch.float64)
         for row, prefix in enumerate(prefixes):
             if self.max_length is not None and len(prefix) >= self.max_length:
-                raise InputError("tokens", prefix, f"ask after fewer than {self.max_length} tokens")
+                raise InputError("tokens", prefix, f"use prefixes of fewer than {self.max_length} tokens")
             if not all(0 <= token < self.vocab_size for token in prefix):
                 raise InputError("tokens", prefix, f"use tokens from 0 to {self.vocab_size - 1}")
             weights[row] = torch.as_tensor(self.weights(prefix), dtype=torch.float64)
             if not float(weights[row].sum()) > 0:
-                raise InputError("tokens", prefix, "no sequence of the law begins like this")
+                raise InputError("tokens", prefix, "use a prefix of a sequence with positive probability")
         return (weights / weights.sum(1, keepdim=True)).log()
 
 
@@ -78,15 +78,16 @@ class Listed(WeightedPrefixes):
         if len(weights) != len(sequences):
             raise InputError("weights", weights.tolist(), f"give {len(sequences)} numbers")
         if float(weights.sum()) == 0:
-            raise InputError("weights", 0.0, "give a positive weight to one sequence at least")
+            raise InputError("weights", 0.0, "give at least one sequence a positive weight")
         self.vocab_size, self.max_length = vocab_size, sequences.shape[1]
         possible = weights > 0
-        # Sorted by rows: what begins with a prefix stands together. A largest weight of one keeps the total finite.
-        self._rows, first, places = np.unique(
+        # In sorted order, the sequences with a common prefix are contiguous.
+        self._rows, first, inverse = np.unique(
             sequences[possible].numpy(), axis=0, return_index=True, return_inverse=True
         )
-        shares = (weights[possible] / weights.max()).numpy()
-        self._row_weights = np.bincount(places.ravel(), weights=shares, minlength=len(self._rows))
+        # Division by the largest weight keeps the total finite.
+        scaled = (weights[possible] / weights.max()).numpy()
+        self._row_weights = np.bincount(inverse.ravel(), weights=scaled, minlength=len(self._rows))
         self._given = np.argsort(first)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
@@ -94,8 +95,8 @@ class Listed(WeightedPrefixes):
         if len(prefix) >= self._rows.shape[1]:
             return [0.0] * self.vocab_size
         start, stop = 0, len(self._rows)
-        for place, token in enumerate(prefix):
-            low, high = np.searchsorted(self._rows[start:stop, place], (token, token + 1)).tolist()
+        for position, token in enumerate(prefix):
+            low, high = np.searchsorted(self._rows[start:stop, position], (token, token + 1)).tolist()
             start, stop = start + low, start + high
         after, row_weights = self._rows[start:stop, len(prefix)], self._row_weights[start:stop]
         weights: list[float] = np.bincount(after, weights=row_weights, minlength=self.vocab_size).tolist()
@@ -145,7 +146,7 @@ def token_rows(tokens: Tensor, length: int) -> Tensor:
     Raises:
         InputError: If they are not integers or have another shape.
     """
-    tokens = whole_tensor("tokens", tokens, f"give whole numbers, a matrix (n, {length}) of tokens")
+    tokens = whole_tensor("tokens", tokens, f"give an integer matrix (n, {length}) of tokens")
     if tokens.ndim != 2 or tokens.shape[1] != length:
         raise InputError("tokens", tuple(tokens.shape), f"give a matrix (n, {length}) of tokens")
     return tokens

@@ -1,1 +1,1 @@
-"""Topic models with disjoint topics, and what BERT's masking makes of their documents."""
+"""Topic models with disjoint topics, and the effect of BERT's masking on their documents."""

@@ -1,8 +1,8 @@
-"""Topic models whose topics share no word: documents, their exact distribution, conditionals and posteriors of topics.
+"""Topic models whose topics share no words, with exact distributions and conditionals of documents.
 
-Section 2.1.1 of the thesis, Definition 2.1.1: T topics of v words each, all equally likely within a topic. A document
-has tau distinct topics, drawn uniformly, each with the share 1 / tau; or, as in section 2.1.5.1, shares from a
-symmetric Dirichlet distribution. Every word draws its topic by these shares.
+The model is Definition 2.1.1 in section 2.1.1 of the thesis. There are T topics with v equally likely words each. A
+document has tau distinct, uniformly sampled topics with equal shares 1 / tau. Alternatively, as in section 2.1.5.1, the
+shares have a symmetric Dirichlet distribution. The topic of each word is sampled from the shares.
 """
 
 from __future__ import annotations
@@ -23,26 +23,39 @@ from trialogue.randomness import Streams, seed_of
 from trialogue.validation import Count, Natural, Positive, check, integer_range, validated
 
 MAX_NUMBERS = 2**31
-"""Documents of more words, or more shares of topics, are not drawn at once."""
+"""Maximum number of words, or of topic shares, that are sampled at once."""
 PADDING = -1
-"""What stands behind the end of the shorter ones of several documents."""
+"""Padding token after the end of a document."""
 
 
 class Documents(NamedTuple):
-    """Documents `tokens` (n, N) int64 of words 0, ..., T v - 1, then -1, and the `shares` (n, T) of their topics."""
+    """Documents and their topic shares.
+
+    Attributes:
+        tokens: Words (n, N) int64 in 0, ..., T v - 1, right-padded with -1.
+        shares: Topic shares (n, T) float64.
+    """
 
     tokens: Tensor
     shares: Tensor
 
 
 class TopicModel(Masked, Energy):
-    """The distribution of documents of `topics` times `words_per_topic` words; word i is of the topic i // v.
+    """Distribution of documents of any length, where word i belongs to topic i // v.
 
-    Give `topics_per_document`, tau, or the `concentration` of a Dirichlet distribution of shares. It is an energy and a
-    masked oracle of documents of any length: words given topics are independent, so that conditionals are in closed
-    form. Of documents that no draw gives, with more than tau topics, conditionals are those of their topics alone.
+    Words are independent given the topics, so the conditionals have a closed form. For a document with more than tau
+    topics, whose probability is 0, the conditionals are uniform over the words of its topics.
 
-    Raises `InputError` for numbers out of range, and unless one of the two is given.
+    Args:
+        topics: Number T of topics.
+        words_per_topic: Number v of words of a topic.
+        topics_per_document: Number tau of topics of a document.
+        concentration: Concentration of the Dirichlet distribution of the shares, as alternative to
+            `topics_per_document`.
+
+    Raises:
+        InputError: If a number is out of range, or not exactly one of `topics_per_document` and `concentration` is
+            given.
     """
 
     device = torch.device("cpu")
@@ -67,37 +80,44 @@ class TopicModel(Masked, Energy):
 
     @validated
     def draw(self, documents: Natural, lengths: int | tuple[int, int], seed: Natural = 0) -> Documents:
-        """Draw documents of a length, or of lengths drawn uniformly between two of them, both included.
+        """Sample documents. Document i depends on `seed`, `lengths` and i only.
 
-        Document i depends on `seed`, the lengths and i alone: more documents begin with the same ones.
+        Args:
+            documents: Number of documents.
+            lengths: Length of all documents, or the minimum and maximum of uniformly distributed lengths.
+            seed: Random seed.
+
+        Raises:
+            InputError: If the lengths are invalid or there are too many documents.
         """
-        least, most = self.checked_lengths(lengths)
-        if documents * max(most, self.topics) > MAX_NUMBERS:
-            hint = f"so many documents would not fit: draw at most {MAX_NUMBERS // max(most, self.topics)}"
+        shortest, longest = self.checked_lengths(lengths)
+        if documents * max(longest, self.topics) > MAX_NUMBERS:
+            hint = f"sample at most {MAX_NUMBERS // max(longest, self.topics)} documents at once"
             raise InputError("documents", documents, hint)
         rows = torch.arange(documents)
         streams = Streams(seed_of(seed, "topics", "documents"), rows)
 
-        def uniform(each: int) -> Tensor:
-            """Return the next numbers (n, each) of every document."""
-            return streams.uniform(rows.repeat_interleave(each)).view(-1, each)
+        def uniform(count: int) -> Tensor:
+            """Return the next `count` random numbers (n, count) of every document."""
+            return streams.uniform(rows.repeat_interleave(count)).view(-1, count)
 
-        sizes = least + (uniform(1) * (most - least + 1)).long()
-        shares = self._shares(uniform)
-        below = shares.cumsum(1)
-        # Strictly below the sum, also where rounding lifts a product to it: else a topic without a share would be next.
-        target = (uniform(most) * below[:, -1:]).minimum(below[:, -1:].nextafter(torch.zeros(())))
-        topic = torch.searchsorted(below, target, right=True)
-        tokens = topic * self.words_per_topic + (uniform(most) * self.words_per_topic).long()
-        return Documents(tokens.masked_fill(torch.arange(most) >= sizes, PADDING), shares)
+        sizes = shortest + (uniform(1) * (longest - shortest + 1)).long()
+        shares = self._sample_shares(uniform)
+        cumulative = shares.cumsum(1)
+        total = cumulative[:, -1:]
+        # A product that is rounded up to the total would select a topic with share 0.
+        target = (uniform(longest) * total).minimum(total.nextafter(torch.zeros(())))
+        topic = torch.searchsorted(cumulative, target, right=True)
+        tokens = topic * self.words_per_topic + (uniform(longest) * self.words_per_topic).long()
+        return Documents(tokens.masked_fill(torch.arange(longest) >= sizes, PADDING), shares)
 
     def same_topic(self) -> Tensor:
-        """Whether two words are of one topic (V, V) float64: 1 or 0."""
+        """Return a matrix (V, V) float64 that is 1 for two words of the same topic and 0 otherwise."""
         topic = torch.arange(self.vocab_size) // self.words_per_topic
         return (topic[:, None] == topic).double()
 
     def share_moments(self) -> tuple[float, float]:
-        """E[s_t^2] and E[s_t s_u] of the shares of a topic and of two different ones; the second is 0 where T is 1."""
+        """Return E[s_t^2] and E[s_t s_u] for the shares of a topic t and another topic u, or 0 if T = 1."""
         topics = self.topics
         if self.topics_per_document is not None:
             tau = self.topics_per_document
@@ -108,84 +128,94 @@ class TopicModel(Masked, Energy):
         return (self.concentration + 1) / scale, self.concentration / scale if topics > 1 else 0.0
 
     def rates(self, masking: BertMasking) -> tuple[float, float, float]:
-        """p_0, p_1, p_2 of Proposition 2.1.1: how often [MASK], a word of the document's topics, and any other is read.
+        """Return the probabilities p_0, p_1 and p_2 of Proposition 2.1.1 for the input token at any position.
 
-        Raises `InputError` unless documents have a number of topics.
+        They are the probabilities of [MASK], of one given word of the document's topics, and of one given other word.
+
+        Raises:
+            InputError: If the shares have a Dirichlet distribution.
         """
         if self.topics_per_document is None:
-            hint = "give a TopicModel with topics_per_document: shares of others differ by document"
-            raise InputError("model", "Dirichlet", hint)
+            raise InputError("model", "Dirichlet", "give a TopicModel with topics_per_document")
         random = masking.p_mask * masking.p_random / self.vocab_size
-        own = (1 - (1 - masking.p_correct) * masking.p_mask) / (
+        original = (1 - (1 - masking.p_correct) * masking.p_mask) / (
             self.words_per_topic * self.topics_per_document
         )
-        return masking.p_mask * masking.p_hidden, own + random, random
+        return masking.p_mask * masking.p_hidden, original + random, random
 
     def log_prob(self, tokens: Tensor) -> Tensor:
-        """log p (rows,) float64 of documents `tokens` (rows, N) given their lengths; -1 stands behind their ends."""
+        """Return log p (rows,) float64 of documents `tokens` (rows, N), right-padded with -1, given their lengths."""
         counts = self._counts(self._words(tokens))
         words = counts.sum(1)
         within = -words * math.log(self.words_per_topic)
         if self.topics_per_document is None:
             assert self.concentration is not None
-            each, total = self.concentration, self.concentration * self.topics
-            gammas = (torch.lgamma(each + counts) - math.lgamma(each)).sum(1)
+            concentration, total = self.concentration, self.concentration * self.topics
+            gammas = (torch.lgamma(concentration + counts) - math.lgamma(concentration)).sum(1)
             return within + gammas + math.lgamma(total) - torch.lgamma(total + words)
         tau, seen = self.topics_per_document, (counts > 0).sum(1)
-        # Sets of tau topics that hold those seen, among all.
-        sets = [math.comb(self.topics - k, tau - k) / math.comb(self.topics, tau) for k in range(tau + 1)]
-        chance = torch.tensor([*sets, 0.0], dtype=torch.float64)[seen.clamp_max(tau + 1)]
-        return within - words * math.log(tau) + chance.log()
+        # Fraction of the sets of tau topics that contain k given topics.
+        fractions = [
+            math.comb(self.topics - k, tau - k) / math.comb(self.topics, tau) for k in range(tau + 1)
+        ]
+        probability = torch.tensor([*fractions, 0.0], dtype=torch.float64)[seen.clamp_max(tau + 1)]
+        return within - words * math.log(tau) + probability.log()
 
     def energy(self, tokens: Tensor) -> Tensor:
-        """-log p (rows,) float64 of documents of one length, `tokens` (rows, N)."""
+        """Return -log p (rows,) float64 of documents `tokens` (rows, N)."""
         return -self.log_prob(tokens)
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """log p(x_i | x outside the mask) (rows, N, vocab) float64: one distribution for all masked sites of a row."""
+        """Return log p(x_i | x outside the mask) (rows, N, vocab) float64, which is equal for all sites of a row.
+
+        Args:
+            tokens: Documents (rows, N) int64.
+            masked: Mask (rows, N) bool.
+        """
         tokens = self._words(tokens)
         require_bools("masked", masked, tuple(tokens.shape), "give one bool for each token")
         counts = self._counts(tokens.masked_fill(masked, PADDING))
-        return self._laws(counts)[:, None].expand(-1, tokens.shape[1], -1)
+        return self._word_log_probs(counts)[:, None].expand(-1, tokens.shape[1], -1)
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
-        """log p(x_i | all others) (rows, N, vocab) float64 of every site i."""
+        """Return log p(x_i | all other sites) (rows, N, vocab) float64 for every site i."""
         tokens = self._words(tokens)
         own = torch.nn.functional.one_hot((tokens // self.words_per_topic).clamp_min(0), self.topics)
         own = own * (tokens != PADDING)[:, :, None]
-        return self._laws(own.sum(1, keepdim=True).double() - own)
+        return self._word_log_probs(own.sum(1, keepdim=True).double() - own)
 
-    def _shares(self, uniform: Callable[[int], Tensor]) -> Tensor:
-        """Shares (n, T) float64 from uniform numbers in [0, 1), of which `uniform(k)` returns the next (n, k)."""
+    def _sample_shares(self, uniform: Callable[[int], Tensor]) -> Tensor:
+        """Sample shares (n, T) float64. `uniform(k)` returns the next uniform random numbers (n, k)."""
         if self.topics_per_document is not None:
             return self.equal_shares(uniform(self.topics))
         assert self.concentration is not None
         shape = self.concentration
-        # A gamma variate of this shape is one of shape + 1 times U^(1 / shape), which would underflow.
+        # A gamma variate of this shape is one of shape + 1 times U^(1 / shape). Logarithms avoid underflow.
         first, second = (uniform(self.topics).clamp_min(2.0**-54) for _ in range(2))
         scaled = shape * torch.from_numpy(gammaincinv(shape + 1, first.numpy())).log() + second.log()
         return ((scaled - scaled.amax(1, keepdim=True)) / shape).softmax(1)
 
     def equal_shares(self, order: Tensor) -> Tensor:
-        """Shares (n, T) float64 of documents whose topics are the tau with the largest numbers in `order` (n, T)."""
+        """Return equal shares (n, T) float64 of the tau topics with the largest numbers in `order` (n, T)."""
         tau = self.topics_per_document
         assert tau is not None
         shares = torch.zeros(order.shape, dtype=torch.float64)
         return shares.scatter_(1, order.topk(tau, 1).indices, 1 / tau)
 
-    def _laws(self, counts: Tensor) -> Tensor:
-        """Log-laws (..., V) of a further word after words whose topics have the `counts` (..., T)."""
+    def _word_log_probs(self, counts: Tensor) -> Tensor:
+        """Return the log-probabilities (..., V) of another word given the topic `counts` (..., T) of some words."""
         if self.topics_per_document is None:
             weights = counts + (self.concentration or 0.0)
         else:
             seen = (counts > 0).sum(-1, keepdim=True)
-            left = (self.topics_per_document - seen).clamp_min(0).double() / (self.topics - seen).clamp_min(1)
-            weights = torch.where(counts > 0, torch.ones_like(counts), left)
+            unseen = (self.topics_per_document - seen).clamp_min(0).double()
+            unseen = unseen / (self.topics - seen).clamp_min(1)
+            weights = torch.where(counts > 0, torch.ones_like(counts), unseen)
         distributions = weights / weights.sum(-1, keepdim=True) / self.words_per_topic
         return distributions.log().repeat_interleave(self.words_per_topic, -1)
 
     def _counts(self, tokens: Tensor) -> Tensor:
-        """How many words (rows, T) float64 of each topic there are, padding left out."""
+        """Return the number (rows, T) float64 of words of each topic, without padding."""
         topic = torch.where(tokens < 0, self.topics, tokens // self.words_per_topic)
         counts = torch.zeros(len(tokens), self.topics + 1, dtype=torch.float64)
         return counts.scatter_add_(1, topic, torch.ones_like(topic, dtype=torch.float64))[:, :-1]
@@ -196,13 +226,13 @@ class TopicModel(Masked, Energy):
             raise InputError("tokens", tuple(words.shape), "give words (rows, N)")
         wrong = words[(words < PADDING) | (words >= self.vocab_size)]
         if len(wrong):
-            raise InputError("tokens", int(wrong[0]), f"the words are 0 to {self.vocab_size - 1}")
+            raise InputError("tokens", int(wrong[0]), f"use words from 0 to {self.vocab_size - 1}")
         return words
 
     def checked_lengths(self, lengths: int | tuple[int, int]) -> tuple[int, int]:
-        """Return the smallest and the largest length; raises `InputError` if `lengths` is invalid."""
+        """Return the minimum and maximum length, after a check that they are valid."""
         pair = lengths if isinstance(lengths, tuple) else (lengths, lengths)
         if len(pair) != 2:
-            raise InputError("lengths", lengths, "give one length, or the least and the largest")
-        least = check("lengths", pair[0], Count)
-        return least, check("lengths", pair[1], integer_range(least))
+            raise InputError("lengths", lengths, "give one length, or the minimum and the maximum length")
+        shortest = check("lengths", pair[0], Count)
+        return shortest, check("lengths", pair[1], integer_range(shortest))

@@ -1,4 +1,4 @@
-"""The distribution of a Potts chain of one length: its conditionals, whatever is masked, and joint draws of blocks."""
+"""Test conditionals and joint samples of blocks of a Potts chain of fixed length."""
 
 import pytest
 import torch
@@ -30,7 +30,7 @@ def close(first, second, tolerance=1e-12):
     torch.testing.assert_close(first, second, rtol=tolerance, atol=tolerance)
 
 
-def test_it_holds_the_contracts(case):
+def test_model_contracts(case):
     model, x, distribution = case
     assert torch.equal(model.states(), x)
     close(model.probabilities(), distribution)
@@ -42,14 +42,14 @@ def test_it_holds_the_contracts(case):
 
 
 @pytest.mark.parametrize(
-    ("tokens", "said"),
+    ("tokens", "message"),
     [([[0, -1, 0, 0]], "-1: use tokens from 0 to V - 1 = 2"), ([[0, 3, 0, 0]], "3: "), ([[0] * 6], "shape"),
      ([[0.0, 1.0, 0.0, 0.0]], "shape"), ([0, 1, 0, 0], r"shape \(rows, 4\)")],
 )  # fmt: skip
-def test_tokens_of_no_state_are_refused(tokens, said):
+def test_invalid_tokens_are_rejected(tokens, message):
     model, wrong = CHAINS["neighbours"][0].at(4, TEMPERATURE), torch.tensor(tokens)
     for ask in (model.energy, model.site_log_probs, lambda x: model.log_probs(x, x > 0)):
-        with pytest.raises(InputError, match="^tokens=.*" + said):
+        with pytest.raises(InputError, match="^tokens=.*" + message):
             ask(wrong)
     right = torch.tensor([[0, 1, 2, 0]])
     for mask in (right, right[:, 1:] > 0):
@@ -57,7 +57,7 @@ def test_tokens_of_no_state_are_refused(tokens, said):
             model.log_probs(right, mask)
 
 
-def test_a_draw_depends_on_its_own_block_alone(case):
+def test_a_sample_depends_on_its_block_only(case):
     model, x, _ = case
     masks = torch.rand(x.shape, generator=generator(1, "masks")) < 0.5
     masks[0], masks[1] = False, True
@@ -71,8 +71,8 @@ def test_a_draw_depends_on_its_own_block_alone(case):
         assert torch.equal(together[row, ~masks[row]], x[row, ~masks[row]])
 
 
-def test_long_sequences_cost_what_their_block_needs():
-    """Two sites far apart in a thousand, exactly; the rest stays."""
+def test_cost_depends_on_the_block_only():
+    """Two distant sites of a thousand are sampled exactly, and the other sites do not change."""
     model = PottsChain(by_hand.random_table(6, 3, 3)).at(1000, TEMPERATURE)
     x = model.sample(4, seed=1)
     block = torch.zeros_like(x, dtype=torch.bool)
