@@ -60,12 +60,12 @@ def before(site: int) -> list[int]:
 def test_a_model_of_a_fixed_context_predicts_what_follows_it() -> None:
     model = AttentionOnly(AttentionOnlyConfig(vocab_size=3, context=2, width=4, heads=2, head_width=2))
     scores = token_scores(model, TOKENS)
-    assert scores.asked.tolist() == [[False, False, True, True]] * len(TOKENS)
+    assert scores.scored.tolist() == [[False, False, True, True]] * len(TOKENS)
     for site in (2, 3):
         distributions = model(TOKENS[:, site - 2 : site]).log_softmax(1)
         right = distributions.gather(1, TOKENS[:, [site]])[:, 0].double()
         torch.testing.assert_close(scores.losses[:, site], -right, rtol=1e-5, atol=1e-6)
-    with pytest.raises(InputError, match="predicts all but the first 2: use longer rows"):
+    with pytest.raises(InputError, match="does not predict the first 2 tokens of a row; use longer rows"):
         token_scores(model, TOKENS[:, :2])
 
 
@@ -74,7 +74,7 @@ def test_a_masked_law_costs_what_its_conditionals_do() -> None:
     scores = token_scores(LAW, TOKENS)
     torch.testing.assert_close(scores.losses, losses, rtol=1e-11, atol=1e-11)
     assert torch.equal(scores.right, right)
-    assert scores.asked.all()
+    assert scores.scored.all()
     whole = scores.whole()
     assert whole.loss == pytest.approx(losses.mean().item(), abs=1e-12)
     assert whole.accuracy == pytest.approx(right.double().mean().item(), abs=1e-12)
@@ -83,7 +83,7 @@ def test_a_masked_law_costs_what_its_conditionals_do() -> None:
     # Asked about one by one, the answers are the same; others are not counted.
     asked = torch.rand(TOKENS.shape, generator=generator(0, "asked")) < 0.5
     some = token_scores(LAW, TOKENS, asked)
-    assert torch.equal(some.asked, asked)
+    assert torch.equal(some.scored, asked)
     assert some.whole().loss == pytest.approx(losses[asked].mean().item(), abs=1e-11)
 
 
@@ -91,7 +91,7 @@ def test_a_causal_law_costs_what_its_conditionals_do_but_for_the_first_token() -
     joint = (-LAW.energy(whole_sequences(3, 4))).softmax(0).view(3, 3, 3, 3)
     losses, right = expected(TOKENS, 1, before)
     scores = token_scores(Table(joint.numpy()), TOKENS)
-    assert scores.asked.sum(0).tolist() == [0, *[len(TOKENS)] * 3]
+    assert scores.scored.sum(0).tolist() == [0, *[len(TOKENS)] * 3]
     torch.testing.assert_close(scores.losses, losses, rtol=1e-11, atol=1e-11)
     assert torch.equal(scores.right, right)
 
@@ -100,7 +100,7 @@ def test_a_transformer_is_asked_in_one_pass_as_it_is_step_by_step(monkeypatch: p
     model = Transformer(TransformerConfig(vocab_size=3, max_length=6), seed=3).eval()
     tokens = batches(0)
     whole = token_scores(model, tokens)
-    asked = corpus_losses.next_token_scores(corpus_losses._answers(model), model.vocab_size, tokens)
+    asked = corpus_losses.next_token_scores(corpus_losses._oracle_log_probs(model), model.vocab_size, tokens)
     torch.testing.assert_close(whole.losses, asked.losses, rtol=1e-5, atol=1e-5)
     assert isinstance(model, Autoregressive)
     monkeypatch.setattr(corpus_losses, "_ENTRIES_AT_ONCE", 1)  # one row at a time
@@ -173,7 +173,7 @@ BAD: list[tuple[str, Callable[[], object]]] = [
     ("tokens", lambda: corpus_score(network(), torch.tensor([[0], [1]]))),
     ("tokens", lambda: corpus_score(LAW, torch.zeros(0, 4))),
     ("tokens", lambda: token_scores(LAW, TOKENS, torch.zeros_like(TOKENS, dtype=torch.bool)).whole()),
-    ("asked", lambda: token_scores(LAW, TOKENS, torch.ones(1, 4, dtype=torch.bool))),
+    ("scored", lambda: token_scores(LAW, TOKENS, torch.ones(1, 4, dtype=torch.bool))),
     ("share", lambda: corpus_score(LAW, TOKENS, 0.0)),
     ("model", lambda: corpus_score(torch.nn.Linear(2, 2), TOKENS)),
 ]
@@ -189,5 +189,5 @@ def test_bad_input_is_named() -> None:
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "losses.jsonl"
     path.write_text("no losses\n")
-    with pytest.raises(InputError, match="holds no losses of a training"):
+    with pytest.raises(InputError, match="the file is not a list of corpus losses"):
         CorpusLosses({"text": TOKENS}, (0,), path=path)
