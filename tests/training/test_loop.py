@@ -199,7 +199,7 @@ def test_tensorboard_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_wrong_batch_and_a_diverging_loss_are_named() -> None:
     with pytest.raises(InputError, match="batch_size=8 rows"):
         run(batches=lambda step: batches(step)[:5])
-    with pytest.raises(InputError, match="lower it"):
+    with pytest.raises(InputError, match="lower the learning rate"):
         train(
             network(), batches, RECIPE, progress=False, loss=lambda m, x: next_token_loss(m, x) * float("nan")
         )

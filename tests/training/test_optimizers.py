@@ -178,7 +178,7 @@ def test_a_checkpoint_of_another_optimizer_is_refused(tmp_path: Path) -> None:
 def test_an_optimizer_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     factories: list[tuple[Any, str]] = [
         (lambda parameters: None, "torch.optim.Optimizer"),
-        (lambda _: torch.optim.SGD([torch.zeros(2, requires_grad=True)]), "other than the parameters"),
+        (lambda _: torch.optim.SGD([torch.zeros(2, requires_grad=True)]), "contains other tensors"),
         (lambda parameters: torch.optim.SGD([{"params": parameters, "lr": None}]), "learning rate"),
         (Secretive, "'secret' is a list"),
     ]

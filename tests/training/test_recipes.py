@@ -189,7 +189,7 @@ class Opaque:
         ({"data": Opaque().__call__}, "data="),
         ({"data": partial(repeats, Opaque())}, "data"),
         ({"loss": partial(noisy_loss, tokens={3: 4})}, "loss"),
-        ({"config": TiedConfig()}, "made of a TransformerConfig"),
+        ({"config": TiedConfig()}, "use a TransformerConfig"),
         ({"network": torch.nn.Linear}, "register_network"),
     ],
 )

@@ -99,9 +99,9 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: MaskedTransformer(READER).log_probs(SPINS, None), "masked=None: give one bool for each token"),
     (lambda: Probe(4).rescaled(math.nan, 0.0), "slope=nan: use a finite number"),
     (lambda: uniform_masks(2, 3, 4, 0), "count=4: there are 3 tokens: use at most 3"),
-    (lambda: draws(SPINS + 1), "sequences=2: the model has tokens 0 to 1"),
+    (lambda: draws(SPINS + 1), "sequences=2: use token ids from 0 to 1"),
     (lambda: draws(SPINS[:0]), r"sequences=\(0, 2\)"),
-    (lambda: draws(model=CAUSAL), "causal=True: a causal model reads no masks"),
+    (lambda: draws(model=CAUSAL), "causal=True: a causal model has no mask token"),
     (lambda: draws(distribution=IndividualMasks(1.0), batch_size=3), "batch_size=3: .* use a multiple of 2"),
     (
         lambda: masked_token_loss(

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from trialogue.errors import InputError
 from trialogue.tensor_files import read_tensors, write_tensors
-from trialogue.training.optimizers import optimized
+from trialogue.training.optimizers import optimizer_parameters
 
 _KIND = "trialogue training 2"
 _PLAIN = (bool, int, float, str, type(None))
@@ -34,7 +34,7 @@ def save_training(state: TrainingState, step: int, run: Mapping[str, Any], path:
     for index, average in enumerate(state.averages):
         tensors[f"average/{index}"] = average
     slots: dict[int, dict[str, Any]] = {}
-    for slot, parameter in enumerate(optimized(state.optimizer)):
+    for slot, parameter in enumerate(optimizer_parameters(state.optimizer)):
         for key, value in state.optimizer.state[parameter].items():
             if isinstance(value, Tensor):
                 tensors[f"optimizer/{slot}/{key}"] = value
