@@ -11,7 +11,8 @@ from torch import Tensor
 
 from training.plain_loop import Plain, adamw
 from trialogue.errors import InputError
-from trialogue.training import OptimizerFactory, TrainingConfig, TrainingResult, train, training_state
+from trialogue.training import OptimizerFactory, TrainingConfig, TrainingResult, train
+from trialogue.training.running import training_state
 
 CONFIG = dataclasses.replace(RECIPE, bf16=False, learning_rate=5e-2)
 
