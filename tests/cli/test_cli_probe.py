@@ -115,4 +115,4 @@ def test_too_few_texts_are_reported_before_the_model_is_loaded(positions, run, f
     answer = run("--model", "none/such", "--data", "few.jsonl", *rate)
     assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
     number = 3 * 8 if positions else 3
-    assert f"{number} correct examples calibrate it: use at least {1 / (number + 1):.4f}" in answer.err
+    assert f"{number} correct examples, use at least {1 / (number + 1):.4f}" in answer.err

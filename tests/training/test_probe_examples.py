@@ -117,7 +117,7 @@ def test_the_end_of_sequence_may_be_wrong_or_right() -> None:
     right = prefix_examples([labelled(), labelled(label=1)], TOKENIZATION, eos=True, correct_prefixes=99)
     assert all(sequence[-1] == eos for sequence in right.sequences)
     assert set(right.labels.tolist()) == {1}
-    with pytest.raises(InputError, match="behind the last token: use eos"):
+    with pytest.raises(InputError, match="after the last token; use eos"):
         prefix_examples([labelled(error=len(TEXT))], TOKENIZATION)
 
 
@@ -126,7 +126,7 @@ def test_a_chat_prompt_is_what_the_template_makes_of_it() -> None:
     chat = TOKENIZATION.chat("a list:")
     assert sequence[: len(chat)] == chat
     assert TOKENIZATION.bytes(sequence[len(chat) :]) == TEXT.encode()
-    with pytest.raises(InputError, match="a chat needs a prompt"):
+    with pytest.raises(InputError, match="the chat template needs a prompt"):
         prefix_examples([labelled(prompt=None, label=1)], TOKENIZATION, chat=True)
 
 
@@ -135,7 +135,7 @@ def test_what_cannot_be_an_example_is_named() -> None:
         prefix_examples([labelled(label=1)], TOKENIZATION, max_length=5)
     with pytest.raises(InputError, match="no token"):
         prefix_examples([labelled("", label=1)], TOKENIZATION)
-    with pytest.raises(InputError, match="does not give this text back"):
+    with pytest.raises(InputError, match="does not reproduce this text"):
         prefix_examples([labelled("cat</s>sat", error=1)], TOKENIZATION)
     assert len(prefix_examples([labelled("cat</s>sat", label=1)], TOKENIZATION).labels) == 1
 
@@ -209,7 +209,7 @@ def test_a_missing_class_is_named() -> None:
         with pytest.raises(InputError, match=word):
             split_examples(given, prefix_examples(given, TOKENIZATION))
     given = [labelled(str(index), label=int(index > 2)) for index in range(20)]
-    with pytest.raises(InputError, match=r"erroneous examples=3: .* left for selection"):
+    with pytest.raises(InputError, match=r"erroneous examples=3: .* the selection split"):
         split_examples(given, prefix_examples(given, TOKENIZATION))
     with pytest.raises(InputError, match=r"validation \+ test=1\.1"):
         split_examples(given, prefix_examples(given, TOKENIZATION), validation=0.6, test=0.5)
@@ -236,9 +236,9 @@ def test_lines_of_every_kind_are_read(tmp_path: Path) -> None:
 
 
 BAD = [
-    (b"{", "not JSON"),
-    (b'{"text": "\xff", "label": 1}', "not JSON"),
-    (b"[" * 100_000, "not JSON"),
+    (b"{", "not valid JSON"),
+    (b'{"text": "\xff", "label": 1}', "not valid JSON"),
+    (b"[" * 100_000, "not valid JSON"),
     (b'"text"', "give an object with"),
     (b'{"prompt": "p", "text": "t", "label": 1}', "give an object with"),
     (b'{"completion": "c", "label": 1}', "give an object with"),
@@ -265,5 +265,5 @@ def test_a_file_without_texts_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         read_labelled_texts(tmp_path / "none.jsonl")
     (tmp_path / "empty.jsonl").write_text("\n")
-    with pytest.raises(InputError, match="holds no text"):
+    with pytest.raises(InputError, match="contains no texts"):
         read_labelled_texts(tmp_path / "empty.jsonl")

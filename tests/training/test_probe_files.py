@@ -88,7 +88,7 @@ def test_what_is_no_probe_is_refused(file: ProbeFile, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         load_probe(path)
     path.write_bytes(b"pickle")
-    with pytest.raises(InputError, match="write it again with `trialogue probe`"):
+    with pytest.raises(InputError, match="create it again with `trialogue probe`"):
         load_probe(path)
     save_model(Transformer(TransformerConfig(vocab_size=3)), path)
     with pytest.raises(InputError, match="not a file of kind 'trialogue probe 1'"):

@@ -67,7 +67,7 @@ def test_completions_of_ragged_prompts_are_judged_as_whole():
 
 
 def test_outcomes_that_are_no_verdicts_are_named():
-    with pytest.raises(InputError, match=r"outcome=0\.5: give 0 or 1"):
+    with pytest.raises(InputError, match=r"outcome=0\.5: return 0 or 1"):
         train_values(network(), lambda x: 0.5, [PROMPT], num_samples=2, max_new_tokens=HORIZON)
     with pytest.raises(InputError, match="labels=0: give more"):
         train_values(network(), lambda x: 1.0, [PROMPT], num_samples=20, max_new_tokens=HORIZON)
