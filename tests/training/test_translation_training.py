@@ -18,7 +18,7 @@ from trialogue.samplers.translation.writing import BeamSearch
 from trialogue.training import TrainingConfig, trained
 from trialogue.training.loop import _identity
 from trialogue.training.translation.batches import TranslationBatches
-from trialogue.training.translation.distillation import distilled, kept_translations
+from trialogue.training.translation.distillation import greedy_translations, kept_translations
 from trialogue.training.translation.objectives import Noise, refinement_loss, translation_loss
 from trialogue.training.translation.recipes import TranslationTraining, encoded_pairs, rows_of
 
@@ -57,15 +57,15 @@ def test_noise_has_its_rates():
     targets = torch.cat((torch.full((4000, 4), 5), torch.full((4000, 1), EOS)), 1)
     with torch.random.fork_rng([]):
         torch.default_generator.manual_seed(0)
-        read = Noise(0.3, 0.25).spoilt(targets, VOCAB)
-        kept = (Noise(None, 1.0).spoilt(targets, VOCAB)[:, :4] == 5).double().mean(1)
+        read = Noise(0.3, 0.25).corrupt(targets, VOCAB)
+        kept = (Noise(None, 1.0).corrupt(targets, VOCAB)[:, :4] == 5).double().mean(1)
     assert torch.equal(read[:, 4], targets[:, 4])
     counts = torch.bincount(read[:, :4].flatten(), minlength=VOCAB) / 16_000
     random = 0.7 * 0.75 / 5
     expected = torch.tensor([0, 0, 0.7 * 0.25, 0, random, 0.3 + random, random, random, random])
     assert counts == pytest.approx(expected, abs=0.02)
     assert float(kept.var()) == pytest.approx(1 / 12 + 1 / 24, abs=0.01)  # a rate of its own for every row
-    assert (Noise(0.0, 1.0).spoilt(targets, VOCAB)[:, :4] == MASK).all()
+    assert (Noise(0.0, 1.0).corrupt(targets, VOCAB)[:, :4] == MASK).all()
 
 
 @torch.no_grad()
@@ -122,7 +122,7 @@ def test_both_networks_learn_to_reverse(tmp_path):
     twin = CausalTranslator(trained(SMALL.twin(VOCAB, *PAIRS), tmp_path).network)
     found = [each.best for each in BeamSearch().translate(twin, TEXTS)]
     assert sum(each == wanted for each, wanted in zip(found, rows_of(PAIRS[1]), strict=True)) > 30
-    assert distilled(twin, TEXTS) == found
+    assert greedy_translations(twin, TEXTS) == found
     kept = tmp_path / "kept.safetensors"
     assert torch.equal(kept_translations(twin, PAIRS[0], kept), ended(found))
     assert torch.equal(kept_translations(None, PAIRS[0], kept), ended(found))  # nobody is asked again
