@@ -14,7 +14,7 @@ from transformers.models.llama.modeling_llama import LlamaMLP
 
 from models.tiny_gguf import write_gguf
 from models.tiny_pretrained import mlp_by_hand, next_distribution, save_tiny, tiny_model, tiny_tokenizer
-from trialogue.models import catalogue, findings, pretrained
+from trialogue.models.hub import catalogue, findings, pretrained
 from trialogue.models.hub.findings import Findings
 from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.packed import choice
