@@ -29,7 +29,7 @@ needs_formats = pytest.mark.skipif(
 def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was tried, in order: "passes" and "formats"."""
     found: list[str] = []
-    passes, seconds = PretrainedOracle._cache_error, choice._seconds
+    passes, seconds = PretrainedOracle._cache_error, choice._time_formats
 
     def of_passes(self: PretrainedOracle, length: int) -> float:
         found.append("passes")
@@ -40,7 +40,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return seconds(*arguments)
 
     monkeypatch.setattr(PretrainedOracle, "_cache_error", of_passes)
-    monkeypatch.setattr(choice, "_seconds", of_formats)
+    monkeypatch.setattr(choice, "_time_formats", of_formats)
     return found
 
 
