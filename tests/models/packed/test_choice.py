@@ -126,5 +126,5 @@ def test_too_little_memory_is_one_line(folder: Path, monkeypatch: pytest.MonkeyP
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes.")
 
     monkeypatch.setattr(choice, "pack_linear_layers", full)
-    with pytest.raises(InputError, match="memory does not suffice"):
+    with pytest.raises(InputError, match="memory is insufficient"):
         load_pretrained(folder, device="cpu", weights="int8")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trialogue.models.packed.gguf_blocks import GgufBlocks
 
 LAW_DISTANCE = 0.03
-"""Maximum mean total variation between the next-token distributions of float32 and of the format that "auto" selects."""
+"""Maximum mean total variation between next-token distributions of float32 and of the choice of "auto"."""
 # A second copy of the weights is used if it speeds up products with many rows by this factor.
 _MIN_SPEEDUP_OF_COPY = 1.2
 _MANY_ROWS = 16

@@ -196,9 +196,9 @@ def _layer_packing(packing: Packing, is_head: bool, blocks: GgufBlocks | None) -
 
 
 def formats_of(model: nn.Module) -> str:
-    """In words, which formats the linear layers of `model` are in, with their shares of the numbers.
+    """Return a description of the formats of the linear layers, with their fractions of the weights.
 
-    Of weights from a GGUF file it says from which type, and whether their codes were block_codes over or rounded again.
+    For weights from a GGUF file, it includes their type and whether they were requantised.
     """
     shares: Counter[str] = Counter()
     for layer in model.modules():
