@@ -78,7 +78,7 @@ def test_the_card_holds_the_numbers(file: ProbeFile, tmp_path: Path) -> None:
     )
     for settings, words in (
         ({"threshold": None, "false_rejections": 0.05}, "expected to reject at most 5.00%"),
-        ({"threshold": 0.3}, "as the user set it"),
+        ({"threshold": 0.3}, "set by the user"),
     ):
         assert words in card(replace(file, settings=settings), "probe.safetensors")
 

@@ -217,7 +217,7 @@ def _threshold_origin(file: ProbeFile) -> str:
     wanted = file.settings["threshold"]
     if wanted is None:
         rate = file.settings["false_rejections"]
-        return f"the largest that should reject at most {rate:.2%} of new correct prefixes"
+        return f"the largest that is expected to reject at most {rate:.2%} of new correct prefixes"
     return "the one with the largest Youden's J" if wanted == "youden" else "set by the user"
 
 
