@@ -1,4 +1,4 @@
-"""Configs, networks and their training: wrong input is one line that names the field and its value."""
+"""Test that invalid configs and arguments raise one-line errors with the field and its value."""
 
 import math
 from collections.abc import Callable
@@ -72,11 +72,11 @@ WRONG: list[tuple[type[Any], dict[str, Any], dict[str, list[Any]]]] = [
         "validation": [2], "test": ["0.1"], "threshold": [True, 1.5, "much"], "chat": ["no"], "batch_size": [0],
         "false_rejections": [0.0]}),
 ]  # fmt: skip
-"""Classes, fields that they accept, and values of one further field that they refuse."""
+"""Classes, fields that they accept, and values of one more field that they reject."""
 
 
 @pytest.mark.parametrize(("config", "fields", "wrong"), WRONG)
-def test_a_wrong_field_is_named(
+def test_invalid_field_is_rejected(
     config: type[Any], fields: dict[str, Any], wrong: dict[str, list[Any]]
 ) -> None:
     for field, values in wrong.items():
@@ -121,14 +121,14 @@ CALLS: list[tuple[Callable[[], object], str]] = [
 ]
 
 
-def test_bad_input_is_one_line() -> None:
+def test_invalid_input_is_rejected_in_one_line() -> None:
     for call, message in CALLS:
         with pytest.raises(InputError, match=f"^{message}") as error:
             pytest.fail(f"accepted: {call()}, expected {message}")
         assert "\n" not in str(error.value)
 
 
-def test_numbers_of_numpy_are_numbers() -> None:
+def test_numpy_numbers_are_accepted() -> None:
     config = TransformerConfig(**{name: np.int64(value) for name, value in SHAPE.items()})
     assert config == TransformerConfig(**SHAPE)
     assert type(config.width) is int

@@ -20,7 +20,7 @@ STEPS = 12
 
 
 def tokens(step: int) -> Tensor:
-    """Eight sequences of six tokens."""
+    """Return eight sequences of six tokens."""
     if step == int(os.environ.get("KILLED_BEFORE", STEPS)):
         raise SystemExit(9)
     return torch.randint(0, 3, (8, 6), generator=generator(step, "tokens"))

@@ -76,7 +76,7 @@ class AttentionOnlyConfig:
         return self.head_width if self.shared else self.width
 
     @property
-    def asked(self) -> int:
+    def key_width(self) -> int:
         """Width of the queries and keys of a head."""
         return self.query_width or self.head_width
 
@@ -87,7 +87,7 @@ class AttentionOnlyConfig:
         One layer without shared maps and MLP has d (S + 2 N + 4 d_h H) parameters, or d (S + 2 N + 2 (d_h + 1) H) if
         W_QK has rank one. With shared maps, a layer has 4 d_h^2 H + 2 d_h d parameters. An MLP of m units adds 2 d m.
         """
-        heads = 2 * (self.asked + self.head_width) * self.head_input * self.heads
+        heads = 2 * (self.key_width + self.head_width) * self.head_input * self.heads
         maps = 2 * self.head_width * self.width if self.shared else 0
         layer = heads + maps + 2 * self.mlp_width * self.width
         return self.width * (self.context + 2 * self.vocab_size) + self.layers * layer
@@ -141,7 +141,7 @@ class AttentionOnly(nn.Module, PrefixOracle):
 
         self.embedding = random_weights("embedding", 1.0, config.vocab_size, width)
         self.positions = random_weights("positions", 1.0, config.context, width)
-        for name, rows in (("query", config.asked), ("key", config.asked), ("value", value_width)):
+        for name, rows in (("query", config.key_width), ("key", config.key_width), ("value", value_width)):
             setattr(self, name, random_weights(name, 1 / math.sqrt(input_width), heads, rows, input_width))
         self.output = random_weights(
             "output", 1 / math.sqrt(max(1, config.heads) * value_width), heads, input_width, value_width
