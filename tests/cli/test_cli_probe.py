@@ -87,7 +87,7 @@ def test_settings_are_passed_to_the_training(run, folder):
 BAD: list[tuple[str, str]] = [
     ("--data none.jsonl", "cannot be read"),
     ("--data bad.jsonl", "bad.jsonl line 121"),
-    ("--data correct.jsonl", "give more erroneous ones"),
+    ("--data correct.jsonl", "add more erroneous examples"),
     ("--data long.jsonl", "long.jsonl line 121: tokens"),
     ("--layers some", "all, or every:N"),
     ("--layers 9", "has 2 blocks"),
