@@ -87,7 +87,7 @@ def test_settings_are_passed_to_the_training(run, folder):
 BAD: list[tuple[str, str]] = [
     ("--data none.jsonl", "cannot be read"),
     ("--data bad.jsonl", "bad.jsonl line 121"),
-    ("--data correct.jsonl", "give more erroneous ones"),
+    ("--data correct.jsonl", "add more erroneous examples"),
     ("--data long.jsonl", "long.jsonl line 121: tokens"),
     ("--layers some", "all, or every:N"),
     ("--layers 9", "has 2 blocks"),
@@ -115,4 +115,4 @@ def test_too_few_texts_are_reported_before_the_model_is_loaded(positions, run, f
     answer = run("--model", "none/such", "--data", "few.jsonl", *rate)
     assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
     number = 3 * 8 if positions else 3
-    assert f"{number} correct examples calibrate it: use at least {1 / (number + 1):.4f}" in answer.err
+    assert f"{number} correct examples, use at least {1 / (number + 1):.4f}" in answer.err

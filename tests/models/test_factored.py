@@ -63,7 +63,7 @@ def test_without_copies_or_with_few_the_answers_are_the_same(layers, rank, layer
         ("2 * (back @ summed)", "(back @ summed)"),
         ("(back * first.T).sum(1)", "back.sum(1)"),
         ("back = last * first.T", "back = last * first"),
-        ("copied[torch.arange(len(rows), device=rows.device), sites] -= states[rows, sites]", "pass"),
+        ("copy_states[torch.arange(len(rows), device=rows.device), sites] -= states[rows, sites]", "pass"),
         ("return attended.scatter_add_(-1, tokens[..., None], -own)", "return attended"),
         ("back[:, :, None] * added[rows, sites][:, None]", "0"),
     ],
@@ -90,9 +90,9 @@ def test_a_layer_that_sees_its_masked_site_is_rejected(monkeypatch):
     distribution = ManyBody.random(4, 3, order=2, rank=3, seed=1)
     net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4), seed=1)
     blind = net.site_log_weights(distribution.states(), torch.zeros(81, dtype=torch.int64))
-    hidden = factored.FactoredLayer.of_tokens.fget
+    hidden = factored.FactoredLayer.token_values.fget
     seeing = property(lambda layer: torch.cat((hidden(layer)[:-1], hidden(layer)[:1])))
-    monkeypatch.setattr(factored.FactoredLayer, "of_tokens", seeing)
+    monkeypatch.setattr(factored.FactoredLayer, "token_values", seeing)
     seen = net.site_log_weights(distribution.states(), torch.zeros(81, dtype=torch.int64))
     assert (seen - blind).abs().max() > 1e-3
 

@@ -29,7 +29,7 @@ needs_formats = pytest.mark.skipif(
 def checks_run(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the list of executed checks ("passes" and "formats"), in order."""
     found: list[str] = []
-    passes, seconds = PretrainedOracle._cache_error, choice._seconds
+    passes, seconds = PretrainedOracle._cache_error, choice._time_formats
 
     def record_pass_check(self: PretrainedOracle, length: int) -> float:
         found.append("passes")
@@ -40,7 +40,7 @@ def checks_run(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return seconds(*arguments)
 
     monkeypatch.setattr(PretrainedOracle, "_cache_error", record_pass_check)
-    monkeypatch.setattr(choice, "_seconds", record_format_check)
+    monkeypatch.setattr(choice, "_time_formats", record_format_check)
     return found
 
 

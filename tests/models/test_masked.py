@@ -91,7 +91,7 @@ def test_answers_carry_no_gradients_and_follow_double_precision() -> None:
 def test_bad_input_is_one_line() -> None:
     oracle = MaskedTransformer(network())
     for rows, message in (
-        (tokens() + 1, "tokens=3: the model has tokens 0 to 2"),
+        (tokens() + 1, "tokens=3: use token ids from 0 to 2"),
         (tokens(1, 13), "12 positions"),
     ):
         with pytest.raises(InputError, match=message) as error:

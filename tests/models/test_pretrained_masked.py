@@ -218,7 +218,7 @@ def test_invalid_input_raises_one_line_errors() -> None:
         (lambda: model.encode(["the cat " * 6]), r"tokens=14: tiny has 12 positions"),
         (lambda: model.encode("the cat"), r"texts='the cat': give a list"),  # type: ignore[arg-type]
         (lambda: model.encode([]), r"texts=\[\]: give a list"),
-        (lambda: model.site_log_probs(several[:, :4] + 9), r"tokens=16: the model has tokens 0 to 15"),
+        (lambda: model.site_log_probs(several[:, :4] + 9), r"tokens=16: use token ids from 0 to 15"),
         (lambda: model.site_log_probs(several), r"tokens=13: tiny has 12 positions"),
     ]
     for call, message in calls:

@@ -1,4 +1,4 @@
-"""A command that processes run together, each of which says which files it wrote.
+"""Run a command in several processes, each of which reports the files that it writes.
 
 python -m torch.distributed.run --nproc-per-node 2 tests/training/commanded_together.py FOLDER TOLD COMMAND ...
 """

@@ -1,4 +1,4 @@
-"""The training loop in its plainest form, on one device: what `train` must equal to the bit."""
+"""Minimal training loop on one device, which `train` must match bit for bit."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ def adamw(parameters: Sequence[Tensor], config: TrainingConfig) -> torch.optim.O
 
 
 class Plain:
-    """Weights, averaged weights and losses after every step of a training of a copy of `model`."""
+    """Weights, averaged weights and losses after every training step of a copy of `model`."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Plain:
                 self.averages.append([average.lerp(weight, share) for average, weight in pairs])
 
     def equals(self, losses: Tensor, model: nn.Module, averaged: bool = False) -> bool:
-        """Whether a finished training has these losses and last weights, to the bit."""
+        """Return whether a training has exactly these losses and final weights."""
         last = (self.averages if averaged else self.weights)[-1]
         same = all(torch.equal(a, b) for a, b in zip(last, model.parameters(), strict=True))
         return same and torch.equal(torch.stack(self.losses), losses)

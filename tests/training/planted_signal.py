@@ -1,4 +1,4 @@
-"""An oracle whose hidden states are noise, but for one layer that knows whether the prefix holds a mark."""
+"""Oracle with random hidden states, except for one layer that encodes whether the prefix has a mark."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ WIDTH = 12
 
 
 class Planted:
-    """A `trialogue.oracles.Autoregressive` of 5 blocks, the third of which has the signal in its first coordinate."""
+    """Autoregressive oracle with 5 blocks, where the third block has the signal in its first coordinate."""
 
     name = "planted"
     layers = 5
@@ -28,7 +28,7 @@ class Planted:
         self._noise: dict[tuple[int, ...], Tensor] = {}
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> "Planted":
-        """Its own context: it keeps nothing."""
+        """Return a context without cached state."""
         return self
 
     def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
@@ -48,7 +48,7 @@ class Planted:
 
 
 def marked_texts(n: int, seed: int = 0) -> LabelledTexts:
-    """Texts of a few words, half of them with a mark where the error is."""
+    """Return short texts, half of them with a mark at the position of an error."""
     draw = numpy_generator(seed, "marked")
     texts = []
     for index in range(n):

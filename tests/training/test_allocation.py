@@ -1,4 +1,4 @@
-"""Memory that is freed inside of the block stays with the process, and goes back behind it."""
+"""Test that freed memory is retained during a training and released afterwards."""
 
 import platform
 import subprocess
@@ -28,19 +28,19 @@ behind = resident() - before
 torch.ones(2**24)
 print(told, inside > 2**25, behind < 2**25, resident() - before < 2**25)
 """
-"""64 MiB are allocated and freed, in a process whose heap has nothing else that is free."""
+"""Script that allocates and frees 64 MiB and prints whether the resident memory changes as expected."""
 
 
 @pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc" or not Path("/proc/self/statm").exists(),
-    reason="the C library or the kernel is another one",
+    reason="requires glibc and Linux",
 )
-def test_what_is_freed_stays_inside_of_the_block() -> None:
+def test_freed_memory_is_retained_inside_the_context() -> None:
     told = subprocess.run([sys.executable, "-c", OWN_PROCESS], capture_output=True, text=True, check=True)
     assert told.stdout.split() == ["True"] * 4
 
 
-def test_another_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_c_libraries_are_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(allocation.ctypes, "CDLL", lambda _: object())
     with kept_memory() as told:
         assert not told

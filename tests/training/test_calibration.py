@@ -1,4 +1,4 @@
-"""Calibration: closed forms, and what a calibrated probability promises; broken ones are caught by the same checks."""
+"""Test calibrations and thresholds against closed forms, with mutants that the same checks reject."""
 
 import math
 from collections.abc import Callable
@@ -23,20 +23,20 @@ Fit = Callable[[Floats, Labels, CalibrationMethod], Calibration]
 
 
 def two_points() -> tuple[Floats, Labels]:
-    """Log-odds -1 with 10 of 40 correct, and 3 with 45 of 60."""
+    """Return log-odds -1 with 10 of 40 examples correct, and log-odds 3 with 45 of 60 correct."""
     log_odds = np.repeat([-1.0, 3.0], [40, 60])
     labels = np.repeat([1, 0, 1, 0], [10, 30, 45, 15]).astype(np.int64)
     return log_odds, labels
 
 
 def smoothed(labels: Labels) -> Floats:
-    """Platt's targets."""
+    """Return the targets of Platt scaling."""
     correct = labels.sum()
     return np.where(labels == 1, (correct + 1) / (correct + 2), 1 / (len(labels) - correct + 2))
 
 
 def platt_is_exact(fit: Fit) -> bool:
-    """Two values and two parameters: the log-odds at each value are those of the mean target there."""
+    """Check that two parameters fit two values exactly, with the log-odds of the mean target at each value."""
     log_odds, labels = two_points()
     target = smoothed(labels)
     low, high = (target[log_odds == value].mean() for value in (-1.0, 3.0))
@@ -46,7 +46,7 @@ def platt_is_exact(fit: Fit) -> bool:
 
 
 def temperature_is_exact(fit: Fit) -> bool:
-    """Log-odds ±2 that agree with the label in 3 of 4 cases, as many of either: slope = log-odds of the target / 2."""
+    """Check the slope, log-odds of the target / 2, for balanced log-odds ±2 with 3 of 4 labels in agreement."""
     log_odds = np.repeat([2.0, -2.0], 40)
     labels = np.tile([1, 1, 1, 0], 20).astype(np.int64)
     labels[40:] = 1 - labels[40:]
@@ -56,19 +56,19 @@ def temperature_is_exact(fit: Fit) -> bool:
 
 
 def without_smoothing(log_odds: Floats, labels: Labels, method: CalibrationMethod) -> Calibration:
-    """A mutant: as many further examples of either label as make Platt's targets negligible."""
+    """Mutant with so much data that the smoothing of Platt scaling is negligible."""
     repeated = np.tile(log_odds, 1000), np.tile(labels, 1000)
     return fit_calibration(*repeated, method)
 
 
 def inverted(log_odds: Floats, labels: Labels, method: CalibrationMethod) -> Calibration:
-    """A mutant: the temperature where the slope belongs."""
+    """Mutant that returns the temperature instead of the slope."""
     slope, offset = fit_calibration(log_odds, labels, method)
     return Calibration(1 / slope, offset)
 
 
 @pytest.mark.parametrize("check", [platt_is_exact, temperature_is_exact])
-def test_it_is_exact_where_the_optimum_has_a_closed_form(check: Callable[[Fit], bool]) -> None:
+def test_calibration_matches_closed_forms(check: Callable[[Fit], bool]) -> None:
     assert check(fit_calibration)
     assert not check(without_smoothing)
     assert not check(inverted)
@@ -77,7 +77,7 @@ def test_it_is_exact_where_the_optimum_has_a_closed_form(check: Callable[[Fit], 
         check(lambda log_odds, labels, method: fit_calibration(log_odds, 1 - labels, method))
 
 
-def test_separable_examples_get_a_finite_slope() -> None:
+def test_separable_examples_have_a_finite_slope() -> None:
     log_odds, labels = np.array([-3.0, -2.0, 2.0, 3.0]), np.array([0, 0, 1, 1])
     slope, _ = fit_calibration(log_odds, labels, "platt")
     assert 0 < slope < 1
@@ -87,8 +87,8 @@ def test_separable_examples_get_a_finite_slope() -> None:
 
 @pytest.mark.parametrize("count", [19, 20, 99, 100, 437])
 @pytest.mark.parametrize("rate", [0.05, 0.1, 0.5])
-def test_the_threshold_keeps_its_promise_exactly(count: int, rate: float) -> None:
-    """Leave one out over n + 1 exchangeable values: the share that its own threshold rejects, on average."""
+def test_threshold_guarantee_is_exact(count: int, rate: float) -> None:
+    """Check the mean rejection rate when each of n + 1 exchangeable values is left out in turn."""
     values = np.sort(numpy_generator(count, "values").random(count + 1))
 
     def share(threshold_of: Callable[[Floats], float]) -> float:
@@ -98,17 +98,17 @@ def test_the_threshold_keeps_its_promise_exactly(count: int, rate: float) -> Non
         return float(np.mean(rejected))
 
     def chosen(others: Floats) -> float:
-        # Erroneous examples, whatever their probabilities, do not matter.
+        # Erroneous examples must not affect the threshold.
         labels = np.repeat([1, 0], [count, 3]).astype(np.int64)
         return rejection_threshold(np.append(others, [0.0, 0.5, 1.0]), labels, rate)
 
     rejected = math.floor(rate * (count + 1) + 1e-9)
     assert share(chosen) == rejected / (count + 1) <= rate + 1e-12
-    # The next threshold breaks the promise; it is what a quantile that forgets the + 1 may choose.
+    # The next larger threshold violates the guarantee. A quantile without the + 1 can choose it.
     assert share(lambda others: float(np.sort(others)[rejected])) > rate
 
 
-def test_scores_are_those_of_scikit_learn() -> None:
+def test_metrics_match_scikit_learn() -> None:
     metrics = pytest.importorskip("sklearn.metrics")
     for seed in range(20):
         draw = numpy_generator(seed, "scores")
@@ -125,7 +125,7 @@ def test_scores_are_those_of_scikit_learn() -> None:
         assert youden_threshold(probabilities, labels) == thresholds[1:][best]
 
 
-def test_numbers_are_those_of_a_small_table_by_hand() -> None:
+def test_metrics_match_a_hand_calculation() -> None:
     probabilities = np.array([0.1, 0.25, 0.6, 0.9, 0.9])
     labels = np.array([0, 1, 0, 1, 1])
     numbers = verifier_numbers(probabilities, labels, 0.25, 1 - probabilities)
@@ -141,7 +141,7 @@ def test_numbers_are_those_of_a_small_table_by_hand() -> None:
     assert numbers.detections.value == 0.5
 
 
-def test_bad_input_is_named() -> None:
+def test_invalid_input_is_rejected() -> None:
     p, labels = np.array([0.2, 0.4, 0.6]), np.array([0, 1, 1])
     for labels_missing, word in (([0, 0, 0], "correct"), ([1, 1, 1], "erroneous")):
         with pytest.raises(InputError, match=f"no {word} example"):

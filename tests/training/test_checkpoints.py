@@ -14,7 +14,7 @@ from trialogue.training import TrainingConfig, load_model, save_model, train
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("positions", ["learned", "linear"])
-def test_a_model_comes_back_as_it_was(dtype: torch.dtype, positions: str, tmp_path: Path) -> None:
+def test_saved_model_is_restored(dtype: torch.dtype, positions: str, tmp_path: Path) -> None:
     model = Transformer(TransformerConfig(vocab_size=3, positions=positions), seed=5).to(dtype)  # type: ignore[arg-type]
     back = load_model(save_model(model, tmp_path / "folder" / "model.safetensors"), Transformer)
     assert back.config == model.config
@@ -26,7 +26,7 @@ def test_a_model_comes_back_as_it_was(dtype: torch.dtype, positions: str, tmp_pa
 
 
 @pytest.mark.parametrize("half", [False, True])
-def test_a_network_of_the_users_own_comes_back(half: bool, tmp_path: Path) -> None:
+def test_user_defined_network_is_restored(half: bool, tmp_path: Path) -> None:
     model = Tied(TiedConfig(half=half), seed=2)
     model.calls += 7
     back = load_model(save_model(model, tmp_path / "tied.safetensors"), Tied)
@@ -38,7 +38,7 @@ def test_a_network_of_the_users_own_comes_back(half: bool, tmp_path: Path) -> No
     assert isinstance(load_model(tmp_path / "tied.safetensors"), Tied)
 
 
-def test_a_file_of_another_network_is_named_with_the_one_it_holds(tmp_path: Path) -> None:
+def test_file_of_another_network_is_rejected(tmp_path: Path) -> None:
     path = save_model(network(), tmp_path / "model.safetensors")
     with pytest.raises(InputError, match=r"model\.safetensors.*'transformer', not a Tied"):
         load_model(path, Tied)
@@ -54,7 +54,7 @@ def test_a_file_of_another_network_is_named_with_the_one_it_holds(tmp_path: Path
         load_model(path)
 
 
-def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
+def test_models_that_cannot_be_restored_are_not_saved(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="register_network"):
         save_model(torch.nn.Linear(2, 2), tmp_path / "linear.safetensors")
     with pytest.raises(InputError, match="tuples"):
@@ -71,7 +71,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_file_is_named_with_what_to_do(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
+def test_damaged_file_is_rejected_with_a_hint(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
     path = save_model(network(), tmp_path / "model.safetensors")
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(InputError, match=r"model\.safetensors.*write it again"):
@@ -84,7 +84,7 @@ def test_a_damaged_file_is_named_with_what_to_do(damage: Callable[[bytes], bytes
         train(network(), batches, RECIPE, checkpoint_dir=folder, progress=False)
 
 
-def test_a_missing_file_and_a_file_of_another_kind(tmp_path: Path) -> None:
+def test_missing_file_and_file_of_another_kind_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         load_model(tmp_path / "absent")
     train(network(), batches, RECIPE, checkpoint_dir=tmp_path, progress=False)
@@ -93,7 +93,7 @@ def test_a_missing_file_and_a_file_of_another_kind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["learning_rate", "ema", "seed", "width"])
-def test_a_checkpoint_of_another_run_is_refused(change: str, tmp_path: Path) -> None:
+def test_checkpoint_of_another_run_is_rejected(change: str, tmp_path: Path) -> None:
     train(network(), batches, RECIPE, checkpoint_dir=tmp_path, progress=False)
     model = network(width=32) if change == "width" else network()
     fields = {"learning_rate": 1e-3, "ema": "constant", "seed": 4}
@@ -102,7 +102,7 @@ def test_a_checkpoint_of_another_run_is_refused(change: str, tmp_path: Path) -> 
         train(model, batches, other, checkpoint_dir=tmp_path, progress=False)
 
 
-def test_how_often_to_save_and_log_may_change(tmp_path: Path) -> None:
+def test_checkpoint_and_log_intervals_can_change(tmp_path: Path) -> None:
     train(network(), batches, RECIPE, checkpoint_dir=tmp_path, progress=False)
     other = TrainingConfig(**vars(RECIPE) | {"checkpoint_every": 7, "log_every": 5})  # type: ignore[arg-type]
     assert train(network(), batches, other, checkpoint_dir=tmp_path, progress=False).first_step == 20

@@ -1,4 +1,4 @@
-"""Losses on corpora, against sums over all sequences and passes with one mask each."""
+"""Compare losses on corpora with sums over all sequences and with separate passes for each mask."""
 
 import json
 import math
@@ -31,7 +31,7 @@ TOKENS = whole_sequences(3, 4)[::7]
 
 
 def expected(tokens: Tensor, first: int, given: Callable[[int], list[int]]) -> tuple[Tensor, Tensor]:
-    """Losses and hits of `LAW` at sites from `first` on given those of `given(site)`, by sums over all sequences."""
+    """Compute losses and hits of `LAW` at sites from `first`, given the sites `given(site)`, by enumeration."""
     states = whole_sequences(3, 4)
     weights = (-LAW.energy(states)).softmax(0)
     losses, right = (
@@ -57,62 +57,62 @@ def before(site: int) -> list[int]:
     return list(range(site))
 
 
-def test_a_model_of_a_fixed_context_predicts_what_follows_it() -> None:
+def test_fixed_context_model_skips_the_first_tokens() -> None:
     model = AttentionOnly(AttentionOnlyConfig(vocab_size=3, context=2, width=4, heads=2, head_width=2))
     scores = token_scores(model, TOKENS)
-    assert scores.asked.tolist() == [[False, False, True, True]] * len(TOKENS)
+    assert scores.scored.tolist() == [[False, False, True, True]] * len(TOKENS)
     for site in (2, 3):
         distributions = model(TOKENS[:, site - 2 : site]).log_softmax(1)
         right = distributions.gather(1, TOKENS[:, [site]])[:, 0].double()
         torch.testing.assert_close(scores.losses[:, site], -right, rtol=1e-5, atol=1e-6)
-    with pytest.raises(InputError, match="predicts all but the first 2: use longer rows"):
+    with pytest.raises(InputError, match="does not predict the first 2 tokens of a row; use longer rows"):
         token_scores(model, TOKENS[:, :2])
 
 
-def test_a_masked_law_costs_what_its_conditionals_do() -> None:
+def test_masked_losses_match_the_conditionals() -> None:
     losses, right = expected(TOKENS, 0, others)
     scores = token_scores(LAW, TOKENS)
     torch.testing.assert_close(scores.losses, losses, rtol=1e-11, atol=1e-11)
     assert torch.equal(scores.right, right)
-    assert scores.asked.all()
+    assert scores.scored.all()
     whole = scores.whole()
     assert whole.loss == pytest.approx(losses.mean().item(), abs=1e-12)
     assert whole.accuracy == pytest.approx(right.double().mean().item(), abs=1e-12)
     assert whole.targets == TOKENS.numel()
     assert whole.error == pytest.approx(losses.mean(1).std().item() / math.sqrt(len(TOKENS)), rel=1e-9)
-    # Asked about one by one, the answers are the same; others are not counted.
+    # Scoring selected tokens gives the same losses and ignores the other tokens.
     asked = torch.rand(TOKENS.shape, generator=generator(0, "asked")) < 0.5
     some = token_scores(LAW, TOKENS, asked)
-    assert torch.equal(some.asked, asked)
+    assert torch.equal(some.scored, asked)
     assert some.whole().loss == pytest.approx(losses[asked].mean().item(), abs=1e-11)
 
 
-def test_a_causal_law_costs_what_its_conditionals_do_but_for_the_first_token() -> None:
+def test_causal_losses_match_the_conditionals_after_the_first_token() -> None:
     joint = (-LAW.energy(whole_sequences(3, 4))).softmax(0).view(3, 3, 3, 3)
     losses, right = expected(TOKENS, 1, before)
     scores = token_scores(Table(joint.numpy()), TOKENS)
-    assert scores.asked.sum(0).tolist() == [0, *[len(TOKENS)] * 3]
+    assert scores.scored.sum(0).tolist() == [0, *[len(TOKENS)] * 3]
     torch.testing.assert_close(scores.losses, losses, rtol=1e-11, atol=1e-11)
     assert torch.equal(scores.right, right)
 
 
-def test_a_transformer_is_asked_in_one_pass_as_it_is_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transformer_losses_in_one_pass_match_step_by_step_losses(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Transformer(TransformerConfig(vocab_size=3, max_length=6), seed=3).eval()
     tokens = batches(0)
     whole = token_scores(model, tokens)
-    asked = corpus_losses.next_token_scores(corpus_losses._answers(model), model.vocab_size, tokens)
+    asked = corpus_losses.next_token_scores(corpus_losses._oracle_log_probs(model), model.vocab_size, tokens)
     torch.testing.assert_close(whole.losses, asked.losses, rtol=1e-5, atol=1e-5)
     assert isinstance(model, Autoregressive)
     monkeypatch.setattr(corpus_losses, "_ENTRIES_AT_ONCE", 1)  # one row at a time
     torch.testing.assert_close(token_scores(model, tokens).losses, whole.losses, rtol=1e-5, atol=1e-5)
-    # Packed rows have one target more: the first, given nothing but BOS.
+    # Packed rows have one more target, the first token given BOS.
     first = model(torch.full((1, 1), model.bos)).log_softmax(-1)[0, 0, tokens[:, 0]]
     mean = (whole.losses.sum() - first.double().sum()) / tokens.numel()
     assert packed_token_loss(model, tokens).item() == pytest.approx(mean.item(), abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["transformer", "factored"])
-def test_each_masked_token_is_in_a_copy_of_its_own(kind: str) -> None:
+def test_masked_tokens_are_scored_separately(kind: str) -> None:
     shape = TransformerConfig(vocab_size=3, max_length=6, causal=False)
     factored = FactoredAttentionConfig(vocab_size=3, sites=6, layers=2)
     model = Transformer(shape, 1).eval() if kind == "transformer" else FactoredAttention(factored, 1)
@@ -131,12 +131,12 @@ def test_each_masked_token_is_in_a_copy_of_its_own(kind: str) -> None:
     together = (
         model.log_probs(tokens, torch.ones_like(tokens, dtype=torch.bool)) if kind == "factored" else None
     )
-    if together is not None:  # what one mask for all sites would have given
+    if together is not None:  # the result of masking all sites together
         wrong = -together.gather(-1, tokens[..., None])[..., 0]
         assert (wrong - scores.losses).abs().max() > 1e-3
 
 
-def test_a_share_of_the_tokens_is_the_same_every_time() -> None:
+def test_sampled_tokens_are_reproducible() -> None:
     tokens = TOKENS.repeat(3, 1)
     one, again = corpus_score(LAW, tokens, 0.5, 1), corpus_score(LAW, tokens, 0.5, 1)
     assert one == again
@@ -145,7 +145,7 @@ def test_a_share_of_the_tokens_is_the_same_every_time() -> None:
     assert one.loss == pytest.approx(corpus_score(LAW, tokens).loss, abs=6 * one.error)
 
 
-def test_losses_are_followed_through_a_training(tmp_path: Path) -> None:
+def test_losses_are_recorded_during_training(tmp_path: Path) -> None:
     corpora = {"seen": batches(0), "uniform": torch.randint(0, 3, (8, 6), generator=generator(0, "uniform"))}
 
     def follow(name: str, of: Callable[[int], Tensor] = batches) -> CorpusLosses:
@@ -162,7 +162,7 @@ def test_losses_are_followed_through_a_training(tmp_path: Path) -> None:
     assert whole.rows[-2]["loss"] == corpus_score(model, corpora["seen"]).loss
     with pytest.raises(SystemExit):
         follow("killed", killed_before(14))
-    # Killed past the checkpoint of step 12, it has told of step 13 already, and will again.
+    # The run is killed after the checkpoint of step 12, so step 13 is recorded twice.
     assert json.loads((tmp_path / "killed.jsonl").read_text().splitlines()[-1])["step"] == 13
     assert follow("killed").rows == whole.rows
     assert (tmp_path / "killed.jsonl").read_text() == (tmp_path / "whole.jsonl").read_text()
@@ -173,21 +173,21 @@ BAD: list[tuple[str, Callable[[], object]]] = [
     ("tokens", lambda: corpus_score(network(), torch.tensor([[0], [1]]))),
     ("tokens", lambda: corpus_score(LAW, torch.zeros(0, 4))),
     ("tokens", lambda: token_scores(LAW, TOKENS, torch.zeros_like(TOKENS, dtype=torch.bool)).whole()),
-    ("asked", lambda: token_scores(LAW, TOKENS, torch.ones(1, 4, dtype=torch.bool))),
+    ("scored", lambda: token_scores(LAW, TOKENS, torch.ones(1, 4, dtype=torch.bool))),
     ("share", lambda: corpus_score(LAW, TOKENS, 0.0)),
     ("model", lambda: corpus_score(torch.nn.Linear(2, 2), TOKENS)),
 ]
 
 
-def test_bad_input_is_named() -> None:
+def test_invalid_input_is_rejected() -> None:
     for field, call in BAD:
         with pytest.raises(InputError) as error:
             call()
         assert error.value.field == field
 
 
-def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+def test_file_of_another_kind_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "losses.jsonl"
     path.write_text("no losses\n")
-    with pytest.raises(InputError, match="holds no losses of a training"):
+    with pytest.raises(InputError, match="the file is not a list of corpus losses"):
         CorpusLosses({"text": TOKENS}, (0,), path=path)

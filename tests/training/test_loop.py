@@ -26,7 +26,7 @@ def network(**fields: int) -> Transformer:
 
 
 def batches(step: int) -> Tensor:
-    """Each token is mostly the one before it."""
+    """Return sequences in which most tokens equal the previous token."""
     repeats = torch.rand(8, 6, generator=generator(step, "repeat")) < 0.8
     tokens = torch.randint(0, 3, (8, 6), generator=generator(step, "tokens"))
     for position in range(1, 6):
@@ -35,7 +35,7 @@ def batches(step: int) -> Tensor:
 
 
 def noisy_loss(model: Transformer, tokens: Tensor) -> Tensor:
-    """A loss that draws, as masking does."""
+    """Return a loss that uses random numbers, as masking does."""
     return next_token_loss(model, torch.where(torch.rand(tokens.shape) < 0.1, 0, tokens))
 
 
@@ -75,9 +75,7 @@ def differs(one: TrainingResult, other: TrainingResult) -> bool:
     ("ema", "kill"),
     [("none", killed_before(10)), ("constant", stop_before(10, False)), ("power", stop_before(10, True))],
 )
-def test_a_run_that_was_cut_short_resumes_to_the_same_bits(
-    ema: str, kill: Callable[[int], Tensor], tmp_path: Path
-) -> None:
+def test_interrupted_run_resumes_bit_for_bit(ema: str, kill: Callable[[int], Tensor], tmp_path: Path) -> None:
     whole = run(ema=ema)
     with pytest.raises((KeyboardInterrupt, SystemExit)):
         run(tmp_path, kill, ema=ema)
@@ -88,7 +86,7 @@ def test_a_run_that_was_cut_short_resumes_to_the_same_bits(
 
 
 @pytest.mark.parametrize("part", ["averages", "moments", "randomness"])
-def test_the_check_rejects_a_resume_that_forgets(
+def test_check_rejects_incomplete_restores(
     part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = run()
@@ -118,7 +116,7 @@ GOLDEN = [
 ]  # fmt: skip
 
 
-def test_the_first_steps_of_training_stay_as_they_are() -> None:
+def test_first_steps_match_stored_losses() -> None:
     losses = train(network(), batches, RECIPE, progress=False).losses
     golden = torch.tensor(GOLDEN)
     torch.testing.assert_close(losses, golden, atol=2e-3, rtol=0)
@@ -126,7 +124,7 @@ def test_the_first_steps_of_training_stay_as_they_are() -> None:
 
 @pytest.mark.parametrize("ema", ["none", "constant", "power"])
 @pytest.mark.parametrize("clip", [None, 0.1])
-def test_training_is_the_plain_loop_to_the_bit(ema: str, clip: float | None) -> None:
+def test_training_matches_a_plain_loop_bit_for_bit(ema: str, clip: float | None) -> None:
     fields = vars(RECIPE) | {"ema": ema, "gradient_clip": clip, "bf16": False}
     config = TrainingConfig(**fields)  # type: ignore[arg-type]
     result = train(network(), batches, config, loss=noisy_loss, progress=False)
@@ -136,7 +134,7 @@ def test_training_is_the_plain_loop_to_the_bit(ema: str, clip: float | None) -> 
     assert not plain.equals(other.losses, other.model, averaged=ema != "none")
 
 
-def test_the_global_generator_is_left_alone_and_the_seed_matters() -> None:
+def test_global_generator_is_unchanged_and_seed_matters() -> None:
     before = torch.get_rng_state()
     first = run()
     assert torch.equal(torch.get_rng_state(), before)
@@ -144,7 +142,7 @@ def test_the_global_generator_is_left_alone_and_the_seed_matters() -> None:
     assert differs(first, run(seed=1))
 
 
-def test_a_training_on_a_processor_keeps_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cpu_training_retains_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
 
     @contextmanager
@@ -162,7 +160,7 @@ def test_a_training_on_a_processor_keeps_its_memory(monkeypatch: pytest.MonkeyPa
     assert told == ["kept", "given back"]
 
 
-def test_schedules() -> None:
+def test_learning_rate_schedules() -> None:
     def rates(schedule: str) -> list[float]:
         fields = {"steps": 6, "batch_size": 1, "warmup_steps": 2, "learning_rate": 1.0, "schedule": schedule}
         config = TrainingConfig(**fields)  # type: ignore[arg-type]
@@ -177,14 +175,14 @@ def test_schedules() -> None:
     assert config.ema_decay_at(10**5) == pytest.approx(0.999)
 
 
-def test_bf16_trains_and_keeps_the_weights_in_float32() -> None:
+def test_bf16_training_has_float32_weights() -> None:
     result = train(network(), batches, TrainingConfig(**vars(RECIPE) | {"bf16": True}), progress=False)
     exact = train(network(), batches, RECIPE, progress=False)
     assert next(result.model.parameters()).dtype == torch.float32
     assert 0 < (result.losses - exact.losses).abs().max() < 0.02
 
 
-def test_tensorboard_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensorboard_logs_are_optional(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     losses = train(network(), batches, RECIPE, tensorboard_dir=tmp_path, progress=False).losses
     events = event_accumulator.EventAccumulator(str(tmp_path)).Reload()
@@ -196,10 +194,10 @@ def test_tensorboard_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         train(network(), batches, RECIPE, tensorboard_dir=tmp_path, progress=False)
 
 
-def test_a_wrong_batch_and_a_diverging_loss_are_named() -> None:
+def test_wrong_batch_and_diverging_loss_are_rejected() -> None:
     with pytest.raises(InputError, match="batch_size=8 rows"):
         run(batches=lambda step: batches(step)[:5])
-    with pytest.raises(InputError, match="lower it"):
+    with pytest.raises(InputError, match="lower the learning rate"):
         train(
             network(), batches, RECIPE, progress=False, loss=lambda m, x: next_token_loss(m, x) * float("nan")
         )

@@ -1,6 +1,4 @@
-"""Distributions of masks against their frequencies, and networks trained on masks against the conditionals of the
-data.
-"""
+"""Compare mask frequencies with their distributions, and trained networks with the conditionals of the data."""
 
 import itertools
 from collections.abc import Callable
@@ -42,7 +40,7 @@ def network(seed: int = 0) -> Transformer:
 
 
 def conditional(visible: dict[int, int], site: int) -> float:
-    """Probability that the token at `site` is 1 given those that are visible."""
+    """Return the probability that the token at `site` is 1 given the visible tokens."""
     agree = torch.ones(len(STATES), dtype=torch.bool)
     for place, token in visible.items():
         agree &= STATES[:, place] == token
@@ -51,7 +49,7 @@ def conditional(visible: dict[int, int], site: int) -> float:
 
 
 def largest_error(model: Transformer | FactoredAttention, sizes: tuple[int, ...]) -> float:
-    """Largest error of a probability over all states and all masks of the given sizes."""
+    """Return the largest error of a probability over all states and all masks of the given sizes."""
     oracle = model if isinstance(model, FactoredAttention) else MaskedTransformer(model)
     worst = 0.0
     for size in sizes:
@@ -67,7 +65,7 @@ def largest_error(model: Transformer | FactoredAttention, sizes: tuple[int, ...]
 
 
 def every_pair(step: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The distribution of the data times the uniform distribution of all masks: nothing is drawn."""
+    """Return all pairs of states and masks, in proportion to their probability."""
     masks = STATES[1:].bool()
     tokens, chosen = SEQUENCES.repeat_interleave(len(masks), 0), masks.repeat(len(SEQUENCES), 1)
     return tokens.masked_fill(chosen, 4), tokens, chosen
@@ -94,17 +92,17 @@ def _shifted(model: MaskReader, inputs: Tensor, tokens: Tensor, chosen: Tensor) 
     return masked_token_loss(model, inputs, tokens.roll(1, 1), chosen)
 
 
-def test_the_minimiser_is_the_conditional_of_every_mask() -> None:
+def test_minimiser_has_the_conditionals_of_every_mask() -> None:
     model = trained(every_pair, 7 * 16, masked_token_loss, 400)
     assert largest_error(model, (1, 2, 3)) < 0.02
 
 
 @pytest.mark.parametrize("mutant", [_at_visible_tokens, _without_masks, _shifted])
-def test_the_check_rejects(mutant: Loss) -> None:
+def test_check_rejects_mutants(mutant: Loss) -> None:
     assert largest_error(trained(every_pair, 7 * 16, mutant, 100), (1, 2, 3)) > 0.1
 
 
-def test_the_loss_is_the_mean_over_the_chosen_tokens() -> None:
+def test_loss_is_the_mean_over_chosen_tokens() -> None:
     model = network()
     inputs, tokens, chosen = every_pair(0)
     logits = model(inputs)[:, :, :2]
@@ -113,15 +111,15 @@ def test_the_loss_is_the_mean_over_the_chosen_tokens() -> None:
     assert masked_token_loss(model, inputs, tokens, torch.zeros_like(chosen)).item() == 0
 
 
-def test_losses_of_float64_networks_are_float64() -> None:
+def test_float64_network_has_float64_loss() -> None:
     model = FactoredAttention(FactoredAttentionConfig(vocab_size=2, sites=3)).double()
     batches = masked_batches(SEQUENCES, model, CyclicMasks(), batch_size=4)
     assert masked_token_loss(model, *batches(0)).dtype == torch.float64
     assert masked_token_loss(network().bfloat16(), *every_pair(0)).dtype == torch.float32
 
 
-def test_sets_of_sites_are_equally_likely() -> None:
-    """6000 draws of 2 out of 4; a distribution that prefers the first sites is rejected."""
+def test_uniform_masks_are_equally_likely() -> None:
+    """Test 6000 samples of 2 out of 4 sites, and reject a distribution that prefers the first sites."""
 
     def p_value(masks: Tensor) -> float:
         codes = masks.long() @ torch.tensor([1, 2, 4, 8])
@@ -136,7 +134,7 @@ def test_sets_of_sites_are_equally_likely() -> None:
     assert p_value(biased) < 1e-6
 
 
-def test_each_law_masks_what_it_says() -> None:
+def test_mask_distributions_have_the_right_frequencies() -> None:
     independent = IndependentMasks(0.15).masks(4000, 10, 3, 0)
     assert float(independent.double().mean()) == pytest.approx(0.15, abs=0.01)  # 5 standard errors
     both = (independent[:, 0] & independent[:, 1]).double().mean()
@@ -152,7 +150,7 @@ def test_each_law_masks_what_it_says() -> None:
     assert cyclic.nonzero()[:, 2].tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 0, 0, 1, 1]
 
 
-def test_tokens_are_replaced_as_often_as_they_should_be() -> None:
+def test_replacement_frequencies() -> None:
     tokens = torch.randint(0, 5, (2000, 20), generator=generator(0))
     chosen = torch.rand(2000, 20, generator=generator(1)) < 0.5
     inputs = BERT.replaced(tokens, chosen, mask=7, vocab_size=5, seed=0, step=0)
@@ -181,8 +179,8 @@ def test_batches_are_a_function_of_seed_and_step() -> None:
     assert chosen.view(2, 3, 3).sum(1).unique().tolist() == [1]
 
 
-def test_two_streams_are_not_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Masks that follow the replacement's numbers would replace only some of the sites."""
+def test_masks_and_replacements_use_separate_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a common stream, masks and replacements would be correlated."""
     names = set()
     original = masking.generator
 

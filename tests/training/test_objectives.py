@@ -15,7 +15,7 @@ Loss = Callable[[Transformer, Tensor, Tensor], Tensor]
 
 
 def distance_of_minimiser(loss: Loss, steps: int = 250) -> float:
-    """Largest error, over prefixes, of the conditionals of a network trained on the exact distribution."""
+    """Return the largest error of the conditionals of a network trained on the exact distribution."""
     config = TransformerConfig(vocab_size=2, layers=1, heads=2, width=16, mlp_width=32, max_length=3)
     recipe = TrainingConfig(
         steps=steps, batch_size=sum(LAW.values()), learning_rate=1e-2, weight_decay=0.0, warmup_steps=10
@@ -46,16 +46,16 @@ def _padding_counted(model: Transformer, tokens: Tensor, lengths: Tensor) -> Ten
     return next_token_loss(model, tokens)
 
 
-def test_the_minimiser_is_the_true_conditional() -> None:
+def test_minimiser_has_the_true_conditionals() -> None:
     assert distance_of_minimiser(next_token_loss) < 0.01
 
 
 @pytest.mark.parametrize("mutant", [_without_end, _without_shift, _padding_counted])
-def test_the_check_rejects(mutant: Loss) -> None:
+def test_check_rejects_mutants(mutant: Loss) -> None:
     assert distance_of_minimiser(mutant, 80) > 0.1
 
 
-def test_of_packed_rows_every_token_is_predicted_and_no_end() -> None:
+def test_packed_loss_predicts_every_token_and_no_end() -> None:
     model = Transformer(TransformerConfig(vocab_size=3, max_length=5), seed=1).eval()
     tokens = torch.randint(0, 3, (4, 5), generator=generator(0, "packed"))
     context, rows = model.open(4, 5), torch.arange(4)

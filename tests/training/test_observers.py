@@ -29,7 +29,7 @@ from trialogue.training import (
 
 
 class Following(Observer):
-    """Disturbs the training as much as an observer may, and notes what it saw."""
+    """Observer that uses gradients and random numbers, and records the updates."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[int, float, float, list[Tensor]]] = []
@@ -46,7 +46,7 @@ class Following(Observer):
 
 
 @pytest.mark.parametrize("ema", ["none", "power"])
-def test_an_observer_sees_every_step_and_changes_none(ema: str) -> None:
+def test_observer_is_called_every_step_and_changes_nothing(ema: str) -> None:
     config = TrainingConfig(**vars(RECIPE) | {"ema": ema, "bf16": False})  # type: ignore[arg-type]
     following, others = Following(), list[int]()
     observers = [following, Scheduled((0, 3, 20), lambda update: others.append(update.step))]
@@ -66,8 +66,8 @@ def test_an_observer_sees_every_step_and_changes_none(ema: str) -> None:
             assert rate == 0
 
 
-def test_an_observer_that_stops_leaves_the_trained_weights(tmp_path: Path) -> None:
-    """Interrupted while the averages stand in for the weights, at a step that is then told of again."""
+def test_interrupted_observer_restores_the_trained_weights(tmp_path: Path) -> None:
+    """Interrupt the training while the averaged weights are in use. The step is then repeated."""
 
     def interrupt(update: Update) -> None:
         raise KeyboardInterrupt
@@ -86,7 +86,7 @@ def test_an_observer_that_stops_leaves_the_trained_weights(tmp_path: Path) -> No
 
 @dataclass(frozen=True)
 class LossBelow(StoppingRule):
-    """Asks every other step whether the averaged weights have come below a loss."""
+    """Rule that ends the training when the averaged weights reach a loss, checked every other step."""
 
     loss: float
 
@@ -100,7 +100,7 @@ class LossBelow(StoppingRule):
         return float(next_token_loss(update.model, batches(100))) < self.loss  # type: ignore[arg-type]
 
 
-def test_a_rule_ends_a_training_at_the_weights_that_reach_it(tmp_path: Path) -> None:
+def test_stopping_rule_ends_training_at_the_weights_that_reach_it(tmp_path: Path) -> None:
     plain = Plain(network(), batches, RECIPE, noisy_loss)
     evaluated, losses = network(), list[float]()
     for weights in plain.averages:
@@ -134,7 +134,7 @@ def test_a_rule_ends_a_training_at_the_weights_that_reach_it(tmp_path: Path) -> 
     pairs = zip(result.model.parameters(), plain.averages[end], strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)
     assert len(ended(until=LossBelow(0.0)).losses) == 20
-    # Killed on the way, it ends where it would have; asked again after its end, it takes no step more.
+    # A killed run ends at the same step, and a completed run takes no further step.
     with pytest.raises(SystemExit):
         ended(tmp_path, killed_before(end - 1))
     assert not differs(result, ended(tmp_path))
@@ -143,7 +143,7 @@ def test_a_rule_ends_a_training_at_the_weights_that_reach_it(tmp_path: Path) -> 
     assert not differs(result, again)
 
 
-def test_schedules_of_steps() -> None:
+def test_log_steps() -> None:
     assert log_steps(1000, 4) == (1, 10, 100, 1000)
     assert log_steps(16, 5) == (1, 2, 4, 8, 16)
     assert log_steps(8, 100) == (1, 2, 3, 4, 5, 6, 7, 8)
@@ -155,7 +155,7 @@ def test_schedules_of_steps() -> None:
             assert (steps[0] >= 1, steps[-1]) == (True, last)
 
 
-def test_checkpoints_are_what_training_would_have_returned(tmp_path: Path) -> None:
+def test_checkpoints_match_the_networks_that_training_returns(tmp_path: Path) -> None:
     kept = Checkpoints(tmp_path / "kept", (0, 1, 7, 20))
     result = train(network(), batches, RECIPE, loss=noisy_loss, progress=False, observer=kept)
     plain = Plain(network(), batches, RECIPE, noisy_loss)
@@ -177,7 +177,7 @@ def factored() -> FactoredAttention:
 
 
 def largest_displacement_error(observer: type[Displacement]) -> float:
-    """Against equation 6, for a network whose weights move by given amounts."""
+    """Return the largest deviation from equation 6 for a network whose weights change by given amounts."""
     net = factored()
     watching = observer(net, (0, 2), FactoredAttention.matrices)
     start = [[matrix.detach().clone() for matrix in layer] for layer in net.matrices()]
@@ -196,7 +196,7 @@ def largest_displacement_error(observer: type[Displacement]) -> float:
     return worst
 
 
-def test_displacements_are_those_of_equation_6() -> None:
+def test_displacements_match_equation_6() -> None:
     assert largest_displacement_error(Displacement) < 1e-5
 
     class OfAttentionOnly(Displacement):

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from training.plain_loop import Plain, adamw
 from trialogue.errors import InputError
-from trialogue.training import OptimizerFactory, TrainingConfig, TrainingResult, train, training_state
+from trialogue.training import OptimizerFactory, TrainingConfig, TrainingResult, train
+from trialogue.training.running import training_state
 
 CONFIG = dataclasses.replace(RECIPE, bf16=False, learning_rate=5e-2)
 
@@ -27,7 +28,7 @@ def grouped(
 
 
 class Both:
-    """Torch's Muon for the matrices of blocks and its AdamW for all else, side by side."""
+    """Reference that runs Muon for the matrices of blocks and AdamW for all other parameters."""
 
     def __init__(self, parameters: Sequence[Tensor], config: TrainingConfig) -> None:
         named = list(zip(dict(network().named_parameters()), parameters, strict=True))
@@ -60,7 +61,7 @@ NAMED: dict[str, tuple[dict[str, Any], Callable[..., Any]]] = {
 
 
 class Counting(torch.optim.Optimizer):
-    """Keeps numbers where others keep tensors: a count per parameter, and a growing factor per group."""
+    """Optimizer whose state has numbers instead of tensors: a count per parameter and a factor per group."""
 
     def __init__(self, parameters: list[Tensor]) -> None:
         super().__init__(parameters, {"lr": 1e-2, "factor": 1.0})
@@ -101,7 +102,7 @@ def run(
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_what_a_config_names_is_the_one_of_torch(name: str) -> None:
+def test_named_optimizer_matches_torch(name: str) -> None:
     fields, optimizer = NAMED[name]
     config = dataclasses.replace(CONFIG, **(fields or {"optimizer": name}))
     result = run(config)
@@ -125,7 +126,7 @@ OWN: dict[str, OptimizerFactory] = {
 
 
 @pytest.mark.parametrize("name", [*NAMED, *OWN])
-def test_every_optimizer_resumes_to_the_same_bits(name: str, tmp_path: Path) -> None:
+def test_every_optimizer_resumes_bit_for_bit(name: str, tmp_path: Path) -> None:
     fields = NAMED[name][0] or {"optimizer": name} if name in NAMED else {}
     config = dataclasses.replace(CONFIG, **fields)
     whole = run(config, None, OWN.get(name))
@@ -136,9 +137,7 @@ def test_every_optimizer_resumes_to_the_same_bits(name: str, tmp_path: Path) -> 
     assert not differs(whole, resumed)
 
 
-def test_the_check_rejects_a_resume_that_forgets_numbers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_rejects_restores_without_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = run(optimizer=Counting)
     monkeypatch.setattr(training_state, "_PLAIN", (str, int))
     with pytest.raises(SystemExit):
@@ -146,7 +145,7 @@ def test_the_check_rejects_a_resume_that_forgets_numbers(
     assert differs(whole, run(CONFIG, tmp_path, Counting))
 
 
-def test_each_group_keeps_its_own_largest_rate() -> None:
+def test_parameter_groups_have_separate_peak_rates() -> None:
     seen: list[list[float]] = []
 
     class Seen(torch.optim.SGD):
@@ -164,7 +163,7 @@ def test_each_group_keeps_its_own_largest_rate() -> None:
         assert second == pytest.approx(0.02 * share)
 
 
-def test_a_checkpoint_of_another_optimizer_is_refused(tmp_path: Path) -> None:
+def test_checkpoint_of_another_optimizer_is_rejected(tmp_path: Path) -> None:
     run(CONFIG, tmp_path)
     with pytest.raises(InputError, match="optimizer='adamw', this run has 'sgd'"):
         run(dataclasses.replace(CONFIG, optimizer="sgd"), tmp_path)
@@ -175,10 +174,10 @@ def test_a_checkpoint_of_another_optimizer_is_refused(tmp_path: Path) -> None:
         run(CONFIG, tmp_path / "own", partial(torch.optim.SGD, lr=0.1, momentum=0.6))
 
 
-def test_an_optimizer_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+def test_unusable_optimizer_is_rejected(tmp_path: Path) -> None:
     factories: list[tuple[Any, str]] = [
         (lambda parameters: None, "torch.optim.Optimizer"),
-        (lambda _: torch.optim.SGD([torch.zeros(2, requires_grad=True)]), "other than the parameters"),
+        (lambda _: torch.optim.SGD([torch.zeros(2, requires_grad=True)]), "contains other tensors"),
         (lambda parameters: torch.optim.SGD([{"params": parameters, "lr": None}]), "learning rate"),
         (Secretive, "'secret' is a list"),
     ]

@@ -1,4 +1,4 @@
-"""Labelled texts as examples: the right prefixes, by their bytes, and splits through which no text leaks."""
+"""Test that labelled texts give the right prefixes, and that splits do not share texts."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ TEXT = "the café, 東京 and 😀 sat\n\non 1, 2 == 3"
 
 
 def spacing() -> Tokenization:
-    """A tokenizer that puts a space before every text, as those of the Llama family do."""
+    """Return a tokenizer that adds a leading space, as in the Llama family."""
     tokenizer = Tokenizer.from_str(tiny_tokenizer().backend_tokenizer.to_str())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     return Tokenization(
@@ -42,7 +42,7 @@ Make = Callable[..., ProbeExamples]
 
 
 def prefixes_are_right(make: Make, tokenization: Tokenization, prompt: str | None) -> bool:
-    """For every place of an error: what the prefixes hold, told by decoding them."""
+    """Check the decoded prefixes for every position of an error."""
     for error in range(len(TEXT)):
         examples = make([labelled(prompt=prompt, error=error)], tokenization, correct_prefixes=99)
         tokens, lengths = examples.sequences[0], examples.lengths[0]
@@ -50,7 +50,7 @@ def prefixes_are_right(make: Make, tokenization: Tokenization, prompt: str | Non
         space = tokenization.bytes(tokens).startswith(b" ") and not (prompt or TEXT).startswith(" ")
         size = len(tokenization.bytes(tokens[lengths[-1] - 1 : lengths[-1]]))
         held = end - space
-        # The last token reaches beyond the correct text, and none before it does.
+        # Only the last token extends beyond the correct text.
         if not (0 < held <= size and examples.labels.tolist() == [1] * (len(lengths) - 1) + [0]):
             return False
         if lengths != list(range(lengths[0], lengths[-1] + 1)):
@@ -60,7 +60,7 @@ def prefixes_are_right(make: Make, tokenization: Tokenization, prompt: str | Non
 
 @pytest.mark.parametrize("prompt", ["a list:", "", None])
 @pytest.mark.parametrize("tokenization", [TOKENIZATION, spacing()], ids=["plain", "spacing"])
-def test_the_wrong_token_is_the_first_that_holds_the_error(
+def test_wrong_token_is_the_first_token_with_the_error(
     tokenization: Tokenization, prompt: str | None
 ) -> None:
     assert prefixes_are_right(prefix_examples, tokenization, prompt)
@@ -77,7 +77,7 @@ def test_the_wrong_token_is_the_first_that_holds_the_error(
     def by_character(
         texts: Sequence[LabelledText], tokenization: Tokenization, **settings: int
     ) -> ProbeExamples:
-        """A mutant that takes the offset for one in bytes."""
+        """Mutant that interprets the offset in bytes."""
         text = texts[0]
         assert text.error is not None
         as_bytes = text.completion.encode()[: text.error].decode(errors="ignore")
@@ -87,7 +87,7 @@ def test_the_wrong_token_is_the_first_that_holds_the_error(
     assert not prefixes_are_right(by_character, tokenization, prompt)
 
 
-def test_correct_prefixes_lie_in_the_completion_and_depend_on_the_seed_alone() -> None:
+def test_correct_prefixes_are_in_the_completion_and_reproducible() -> None:
     begin = len(TOKENIZATION.encode("a list:"))
     whole = len(prefix_examples([labelled(label=1)], TOKENIZATION).sequences[0])
     seen = set()
@@ -102,14 +102,14 @@ def test_correct_prefixes_lie_in_the_completion_and_depend_on_the_seed_alone() -
     assert seen == set(range(begin + 1, whole + 1))
 
 
-def test_an_error_at_once_has_no_correct_prefix_before_it() -> None:
+def test_error_in_the_first_token_has_no_correct_prefix() -> None:
     examples = prefix_examples([labelled(error=0), labelled(label=0)], TOKENIZATION)
     assert examples.labels.tolist() == [0, 0]
     assert examples.text.tolist() == [0, 1]
     assert examples.lengths[0] == [len(TOKENIZATION.encode("a list:")) + 1]
 
 
-def test_the_end_of_sequence_may_be_wrong_or_right() -> None:
+def test_end_of_sequence_can_be_wrong_or_correct() -> None:
     eos = TOKENIZATION.eos
     wrong = prefix_examples([labelled(error=len(TEXT))], TOKENIZATION, eos=True, correct_prefixes=99)
     assert wrong.sequences[0][-1] == eos
@@ -117,31 +117,31 @@ def test_the_end_of_sequence_may_be_wrong_or_right() -> None:
     right = prefix_examples([labelled(), labelled(label=1)], TOKENIZATION, eos=True, correct_prefixes=99)
     assert all(sequence[-1] == eos for sequence in right.sequences)
     assert set(right.labels.tolist()) == {1}
-    with pytest.raises(InputError, match="behind the last token: use eos"):
+    with pytest.raises(InputError, match="after the last token; use eos"):
         prefix_examples([labelled(error=len(TEXT))], TOKENIZATION)
 
 
-def test_a_chat_prompt_is_what_the_template_makes_of_it() -> None:
+def test_chat_template_is_applied_to_prompts() -> None:
     (sequence,) = prefix_examples([labelled(label=1)], TOKENIZATION, chat=True).sequences
     chat = TOKENIZATION.chat("a list:")
     assert sequence[: len(chat)] == chat
     assert TOKENIZATION.bytes(sequence[len(chat) :]) == TEXT.encode()
-    with pytest.raises(InputError, match="a chat needs a prompt"):
+    with pytest.raises(InputError, match="the chat template needs a prompt"):
         prefix_examples([labelled(prompt=None, label=1)], TOKENIZATION, chat=True)
 
 
-def test_what_cannot_be_an_example_is_named() -> None:
+def test_unusable_texts_are_rejected() -> None:
     with pytest.raises(InputError, match=r"file line 1: tokens=.*reads at most 5 tokens"):
         prefix_examples([labelled(label=1)], TOKENIZATION, max_length=5)
     with pytest.raises(InputError, match="no token"):
         prefix_examples([labelled("", label=1)], TOKENIZATION)
-    with pytest.raises(InputError, match="does not give this text back"):
+    with pytest.raises(InputError, match="does not reproduce this text"):
         prefix_examples([labelled("cat</s>sat", error=1)], TOKENIZATION)
     assert len(prefix_examples([labelled("cat</s>sat", label=1)], TOKENIZATION).labels) == 1
 
 
 def texts(n: int) -> list[LabelledText]:
-    """Half with an error; of 7 prompts, and every third text twice."""
+    """Return texts with 7 prompts, half of them with an error and every third text twice."""
     made = [
         labelled(f"{index} cat {index} sat", f"prompt {index % 7}", error=2 if index % 2 else None)
         for index in range(n)
@@ -170,14 +170,14 @@ def nothing_leaks(cut: Cut, by: str) -> bool:
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("by", ["text", "prompt"])
-def test_no_text_is_in_two_parts_and_each_example_is_in_one(by: str, seed: int) -> None:
+def test_no_text_is_in_two_splits_and_each_example_is_in_one(by: str, seed: int) -> None:
     assert nothing_leaks(
         lambda given, examples: split_examples(given, examples, by=by, seed=seed),  # type: ignore[arg-type]
         by,
     )
 
     def by_token(given: Sequence[LabelledText], examples: ProbeExamples) -> ExampleSplit:
-        """A mutant that deals out examples."""
+        """Mutant that splits examples instead of texts."""
         own = [labelled(str(row), str(row), label=int(label)) for row, label in enumerate(examples.labels)]
         single = ProbeExamples(
             sequences=[], lengths=[], labels=examples.labels, text=torch.arange(len(examples.labels))
@@ -185,7 +185,7 @@ def test_no_text_is_in_two_parts_and_each_example_is_in_one(by: str, seed: int) 
         return split_examples(own, single, seed=seed)
 
     def by_line(given: Sequence[LabelledText], examples: ProbeExamples) -> ExampleSplit:
-        """A mutant that forgets that texts may be equal."""
+        """Mutant that ignores equal texts."""
         lines = [labelled(str(line), str(line), error=text.error) for line, text in enumerate(given)]
         return split_examples(lines, examples, seed=seed)
 
@@ -193,7 +193,7 @@ def test_no_text_is_in_two_parts_and_each_example_is_in_one(by: str, seed: int) 
     assert not nothing_leaks(by_line, by)
 
 
-def test_parts_have_their_shares_and_both_classes() -> None:
+def test_splits_have_the_right_sizes_and_both_classes() -> None:
     given = [labelled(str(index), error=0 if index < 100 else None) for index in range(300)]
     examples = prefix_examples(given, TOKENIZATION)
     split = split_examples(given, examples, validation=0.2, test=0.1)
@@ -203,13 +203,13 @@ def test_parts_have_their_shares_and_both_classes() -> None:
     assert split.test.tolist() != other.test.tolist()
 
 
-def test_a_missing_class_is_named() -> None:
+def test_missing_class_is_rejected() -> None:
     for label, word in ((1, "erroneous examples=0"), (0, "correct examples=0")):
         given = [labelled(str(index), label=label) for index in range(20)]
         with pytest.raises(InputError, match=word):
             split_examples(given, prefix_examples(given, TOKENIZATION))
     given = [labelled(str(index), label=int(index > 2)) for index in range(20)]
-    with pytest.raises(InputError, match=r"erroneous examples=3: .* left for selection"):
+    with pytest.raises(InputError, match=r"erroneous examples=3: .* the selection split"):
         split_examples(given, prefix_examples(given, TOKENIZATION))
     with pytest.raises(InputError, match=r"validation \+ test=1\.1"):
         split_examples(given, prefix_examples(given, TOKENIZATION), validation=0.6, test=0.5)
@@ -236,9 +236,9 @@ def test_lines_of_every_kind_are_read(tmp_path: Path) -> None:
 
 
 BAD = [
-    (b"{", "not JSON"),
-    (b'{"text": "\xff", "label": 1}', "not JSON"),
-    (b"[" * 100_000, "not JSON"),
+    (b"{", "not valid JSON"),
+    (b'{"text": "\xff", "label": 1}', "not valid JSON"),
+    (b"[" * 100_000, "not valid JSON"),
     (b'"text"', "give an object with"),
     (b'{"prompt": "p", "text": "t", "label": 1}', "give an object with"),
     (b'{"completion": "c", "label": 1}', "give an object with"),
@@ -252,7 +252,7 @@ BAD = [
 ]
 
 
-def test_a_bad_line_is_named_with_its_number(tmp_path: Path) -> None:
+def test_invalid_line_is_rejected_with_its_number(tmp_path: Path) -> None:
     path = tmp_path / "texts.jsonl"
     for line, words in BAD:
         path.write_bytes(b'{"text": "fine", "label": 1}\n' + line + b"\n")
@@ -261,9 +261,9 @@ def test_a_bad_line_is_named_with_its_number(tmp_path: Path) -> None:
         assert "texts.jsonl line 2" in str(told.value)
 
 
-def test_a_file_without_texts_is_named(tmp_path: Path) -> None:
+def test_file_without_texts_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         read_labelled_texts(tmp_path / "none.jsonl")
     (tmp_path / "empty.jsonl").write_text("\n")
-    with pytest.raises(InputError, match="holds no text"):
+    with pytest.raises(InputError, match="contains no texts"):
         read_labelled_texts(tmp_path / "empty.jsonl")

@@ -1,4 +1,4 @@
-"""Probe files: what is written is read back, fits its model alone, and comes with a card of its numbers."""
+"""Test that probe files are restored, are checked against the model, and have a card with metrics."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,7 @@ def file() -> ProbeFile:
     return train_verifier(ORACLE, marked_texts(120), config, name="marked.jsonl")
 
 
-def test_what_is_written_is_read_back(file: ProbeFile, tmp_path: Path) -> None:
+def test_saved_probe_is_restored(file: ProbeFile, tmp_path: Path) -> None:
     save_probe(file, tmp_path / "probe.safetensors")
     read = load_probe(tmp_path / "probe.safetensors")
     weights = [own.probe.state_dict() for own in (file, read)]
@@ -36,7 +36,7 @@ def test_what_is_written_is_read_back(file: ProbeFile, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layer", [-1, 1])
-def test_its_verifier_reads_the_layer_it_says(file: ProbeFile, layer: int, tmp_path: Path) -> None:
+def test_verifier_reads_the_stored_layer(file: ProbeFile, layer: int, tmp_path: Path) -> None:
     save_probe(replace(file, layer=layer), tmp_path / "probe.safetensors")
     read = load_probe(tmp_path / "probe.safetensors")
     read.check(ORACLE)
@@ -54,7 +54,7 @@ def test_its_verifier_reads_the_layer_it_says(file: ProbeFile, layer: int, tmp_p
     assert not strict.accepted[probability < 0.99].any()
 
 
-def test_a_probe_of_another_model_is_refused(file: ProbeFile) -> None:
+def test_probe_of_another_model_is_rejected(file: ProbeFile) -> None:
     wide = PretrainedOracle(tiny_model(hidden_size=32), tiny_tokenizer(), name="wide")
     with pytest.raises(InputError, match="probe='tiny': it was trained on 'tiny' and does not fit") as told:
         file.check(wide)
@@ -66,7 +66,7 @@ def test_a_probe_of_another_model_is_refused(file: ProbeFile) -> None:
         generate(wide, prompts, sampler=Ancestral(), verifier=file.verifier(), max_new_tokens=2)
 
 
-def test_the_card_holds_the_numbers(file: ProbeFile, tmp_path: Path) -> None:
+def test_card_contains_the_metrics(file: ProbeFile, tmp_path: Path) -> None:
     text = save_probe(file, tmp_path / "probe.safetensors").read_text(encoding="utf-8")
     numbers, first = file.numbers, file.grid[0]
     assert f"| AUROC | {numbers.auroc:.4f} |" in text
@@ -78,17 +78,17 @@ def test_the_card_holds_the_numbers(file: ProbeFile, tmp_path: Path) -> None:
     )
     for settings, words in (
         ({"threshold": None, "false_rejections": 0.05}, "expected to reject at most 5.00%"),
-        ({"threshold": 0.3}, "as the user set it"),
+        ({"threshold": 0.3}, "set by the user"),
     ):
         assert words in card(replace(file, settings=settings), "probe.safetensors")
 
 
-def test_what_is_no_probe_is_refused(file: ProbeFile, tmp_path: Path) -> None:
+def test_file_that_is_not_a_probe_is_rejected(file: ProbeFile, tmp_path: Path) -> None:
     path = tmp_path / "probe.safetensors"
     with pytest.raises(InputError, match="no such file"):
         load_probe(path)
     path.write_bytes(b"pickle")
-    with pytest.raises(InputError, match="write it again with `trialogue probe`"):
+    with pytest.raises(InputError, match="create it again with `trialogue probe`"):
         load_probe(path)
     save_model(Transformer(TransformerConfig(vocab_size=3)), path)
     with pytest.raises(InputError, match="not a file of kind 'trialogue probe 1'"):

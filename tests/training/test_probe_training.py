@@ -1,4 +1,4 @@
-"""From labelled texts to a verifier: it finds the layer that knows, and says with what right it rejects."""
+"""Test verifiers that are trained on texts with a planted signal in one layer."""
 
 from dataclasses import replace
 from typing import Any, cast
@@ -25,7 +25,7 @@ CONFIG = ProbeTrainingConfig(layers="all", depths=(1,), correct_prefixes=2, fals
 
 
 def judges_right(file: ProbeFile) -> bool:
-    """Whether the file's verifier tells marked prefixes from others, in texts that it has not seen."""
+    """Return whether the verifier distinguishes marked prefixes from others in new texts."""
     examples = prefix_examples(marked_texts(60, seed=1).texts, PLANTED.tokenization, correct_prefixes=2)
     states = hidden_states_of_prefixes(PLANTED, examples.sequences, examples.lengths, (file.layer,))[:, 0]
     verdicts = file.probe.probability(states) >= file.threshold
@@ -33,7 +33,7 @@ def judges_right(file: ProbeFile) -> bool:
 
 
 def flipped(data: LabelledTexts) -> LabelledTexts:
-    """Whole texts with the labels exchanged."""
+    """Return the texts with exchanged labels."""
     texts = [replace(text, label=int(text.error is not None), error=None) for text in data.texts]
     return LabelledTexts(texts, data.sha256)
 
@@ -43,7 +43,7 @@ def trained() -> ProbeFile:
     return train_verifier(PLANTED, marked_texts(240), CONFIG, name="marked.jsonl")
 
 
-def test_it_finds_the_layer_that_knows(trained: ProbeFile) -> None:
+def test_search_finds_the_layer_with_the_signal(trained: ProbeFile) -> None:
     assert judges_right(trained)
     assert trained.layer == 3
     assert [entry.layer for entry in trained.grid if entry.log_loss < 0.3] == [3]
@@ -52,7 +52,7 @@ def test_it_finds_the_layer_that_knows(trained: ProbeFile) -> None:
     assert trained.numbers.detections.value > 0.9
 
 
-def test_broken_verifiers_do_not_pass(trained: ProbeFile) -> None:
+def test_broken_verifiers_are_rejected(trained: ProbeFile) -> None:
     assert not judges_right(replace(trained, layer=trained.layer + 1))
     assert not judges_right(replace(trained, layer=trained.layer - 1))
     assert not judges_right(replace(trained, probe=trained.probe.rescaled(-1, 0)))
@@ -64,7 +64,7 @@ def test_broken_verifiers_do_not_pass(trained: ProbeFile) -> None:
 
 
 @pytest.mark.parametrize(("given", "expected"), [("youden", None), (0.4, 0.4)])
-def test_the_threshold_may_be_youdens_or_the_users(given: Any, expected: float | None) -> None:
+def test_threshold_can_be_youden_or_fixed(given: Any, expected: float | None) -> None:
     config = replace(CONFIG, layers=(3,), threshold=given, calibration="temperature")
     file = train_verifier(PLANTED, marked_texts(240), config)
     assert judges_right(file)
@@ -73,7 +73,7 @@ def test_the_threshold_may_be_youdens_or_the_users(given: Any, expected: float |
         assert file.threshold == expected
 
 
-def test_a_probe_is_that_of_its_best_epoch() -> None:
+def test_probe_has_the_weights_of_its_best_epoch() -> None:
     states = torch.randn(400, 2, 8, generator=generator(0, "states"))
     noise = torch.randn(400, generator=generator(0, "noise"))
     labels = (states[:, 1, 0] + noise > 0).long()
@@ -108,7 +108,7 @@ def test_a_probe_is_that_of_its_best_epoch() -> None:
         assert candidate.log_loss == pytest.approx(float(loss), abs=1e-6)
 
 
-def test_layers_by_name() -> None:
+def test_layers_are_resolved() -> None:
     assert chosen_layers("all", 4) == (1, 2, 3, -1)
     assert chosen_layers("every:4", 10) == (2, 6, -1)
     assert chosen_layers("every:9", 4) == (-1,)
@@ -118,7 +118,7 @@ def test_layers_by_name() -> None:
             chosen_layers(wrong, 4)
 
 
-def test_bad_settings_are_named() -> None:
+def test_invalid_settings_are_rejected() -> None:
     for settings, words in (
         ({"false_rejections": 0.01}, "use at least 0.0"),
         ({"layers": (9,)}, "has 5 blocks"),
@@ -127,7 +127,7 @@ def test_bad_settings_are_named() -> None:
             train_verifier(PLANTED, marked_texts(60), ProbeTrainingConfig(**{"layers": (3,), **settings}))
 
 
-def test_one_pass_has_the_states_that_a_verifier_reads() -> None:
+def test_states_of_one_pass_match_those_of_a_verifier() -> None:
     oracle = tiny_oracle(3)
     sequences = torch.randint(3, 300, (7, 20), generator=generator(0, "tokens")).tolist()
     lengths = [[20], [1, 2, 3], [], [5, 17], [4, 19, 20], [1], [9]]
@@ -150,7 +150,7 @@ LENGTHS = [[14, 23], [15, 18], [], [16], [17, 18, 19], [13, 18], [15], [2, 16], 
 
 
 @pytest.mark.parametrize("kind", ["cached", "recomputed", "stepwise"])
-def test_a_beginning_that_sequences_share_is_evaluated_once(kind: str) -> None:
+def test_shared_prefix_is_evaluated_once(kind: str) -> None:
     oracle = tiny_oracle(3, recompute=kind == "recomputed")
     model = truncated(oracle) if kind == "stepwise" else oracle
     settled: list[int] = []
@@ -172,17 +172,17 @@ def test_a_beginning_that_sequences_share_is_evaluated_once(kind: str) -> None:
     assert torch.allclose(together, torch.cat(alone), rtol=1e-3, atol=1e-3)
     separately = sum(own[-1] for own in LENGTHS if own)
     assert sum(settled) == separately + sum(map(bool, LENGTHS))
-    # Padding counts.
+    # Padding is included.
     assert sum(given) >= separately if kind == "recomputed" else sum(given) < 0.9 * separately
 
 
-def test_a_beginning_that_is_not_copied_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_rejects_shared_prefix_that_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PositionCache, "copy", lambda *arguments: None)
     with pytest.raises(AssertionError):
-        test_a_beginning_that_sequences_share_is_evaluated_once("cached")
+        test_shared_prefix_is_evaluated_once("cached")
 
 
-def test_layers_and_lengths_out_of_range_are_named() -> None:
+def test_layers_and_lengths_out_of_range_are_rejected() -> None:
     shape = TransformerConfig(vocab_size=3, width=16, heads=2, mlp_width=32, max_length=9)
     model, tokens = Transformer(shape, seed=3).eval(), [[0, 1, 2, 0, 1, 2, 0, 1, 2]]
     with pytest.raises(InputError, match="layers="):

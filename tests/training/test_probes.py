@@ -1,4 +1,4 @@
-"""Probes: they separate what can be separated, judge by the oracle's own evaluation, and cost no further pass."""
+"""Test that probes separate separable classes, and reuse the hidden states of the oracle."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ MODEL = Transformer(
 
 
 def examples(depth: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """States that a hyperplane separates (depth 1), or only the sign of a product does (depth 2)."""
+    """Return states that are separated by a hyperplane (depth 1) or by the sign of a product (depth 2)."""
     states = torch.randn(600, 8, generator=generator(0, "states"))
     margin = states[:, 0] if depth == 1 else states[:, 0] * states[:, 1]
     far = margin.abs() > 0.1
@@ -26,27 +26,27 @@ def examples(depth: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_it_separates_what_its_depth_can_separate(depth: int) -> None:
+def test_probe_separates_classes_for_its_depth(depth: int) -> None:
     trained = train_probe(*examples(depth), ProbeConfig(depth=depth, validation=0.2))
     assert trained.validation_accuracy > 0.95
     assert trained.train_size + trained.validation_size == len(examples(depth)[0])
 
 
-def test_a_linear_probe_cannot_learn_a_product_and_no_probe_learns_noise() -> None:
+def test_linear_probe_fails_on_products_and_all_probes_fail_on_noise() -> None:
     states, labels = examples(2)
     assert train_probe(states, labels, ProbeConfig(validation=0.5)).validation_accuracy < 0.65
     noise = torch.randint(0, 2, labels.shape, generator=generator(0, "noise"))
     assert abs(train_probe(states, noise, ProbeConfig(validation=0.5)).validation_accuracy - 0.5) < 0.15
 
 
-def test_a_missing_label_is_named() -> None:
+def test_missing_label_is_rejected() -> None:
     states, labels = examples(1)
     with pytest.raises(InputError, match="labels=0: give more erroneous examples"):
         train_probe(states, torch.ones_like(labels))
 
 
 @pytest.mark.parametrize("layer", [-1, 0, 1, 2])
-def test_hidden_states_are_those_of_a_whole_pass(layer: int) -> None:
+def test_hidden_states_match_a_full_pass(layer: int) -> None:
     tokens = torch.randint(0, 3, (5, 9), generator=generator(0, "tokens"))
     lengths = torch.tensor([9, 1, 0, 4, 7])
     states = hidden_states(MODEL, tokens, lengths, (layer,))[:, 0]
@@ -58,7 +58,7 @@ def test_hidden_states_are_those_of_a_whole_pass(layer: int) -> None:
 
 
 @pytest.mark.parametrize("layer", [-1, 1])
-def test_a_probe_judges_by_the_state_of_the_prefix_and_costs_no_pass(layer: int) -> None:
+def test_probe_verifier_reuses_the_states_of_prefixes(layer: int) -> None:
     probe = Probe(16, seed=1).requires_grad_(False)
     verifier = Threshold(ProbeVerifier(probe, layer), 0.5)
     prompts = torch.randint(0, 3, (40, 3), generator=generator(0, "prompts"))
@@ -69,5 +69,5 @@ def test_a_probe_judges_by_the_state_of_the_prefix_and_costs_no_pass(layer: int)
     free = generate(MODEL, prompts, sampler=Ancestral(), seed=5)
     judged = generate(MODEL, prompts, sampler=Ancestral(), verifier=verifier, seed=5)
     assert torch.equal(free.tokens, judged.tokens)
-    # Only the complete sequences, about which no next token is asked, are evaluated for the verifier alone.
+    # Only complete sequences, which need no next token, are evaluated for the verifier alone.
     assert judged.total.positions - free.total.positions <= len(prompts)

@@ -31,7 +31,7 @@ KILLED_AT: set[int] = set()
 
 
 def repeats(first: int, seen: str, step: int) -> Tensor:
-    """Batches of `first` + step; a run can be killed at a step of `KILLED_AT`."""
+    """Return batches of `first` + step. The run is killed at the steps in `KILLED_AT`."""
     if step in KILLED_AT:
         raise SystemExit(9)
     assert seen
@@ -63,7 +63,7 @@ def equal(one: torch.nn.Module, other: torch.nn.Module) -> bool:
     return all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
 
 
-def test_what_is_trained_once_is_what_training_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_network_matches_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = train(network(), lambda step: batches(5 + step), RECIPE, loss=noisy_loss, progress=False)
     first = trained(recipe(), tmp_path)
     monkeypatch.setitem(globals(), "KILLED_AT", set(range(20)))
@@ -83,20 +83,20 @@ def test_what_is_trained_once_is_what_training_gives(tmp_path: Path, monkeypatch
         trained(recipe(seed=1), tmp_path)
 
 
-def test_a_recipe_may_end_early(tmp_path: Path) -> None:
+def test_recipe_can_end_early(tmp_path: Path) -> None:
     assert len(trained(recipe(until=AfterSteps(5)), tmp_path).losses) == 5
     assert len(trained(recipe(), tmp_path).losses) == 20
 
 
-def test_a_training_that_was_killed_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_training_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = recipe(checkpoints=(1, 10, 20))
     whole = trained(asked, tmp_path / "whole")
     monkeypatch.setitem(globals(), "KILLED_AT", {10})
     with pytest.raises(SystemExit):
         trained(asked, tmp_path / "killed")
-    # A checkpoint beyond the last saved state, step 9, is written again.
+    # A checkpoint after the last saved state, at step 9, is written again.
     (asked.folder(tmp_path / "killed") / "checkpoints" / "step-10.safetensors").write_bytes(b"half of a fi")
-    # Were it to begin anew, it would be killed again.
+    # A run that started again from the beginning would be killed again.
     monkeypatch.setitem(globals(), "KILLED_AT", set(range(9)))
     resumed = trained(asked, tmp_path / "killed")
     assert equal(resumed.network, whole.network)
@@ -126,13 +126,13 @@ def test_a_training_that_was_killed_resumes(tmp_path: Path, monkeypatch: pytest.
         {"initial": {"head.weight": torch.ones(3, 16)}},
     ],
 )
-def test_a_recipe_is_known_by_all_that_it_says(fields: dict[str, Any]) -> None:
+def test_hash_depends_on_all_fields(fields: dict[str, Any]) -> None:
     assert recipe().hash == recipe().hash == recipe(seed=RECIPE.seed, checkpoints=[20, 1]).hash
     assert recipe(**fields).hash == recipe(**fields).hash
     assert recipe(**fields).hash != recipe().hash
 
 
-def test_a_network_begins_as_it_is_told_and_elsewhere_as_it_is_drawn(tmp_path: Path) -> None:
+def test_initial_parameters_are_used_and_others_are_random(tmp_path: Path) -> None:
     name, drawn = "blocks.0.up.weight", network().state_dict()
     given = {name: drawn[name] + 1}
     begun = recipe(initial=given).begun().state_dict()
@@ -145,7 +145,7 @@ def test_a_network_begins_as_it_is_told_and_elsewhere_as_it_is_drawn(tmp_path: P
             trained(recipe(initial=wrong), tmp_path)
 
 
-def test_a_recipe_is_known_by_its_configs() -> None:
+def test_hash_depends_on_configs() -> None:
     def hashed(shape: dict[str, Any], training: dict[str, Any]) -> str:
         config = dataclasses.replace(network().config, **shape)
         return Recipe(Transformer, config, batches, dataclasses.replace(RECIPE, **training)).hash
@@ -159,7 +159,7 @@ def test_a_recipe_is_known_by_its_configs() -> None:
     assert tied.folder("a").name == f"tied-{tied.hash}"
 
 
-def test_batches_of_masks_and_other_networks_are_recipes_too(tmp_path: Path) -> None:
+def test_recipes_of_masked_batches_and_other_networks(tmp_path: Path) -> None:
     sequences = torch.randint(0, 3, (30, 6), generator=generator(0, "sequences"))
 
     def masked(sequences: Tensor, count: int) -> Callable[..., Any]:
@@ -189,17 +189,17 @@ class Opaque:
         ({"data": Opaque().__call__}, "data="),
         ({"data": partial(repeats, Opaque())}, "data"),
         ({"loss": partial(noisy_loss, tokens={3: 4})}, "loss"),
-        ({"config": TiedConfig()}, "made of a TransformerConfig"),
+        ({"config": TiedConfig()}, "use a TransformerConfig"),
         ({"network": torch.nn.Linear}, "register_network"),
     ],
 )
-def test_what_cannot_be_told_apart_is_refused(fields: dict[str, Any], words: str) -> None:
+def test_fields_without_description_are_rejected(fields: dict[str, Any], words: str) -> None:
     values = {"network": Transformer, "config": network().config, "data": batches, "training": RECIPE}
     with pytest.raises(InputError, match=words):
         Recipe(**(values | fields))
 
 
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+def test_damaged_file_is_rejected(tmp_path: Path) -> None:
     folder = recipe().folder(tmp_path)
     trained(recipe(), tmp_path)
     (folder / "losses.safetensors").write_bytes(b"")

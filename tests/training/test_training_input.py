@@ -1,4 +1,4 @@
-"""Configs, networks and their training: wrong input is one line that names the field and its value."""
+"""Test that invalid configs and arguments raise one-line errors with the field and its value."""
 
 import math
 from collections.abc import Callable
@@ -72,11 +72,11 @@ WRONG: list[tuple[type[Any], dict[str, Any], dict[str, list[Any]]]] = [
         "validation": [2], "test": ["0.1"], "threshold": [True, 1.5, "much"], "chat": ["no"], "batch_size": [0],
         "false_rejections": [0.0]}),
 ]  # fmt: skip
-"""Classes, fields that they accept, and values of one further field that they refuse."""
+"""Classes, fields that they accept, and values of one more field that they reject."""
 
 
 @pytest.mark.parametrize(("config", "fields", "wrong"), WRONG)
-def test_a_wrong_field_is_named(
+def test_invalid_field_is_rejected(
     config: type[Any], fields: dict[str, Any], wrong: dict[str, list[Any]]
 ) -> None:
     for field, values in wrong.items():
@@ -99,9 +99,9 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: MaskedTransformer(READER).log_probs(SPINS, None), "masked=None: give one bool for each token"),
     (lambda: Probe(4).rescaled(math.nan, 0.0), "slope=nan: use a finite number"),
     (lambda: uniform_masks(2, 3, 4, 0), "count=4: there are 3 tokens: use at most 3"),
-    (lambda: draws(SPINS + 1), "sequences=2: the model has tokens 0 to 1"),
+    (lambda: draws(SPINS + 1), "sequences=2: use token ids from 0 to 1"),
     (lambda: draws(SPINS[:0]), r"sequences=\(0, 2\)"),
-    (lambda: draws(model=CAUSAL), "causal=True: a causal model reads no masks"),
+    (lambda: draws(model=CAUSAL), "causal=True: a causal model has no mask token"),
     (lambda: draws(distribution=IndividualMasks(1.0), batch_size=3), "batch_size=3: .* use a multiple of 2"),
     (
         lambda: masked_token_loss(
@@ -114,21 +114,21 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: packed_token_loss(CAUSAL, SPINS[:, :0]), r"tokens=\(4, 0\): give rows of at least one token"),
     (lambda: packed_token_loss(CAUSAL, SPINS + 1), "tokens=2: use token ids from 0 to 1"),
     (lambda: log_steps(0, 1), "last=0: use at least 1"),
-    (lambda: train_probe(None, torch.zeros(3).long()), "states=None: give hidden states"),
+    (lambda: train_probe(None, torch.zeros(3).long()), "states=None: use hidden states"),
     (lambda: train_probe(torch.zeros(3, 2), torch.zeros(2).long()), r"states=\(3, 2\): .*one label for each"),
     (lambda: fit_calibration(SHARES, None), "labels=None: give 0 or 1"),
     (lambda: rejection_threshold(SHARES, LABELS, 1.0), "false_rejections=1.0: use a number below 1"),
 ]
 
 
-def test_bad_input_is_one_line() -> None:
+def test_invalid_input_is_rejected_in_one_line() -> None:
     for call, message in CALLS:
         with pytest.raises(InputError, match=f"^{message}") as error:
             pytest.fail(f"accepted: {call()}, expected {message}")
         assert "\n" not in str(error.value)
 
 
-def test_numbers_of_numpy_are_numbers() -> None:
+def test_numpy_numbers_are_accepted() -> None:
     config = TransformerConfig(**{name: np.int64(value) for name, value in SHAPE.items()})
     assert config == TransformerConfig(**SHAPE)
     assert type(config.width) is int

@@ -1,4 +1,4 @@
-"""Training of encoder-decoders: what batches hold, what losses are, and that both networks learn a small language."""
+"""Test batches and losses of encoder-decoders, and train both networks on a small language."""
 
 from dataclasses import replace
 from itertools import product
@@ -18,11 +18,11 @@ from trialogue.samplers.translation.writing import BeamSearch
 from trialogue.training import TrainingConfig, trained
 from trialogue.training.loop import _identity
 from trialogue.training.translation.batches import TranslationBatches
-from trialogue.training.translation.distillation import distilled, kept_translations
+from trialogue.training.translation.distillation import greedy_translations, kept_translations
 from trialogue.training.translation.objectives import Noise, refinement_loss, translation_loss
 from trialogue.training.translation.recipes import TranslationTraining, encoded_pairs, rows_of
 
-# Every text of one to three of three tokens, translated in reverse into three others.
+# All texts of one to three tokens out of three. The translation is reversed and uses three other tokens.
 TEXTS = [list(text) for count in (1, 2, 3) for text in product((4, 5, 6), repeat=count)]
 PAIRS = encoded_pairs(TEXTS, [[token + 1 for token in reversed(text)] for text in TEXTS], 6)
 SMALL = TranslationTraining(
@@ -37,7 +37,7 @@ SMALL = TranslationTraining(
 )
 
 
-def test_an_epoch_has_each_pair_once_beside_others_as_long():
+def test_epoch_has_each_pair_once_with_pairs_of_similar_length():
     batches = TranslationBatches(*PAIRS, batch_size=13, seed=1)
     assert batches.epoch == 3
     seen = []
@@ -53,23 +53,23 @@ def test_an_epoch_has_each_pair_once_beside_others_as_long():
     assert all(torch.equal(*each) for each in zip(batches(4), again(4), strict=True))
 
 
-def test_noise_has_its_rates():
+def test_noise_has_the_right_rates():
     targets = torch.cat((torch.full((4000, 4), 5), torch.full((4000, 1), EOS)), 1)
     with torch.random.fork_rng([]):
         torch.default_generator.manual_seed(0)
-        read = Noise(0.3, 0.25).spoilt(targets, VOCAB)
-        kept = (Noise(None, 1.0).spoilt(targets, VOCAB)[:, :4] == 5).double().mean(1)
+        read = Noise(0.3, 0.25).corrupt(targets, VOCAB)
+        kept = (Noise(None, 1.0).corrupt(targets, VOCAB)[:, :4] == 5).double().mean(1)
     assert torch.equal(read[:, 4], targets[:, 4])
     counts = torch.bincount(read[:, :4].flatten(), minlength=VOCAB) / 16_000
     random = 0.7 * 0.75 / 5
     expected = torch.tensor([0, 0, 0.7 * 0.25, 0, random, 0.3 + random, random, random, random])
     assert counts == pytest.approx(expected, abs=0.02)
-    assert float(kept.var()) == pytest.approx(1 / 12 + 1 / 24, abs=0.01)  # a rate of its own for every row
-    assert (Noise(0.0, 1.0).spoilt(targets, VOCAB)[:, :4] == MASK).all()
+    assert float(kept.var()) == pytest.approx(1 / 12 + 1 / 24, abs=0.01)  # a separate rate for every row
+    assert (Noise(0.0, 1.0).corrupt(targets, VOCAB)[:, :4] == MASK).all()
 
 
 @torch.no_grad()
-def test_the_twins_loss_is_the_cross_entropy_of_each_token():
+def test_translation_loss_is_the_cross_entropy_of_each_token():
     network, total = small_network(causal=True), []
     for source, target in zip(TEXTS[:8], rows_of(PAIRS[1])[:8], strict=True):
         logits = network(ended([source]), torch.tensor([[3, *target]]))[0]
@@ -79,7 +79,7 @@ def test_the_twins_loss_is_the_cross_entropy_of_each_token():
 
 
 @torch.no_grad()
-def test_a_further_stage_reads_the_argmax_of_the_one_before():
+def test_later_stages_read_the_argmax_of_the_previous_stage():
     network = small_network(causal=False)
     sources, targets = PAIRS[0][12:20], PAIRS[1][12:20]
     words = (targets != PAD) & (targets != EOS)
@@ -92,7 +92,7 @@ def test_a_further_stage_reads_the_argmax_of_the_one_before():
     for stages in (1, 2, 3):
         loss = refinement_loss(network, sources, targets, noise, stages, length_weight=0.0)
         assert float(loss) == pytest.approx(float(sum(losses[:stages])) / stages, abs=1e-5)
-    assert abs(float(losses[0] - losses[1])) > 1e-3  # a stage that read masks again would be noticed
+    assert abs(float(losses[0] - losses[1])) > 1e-3  # a stage that reads masks again gives another loss
 
 
 @torch.no_grad()
@@ -108,7 +108,7 @@ def test_lengths_are_predicted_by_cross_entropy():
     assert float(loss) == pytest.approx(expected, abs=1e-4)
 
 
-def test_where_no_target_has_a_token_only_lengths_are_learned():
+def test_empty_targets_train_only_the_length():
     network = small_network(causal=False)
     sources = ended([[4, 5], [6]])
     loss = refinement_loss(network, sources, ended([[], []]), stages=2)
@@ -122,10 +122,12 @@ def test_both_networks_learn_to_reverse(tmp_path):
     twin = CausalTranslator(trained(SMALL.twin(VOCAB, *PAIRS), tmp_path).network)
     found = [each.best for each in BeamSearch().translate(twin, TEXTS)]
     assert sum(each == wanted for each, wanted in zip(found, rows_of(PAIRS[1]), strict=True)) > 30
-    assert distilled(twin, TEXTS) == found
+    assert greedy_translations(twin, TEXTS) == found
     kept = tmp_path / "kept.safetensors"
     assert torch.equal(kept_translations(twin, PAIRS[0], kept), ended(found))
-    assert torch.equal(kept_translations(None, PAIRS[0], kept), ended(found))  # nobody is asked again
+    assert torch.equal(
+        kept_translations(None, PAIRS[0], kept), ended(found)
+    )  # the file is read, and the twin is not called
     refiner = Refiner(trained(SMALL.refiner(VOCAB, *PAIRS), tmp_path).network)
     pupil = SMALL.refiner(VOCAB, *PAIRS, twin.model).begun().state_dict()
     known = twin.model.state_dict()
@@ -135,13 +137,13 @@ def test_both_networks_learn_to_reverse(tmp_path):
     assert sum(each.best == wanted for each, wanted in zip(right, rows_of(PAIRS[1]), strict=True)) > 20
 
 
-def test_dropout_is_that_of_both_networks():
+def test_dropout_applies_to_both_networks():
     training = replace(SMALL, dropout=0.3)
     recipes = training.twin(VOCAB, *PAIRS), training.refiner(VOCAB, *PAIRS)
     assert [each.begun().config.dropout for each in recipes] == [0.3, 0.3]
 
 
-def test_recipes_without_dropout_have_the_names_of_before_there_was_any():
+def test_hash_without_dropout_is_unchanged():
     without = SMALL.twin(VOCAB, *PAIRS), SMALL.refiner(VOCAB, *PAIRS)
     assert [each.hash for each in without] == ["d13700e053ffbc75", "5b5ffdfc7fe6b47b"]
     assert replace(SMALL, dropout=0.1).twin(VOCAB, *PAIRS).hash != without[0].hash
@@ -164,5 +166,5 @@ BAD = [
 ]
 
 
-def test_bad_input_is_named():
+def test_invalid_input_is_rejected():
     assert not wrong_errors(BAD)

@@ -1,4 +1,4 @@
-"""Trained value functions: what they learn of a network whose true values are known by enumeration."""
+"""Compare trained value functions with the true values from enumeration."""
 
 import itertools
 
@@ -18,7 +18,7 @@ CONFIG = ProbeConfig(depth=2, hidden=32, epochs=20, batch_size=128, learning_rat
 def network() -> Transformer:
     model = Transformer(TransformerConfig(vocab_size=2, width=32, mlp_width=64, max_length=8), seed=5)
     model.eval().requires_grad_(False)
-    # It never ends a sequence.
+    # The network never predicts EOS.
     model.final_norm.bias.fill_(1.0)
     model.head.weight[model.eos] = -1.0
     return model
@@ -29,7 +29,7 @@ def outcome(prefix: tuple[int, ...]) -> float:
 
 
 def true_values(model) -> dict[tuple[int, ...], float]:
-    """V* of every prefix, by the model's own distribution of its completions."""
+    """Compute V* of every prefix by enumerating completions."""
     distribution = exact_distribution(Ancestral(), model, prompt=PROMPT, max_new_tokens=HORIZON).probabilities
     found = {}
     for length in range(1, HORIZON + 1):
@@ -41,7 +41,7 @@ def true_values(model) -> dict[tuple[int, ...], float]:
     return found
 
 
-def test_a_probe_learns_the_values_that_rollouts_show():
+def test_probe_learns_the_values_of_rollouts():
     model = network()
     trained = train_values(
         model, outcome, [PROMPT], num_samples=4000, max_new_tokens=HORIZON, config=CONFIG, seed=1
@@ -55,7 +55,7 @@ def test_a_probe_learns_the_values_that_rollouts_show():
     assert sum(errors) / len(errors) < spread / 3
 
 
-def test_completions_of_ragged_prompts_are_judged_as_whole():
+def test_outcomes_of_ragged_prompts_are_evaluated_on_complete_sequences():
     judged = []
 
     def whole(prefix: tuple[int, ...]) -> float:
@@ -66,8 +66,8 @@ def test_completions_of_ragged_prompts_are_judged_as_whole():
     assert {len(prefix) for prefix in judged} == {6, 7}
 
 
-def test_outcomes_that_are_no_verdicts_are_named():
-    with pytest.raises(InputError, match=r"outcome=0\.5: give 0 or 1"):
+def test_outcomes_other_than_0_and_1_are_rejected():
+    with pytest.raises(InputError, match=r"outcome=0\.5: return 0 or 1"):
         train_values(network(), lambda x: 0.5, [PROMPT], num_samples=2, max_new_tokens=HORIZON)
     with pytest.raises(InputError, match="labels=0: give more"):
         train_values(network(), lambda x: 1.0, [PROMPT], num_samples=20, max_new_tokens=HORIZON)

@@ -1,4 +1,4 @@
-"""A network of a user's own: tied weights, a buffer, a tuple in its config, weights of two types."""
+"""User-defined network with tied weights, a buffer, a tuple in its config and weights of two dtypes."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ class TiedConfig:
 
 @register_network("tied", TiedConfig)
 class Tied(nn.Module):
-    """Reads a token through the matrix that also writes the next one."""
+    """Network whose embedding matrix is also the output head."""
 
     def __init__(self, config: TiedConfig, seed: int = 0) -> None:
         super().__init__()
@@ -36,5 +36,5 @@ class Tied(nn.Module):
 
 
 def tied_loss(model: Tied, tokens: Tensor) -> Tensor:
-    """Cross-entropy of every token given the one before it."""
+    """Compute the cross-entropy of each token given the previous token."""
     return nn.functional.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())

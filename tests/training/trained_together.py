@@ -1,4 +1,4 @@
-"""A recipe that processes train together, each of which says which files it wrote.
+"""Train a recipe in several processes, each of which reports the files that it writes.
 
 python -m torch.distributed.run --nproc-per-node 2 tests/training/trained_together.py FOLDER STEPS
 """
@@ -20,7 +20,7 @@ STEPS = 12
 
 
 def tokens(step: int) -> Tensor:
-    """Eight sequences of six tokens."""
+    """Return eight sequences of six tokens."""
     if step == int(os.environ.get("KILLED_BEFORE", STEPS)):
         raise SystemExit(9)
     return torch.randint(0, 3, (8, 6), generator=generator(step, "tokens"))
@@ -36,7 +36,7 @@ RECIPE = Recipe(
 
 
 def written_in(folder: Path) -> list[str]:
-    """The files in `folder` that this process from now on opens to write, puts in place, or removes with a folder."""
+    """Return a list that records the files in `folder` that this process writes, renames or removes from now on."""
     written: list[str] = []
 
     def heard(event: str, arguments: tuple[object, ...]) -> None:
@@ -49,13 +49,13 @@ def written_in(folder: Path) -> list[str]:
 
 
 def together(folder: Path) -> tuple[Trained[Transformer], list[str]]:
-    """What comes of the recipe, and the files in `folder` that this process opened to write or put in place."""
+    """Return the result of the recipe, and the files in `folder` that this process writes."""
     written = written_in(folder)
     return trained(RECIPE, folder), written
 
 
 if __name__ == "__main__":
-    # Functions of a recipe go by the names of their modules, and this one's is another where it is the program.
+    # Functions of a recipe are described by module name, so the module is imported instead of run as `__main__`.
     from training import trained_together
 
     torch.set_num_threads(1)

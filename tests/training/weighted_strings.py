@@ -1,6 +1,4 @@
-"""A distribution on strings of up to three tokens whose probabilities are sixteenths, so that one batch holds it
-exactly.
-"""
+"""Distribution on strings of up to three tokens with probabilities n / 16, which one batch represents exactly."""
 
 import torch
 from torch import Tensor
@@ -16,7 +14,7 @@ def batch() -> tuple[Tensor, Tensor]:
 
 
 def conditionals() -> dict[tuple[int, ...], Tensor]:
-    """Distribution of the next token (0, 1 or EOS) after every prefix that has one."""
+    """Return the next-token distribution (0, 1 or EOS) after each prefix."""
     counts: dict[tuple[int, ...], Tensor] = {}
     for string, weight in LAW.items():
         for length in range(len(string) + 1):

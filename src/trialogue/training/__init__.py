@@ -1,37 +1,38 @@
-"""What a network learns: objectives, the loop that minimises them, who follows it, and networks on disk.
+"""Train networks: losses, the training loop, observers, and networks on disk.
 
-`train` minimises `next_token_loss` unless told otherwise; of rows of a longer text `packed_token_loss` is right, which
-asks for no end. To train on masks, give it batches and a loss of their own:
+`train` minimises `next_token_loss` by default. Use `packed_token_loss` for rows that are cut from a longer text and
+have no end of sequence. To train a masked model, pass masked batches and `masked_token_loss`:
 
     batches = masked_batches(sequences, model, UniformMasks(2), batch_size=32, replacement=BERT)
     train(model, batches, TrainingConfig(steps=500, batch_size=32), loss=masked_token_loss)
 
-A `MaskDistribution` says what is to be predicted: each token with some probability (`IndependentMasks`), any k together
-(`UniformMasks`), some, but each in a copy of its own (`IndividualMasks`), or one after another (`CyclicMasks`). A
-`Replacement` says what the model reads there: the mask (`MASK`, which makes the answers the conditionals of the data),
-or what BERT reads (`BERT`: mostly the mask, sometimes another token or the right one).
+A `MaskDistribution` chooses the tokens to predict. `IndependentMasks` masks each token with a fixed probability,
+`UniformMasks` masks k tokens together, `IndividualMasks` masks several tokens, each in a separate copy of the sequence,
+and `CyclicMasks` masks the sites in turn. A `Replacement` chooses the token that the model reads at a masked site. With
+`MASK` the model always reads the mask token and learns the conditionals of the data. `BERT` mixes mask tokens, random
+tokens and unchanged tokens.
 
-The optimizer is the one that `TrainingConfig` names (AdamW, Muon, SGD, Adafactor), or one of your own. An `Observer` is
-told of updates while a training runs: `Scheduled` tells a function, `Displacement` measures how far each layer has
-moved, `Checkpoints` keeps networks on the way:
+`TrainingConfig` selects the optimizer (AdamW, Muon, SGD or Adafactor); `train` also accepts a custom one. An `Observer`
+is called after updates. `Scheduled` calls a function, `Displacement` measures how far each layer has moved, and
+`Checkpoints` saves networks during training:
 
-    kept = Checkpoints("kept", log_steps(500, 10))
-    told = Scheduled(range(0, 501, 100), lambda update: print(update.step, float(update.loss)))
+    checkpoints = Checkpoints("checkpoints", log_steps(500, 10))
+    printer = Scheduled(range(0, 501, 100), lambda update: print(update.step, float(update.loss)))
     config = TrainingConfig(steps=500, batch_size=32, optimizer="sgd", momentum=0.9, learning_rate=0.1)
-    train(model, batches, config, loss=masked_token_loss, observer=[kept, told])
-    first = kept.load(kept.steps()[0], Transformer)
+    train(model, batches, config, loss=masked_token_loss, observer=[checkpoints, printer])
+    first = checkpoints.load(checkpoints.steps()[0], Transformer)
 
-`CorpusLosses` measures loss and accuracy on any corpora on the way, such as the sequences trained on, into a file:
+`CorpusLosses` measures loss and accuracy on corpora during training and writes them to a file:
 
     losses = CorpusLosses({"text": sequences}, log_steps(500, 10), path="losses.jsonl")
 
-A `StoppingRule` ends a training before its last step: `train(..., until=rule)`.
+A `StoppingRule` can end a training early: `train(..., until=rule)`.
 
 `save_model` and `load_model` write and read a network whose class is registered (`trialogue.models.register_network`).
-A `Recipe` says all that decides a network's weights, and `trained` trains it once:
+A `Recipe` describes everything that determines the weights of a network. `trained` trains it once and caches it:
 
     recipe = Recipe(Transformer, model.config, batches, config, loss=masked_token_loss, checkpoints=log_steps(500, 10))
-    model, losses, kept = trained(recipe, "artifacts")
+    model, losses, checkpoints = trained(recipe, "artifacts")
 """
 
 from trialogue.models.networks.saved import load_model, save_model

@@ -1,4 +1,4 @@
-"""How a network is trained: every number of the recipe, and the schedules as functions of the step."""
+"""Hyperparameters of a training, and its learning-rate and averaging schedules."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -17,17 +17,36 @@ Decay = Annotated[float, Interval(ge=0, lt=1)]
 @validated
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """How a network is trained. Raises `InputError` where a field is out of range.
+    """Hyperparameters of a training.
 
-    The learning rate rises linearly over `warmup_steps`, then follows `schedule` down to zero at `steps`. `beta_1` and
-    `beta_2` are those of AdamW, `momentum` is that of SGD. Muon (Jordan et al. 2024) moves the matrices of hidden
-    layers, and AdamW all else, at the same rate. Adafactor is that of Shazeer and Stern (2018): an update is relative
-    to the weights' root mean square, at a rate of at most 1 / sqrt(step). Weight decay is on matrices only: decoupled
-    with AdamW, Muon and Adafactor, part of the gradient with SGD. `gradient_clip` bounds the norm of the whole
-    gradient; None does not. `ema`: "constant" averages the weights with `ema_decay`; "power" with `ema_decay` during
-    the warm-up and 1 - max((step + 1) ** -ema_power, ema_floor) after it (Block et al. 2024). `bf16` None means where
-    the GPU can.
-    `seed` names the random numbers that the loss or the network draw; the batches have their own.
+    Args:
+        steps: Number of updates.
+        batch_size: Rows per batch, summed over all processes.
+        optimizer: "adamw", "muon" (Jordan et al. 2024), "sgd" or "adafactor" (Shazeer and Stern 2018). Muon updates the
+            matrices of hidden layers, and AdamW updates all other parameters with the same learning rate. Adafactor
+            scales updates by the root mean square of the weights, with a rate of at most 1 / sqrt(step).
+        learning_rate: Peak learning rate, reached after the warm-up.
+        weight_decay: Weight decay of matrices; vectors have none. It is added to the gradient for SGD, and decoupled
+            for the other optimizers.
+        beta_1: Decay of the first moment in AdamW.
+        beta_2: Decay of the second moment in AdamW.
+        momentum: Momentum of SGD.
+        warmup_steps: Number of steps over which the learning rate rises linearly.
+        schedule: Decay after the warm-up: "cosine" or "linear" to zero at `steps`, or "constant".
+        gradient_clip: Maximum norm of the gradient. None disables clipping.
+        ema: Exponential moving average of the weights: "none", "constant" with decay `ema_decay`, or "power" with decay
+            `ema_decay` during the warm-up and 1 - max((step + 1) ** -ema_power, ema_floor) afterwards
+            (Block et al. 2024).
+        ema_decay: Decay of the average for "constant", and during the warm-up for "power".
+        ema_power: Exponent of the "power" schedule.
+        ema_floor: Lower bound of 1 - decay in the "power" schedule.
+        seed: Seed for random numbers in the network and the loss, such as dropout. Batches have a separate seed.
+        bf16: Whether to use bfloat16 autocast. None enables it on GPUs that support it.
+        checkpoint_every: Number of steps between checkpoints.
+        log_every: Number of steps between log lines.
+
+    Raises:
+        InputError: If a field is out of range.
     """
 
     steps: Count
@@ -52,10 +71,10 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         if self.momentum and self.optimizer != "sgd":
-            raise InputError("momentum", self.momentum, "only SGD has one: leave it out")
+            raise InputError("momentum", self.momentum, f"{self.optimizer} has no momentum; leave it out")
 
     def trajectory(self) -> dict[str, Any]:
-        """The fields that decide what is learned, which how often to save and to log does not."""
+        """Return the fields that affect the weights, which excludes the checkpoint and log intervals."""
         return {
             name: value
             for name, value in asdict(self).items()
@@ -63,7 +82,12 @@ class TrainingConfig:
         }
 
     def learning_rate_at(self, step: int, peak: float | None = None) -> float:
-        """Learning rate of step 0, 1, ..., steps - 1, where the largest is `peak`, by default `learning_rate`."""
+        """Return the learning rate of a step.
+
+        Args:
+            step: Index of the update, from 0 to steps - 1.
+            peak: Peak of the schedule, `learning_rate` by default.
+        """
         peak = self.learning_rate if peak is None else peak
         if step < self.warmup_steps:
             return peak * (step + 1) / self.warmup_steps
@@ -74,7 +98,7 @@ class TrainingConfig:
         return peak * factor
 
     def ema_decay_at(self, step: int) -> float:
-        """How much of the averaged weights is kept after step 0, 1, ..., steps - 1; 0 without averaging."""
+        """Return the decay of the weight average at `step`, from 0 to steps - 1, or 0 without averaging."""
         if self.ema == "none":
             return 0.0
         if self.ema == "constant" or step < self.warmup_steps:

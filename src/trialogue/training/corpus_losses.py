@@ -1,9 +1,8 @@
-"""Losses of a model on corpora: of every token by itself, of a whole corpus, and of several through a training.
+"""Cross-entropy and accuracy of a model on corpora, per token, per corpus, and during training.
 
-A masked model is asked for each token given all others of its row, in a copy of its own; a causal one for each but the
-first of a row given those before it, whose numbers are thus the same whether it reads a token before the first or not;
-one that reads no less than S tokens, for each but the first S. Rows may lie on another device than a network.
-Logarithms are natural.
+A masked model predicts each token from all other tokens of its row. A causal model predicts each token from the
+tokens before it, except the first token of a row. A model with a fixed context of S tokens skips the first S tokens.
+Rows and model may be on different devices. Logarithms are natural.
 """
 
 import json
@@ -34,33 +33,50 @@ _ENTRIES_AT_ONCE = 2**24
 
 
 class TokenScores(NamedTuple):
-    """What a model makes of each token, all (rows, N): what it costs, whether it is the likeliest, and if it was asked.
+    """Loss and correctness of each token under a model.
 
-    `losses` float64 in nats and `right` bool mean nothing where `asked` is False.
+    Attributes:
+        losses: Negative log-probability of each token in nats, (rows, N) float64. Undefined where `scored` is False.
+        right: Whether the token is the most probable one, (rows, N) bool. Undefined where `scored` is False.
+        scored: Whether the token was predicted, (rows, N) bool.
     """
 
     losses: Tensor
     right: Tensor
-    asked: Tensor
+    scored: Tensor
 
     def whole(self) -> "Score":
-        """What they come to; raises `InputError` where no token was asked about."""
-        counts = self.asked.sum(1).double()
+        """Return the mean loss, its standard error and the accuracy over the scored tokens.
+
+        Raises:
+            InputError: If no token was scored.
+        """
+        counts = self.scored.sum(1).double()
         total = counts.sum().item()
         if not total:
-            raise InputError("tokens", tuple(self.asked.shape), "no token of theirs can be predicted")
-        sums = self.losses.where(self.asked, 0.0).sum(1)
+            raise InputError("tokens", tuple(self.scored.shape), "no token can be predicted; use longer rows")
+        sums = self.losses.where(self.scored, 0.0).sum(1)
         loss = sums.sum().item() / total
         rows = len(counts)
-        # Rows differ in how many of their tokens count: the ratio of two means.
+        # Rows can have different numbers of scored tokens, so the loss is a ratio of two means.
         spread = ((sums - loss * counts).square().sum().item() / (rows - 1)) if rows > 1 else math.nan
         return Score(
-            loss, math.sqrt(spread * rows) / total, (self.right & self.asked).sum().item() / total, int(total)
+            loss,
+            math.sqrt(spread * rows) / total,
+            (self.right & self.scored).sum().item() / total,
+            int(total),
         )
 
 
 class Score(NamedTuple):
-    """Loss in nats per token with its standard error over rows (NaN of one), accuracy, and how many tokens count."""
+    """Mean loss and accuracy of a model on a corpus.
+
+    Attributes:
+        loss: Cross-entropy in nats per token.
+        error: Standard error of `loss` over rows. NaN for a single row.
+        accuracy: Fraction of tokens that are the most probable one.
+        targets: Number of scored tokens.
+    """
 
     loss: float
     error: float
@@ -74,18 +90,29 @@ def corpus_score(
     tokens: Annotated[Tensor, Integers("rows N")],
     share: Rate = 1.0,
     seed: Natural = 0,
-    asked: Tensor | None = None,
+    scored: Tensor | None = None,
 ) -> Score:
-    """What `model` makes of `tokens` (rows, N), all or those that are `asked` about: see `token_scores`.
+    """Return the mean loss and accuracy of `model` on `tokens`.
 
-    A masked model is asked about a `share` of these sites of each row, drawn by `seed`, the same ones every time.
+    Args:
+        model: A network or an oracle with masked or autoregressive conditionals.
+        tokens: Token ids, (rows, N) int64.
+        share: Fraction of the tokens of each row that a masked model predicts. Causal models ignore it.
+        seed: Seed for the choice of these tokens. The choice is the same in every call.
+        scored: Tokens to score, (rows, N) bool. All tokens by default.
+
+    Returns:
+        The mean over the scored tokens. See `token_scores` for the tokens that are never scored.
+
+    Raises:
+        InputError: If the model or the tokens cannot be used, or if no token is scored.
     """
-    masked = _masked(model)
+    masked = _as_masked(model)
     if share == 1 or masked is None:
-        return token_scores(model, tokens, asked).whole()
-    free = _free(masked, tokens)
+        return token_scores(model, tokens, scored).whole()
+    free = _predictable_sites(masked, tokens)
     return token_scores(
-        masked, tokens, _sites(free if asked is None else free & asked.cpu(), share, seed)
+        masked, tokens, _sampled_sites(free if scored is None else free & scored.cpu(), share, seed)
     ).whole()
 
 
@@ -93,29 +120,37 @@ def corpus_score(
 def token_scores(
     model: nn.Module | Masked | Autoregressive,
     tokens: Annotated[Tensor, Integers("rows N")],
-    asked: Tensor | None = None,
+    scored: Tensor | None = None,
 ) -> TokenScores:
-    """What `model`, a network or an oracle, makes of the `tokens` (rows, N) that are `asked` about (bool), or of all.
+    """Return the loss and the correctness of each token under `model`.
 
-    A masked model is not asked about what frames its text, nor a causal one about the first token of a row, or about
-    those before which there are fewer tokens than an `AttentionOnly` reads. Raises `InputError` for what is neither,
-    for tokens that it does not know, and for rows in which a causal model is asked about none.
+    Some tokens are never scored: special tokens that frame the text of a masked model, the first token of a row for
+    a causal model, and the first `context` tokens of a row for an `AttentionOnly`.
+
+    Args:
+        model: A network or an oracle with masked or autoregressive conditionals.
+        tokens: Token ids, (rows, N) int64.
+        scored: Tokens to score, (rows, N) bool. All tokens by default.
+
+    Raises:
+        InputError: If the model has neither kind of conditionals, if a token is outside its vocabulary, or if the
+            rows are too short for a causal model.
     """
-    if asked is not None:
-        require_bools("asked", asked, tuple(tokens.shape), "give one bool for each token")
-        asked = asked.cpu()
-    masked = _masked(model)
+    if scored is not None:
+        require_bools("scored", scored, tuple(tokens.shape), "give one bool for each token")
+        scored = scored.cpu()
+    masked = _as_masked(model)
     if masked is not None:
-        _require_known(tokens, masked.vocab_size)
-        return _of_masked(masked, tokens, asked)
+        _require_vocabulary(tokens, masked.vocab_size)
+        return _masked_scores(masked, tokens, scored)
     if isinstance(model, Transformer):
-        _require_known(tokens, model.config.vocab_size)
-        return next_token_scores(_next_logits(model), model.vocab_size, tokens, asked)
+        _require_vocabulary(tokens, model.config.vocab_size)
+        return next_token_scores(_transformer_logits(model), model.vocab_size, tokens, scored)
     if isinstance(model, Autoregressive):
-        _require_known(tokens, model.vocab_size)
+        _require_vocabulary(tokens, model.vocab_size)
         first = model.config.context if isinstance(model, AttentionOnly) else 1
-        return next_token_scores(_answers(model, first), model.vocab_size, tokens, asked, first)
-    hint = "give a masked or an autoregressive model: it has neither kind of conditionals"
+        return next_token_scores(_oracle_log_probs(model, first), model.vocab_size, tokens, scored, first)
+    hint = "use a masked or an autoregressive model"
     raise InputError("model", type(model).__name__, hint)
 
 
@@ -123,35 +158,55 @@ def next_token_scores(
     logits: Callable[[Tensor], Tensor],
     vocab_size: int,
     tokens: Tensor,
-    asked: Tensor | None = None,
+    scored: Tensor | None = None,
     first: int = 1,
 ) -> TokenScores:
-    """`token_scores` of a causal model that predicts all tokens of a row but its `first` ones.
+    """Return the token scores of a causal model.
 
-    Its `logits` map rows (n, N) to those (n, N - first, vocab) of the others. Raises `InputError` for shorter rows.
+    Args:
+        logits: Function that maps tokens (n, N) to the logits (n, N - first, vocab_size) of all but the first tokens.
+        vocab_size: Number of tokens of the model.
+        tokens: Token ids, (rows, N) int64.
+        scored: Tokens to score, (rows, N) bool. All tokens by default.
+        first: Number of tokens at the start of each row that are not predicted.
+
+    Raises:
+        InputError: If the rows have no more than `first` tokens.
     """
     rows, length = tokens.shape
     if length <= first:
-        but = "the first" if first == 1 else f"the first {first}"
-        raise InputError("tokens", (rows, length), f"the model predicts all but {but}: use longer rows")
-    asked = torch.ones(rows, length, dtype=torch.bool) if asked is None else asked.clone()
-    asked[:, :first] = False
+        skipped = "the first token" if first == 1 else f"the first {first} tokens"
+        raise InputError(
+            "tokens", (rows, length), f"the model does not predict {skipped} of a row; use longer rows"
+        )
+    scored = torch.ones(rows, length, dtype=torch.bool) if scored is None else scored.clone()
+    scored[:, :first] = False
     losses, right = (
         torch.zeros(rows, length, dtype=torch.float64),
         torch.zeros(rows, length, dtype=torch.bool),
     )
     with torch.no_grad():
         for part in torch.arange(rows).split(max(1, _ENTRIES_AT_ONCE // (length * vocab_size))):
-            losses[part, first:], right[part, first:] = _judged(logits(tokens[part]), tokens[part, first:])
-    return TokenScores(losses, right, asked)
+            losses[part, first:], right[part, first:] = _losses_and_hits(
+                logits(tokens[part]), tokens[part, first:]
+            )
+    return TokenScores(losses, right, scored)
 
 
 class CorpusLosses(Observer):
-    """Losses through a training on `corpora`, tokens (rows, N) by name, after the steps in `schedule`.
+    """Observer that measures the loss on several corpora during training.
 
-    `rows` has for each step and corpus a mapping of `step`, `corpus`, and the fields of `Score`; `share` and `seed` are
-    those of `corpus_score`. They are kept in the file `path`, if it is given, one JSON object a line: a training that
-    was killed goes on in it, and steps that are told of once more replace theirs.
+    A resumed training continues the file at `path`. A step that is repeated replaces its old rows.
+
+    Args:
+        corpora: Token ids of each corpus, (rows, N) int64, by name.
+        schedule: Steps after which to measure.
+        path: File for the results, with one JSON object per line. No file by default.
+        share: Fraction of the tokens of each row that a masked model predicts.
+        seed: Seed for the choice of these tokens.
+
+    Attributes:
+        rows: One dict per step and corpus, with the keys `step` and `corpus` and the fields of `Score`.
     """
 
     @validated
@@ -167,10 +222,14 @@ class CorpusLosses(Observer):
         self.corpora = {name: Integers("rows N").checked(tokens) for name, tokens in corpora.items()}
         self.schedule, self._share, self._seed = schedule, share, seed
         self._path = None if path is None else Path(path)
-        self.rows: list[dict[str, Any]] = [] if self._path is None else _read(self._path)
+        self.rows: list[dict[str, Any]] = [] if self._path is None else _read_rows(self._path)
 
     def updated(self, update: Update) -> None:
-        """Measure the losses; raises `InputError` as `corpus_score` does, and where they cannot be written."""
+        """Measure the loss on each corpus and write the results.
+
+        Raises:
+            InputError: If a corpus cannot be scored, or if the file cannot be written.
+        """
         self.rows = [row for row in self.rows if row["step"] < update.step]
         for name, tokens in self.corpora.items():
             score = corpus_score(update.model, tokens, self._share, self._seed)
@@ -179,66 +238,67 @@ class CorpusLosses(Observer):
             atomic_write(self._path, "".join(f"{json.dumps(row)}\n" for row in self.rows))
 
 
-def _read(path: Path) -> list[dict[str, Any]]:
+def _read_rows(path: Path) -> list[dict[str, Any]]:
     with suppress(FileNotFoundError):
         try:
             return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         except ValueError as error:
             raise InputError(
-                "path", str(path), "it holds no losses of a training: give another file"
+                "path", str(path), "the file is not a list of corpus losses; use another path"
             ) from error
     return []
 
 
-def _of_masked(model: Masked, tokens: Tensor, asked: Tensor | None) -> TokenScores:
-    every, free = asked is None, _free(model, tokens)
-    asked = free if asked is None else asked & free
-    losses, right = torch.zeros(tokens.shape, dtype=torch.float64), torch.zeros_like(asked)
+def _masked_scores(model: Masked, tokens: Tensor, scored: Tensor | None) -> TokenScores:
+    every, free = scored is None, _predictable_sites(model, tokens)
+    scored = free if scored is None else scored & free
+    losses, right = torch.zeros(tokens.shape, dtype=torch.float64), torch.zeros_like(scored)
     with torch.no_grad():
-        if every:  # a model may answer for all sites of a row for less than for each by itself
+        if every:
+            # Models can evaluate all sites of a row faster than each site separately.
             for part in torch.arange(len(tokens)).split(
                 max(1, _ENTRIES_AT_ONCE // (tokens.shape[1] * model.vocab_size))
             ):
-                losses[part], right[part] = _judged(model.site_log_probs(tokens[part]), tokens[part])
+                losses[part], right[part] = _losses_and_hits(model.site_log_probs(tokens[part]), tokens[part])
         else:
-            rows, sites = asked.nonzero().unbind(1)
+            rows, sites = scored.nonzero().unbind(1)
             for part in torch.arange(len(rows)).split(max(1, _ENTRIES_AT_ONCE // model.vocab_size)):
                 row, site = rows[part], sites[part]
                 distributions = model.site_log_weights(tokens[row], site.to(tokens.device))
-                losses[row, site], right[row, site] = _judged(distributions, tokens[row, site])
-    return TokenScores(losses, right, asked)
+                losses[row, site], right[row, site] = _losses_and_hits(distributions, tokens[row, site])
+    return TokenScores(losses, right, scored)
 
 
-def _free(model: Masked, tokens: Tensor) -> Tensor:
-    """Which of the `tokens` are the text itself, and not its frame."""
+def _predictable_sites(model: Masked, tokens: Tensor) -> Tensor:
+    """Return a bool mask (rows, N) that excludes the special tokens around the text."""
     whole = torch.ones_like(tokens, dtype=torch.bool)
     return (model.free(tokens) if isinstance(model, MaskedNetwork) else whole).cpu()
 
 
-def _sites(free: Tensor, share: float, seed: int) -> Tensor:
-    """A `share` of the sites of each row (rows, N) that are `free`, one at least, every such set equally likely."""
+def _sampled_sites(free: Tensor, share: float, seed: int) -> Tensor:
+    """Sample a uniform subset of the `free` sites of each row, at least one."""
     drawn = torch.rand(free.shape, generator=generator(seed, "scored sites"), dtype=torch.float64)
     rank = drawn.masked_fill(~free, 2.0).argsort(1).argsort(1)
     counts = (share * free.sum(1)).round().clamp_min(1)
     return free & (rank < counts[:, None])
 
 
-def _judged(logits: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """What the `tokens` (...) cost in nats under `logits` (..., vocab), and whether they are the likeliest."""
+def _losses_and_hits(logits: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the loss of each token in nats and whether it has the largest logit."""
     tokens = tokens.to(logits.device)
     wide = torch.promote_types(logits.dtype, torch.float32)
     chosen = logits.log_softmax(-1, dtype=wide).gather(-1, tokens[..., None])[..., 0]
     return -chosen.double().cpu(), (logits.argmax(-1) == tokens).cpu()
 
 
-def _masked(model: object) -> Masked | None:
-    """`model` as a masked oracle, if it is one."""
+def _as_masked(model: object) -> Masked | None:
+    """Return `model` as a masked oracle, or None for a causal model."""
     if isinstance(model, Transformer):
         return None if model.mask is None else MaskedTransformer(model)
     return model if isinstance(model, Masked) else None
 
 
-def _next_logits(model: Transformer) -> Callable[[Tensor], Tensor]:
+def _transformer_logits(model: Transformer) -> Callable[[Tensor], Tensor]:
     def logits(tokens: Tensor) -> Tensor:
         bos = tokens.new_full((len(tokens), 1), model.bos)
         inputs = torch.cat((bos, tokens[:, :-1]), 1).to(model.head.weight.device)
@@ -248,7 +308,7 @@ def _next_logits(model: Transformer) -> Callable[[Tensor], Tensor]:
     return logits
 
 
-def _answers(model: Autoregressive, first: int = 1) -> Callable[[Tensor], Tensor]:
+def _oracle_log_probs(model: Autoregressive, first: int = 1) -> Callable[[Tensor], Tensor]:
     def distributions(tokens: Tensor) -> Tensor:
         tokens, rows = tokens.cpu(), len(tokens)
         context, every = model.open(rows, tokens.shape[1]), torch.arange(rows)
@@ -262,7 +322,7 @@ def _answers(model: Autoregressive, first: int = 1) -> Callable[[Tensor], Tensor
     return distributions
 
 
-def _require_known(tokens: Tensor, vocab_size: int) -> None:
+def _require_vocabulary(tokens: Tensor, vocab_size: int) -> None:
     wrong = tokens[(tokens < 0) | (tokens >= vocab_size)]
     if len(wrong):
-        raise InputError("tokens", int(wrong[0]), f"the model has tokens 0 to {vocab_size - 1}")
+        raise InputError("tokens", int(wrong[0]), f"use token ids from 0 to {vocab_size - 1}")

@@ -1,4 +1,4 @@
-"""Values, and functions with their arguments, as JSON that is equal where they are."""
+"""Describe values and functions as JSON, so that equal values have equal descriptions."""
 
 import dataclasses
 import hashlib
@@ -14,10 +14,18 @@ from trialogue.errors import InputError
 
 
 def describe(field: str, value: Any) -> Any:
-    """`value` as JSON: a number, text, tensor, dataclass, a sequence or mapping of these, or a function of a module.
+    """Return a JSON description of `value`.
 
-    A function is its name; `functools.partial` adds arguments, and a method of a dataclass what that holds; of a
-    dataclass it is `told_fields`. Raises `InputError` that names `field`, and where in it, for anything else.
+    A tensor is described by a hash of its content, a function by its name, and a dataclass by `described_fields`.
+    The description of a `functools.partial` includes its arguments. A method includes its dataclass.
+
+    Args:
+        field: Name of the value in error messages.
+        value: A number, a string, a tensor, a dataclass, a function or class of a module, a `functools.partial` or
+            method of these, or a sequence or mapping of these.
+
+    Raises:
+        InputError: If `value` or a part of it has no description, for example a lambda.
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -32,7 +40,7 @@ def describe(field: str, value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             "class": describe(field, type(value)),
-            **{name: describe(f"{field}.{name}", item) for name, item in told_fields(value).items()},
+            **{name: describe(f"{field}.{name}", item) for name, item in described_fields(value).items()},
         }
     if isinstance(value, MethodType):
         return {"method": value.__name__, "of": describe(field, value.__self__)}
@@ -42,14 +50,15 @@ def describe(field: str, value: Any) -> Any:
             "arguments": describe(field, value.args),
             "keywords": describe(field, value.keywords),
         }
-    hint = "it cannot be told from another one: use a function of a module, a partial of one, or a dataclass"
+    hint = "it has no unique description: use a module-level function, a functools.partial, or a dataclass"
     raise InputError(field, value, hint)
 
 
-def told_fields(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass by name, without those of metadata `added` that have their default.
+def described_fields(value: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass by name.
 
-    Such a field came after others had been described, which keep their descriptions.
+    Fields with `added` in their metadata are left out if they have their default value. Adding such a field does not
+    change the descriptions of existing values.
     """
     return {
         each.name: getattr(value, each.name)

@@ -1,4 +1,4 @@
-"""The training loop: schedules, averaged weights, observers, several devices, and runs that survive being killed."""
+"""Training loop with schedules, weight averaging, observers, several devices and resumable runs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from trialogue.errors import InputError
 from trialogue.randomness import seed_of
 from trialogue.training.config import TrainingConfig
-from trialogue.training.description import told_fields
+from trialogue.training.description import described_fields
 from trialogue.training.objectives import next_token_loss
 from trialogue.training.observers import Observer, StoppingRule, Update
-from trialogue.training.optimizers import OptimizerFactory, described, optimizer_of
+from trialogue.training.optimizers import OptimizerFactory, describe_optimizer, make_optimizer
 from trialogue.training.running.allocation import kept_memory
 from trialogue.training.running.interrupts import deferred_interrupt
 from trialogue.training.running.processes import processes
@@ -32,10 +32,17 @@ Batch = Tensor | tuple[Tensor, ...]
 
 
 class TrainingResult(NamedTuple):
-    """What `train` returns. Speed is that of this call, whose first step is `first_step`; 0 if nothing was left."""
+    """Result of `train`.
 
-    model: nn.Module  # in eval mode, with the averaged weights where there are any
-    losses: Tensor  # (steps,) float32, of those steps that were done
+    Attributes:
+        model: The trained network in eval mode, with averaged weights if averaging is enabled.
+        losses: Loss of each completed step, (steps,) float32.
+        first_step: First step of this call, greater than 0 if the run was resumed.
+        tokens_per_second: Speed of this call, or 0 if no step was left.
+    """
+
+    model: nn.Module
+    losses: Tensor
     first_step: int
     tokens_per_second: float
 
@@ -54,29 +61,37 @@ def train(
     observer: Observer | Sequence[Observer] = (),
     until: StoppingRule | None = None,
 ) -> TrainingResult:
-    """Train `model` in place on `loss(model, *batch)`, resuming from `checkpoint_dir` where a run was cut short.
+    """Train `model` in place to minimise `loss(model, *batch)`.
 
-    `batches(step)` gives tokens (batch_size, L), or a tuple of tensors with that many rows; it must be a function of
-    the step alone, so that a resumed run follows the same trajectory. Ctrl-C finishes the step, saves a checkpoint and
-    raises `KeyboardInterrupt`.
+    Ctrl-C finishes the current step, saves a checkpoint and raises `KeyboardInterrupt`.
 
-    Under `accelerate launch` or torchrun each process takes every so many-th row of each batch, and gradients and
-    losses are means over processes: those of the whole batch, up to rounding, where `loss` is a mean over as many terms
-    in each share. What a loss draws at random, such as dropout, is drawn in each process from a stream of its own. Only
-    the main process writes files.
+    Under `accelerate launch` or torchrun, the rows of each batch are split across processes, and losses and gradients
+    are averaged over them. The result equals training on the full batch, up to rounding, if `loss` is a mean over the
+    same number of terms in each process. Each process has a separate random stream for dropout and other noise. Only
+    the main process calls observers and writes files.
 
-    `optimizer` makes one of the parameters, in place of the one that `config` names; each of its groups keeps its own
-    learning rate as the largest of the schedule. `observer`, one or several, is told of the updates that it wants,
-    in the main process. `until` ends the training at the first update at which it says so, and `config.steps` at the
-    latest; every process asks it.
+    Args:
+        model: Network to train.
+        batches: Function of the step that returns tokens (batch_size, L), or a tuple of tensors with batch_size rows.
+            It must depend on the step alone, so that a resumed run follows the same trajectory.
+        config: Hyperparameters.
+        checkpoint_dir: Folder for checkpoints. An interrupted run is resumed from this folder. None saves nothing.
+        tensorboard_dir: Folder for TensorBoard logs. None writes no logs.
+        progress: Whether to show a progress bar.
+        loss: Function of the model and the tensors of a batch that returns a scalar.
+        optimizer: Function that builds an optimizer from the parameters, which replaces the optimizer of `config`. The
+            learning rate of each parameter group is the peak of its schedule.
+        observer: One or several observers, called after updates.
+        until: Rule that can end the training before `config.steps` updates. Every process evaluates it.
 
-    Raises `InputError` for a checkpoint that is damaged or of another run, a wrong batch, an optimizer that cannot be
-    used, or a loss that is not finite.
+    Raises:
+        InputError: If a checkpoint is damaged or belongs to another run, if a batch has the wrong shape, if the
+            optimizer cannot be used, or if the loss is not finite.
     """
     processes()
     accelerator = Accelerator()
     if config.batch_size % accelerator.num_processes:
-        hint = f"must be a multiple of the {accelerator.num_processes} processes"
+        hint = f"use a multiple of {accelerator.num_processes}, the number of processes"
         raise InputError("batch_size", config.batch_size, hint)
     device, main = accelerator.device, accelerator.is_main_process
     several = accelerator.num_processes > 1
@@ -84,11 +99,13 @@ def train(
     parameters: list[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
     averages = [parameter.detach().clone() for parameter in parameters] if config.ema != "none" else []
     losses = torch.zeros(config.steps, device=device)
-    torch_optimizer = optimizer_of(model, parameters, config, optimizer)
+    torch_optimizer = make_optimizer(model, parameters, config, optimizer)
     peaks = [float(group["lr"]) for group in torch_optimizer.param_groups]
     state = TrainingState(model, averages, torch_optimizer, losses)
     path = Path(checkpoint_dir) / "training.safetensors" if checkpoint_dir is not None else None
-    run = _identity(model, config) | ({} if optimizer is None else {"optimizer": described(torch_optimizer)})
+    run = _identity(model, config) | (
+        {} if optimizer is None else {"optimizer": describe_optimizer(torch_optimizer)}
+    )
     first = done = restore_training(state, run, path) if path is not None and path.exists() else 0
     bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported() if config.bf16 is None else config.bf16
     observers = [observer] if isinstance(observer, Observer) else list(observer)
@@ -97,30 +114,31 @@ def train(
         if path is not None and main:
             save_training(state, done, run, path)
 
-    def observe(told: Sequence[Observer]) -> bool:
-        """Tell the observers; whether `until` ends the training here."""
-        told = [each for each in told if main and each.wants(done)]
-        asked = until if until is not None and done and until.wants(done) else None
-        if not told and asked is None:
+    def observe(candidates: Sequence[Observer]) -> bool:
+        """Call the observers, and return whether `until` ends the training."""
+        called = [each for each in candidates if main and each.wants(done)]
+        rule = until if until is not None and done and until.wants(done) else None
+        if not called and rule is None:
             return False
         last = losses[done - 1].clone() if done else losses.new_tensor(math.nan)
         rate = float(torch_optimizer.param_groups[0]["lr"]) if done else 0.0
         with _as_returned(model, parameters, averages):
             update = Update(done, model, last, rate)
-            ended = asked is not None and asked.reached(update)
-            for each in told:
+            ended = rule is not None and rule.reached(update)
+            for each in called:
                 each.updated(update)
         objective.train()
         torch_optimizer.zero_grad(set_to_none=True)
         return ended
 
-    generators = [device] if device.type == "cuda" else []  # the caller's are left as they were
+    # The random state of the caller is restored after the training.
+    generators = [device] if device.type == "cuda" else []
     shown = Progress(first, config.steps, progress and main, tensorboard_dir if main else None)
     memory: AbstractContextManager[object] = kept_memory() if device.type == "cpu" else nullcontext()
     with shown, memory, torch.random.fork_rng(generators), deferred_interrupt() as interrupted:
-        whole = True  # whether the state is one between two steps, which may be saved
+        between_steps = True  # A state can be saved only between two steps.
         try:
-            # A resumed run tells of no step before it; it may have been cut short right after its last one.
+            # A resumed run does not repeat the initial observation. It may have stopped right after its last step.
             ended = observe([] if done else observers)
             while done < config.steps and not ended:
                 batch = _share(batches(done), config.batch_size, accelerator)
@@ -131,7 +149,7 @@ def train(
                 norm = torch.zeros(())
                 if config.gradient_clip is not None:
                     norm = accelerator.clip_grad_norm_(parameters, config.gradient_clip)
-                whole = False
+                between_steps = False
                 for group, peak in zip(torch_optimizer.param_groups, peaks, strict=True):
                     group["lr"] = config.learning_rate_at(done, peak)
                 torch_optimizer.step()
@@ -141,15 +159,15 @@ def train(
                 value = value.detach()
                 stopped = False
                 if several:
-                    # A Ctrl-C reaches processes in different steps: all end with that in which the first is asked.
-                    told = torch.stack([value.float(), value.new_tensor(interrupted(), dtype=torch.float32)])
-                    value, asked = accelerator.reduce(told, "mean")
-                    stopped = bool(asked)
+                    # A Ctrl-C reaches processes in different steps, so they agree on the step at which all stop.
+                    local = torch.stack([value.float(), value.new_tensor(interrupted(), dtype=torch.float32)])
+                    value, any_interrupted = accelerator.reduce(local, "mean")
+                    stopped = bool(any_interrupted)
                 losses[done] = value
                 done += 1
-                # A step counts as done when it has been told of.
+                # A step is complete only after the observers were called.
                 ended = observe(observers)
-                whole = True
+                between_steps = True
                 shown.stepped(batch[0].numel() * accelerator.num_processes)
                 if done % config.log_every == 0 or done == config.steps or ended:
                     last = _finite(losses[done - 1].item(), done, config)
@@ -159,7 +177,7 @@ def train(
                 if done % config.checkpoint_every == 0 and done < config.steps:
                     save()
         except KeyboardInterrupt:
-            if whole:
+            if between_steps:
                 save()
             raise
     speed = shown.tokens_per_second
@@ -175,7 +193,7 @@ def train(
 def _as_returned(
     model: nn.Module, parameters: Sequence[Tensor], averages: Sequence[Tensor]
 ) -> Iterator[None]:
-    """`model` as training would return it: in eval mode, with the averaged weights where there are any."""
+    """Context manager that puts `model` in eval mode with the averaged weights, if any."""
     trained = [parameter.detach().clone() for parameter in parameters] if averages else []
     model.eval()
     with torch.no_grad():
@@ -189,7 +207,7 @@ def _as_returned(
 
 
 class _Objective(nn.Module):
-    """The loss as a module: what several devices must wrap for gradients to be exchanged."""
+    """Loss as a module, which distributed training wraps to synchronise gradients."""
 
     def __init__(self, model: nn.Module, loss: Callable[..., Tensor]) -> None:
         super().__init__()
@@ -200,27 +218,26 @@ class _Objective(nn.Module):
 
 
 def _identity(model: nn.Module, config: TrainingConfig) -> dict[str, Any]:
-    """What makes two runs the same trajectory, as far as it can be told without their batches."""
+    """Return the properties that two runs must share to follow the same trajectory, except their batches."""
     shapes = {name: list(parameter.shape) for name, parameter in model.named_parameters()}
-    shape = getattr(model, "config", None)  # of a module of any class, registered or not
+    network_config = getattr(model, "config", None)
     of_network = {}
-    if dataclasses.is_dataclass(shape) and not isinstance(shape, type):
-        told = told_fields(shape)
-        of_network = {
-            f"network.{name}": value for name, value in dataclasses.asdict(shape).items() if name in told
-        }
+    if dataclasses.is_dataclass(network_config) and not isinstance(network_config, type):
+        names = described_fields(network_config)
+        fields = dataclasses.asdict(network_config)
+        of_network = {f"network.{name}": value for name, value in fields.items() if name in names}
     return {"network": type(model).__name__, **of_network, **config.trajectory(), "shapes": shapes}
 
 
 def _share(batch: Batch, batch_size: int, accelerator: Accelerator) -> tuple[Tensor, ...]:
-    """The rows of this process, on its device."""
+    """Return the rows of this process, on its device."""
     tensors = batch if isinstance(batch, tuple) else (batch,)
     for tensor in tensors:
         if not isinstance(tensor, Tensor) or not tensor.ndim:
-            raise InputError("batches", tensor, "return a tensor, or a tuple of tensors, for every step")
+            raise InputError("batches", tensor, "return a tensor or a tuple of tensors for each step")
         if len(tensor) != batch_size:
             raise InputError(
-                "batches", tuple(tensor.shape), f"every batch needs batch_size={batch_size} rows"
+                "batches", tuple(tensor.shape), f"return batch_size={batch_size} rows for each step"
             )
     rows = slice(accelerator.process_index, None, accelerator.num_processes)
     return tuple(tensor[rows].to(accelerator.device, non_blocking=True) for tensor in tensors)
@@ -229,7 +246,9 @@ def _share(batch: Batch, batch_size: int, accelerator: Accelerator) -> tuple[Ten
 def _finite(loss: float, step: int, config: TrainingConfig) -> float:
     if not math.isfinite(loss):
         raise InputError(
-            "learning_rate", config.learning_rate, f"the loss is {loss} at step {step}; lower it"
+            "learning_rate",
+            config.learning_rate,
+            f"the loss is {loss} at step {step}; lower the learning rate",
         )
     return loss
 

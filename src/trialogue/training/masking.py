@@ -1,7 +1,7 @@
-"""Masked-language-model training: which tokens are masked, by what they are replaced, and the loss.
+"""Masked-language-model training: mask distributions, replacements, batches and the loss.
 
-A distribution of masks says which tokens of a sequence are to be predicted at one step of training; a replacement says
-what the model reads there instead.
+A mask distribution chooses the tokens of a sequence to predict in a training step. A replacement chooses the tokens
+that the model reads at these sites.
 """
 
 from abc import ABC, abstractmethod
@@ -25,7 +25,21 @@ Rate = Annotated[float, Interval(gt=0, le=1)]
 
 @validated
 def uniform_masks(rows: Natural, sites: Count, count: Natural, seed: int, *names: object) -> Tensor:
-    """Masks (rows, sites) bool of `count` sites each, every such set equally likely; see `generator` for the names."""
+    """Sample masks of exactly `count` sites, with all sets of sites equally likely.
+
+    Args:
+        rows: Number of masks.
+        sites: Number of sites per mask.
+        count: Number of masked sites in each row.
+        seed: Seed of the random stream.
+        *names: Names of the random stream, as in `trialogue.randomness.generator`.
+
+    Returns:
+        Masks, (rows, sites) bool.
+
+    Raises:
+        InputError: If `count` exceeds `sites`.
+    """
     if count > sites:
         raise InputError("count", count, f"there are {sites} tokens: use at most {sites}")
     drawn = torch.rand(rows, sites, generator=generator(seed, *names), dtype=torch.float64)
@@ -34,67 +48,82 @@ def uniform_masks(rows: Natural, sites: Count, count: Natural, seed: int, *names
 
 
 class MaskDistribution(ABC):
-    """Which tokens of a sequence are masked, in how many copies of it."""
+    """Base class of distributions over the tokens to mask."""
 
     def copies(self, sites: int) -> int:
-        """How many copies of a sequence of `sites` tokens one step masks, each by itself: one, unless a distribution
-        differs.
+        """Return the number of copies of a sequence of `sites` tokens in a batch, each with a separate mask.
+
+        The default is 1.
         """
         del sites
         return 1
 
     @abstractmethod
     def masks(self, sequences: int, sites: int, step: int, seed: int) -> Tensor:
-        """Masks (sequences * copies, sites) bool of one step, the copies of a sequence side by side."""
+        """Sample the masks of a training step.
+
+        Args:
+            sequences: Number of different sequences.
+            sites: Number of tokens per sequence.
+            step: Training step.
+            seed: Seed of the random stream.
+
+        Returns:
+            Masks, (sequences * copies, sites) bool, with the copies of a sequence in consecutive rows.
+        """
 
 
 @validated
 @dataclass(frozen=True)
 class IndependentMasks(MaskDistribution):
-    """Every token is masked with probability `rate`, independently: the usual distribution of BERT."""
+    """Mask each token independently with probability `rate`, as in BERT."""
 
     rate: Rate = 0.15
 
     def masks(self, sequences: int, sites: int, step: int, seed: int) -> Tensor:
-        """Masks (sequences, sites) bool; some may be empty."""
+        """Sample masks (sequences, sites) bool. A mask may be empty."""
         return torch.rand(sequences, sites, generator=generator(seed, "masks", step)) < self.rate
 
 
 @validated
 @dataclass(frozen=True)
 class UniformMasks(MaskDistribution):
-    """`count` tokens are masked together, every such set equally likely: with a count k, k-pseudolikelihood."""
+    """Mask a uniformly random set of `count` tokens, as in k-pseudolikelihood with k = `count`."""
 
     count: Count
 
     def masks(self, sequences: int, sites: int, step: int, seed: int) -> Tensor:
-        """Masks (sequences, sites) bool; raises `InputError` where there are fewer sites than `count`."""
+        """Sample masks (sequences, sites) bool with `count` sites each.
+
+        Raises:
+            InputError: If `count` exceeds `sites`.
+        """
         return uniform_masks(sequences, sites, self.count, seed, "masks", step)
 
 
 @validated
 @dataclass(frozen=True)
 class IndividualMasks(MaskDistribution):
-    """A share `rate` of a sequence's tokens is masked, but never two at once: each in a copy of its own."""
+    """Mask a fraction `rate` of the tokens of a sequence, each in a separate copy of the sequence."""
 
     rate: Rate = 0.15
 
     def copies(self, sites: int) -> int:
-        """`rate` times the number of tokens, to the nearest integer, and at least one."""
+        """Return `rate * sites`, rounded to the nearest integer and at least 1."""
         return max(1, round(self.rate * sites))
 
     def masks(self, sequences: int, sites: int, step: int, seed: int) -> Tensor:
-        """Masks (sequences * copies, sites) bool with one site each."""
+        """Sample masks (sequences * copies, sites) bool with one site each."""
         masked = uniform_masks(sequences, sites, self.copies(sites), seed, "masks", step).nonzero()[:, 1]
         return F.one_hot(masked, sites).bool()
 
 
 @dataclass(frozen=True)
 class CyclicMasks(MaskDistribution):
-    """Step t masks site t of every sequence, counted around the sequence."""
+    """Mask site t modulo N of every sequence of N tokens at step t."""
 
     def masks(self, sequences: int, sites: int, step: int, seed: int) -> Tensor:
-        """Masks (sequences, sites) bool with one site each; nothing is drawn."""
+        """Return masks (sequences, sites) bool with one site each. They do not depend on `seed`."""
         del seed
         return (torch.arange(sites) == step % sites).repeat(sequences, 1)
 
@@ -102,10 +131,17 @@ class CyclicMasks(MaskDistribution):
 @validated
 @dataclass(frozen=True)
 class Replacement:
-    """What stands where a token is to be predicted: mask, another token drawn uniformly, or (the rest) the token.
+    """Probabilities of the tokens that a model reads at the sites to predict.
 
-    `Replacement(0.8, 0.1)` is that of BERT (Devlin et al. 2019). Only with mask tokens alone do a model's answers
-    become the conditionals of the data, whatever the distribution of masks.
+    The token is unchanged with the remaining probability 1 - mask - random. BERT uses `Replacement(0.8, 0.1)`
+    (Devlin et al. 2019). A model learns the conditionals of the data only with `mask=1`.
+
+    Args:
+        mask: Probability of the mask token.
+        random: Probability of a uniformly random token.
+
+    Raises:
+        InputError: If the two probabilities sum to more than 1.
     """
 
     mask: Share = 1.0
@@ -113,12 +149,28 @@ class Replacement:
 
     def __post_init__(self) -> None:
         if self.mask + self.random > 1 + 1e-9:
-            raise InputError("random", self.random, f"with mask={self.mask} the two are more than one")
+            raise InputError(
+                "random",
+                self.random,
+                f"the sum with mask={self.mask} exceeds 1; use at most {1 - self.mask:g}",
+            )
 
     def replaced(
         self, tokens: Tensor, targets: Tensor, mask: int, vocab_size: int, seed: int, step: int
     ) -> Tensor:
-        """`tokens` (rows, N) as the model reads them, where the `targets` (rows, N) bool are to be predicted."""
+        """Replace tokens at the sites to predict.
+
+        Args:
+            tokens: Token ids, (rows, N) int64.
+            targets: Sites to predict, (rows, N) bool.
+            mask: Id of the mask token.
+            vocab_size: Number of tokens from which random tokens are sampled.
+            seed: Seed of the random stream.
+            step: Training step.
+
+        Returns:
+            Tokens that the model reads, (rows, N) int64.
+        """
         random = generator(seed, "replacement", step)
         uniform = torch.rand(tokens.shape, generator=random)
         others = torch.randint(0, vocab_size, tokens.shape, generator=random)
@@ -127,15 +179,15 @@ class Replacement:
 
 
 MASK = Replacement()
-"""The mask, always."""
+"""Always the mask token."""
 
 BERT = Replacement(0.8, 0.1)
-"""80 % mask, 10 % random, 10 % as it was."""
+"""80 % mask token, 10 % random token, 10 % unchanged."""
 
 
 @dataclass(frozen=True, eq=False)
 class MaskedBatches:
-    """What `masked_batches` makes: of a step, what the model reads, what it should answer, and where."""
+    """Batches of masked sequences as a function of the step. Use `masked_batches` to create it."""
 
     sequences: Tensor
     distribution: MaskDistribution
@@ -146,7 +198,12 @@ class MaskedBatches:
     mask: int
 
     def __call__(self, step: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Inputs and tokens (batch_size, N) int64, and which tokens are to be predicted (batch_size, N) bool."""
+        """Return the batch for `step`.
+
+        Returns:
+            Inputs of the model (batch_size, N) int64, original tokens (batch_size, N) int64, and the sites to predict
+            (batch_size, N) bool.
+        """
         sites = self.sequences.shape[1]
         copies = self.distribution.copies(sites)
         random = generator(self.seed, "sequences", step)
@@ -167,18 +224,30 @@ def masked_batches(
     replacement: Replacement = MASK,
     seed: Natural = 0,
 ) -> MaskedBatches:
-    """Batches for `train` with `masked_token_loss`: sequences drawn with replacement, each with a mask of its own.
+    """Create batches for `train` with `masked_token_loss`.
 
-    `sequences` (n, N) int64 are data tokens; `distribution` draws the masks and `replacement` says what the model reads
-    under them. A batch is what the model reads, what it should answer, both (batch_size, N), and where (bool). It is a
-    function of the step and the `seed`, so that a resumed run sees the same ones. Raises `InputError` for a causal
-    model, for tokens that are not the data's, and for a batch size that the copies of a sequence do not divide.
+    Each batch samples sequences with replacement and masks each copy independently. It depends only on the step and
+    the seed, so that a resumed run sees the same batches.
+
+    Args:
+        sequences: Data tokens, (n, N) int64.
+        model: Masked model that will be trained on the batches.
+        distribution: Distribution of the masks.
+        batch_size: Rows per batch, a multiple of the number of copies that `distribution` makes.
+        replacement: Distribution of the tokens that the model reads at masked sites.
+        seed: Seed for the sequences, masks and replacements.
+
+    Raises:
+        InputError: If the model is causal, if a token is outside its vocabulary, or if `batch_size` is not a multiple
+            of the number of copies.
     """
     if model.mask is None:
-        raise InputError("causal", True, "a causal model reads no masks; use TransformerConfig(causal=False)")
+        raise InputError(
+            "causal", True, "a causal model has no mask token; use TransformerConfig(causal=False)"
+        )
     vocab_size, mask = model.data_tokens, model.mask
     if int(sequences.max()) >= vocab_size:
-        raise InputError("sequences", int(sequences.max()), f"the model has tokens 0 to {vocab_size - 1}")
+        raise InputError("sequences", int(sequences.max()), f"use token ids from 0 to {vocab_size - 1}")
     copies = distribution.copies(sequences.shape[1])
     if batch_size % copies:
         hint = (
@@ -189,9 +258,16 @@ def masked_batches(
 
 
 def masked_token_loss(model: MaskReader, inputs: Tensor, tokens: Tensor, targets: Tensor) -> Tensor:
-    """Mean cross-entropy, in nats per target, of the tokens to be predicted; zero where there is none.
+    """Compute the mean cross-entropy of the tokens to predict, in nats per token.
 
-    `inputs` (n, N) are what the model reads, `tokens` (n, N) what it should answer at the `targets` (n, N) bool.
+    Args:
+        model: Masked model.
+        inputs: Tokens that the model reads, (n, N) int64.
+        tokens: Original tokens, (n, N) int64.
+        targets: Sites to predict, (n, N) bool.
+
+    Returns:
+        Scalar loss, or 0 if there are no sites to predict.
     """
     rows, sites = targets.nonzero().unbind(1)
     logits = model.masked_logits(inputs, rows, sites)

@@ -1,4 +1,4 @@
-"""Losses: what a network is asked to predict."""
+"""Next-token losses of causal transformers."""
 
 import torch
 import torch.nn.functional as F
@@ -11,11 +11,17 @@ _IGNORED = -100
 
 
 def next_token_loss(model: Transformer, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
-    """Mean cross-entropy, in nats per target, of every token and of the end of each sequence.
+    """Compute the mean cross-entropy of complete sequences, in nats per target.
 
-    `tokens` (n, L) int64 are data tokens without BOS and EOS, right-padded where `lengths` (n,) are given: the model
-    reads BOS and the tokens, and predicts the tokens and EOS, 1 + length targets per sequence. Raises `InputError`
-    where `tokens` is not a non-empty matrix.
+    The model reads BOS and the tokens. It predicts the tokens and EOS, which gives length + 1 targets per sequence.
+
+    Args:
+        model: Causal transformer.
+        tokens: Data tokens without BOS and EOS, (n, L) int64.
+        lengths: Lengths of right-padded sequences, (n,) int64. All sequences have length L by default.
+
+    Raises:
+        InputError: If `tokens` is not a non-empty int64 matrix of data tokens.
     """
     _require_data(tokens, model.eos, lengths)
     n, longest = tokens.shape
@@ -29,11 +35,17 @@ def next_token_loss(model: Transformer, tokens: Tensor, lengths: Tensor | None =
 
 
 def packed_token_loss(model: Transformer, tokens: Tensor) -> Tensor:
-    """Mean cross-entropy, in nats per target, of every token of packed rows: no row ends where its tokens do.
+    """Compute the mean cross-entropy of rows cut from a longer text, in nats per target.
 
-    `tokens` (n, L) int64 are rows that are cut anywhere from a longer text, as those of `trialogue.data.Corpus`: the
-    model reads BOS and all but the last, and predicts them all, L targets per row, and never EOS. Raises `InputError`
-    where `tokens` is not a non-empty matrix.
+    The model reads BOS and all tokens but the last. It predicts all L tokens and never EOS. The rows of
+    `trialogue.data.Corpus` are of this kind.
+
+    Args:
+        model: Causal transformer.
+        tokens: Data tokens, (n, L) int64.
+
+    Raises:
+        InputError: If `tokens` is not a non-empty int64 matrix of data tokens.
     """
     _require_data(tokens, model.eos)
     if not tokens.numel():
@@ -43,10 +55,7 @@ def packed_token_loss(model: Transformer, tokens: Tensor) -> Tensor:
 
 
 def _require_data(tokens: Tensor, vocab_size: int, lengths: Tensor | None = None) -> None:
-    """Raise `InputError` unless `tokens` is an int64 matrix of ids from 0 to `vocab_size` - 1 within `lengths` (n,).
-
-    Tensors on an accelerator are not read, because that would stop its queue at every step.
-    """
+    """Raise `InputError` unless `tokens` is an int64 matrix of ids from 0 to `vocab_size` - 1 within `lengths`."""
     if not isinstance(tokens, Tensor) or tokens.dtype != torch.int64:
         given = getattr(tokens, "dtype", type(tokens).__name__)
         raise InputError("tokens", given, "give a tensor of dtype torch.int64, for example tokens.long()")
@@ -54,6 +63,7 @@ def _require_data(tokens: Tensor, vocab_size: int, lengths: Tensor | None = None
         raise InputError("tokens", tuple(tokens.shape), "give a matrix (rows, length) with at least one row")
     if lengths is not None and lengths.shape != tokens.shape[:1]:
         raise InputError("lengths", tuple(lengths.shape), f"use the shape ({len(tokens)},)")
+    # Reading values from an accelerator would synchronise it in every step.
     if tokens.device.type != "cpu":
         return
     wrong = (tokens < 0) | (tokens >= vocab_size)

@@ -1,4 +1,4 @@
-"""Who follows a training: observers, the steps at which they are told, and rules that end it."""
+"""Observers of a training, schedules of steps, and stopping rules."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable
@@ -11,23 +11,29 @@ from trialogue.validation import Count, validated
 
 
 class Update(NamedTuple):
-    """Where a training stands after `step` updates; `loss` and `learning_rate` are those of the last one.
+    """State of a training after an update.
 
-    `model` is as `train` would return it if it stopped here: in eval mode, with the averaged weights where there are
-    any. Before the first update (`step` 0) the loss is NaN and the learning rate 0.
+    Attributes:
+        step: Number of completed updates.
+        model: The network in eval mode with averaged weights, if any, as `train` would return it at this step.
+        loss: Loss of the last update, scalar float32 on the device of the model. NaN before the first update.
+        learning_rate: Learning rate of the first parameter group in the last update. 0 before the first update.
     """
 
     step: int
     model: nn.Module
-    loss: Tensor  # () float32, on the model's device
-    learning_rate: float  # of the optimizer's first group
+    loss: Tensor
+    learning_rate: float
 
 
 class Observer(ABC):
-    """Base class of objects that follow a training while it runs."""
+    """Base class of objects that are called during a training.
+
+    Attributes:
+        schedule: Numbers of updates after which to call `updated`. None calls it after every update.
+    """
 
     schedule: Container[int] | None = None
-    """Numbers of updates after which `updated` is called, 0 to all; None is every number."""
 
     def wants(self, step: int) -> bool:
         """Return whether to call `updated` after `step` updates."""
@@ -35,52 +41,72 @@ class Observer(ABC):
 
     @abstractmethod
     def updated(self, update: Update) -> None:
-        """Told after every update that it wants, and before the first: `update.model` must keep its weights.
+        """Process an update. This method must not change the weights of `update.model`.
 
-        Gradients are recorded only within `torch.enable_grad()`. What it draws from torch's generator changes nothing
-        of the training. A run that resumes tells of the updates behind its checkpoint once more.
+        Gradients are recorded only within `torch.enable_grad()`. Using the random generator of torch does not affect
+        the training. A resumed run repeats the calls for updates after its checkpoint.
+
+        Args:
+            update: State of the training after the update, or before the first one.
         """
 
 
 class StoppingRule(ABC):
-    """When a training has come to its end before its last step: a function of where it stands.
+    """Base class of rules that can end a training early.
 
-    One that is a frozen dataclass can be part of a `Recipe`.
+    A rule that is a frozen dataclass can be part of a `Recipe`.
     """
 
     def wants(self, step: int) -> bool:
-        """Whether it is asked after `step` updates, 1 to all: always, unless a rule differs."""
+        """Return whether to evaluate the rule after `step` updates, always True by default."""
         del step
         return True
 
     @abstractmethod
     def reached(self, update: Update) -> bool:
-        """Whether this is the end; it must depend on the update alone, so that a resumed run ends where it would have.
+        """Return whether to end the training after this update.
 
-        What holds for an observer holds here: `update.model` must keep its weights, and gradients are not recorded.
+        The result must depend on the update alone, so that a resumed run ends at the same step. The method must not
+        change the weights of `update.model`. Gradients are not recorded.
+
+        Args:
+            update: State of the training after the update.
         """
 
 
 class Scheduled(Observer):
-    """Tells the function `observe` of the updates that are in `steps`, such as `range(0, 1001, 100)`."""
+    """Observer that calls a function after given steps.
+
+    Args:
+        steps: Numbers of updates after which to call the function, for example `range(0, 1001, 100)`.
+        observe: Function of an `Update`.
+    """
 
     def __init__(self, steps: Container[int], observe: Callable[[Update], object]) -> None:
         self.schedule, self._observe = steps, observe
 
     def updated(self, update: Update) -> None:
-        """Tell the function."""
+        """Call the function."""
         self._observe(update)
 
 
 Layers = Callable[[Any], Iterable[Iterable[Tensor]]]
-"""Names the matrices of every layer of a network, such as `FactoredAttention.matrices`."""
+"""Function that returns the matrices of each layer of a network, for example `FactoredAttention.matrices`."""
 
 
 class Displacement(Observer):
-    """How far each layer has moved from the weights that `model` has when this is made, after each of the `steps`.
+    """Observer that measures the mean square displacement of each layer from its initial weights.
 
-    The mean square displacement of a layer is the sum over its matrices of the mean square over entries: equation 6 of
-    the document on the distributional simplicity bias. `displacements[step]` (layers,) float64 holds them.
+    The displacement of a layer is the mean square change of the entries of a matrix, summed over the matrices of the
+    layer. It is equation 6 of the document on the distributional simplicity bias.
+
+    Args:
+        model: Network with the initial weights. A copy of its weights is stored.
+        steps: Numbers of updates after which to measure.
+        layers: Function that returns the matrices of each layer.
+
+    Attributes:
+        displacements: Displacement of each layer, (layers,) float64, by step.
     """
 
     def __init__(self, model: nn.Module, steps: Container[int], layers: Layers) -> None:
@@ -89,7 +115,7 @@ class Displacement(Observer):
         self.displacements: dict[int, Tensor] = {}
 
     def updated(self, update: Update) -> None:
-        """Keep the displacements."""
+        """Store the displacements of the layers."""
         moved = [
             sum(float((matrix - start).square().mean()) for matrix, start in zip(layer, first, strict=True))
             for layer, first in zip(self._weights(update.model), self._start, strict=True)
@@ -103,5 +129,10 @@ class Displacement(Observer):
 
 @validated
 def log_steps(last: Count, count: Count) -> tuple[int, ...]:
-    """Steps from 1 to `last` in equal ratios, as nearly as whole numbers allow: `count`, less those that coincide."""
+    """Return logarithmically spaced integer steps from 1 to `last`.
+
+    Args:
+        last: Last step.
+        count: Number of steps before duplicates from rounding are removed.
+    """
     return tuple(sorted({round(last ** (1 - place / max(1, count - 1))) for place in range(count)}))

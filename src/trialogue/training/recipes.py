@@ -1,9 +1,9 @@
-"""Networks that are trained once: a recipe says all that decides the weights, a folder keeps what came of it.
+"""Recipes that determine a trained network, with a cache on disk.
 
     recipe = Recipe(Transformer, TransformerConfig(vocab_size=4), partial(strings, distribution), TrainingConfig(...))
     network = trained(recipe, artifacts).network
 
-A second call reads the network from the folder, and one that follows a training that was killed goes on with it.
+A second call loads the network from the folder. An interrupted training is resumed.
 """
 
 import hashlib
@@ -37,17 +37,27 @@ _KIND = "trialogue losses 1"
 
 @dataclass(frozen=True)
 class Recipe(Generic[NetworkT]):
-    """All that decides the weights of a trained network: equal recipes give equal ones.
+    """Everything that determines the weights of a trained network.
 
-    `network` is a registered class and `config` its config; `data(step)` gives the batches of `train`. `seed` names
-    the initial weights, by default by the seed of `training`. The networks after the steps `checkpoints` are kept;
-    `until` may end the training before its last step. Parameters that `initial` names begin as it says, such as those
-    of another network's layers, and the others as they are drawn.
+    Equal recipes give equal weights. Functions are compared by name, and by the arguments of `functools.partial` or the
+    fields of the dataclass that they belong to. Changes to the body of a function are not detected.
 
-    Functions are described by their names and by the arguments that `functools.partial`, or the dataclass whose method
-    they are, gives them: what a function does is not seen. Raises `InputError` for a network that is not registered, a
-    config of another one, and a function or an argument that cannot be described, such as a lambda; `trained` does for
-    parameters in `initial` that the network does not have.
+    Args:
+        network: Registered network class.
+        config: Config of the network.
+        data: Function of the step that returns a batch for `train`.
+        training: Hyperparameters.
+        loss: Function of the network and the tensors of a batch that returns a scalar.
+        optimizer: Function that builds an optimizer from the parameters. By default `training` selects the optimizer.
+        seed: Seed of the initial weights. The seed of `training` by default.
+        checkpoints: Steps after which the network is saved.
+        until: Rule that can end the training early.
+        initial: Initial values of some parameters by name, for example from another network. The other parameters are
+            initialised randomly.
+
+    Raises:
+        InputError: If the network is not registered, if the config is of another class, or if a function or an argument
+            has no description, for example a lambda.
     """
 
     network: type[NetworkT]
@@ -64,17 +74,17 @@ class Recipe(Generic[NetworkT]):
     def __post_init__(self) -> None:
         wanted = registration_of(self.network).config
         if not isinstance(self.config, wanted):
-            hint = f"a {self.network.__name__} is made of a {wanted.__name__}"
+            hint = f"use a {wanted.__name__} for a {self.network.__name__}"
             raise InputError("config", self.config, hint)
         _ = self.hash
 
     @property
     def initial_seed(self) -> int:
-        """The seed of the initial weights."""
+        """Seed of the initial weights."""
         return self.training.seed if self.seed is None else self.seed
 
     def description(self) -> dict[str, Any]:
-        """What `hash` is of, as JSON."""
+        """Return the recipe as JSON data, from which `hash` is computed."""
         return {
             "network": registration_of(self.network).name,
             "config": describe("config", self.config),
@@ -90,27 +100,39 @@ class Recipe(Generic[NetworkT]):
 
     @cached_property
     def hash(self) -> str:
-        """Sixteen hexadecimal digits that name the recipe."""
+        """Hash of the recipe, sixteen hexadecimal digits."""
         return hashlib.sha256(json.dumps(self.description(), sort_keys=True).encode()).hexdigest()[:16]
 
     def begun(self) -> NetworkT:
-        """The network before its first update. Raises `InputError` where `initial` does not fit it."""
+        """Return the network before its first update.
+
+        Raises:
+            InputError: If `initial` has a parameter of another name or shape.
+        """
         network = self.network(self.config, self.initial_seed)
         try:
             unknown = network.load_state_dict(self.initial, strict=False).unexpected_keys
         except RuntimeError as error:
-            raise InputError("initial", type(network).__name__, "give tensors of its shapes") from error
+            raise InputError(
+                "initial", type(network).__name__, "use tensors with the shapes of the parameters"
+            ) from error
         if unknown:
             raise InputError("initial", unknown[0], f"{type(network).__name__} has no such parameter")
         return network
 
     def folder(self, artifacts: str | PathLike[str]) -> Path:
-        """Where `trained` keeps what comes of the recipe."""
+        """Return the folder in which `trained` stores its results."""
         return Path(artifacts) / f"{registration_of(self.network).name}-{self.hash}"
 
 
 class Trained(NamedTuple, Generic[NetworkT]):
-    """What came of a recipe: the network in eval mode, losses (steps done,) float32, and the networks on the way."""
+    """Result of `trained`.
+
+    Attributes:
+        network: The trained network in eval mode.
+        losses: Loss of each completed step, (steps,) float32.
+        checkpoints: Networks that were saved during the training.
+    """
 
     network: NetworkT
     losses: Tensor
@@ -124,10 +146,19 @@ def trained(
     device: torch.device | str = "cpu",
     progress: bool = False,
 ) -> Trained[NetworkT]:
-    """The network of `recipe` on `device`: read from the folder `artifacts` if it is there, else trained and kept.
+    """Load the network of `recipe`, or train and save it if it does not exist.
 
-    A training that was cut short is resumed. Under `accelerate launch` every process calls this, and the main one
-    alone writes. Raises `InputError` as `train` does, and for a damaged file.
+    An interrupted training is resumed. Under `accelerate launch`, every process must call this function. Only the main
+    process writes files.
+
+    Args:
+        recipe: Description of the network and its training.
+        artifacts: Folder that contains one folder per recipe.
+        device: Device of the returned network.
+        progress: Whether to show a progress bar.
+
+    Raises:
+        InputError: If a file is damaged, or if the training fails as described in `train`.
     """
     together = processes()
     folder = recipe.folder(artifacts)
@@ -149,12 +180,12 @@ def trained(
         )
         if together.is_main_process:
             write_tensors(losses, _KIND, {"losses": result.losses}, {})
-            # Last: where it is, all is.
+            # The network is saved last, so that its existence marks a complete folder.
             save_model(result.model, path)
         together.wait_for_everyone()
     if together.is_main_process:
         (folder / "training.safetensors").unlink(missing_ok=True)
-    hint = f"delete the folder {folder}, so that it is trained again"
+    hint = f"delete the folder {folder} to train the network again"
     return Trained(
         load_model(path, recipe.network, device=device),
         read_tensors(losses, _KIND, hint)[0]["losses"],

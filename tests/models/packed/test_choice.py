@@ -13,7 +13,7 @@ from trialogue.errors import InputError
 from trialogue.models.hub.catalogue import home
 from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
 from trialogue.models.packed import choice
-from trialogue.models.packed.choice import law_distance
+from trialogue.models.packed.choice import mean_total_variation
 from trialogue.models.packed.formats import FORMATS, available
 from trialogue.models.packed.linear import Packing, pack_linear_layers
 
@@ -75,7 +75,7 @@ def test_two_copies_hold_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> No
 def chosen(folder: Path, monkeypatch: pytest.MonkeyPatch, few: list[float], many: list[float]) -> str:
     monkeypatch.setattr(
         choice,
-        "_seconds",
+        "_time_formats",
         lambda plain, head: (dict(zip(FORMATS, few, strict=True)), dict(zip(FORMATS, many, strict=True))),
     )
     shutil.rmtree(home().parent, ignore_errors=True)  # what was chosen before
@@ -86,10 +86,10 @@ def test_auto_takes_the_fastest_that_keeps_the_laws(folder: Path, monkeypatch: p
     distances = []
 
     def measured(first: Tensor, second: Tensor) -> float:
-        distances.append(law_distance(first, second))
+        distances.append(mean_total_variation(first, second))
         return distances[-1]
 
-    monkeypatch.setattr(choice, "law_distance", measured)
+    monkeypatch.setattr(choice, "mean_total_variation", measured)
     monkeypatch.setattr(choice, "LAW_DISTANCE", 1.0)
     assert chosen(folder, monkeypatch, [4, 3, 2, 1], [1, 1, 1, 1]) == "int4 (78%), int8 (22%)"
     assert chosen(folder, monkeypatch, [4, 3, 1, 2], [1, 1, 1, 1]) == "int8 (100%)"
@@ -126,5 +126,5 @@ def test_too_little_memory_is_one_line(folder: Path, monkeypatch: pytest.MonkeyP
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes.")
 
     monkeypatch.setattr(choice, "pack_linear_layers", full)
-    with pytest.raises(InputError, match="memory does not suffice"):
+    with pytest.raises(InputError, match="memory is insufficient"):
         load_pretrained(folder, device="cpu", weights="int8")

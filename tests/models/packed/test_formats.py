@@ -130,7 +130,7 @@ def test_formats_that_are_not_there_are_named(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(FORMATS, "int8", FORMATS["int8"]._replace(lay=absent))
     try:
         assert "int8" not in available()
-        with pytest.raises(InputError, match=r"int8.*cannot multiply it; there are float32"):
+        with pytest.raises(InputError, match=r"int8.*cannot multiply this format; use one of float32"):
             require_format("int8")
     finally:
         available.cache_clear()

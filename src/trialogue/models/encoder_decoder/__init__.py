@@ -1,1 +1,1 @@
-"""Encoder-decoders: a bidirectional decoder that refines a whole target, and its autoregressive twin."""
+"""Encoder-decoders with a bidirectional decoder, which refines a target, or with a causal decoder."""

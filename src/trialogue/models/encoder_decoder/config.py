@@ -1,4 +1,4 @@
-"""The shape of an encoder-decoder."""
+"""Architecture of an encoder-decoder."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -14,15 +14,25 @@ from trialogue.validation import Count, validated
 @validated
 @dataclass(frozen=True, kw_only=True)
 class EncoderDecoderConfig:
-    """Shape of an `EncoderDecoder`. Raises `InputError` where a field is out of range.
+    """Architecture of an `EncoderDecoder`.
 
-    `vocab_size` counts the pieces of both languages and the four tokens that are none. `max_length` is that of the
-    longest source and of the longest target, without the EOS at their ends. A `causal` decoder writes from left to
-    right; another one reads a whole target, and with `positional_attention` each of its layers also attends by
-    position alone (Gu et al. 2018, section 3.2): queries and keys are positions, values are states. `activation` is
-    that of the MLPs: ReLU in the thesis (T5's), GELU in the project's other transformers. In training, `dropout` is
-    the probability with which each number that is embedded, or added to a residual stream, is zero (Vaswani et al.
-    2017, section 5.4).
+    Args:
+        vocab_size: Number of subword tokens of both languages, plus four special tokens.
+        encoder_layers: Number of encoder blocks.
+        decoder_layers: Number of decoder blocks.
+        heads: Attention heads per block.
+        width: Width of the residual stream, a multiple of `heads`.
+        mlp_width: Hidden units of each MLP.
+        max_length: Maximum number of tokens of a source or target, without EOS.
+        causal: Whether the decoder is causal. A bidirectional decoder reads a complete target.
+        positional_attention: Whether each block of a bidirectional decoder also has positional attention, where queries
+            and keys are position embeddings and values are states (Gu et al. 2018, section 3.2).
+        activation: Activation function of the MLPs. The thesis uses ReLU, as in T5.
+        dropout: Dropout probability of embeddings and of terms added to the residual stream in training (Vaswani et al.
+            2017, section 5.4).
+
+    Raises:
+        InputError: If a field is out of range.
     """
 
     vocab_size: Annotated[int, Ge(len(SPECIAL) + 1)]
@@ -39,21 +49,23 @@ class EncoderDecoderConfig:
 
     def __post_init__(self) -> None:
         if self.width % self.heads:
-            raise InputError("width", self.width, f"must be a multiple of heads={self.heads}")
+            raise InputError("width", self.width, f"use a multiple of heads={self.heads}")
         if self.causal and self.positional_attention:
-            raise InputError("positional_attention", True, "a causal decoder has none: set it to False")
+            raise InputError(
+                "positional_attention", True, "a causal decoder has no positional attention; use False"
+            )
 
     @property
     def positions(self) -> str:
-        """Vectors of positions are added to the embeddings (`AttentionShape`)."""
+        """Kind of position information, for `AttentionShape`."""
         return "learned"
 
     @property
     def attention_window(self) -> None:
-        """Every position attends to all that it may (`AttentionShape`)."""
+        """Attention window, unlimited, for `AttentionShape`."""
         return None
 
     @property
     def scaled_attention(self) -> bool:
-        """Scores are divided by the square root of a head's width (`AttentionShape`)."""
+        """Whether attention scores are scaled, for `AttentionShape`."""
         return True

@@ -1,4 +1,4 @@
-"""Blocks of an encoder-decoder: those of the project's transformer, and what a decoder reads besides itself."""
+"""Transformer blocks of an encoder-decoder, with cross-attention and positional attention in the decoder."""
 
 from __future__ import annotations
 
@@ -10,19 +10,29 @@ from trialogue.models.networks.transformer import TransformerBlock
 
 
 class EncoderBlock(TransformerBlock):
-    """A block of `Transformer`; attention is plain products, whose backward pass a processor computes faster."""
+    """Block of a bidirectional `Transformer`.
+
+    Attention is computed with explicit matrix products, because their backward pass is faster on a CPU.
+
+    Args:
+        config: Architecture.
+    """
 
     def __init__(self, config: EncoderDecoderConfig) -> None:
         super().__init__(config)
         self.activation, self.dropout = config.activation, config.dropout
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        del causal  # `mask` says it
+        del causal
         return attend(q, k, v, mask)
 
 
 class DecoderBlock(EncoderBlock):
-    """Attention to the target, by position where the model does that, to the source, and the MLP."""
+    """Decoder block with self-attention, optional positional attention, cross-attention and an MLP.
+
+    Args:
+        config: Architecture.
+    """
 
     def __init__(self, config: EncoderDecoderConfig) -> None:
         super().__init__(config)
@@ -41,77 +51,96 @@ class DecoderBlock(EncoderBlock):
     def read(
         self, x: Tensor, mask: Tensor, positions: Tensor, source: tuple[Tensor, Tensor], source_mask: Tensor
     ) -> Tensor:
-        """Residual stream (n, T, width) to the next.
+        """Apply the block.
 
-        `mask` and `source_mask` are added to scores: (n or 1, 1, T or 1, T) and (n, 1, 1, S). `positions` (T, width)
-        are the vectors of the positions, `source` the keys and values (n, heads, S, width of a head) of the source.
+        Args:
+            x: Residual stream, (n, T, width).
+            mask: Bias of the self-attention scores, (n or 1, 1, T or 1, T).
+            positions: Position embeddings, (T, width).
+            source: Keys and values of the source, each (n, heads, S, head width).
+            source_mask: Bias of the cross-attention scores, (n, 1, 1, S).
+
+        Returns:
+            Residual stream after the block, (n, T, width).
         """
-        x = self._before_source(x, mask, positions)
-        x = x + self._dropped(self.source_projection(self._from_source(x, source, source_mask)))
+        x = self._attend_target(x, mask, positions)
+        x = x + self._apply_dropout(self.source_projection(self._cross_attention(x, source, source_mask)))
         return self._fed(x)
 
     def weights(
         self, x: Tensor, mask: Tensor, positions: Tensor, source: tuple[Tensor, Tensor], source_mask: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """How much positions attend to each other (n, heads, T, T) and to the source (n, heads, T, S) in `read`."""
+        """Return the self-attention (n, heads, T, T) and cross-attention weights (n, heads, T, S) of `read`."""
         queries, keys, _ = map(self._heads, self.qkv(self.attention_norm(x)).chunk(3, -1))
         own = attention_weights(queries, keys, mask)
-        return own, self.source_weights(self._before_source(x, mask, positions), source, source_mask)
+        return own, self.source_weights(self._attend_target(x, mask, positions), source, source_mask)
 
-    def _before_source(self, x: Tensor, mask: Tensor, positions: Tensor) -> Tensor:
-        """The residual stream after attention to the target, and by position."""
+    def _attend_target(self, x: Tensor, mask: Tensor, positions: Tensor) -> Tensor:
+        """Return the residual stream after self-attention and positional attention."""
         x = self._attended(x, mask, causal=False)
         if self.positional:
-            x = x + self._dropped(self.position_projection(self._by_position(x, mask, positions)))
+            x = x + self._apply_dropout(
+                self.position_projection(self._positional_attention(x, mask, positions))
+            )
         return x
 
     def source_states(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values (n, heads, S, width of a head) of the encoder's states (n, S, width)."""
+        """Compute keys and values (n, heads, S, head width) from the encoder states (n, S, width)."""
         keys, values = self.source_keys_values(encoded).chunk(2, -1)
         return self._heads(keys), self._heads(values)
 
     def position_weights(self, positions: Tensor, mask: Tensor) -> Tensor:
-        """How much (n or 1, heads, T, T) each position attends to each, by the vectors (T, width) alone."""
+        """Compute positional attention weights (n or 1, heads, T, T) from position embeddings (T, width)."""
         queries, keys = self.position_queries_keys(positions)[None].chunk(2, -1)
         return attention_weights(self._heads(queries), self._heads(keys), mask)
 
     def source_weights(self, x: Tensor, source: tuple[Tensor, Tensor], source_mask: Tensor) -> Tensor:
-        """How much (n, heads, T, S) each position of the stream attends to each of the source."""
+        """Compute cross-attention weights (n, heads, T, S)."""
         queries = self._heads(self.source_queries(self.source_norm(x)))
         return attention_weights(queries, source[0], source_mask)
 
-    def _by_position(self, x: Tensor, mask: Tensor, positions: Tensor) -> Tensor:
+    def _positional_attention(self, x: Tensor, mask: Tensor, positions: Tensor) -> Tensor:
         values = self._heads(self.position_values(self.position_norm(x)))
         weights = self.position_weights(positions, mask)
-        return joined(weights.to(values.dtype) @ values)
+        return merge_heads(weights.to(values.dtype) @ values)
 
-    def _from_source(self, x: Tensor, source: tuple[Tensor, Tensor], source_mask: Tensor) -> Tensor:
+    def _cross_attention(self, x: Tensor, source: tuple[Tensor, Tensor], source_mask: Tensor) -> Tensor:
         queries = self._heads(self.source_queries(self.source_norm(x)))
-        return joined(attend(queries, *source, source_mask))
+        return merge_heads(attend(queries, *source, source_mask))
 
     def _heads(self, x: Tensor) -> Tensor:
-        """(n, T, width) as (n, heads, T, width of a head)."""
+        """Split (n, T, width) into heads (n, heads, T, head width)."""
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-    """Attention (n, heads, T, size) of queries over keys and values (n, heads, S, size); `mask` is added to scores."""
+    """Compute attention.
+
+    Args:
+        q: Queries, (n, heads, T, size).
+        k: Keys, (n, heads, S, size).
+        v: Values, (n, heads, S, size).
+        mask: Bias that is added to the scores and broadcasts to (n, heads, T, S), or None.
+
+    Returns:
+        Attended values, (n, heads, T, size).
+    """
     return attention_weights(q, k, mask).to(v.dtype) @ v
 
 
 def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the attention (n, heads, T, S) of queries (n, heads, T, size) to keys; `mask` is added to scores."""
+    """Return the attention weights (n, heads, T, S). The arguments are the same as in `attend`."""
     scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)
     if mask is not None:
         scores = scores + mask.to(scores.dtype)
     return scores.softmax(-1)
 
 
-def joined(x: Tensor) -> Tensor:
-    """(n, heads, T, width of a head) as (n, T, width)."""
+def merge_heads(x: Tensor) -> Tensor:
+    """Concatenate heads (n, heads, T, head width) to (n, T, width)."""
     return x.transpose(1, 2).flatten(2)
 
 
-def unseen(allowed: Tensor) -> Tensor:
-    """What is added to scores where `allowed` is False: enough to hide a key, and finite in every type."""
+def attention_bias(allowed: Tensor) -> Tensor:
+    """Return a bias for attention scores, 0 where `allowed` is True and a large negative number elsewhere."""
     return torch.zeros(allowed.shape, device=allowed.device).masked_fill_(~allowed, -1e4)

@@ -1,4 +1,4 @@
-"""The bidirectional decoder as an oracle: a masked one of one source for chains, of many for translating together."""
+"""Refiner of translations, as a masked oracle for one source or as a model of many sources."""
 
 from __future__ import annotations
 
@@ -16,30 +16,46 @@ from trialogue.oracles import SequenceModel
 
 
 class Refiner:
-    """The bidirectional `model`, which answers for a translation of a given length when it is told the source.
+    """Translation model with a bidirectional decoder. It predicts the tokens of a translation of given length.
 
-    Raises `InputError` for a model whose decoder is causal.
+    Args:
+        model: Encoder-decoder with a bidirectional decoder.
+
+    Raises:
+        InputError: If the decoder is causal.
     """
 
     def __init__(self, model: EncoderDecoder) -> None:
         if not isinstance(model, EncoderDecoder) or model.config.causal:
-            hint = "give an EncoderDecoder whose decoder is not causal"
+            hint = "use an EncoderDecoder with causal=False"
             raise InputError("model", type(model).__name__, hint)
         self.model = model.eval()
 
     def condition(self, source: Sequence[int], length: int | None = None) -> ConditionedRefiner:
-        """The oracle of translations of `source`, tokens without EOS, of any `length` or of one.
+        """Return a masked oracle of translations of one source.
 
-        Raises `InputError` where the source is too long.
+        Args:
+            source: Token ids without EOS.
+            length: Number of tokens of the translation. Any length by default.
+
+        Raises:
+            InputError: If the source is too long.
         """
         _, encoded = self._encoded([source])
         return ConditionedRefiner(self.model, encoded, length)
 
     def condition_each(self, sources: Sequence[Sequence[int]]) -> tuple[RefinedRows, Tensor]:
-        """The model of rows of which row i translates source i, and the distributions (n, max_length + 1) of their
-        lengths.
+        """Return a model of translations of many sources, and the distributions of their lengths.
 
-        Lengths are log-probabilities. Raises `InputError` for a source that is too long.
+        Args:
+            sources: Token ids of each source, without EOS.
+
+        Returns:
+            Model whose row i translates source i, and log-probabilities of the lengths 0 to max_length,
+            (n, max_length + 1).
+
+        Raises:
+            InputError: If a source is too long.
         """
         tokens, encoded = self._encoded(sources)
         with torch.no_grad():
@@ -55,10 +71,14 @@ class Refiner:
 
 
 class ConditionedRefiner(MaskedNetwork):
-    """A masked oracle of translations of one source.
+    """Masked oracle of translations of one source.
 
-    Tokens (rows, N) are pieces, without the EOS that the model reads behind them; a distribution gives the four tokens
-    that are none no probability.
+    Sequences have subword tokens only; EOS is added internally. The special tokens have probability 0.
+
+    Args:
+        model: Encoder-decoder with a bidirectional decoder.
+        encoded: The encoded source.
+        length: Number of tokens of the translation, or None for any length.
     """
 
     mask = MASK
@@ -70,29 +90,41 @@ class ConditionedRefiner(MaskedNetwork):
         self.dtype = torch.promote_types(model.head.weight.dtype, torch.float32)
 
     def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Logits (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N)."""
+        """Compute logits (q, vocab_size) at some sites in one forward pass. See `MaskedNetwork.answers`."""
         device = self.model.head.weight.device
         inputs = inputs.to(device)
         lengths = inputs.new_full((len(inputs),), inputs.shape[1])
         encoded = self._encoded.repeated(len(inputs))
-        states = _states(self.model, encoded, inputs, lengths)
-        return _only_pieces(self.model.head(states[rows.to(device), sites.to(device)]))
+        states = _decoder_states(self.model, encoded, inputs, lengths)
+        return _exclude_special(self.model.head(states[rows.to(device), sites.to(device)]))
 
     def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Log-probabilities (rows, N, vocab) of every token given all of what `tokens` now are, in one pass."""
+        """Compute log-probabilities of the tokens at all sites, given the current tokens, in one pass per batch.
+
+        Args:
+            tokens: Current tokens, (rows, N) int64.
+            masked: Sites at which the model reads mask tokens, (rows, N) bool.
+
+        Returns:
+            Log-probabilities, (rows, N, vocab_size).
+        """
         self._require_data(tokens)
         inputs = tokens.masked_fill(masked, self.mask)
-        distributions = [
-            self._answered(part, *torch.ones_like(part).nonzero().unbind(1)).log_softmax(-1)
+        log_probs = [
+            self._evaluate(part, *torch.ones_like(part).nonzero().unbind(1)).log_softmax(-1)
             for part in inputs.split(self.batch_size)
         ]
-        return torch.cat(distributions).view(*tokens.shape, -1)
+        return torch.cat(log_probs).view(*tokens.shape, -1)
 
 
 class RefinedRows(SequenceModel):
-    """What refinement asks of a model of many sources at once: row i of the tokens translates source i.
+    """Model of translations of many sources, where row i translates source i.
 
-    Rows may differ in length: PAD fills them up, and stays.
+    Rows of different lengths are padded with PAD, which does not change.
+
+    Args:
+        model: Encoder-decoder with a bidirectional decoder.
+        encoded: Encoded sources.
     """
 
     def __init__(self, model: EncoderDecoder, encoded: Encoded) -> None:
@@ -100,35 +132,42 @@ class RefinedRows(SequenceModel):
         self.vocab_size, self.device = model.config.vocab_size, model.head.weight.device
 
     def rows(self, rows: Tensor) -> RefinedRows:
-        """The model of rows of which row i translates source `rows[i]`."""
+        """Return a model whose row i translates source `rows[i]`."""
         return RefinedRows(self._model, self._encoded.rows(rows))
 
     def free(self, tokens: Tensor) -> Tensor:
-        """Where `tokens` (rows, N) are no PAD."""
+        """Return a bool mask (rows, N) that excludes padding."""
         return tokens != PAD
 
     def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Log-probabilities (rows, N, vocab) of every token given all of what `tokens` (rows, N) now are, in one pass.
+        """Compute log-probabilities of the tokens at all sites, given the current tokens, in one forward pass.
 
-        At `masked` (rows, N) the model reads masks. PAD has probability one where it stands.
+        Args:
+            tokens: Current tokens padded with PAD, (rows, N) int64.
+            masked: Sites at which the model reads mask tokens, (rows, N) bool.
+
+        Returns:
+            Log-probabilities, (rows, N, vocab_size). At padding, PAD has probability 1.
         """
         real = tokens != PAD
         with torch.no_grad():
-            states = _states(self._model, self._encoded, tokens.masked_fill(masked & real, MASK), real.sum(1))
-            distributions = _only_pieces(self._model.head(states)).float().log_softmax(-1)
+            states = _decoder_states(
+                self._model, self._encoded, tokens.masked_fill(masked & real, MASK), real.sum(1)
+            )
+            log_probs = _exclude_special(self._model.head(states)).float().log_softmax(-1)
             if not bool(real.all()):
-                distributions[~real] = torch.where(
-                    torch.arange(self.vocab_size, device=distributions.device) == PAD, 0.0, -torch.inf
+                log_probs[~real] = torch.where(
+                    torch.arange(self.vocab_size, device=log_probs.device) == PAD, 0.0, -torch.inf
                 )
-        return distributions
+        return log_probs
 
 
-def _states(model: EncoderDecoder, encoded: Encoded, tokens: Tensor, lengths: Tensor) -> Tensor:
-    """What the head reads (n, N, width) at every one of `tokens` (n, N), of which `lengths` (n,) are real."""
+def _decoder_states(model: EncoderDecoder, encoded: Encoded, tokens: Tensor, lengths: Tensor) -> Tensor:
+    """Return the hidden states (n, N, width) of the decoder at `tokens` (n, N) with `lengths` (n,)."""
     inputs = F.pad(tokens, (0, 1), value=PAD).scatter(1, lengths[:, None], EOS)
     return model.decode(inputs, encoded, lengths + 1)[:, :-1]
 
 
-def _only_pieces(logits: Tensor) -> Tensor:
-    """`logits` (..., vocab) that give the tokens which are no pieces no probability."""
+def _exclude_special(logits: Tensor) -> Tensor:
+    """Set the logits (..., vocab_size) of special tokens to -inf."""
     return logits.index_fill(-1, torch.arange(len(SPECIAL), device=logits.device), -torch.inf)

@@ -1,11 +1,11 @@
-"""Attention-only transformers: one layer of heads that read the last S tokens, a skip connection, an unembedding.
+"""Attention-only transformers: one attention layer over the last S tokens, a skip connection and an unembedding.
 
-Equations 1 and 2 of the document on memorization in attention-only transformers. With x_s = e(t_s) + p_s the heads
-attend from the last position alone, a^h = softmax over s of x_S^T W_QK^h x_s, and the logits of the next token are
-W_U (x_S + sum over h of W_O^h W_V^h sum over s of a^h_s x_s). There is no scale, no normalisation, and no MLP.
+The network is given by equations 1 and 2 of the document on memorization in attention-only transformers. With
+x_s = e(t_s) + p_s, only the last position attends, a^h = softmax over s of x_S^T W_QK^h x_s. The logits of the next
+token are W_U (x_S + sum over h of W_O^h W_V^h sum over s of a^h_s x_s). There is no scaling, normalisation or MLP.
 
-What the document's experiments vary are options: several layers, an MLP behind the heads, and heads that share one
-map of the embeddings to d_h numbers, which is how the published curves were measured where d_h is not d.
+The variants in the experiments of the document are options: several layers, an MLP after the heads, and heads that
+share one map of the embeddings to d_h dimensions. The published curves with d_h different from d use this shared map.
 """
 
 from __future__ import annotations
@@ -34,15 +34,23 @@ _NONE = -1
 @validated
 @dataclass(frozen=True, kw_only=True)
 class AttentionOnlyConfig:
-    """Shape of an `AttentionOnly`. Raises `InputError` where a field is out of range.
+    """Architecture of an `AttentionOnly`. Symbols of the source are in parentheses.
 
-    `context` tokens of `vocab_size` are read, S and N in the source; embeddings have `width` numbers, d, and each of
-    `heads` has values of `head_width`, d_h, and queries of `query_width`, by default as many: with one, W_QK has rank
-    one (Remark 2). `stored` is how many contexts the network keeps beside its weights, as those that it answers for.
+    Args:
+        vocab_size: Number of tokens (N).
+        context: Number of tokens that the network reads (S).
+        width: Width of the embeddings (d).
+        heads: Attention heads per layer (H).
+        head_width: Width of the values of a head (d_h).
+        query_width: Width of queries and keys, `head_width` by default. With width 1, W_QK has rank one (Remark 2).
+        stored: Number of contexts stored with the weights.
+        layers: Number of attention layers.
+        mlp_width: Hidden units of a GELU MLP after the heads of each layer. 0 disables the MLP.
+        shared: Whether all heads of a layer share one map from the embeddings to `head_width` dimensions and one map
+            back. `head_width` may then exceed `width`.
 
-    `layers` are one after the other, each of so many heads. `mlp_width` numbers, through GELU, make an MLP behind the
-    heads of every layer; 0 is none. Where `shared`, all heads of a layer read the embeddings through one map to
-    `head_width` numbers, which may then be more than `width`, and write through one map back.
+    Raises:
+        InputError: If a field is out of range.
     """
 
     vocab_size: Annotated[int, Ge(2)]
@@ -59,27 +67,27 @@ class AttentionOnlyConfig:
     def __post_init__(self) -> None:
         for field in ("head_width", "query_width"):
             if not self.shared and (getattr(self, field) or 0) > self.width:
-                hint = f"use 1 to width={self.width}, because a head maps the embedding to no more numbers"
+                hint = f"use 1 to width={self.width}, because a head cannot expand the embedding"
                 raise InputError(field, getattr(self, field), hint)
 
     @property
     def head_input(self) -> int:
-        """How many numbers a head reads and writes at a position: d, and d_h where heads share a map."""
+        """Input and output width of a head: d, or d_h if heads share a map."""
         return self.head_width if self.shared else self.width
 
     @property
-    def asked(self) -> int:
-        """How many numbers the queries and keys of a head have."""
+    def key_width(self) -> int:
+        """Width of the queries and keys of a head."""
         return self.query_width or self.head_width
 
     @property
     def parameters(self) -> int:
-        """Numbers of the network: d (S + 2 N + 4 d_h H), and d (S + 2 N + 2 (d_h + 1) H) where W_QK has rank one.
+        """Number of parameters.
 
-        Of one layer with per-head values and no MLP, that is. A layer has 2 d_h d more where heads share a map, and
-        then 4 d_h^2 H for heads; 2 d m for an MLP of m.
+        One layer without shared maps and MLP has d (S + 2 N + 4 d_h H) parameters, or d (S + 2 N + 2 (d_h + 1) H) if
+        W_QK has rank one. With shared maps, a layer has 4 d_h^2 H + 2 d_h d parameters. An MLP of m units adds 2 d m.
         """
-        heads = 2 * (self.asked + self.head_width) * self.head_input * self.heads
+        heads = 2 * (self.key_width + self.head_width) * self.head_input * self.heads
         maps = 2 * self.head_width * self.width if self.shared else 0
         layer = heads + maps + 2 * self.mlp_width * self.width
         return self.width * (self.context + 2 * self.vocab_size) + self.layers * layer
@@ -87,15 +95,30 @@ class AttentionOnlyConfig:
 
 @register_network("attention-only", AttentionOnlyConfig)
 class AttentionOnly(nn.Module, PrefixOracle):
-    """The network of `config` with initial weights from the stream of `seed`; itself an oracle of the next token.
+    """Attention-only transformer, which is also an oracle for the next token.
 
-    Weights: `embedding` e (N, d), `positions` p (S, d), `query` and `key` (H, k, d), whose products are W_QK, `value`
-    (H, d_h, d), `output` (H, d, d_h) and `unembedding` W_U (N, d). Heads of several layers stand one after the other.
-    Where heads share a map it is `compress` (layers, d_h, d), and `decompress` (layers, d, d_h) back, and heads have
-    d_h in the place of d; an MLP of m is `widen` (layers, m, d) and `narrow` (layers, d, m). As an oracle the network
-    answers from the last S tokens, in the type of its weights and without gradients, and refuses prefixes that are
-    shorter. `contexts` (stored, S) int64 are those that it was built for; `answered` counts answers, and `unstored`
-    those for other contexts.
+    The oracle reads the last S tokens of a prefix and rejects shorter prefixes. It computes in the dtype of the weights
+    and without gradients.
+
+    Args:
+        config: Architecture.
+        seed: Seed of the initial weights.
+
+    Attributes:
+        embedding: Token embeddings e, (N, d).
+        positions: Position embeddings p, (S, d).
+        query: Query matrices, (H, k, d). Heads of all layers are concatenated. With shared maps, d_h replaces d.
+        key: Key matrices, (H, k, d). The product with the query matrices is W_QK.
+        value: Value matrices W_V, (H, d_h, d).
+        output: Output matrices W_O, (H, d, d_h).
+        unembedding: Unembedding W_U, (N, d).
+        compress: Shared map from the embeddings, (layers, d_h, d).
+        decompress: Shared map back, (layers, d, d_h).
+        widen: First matrix of the MLPs, (layers, m, d).
+        narrow: Second matrix of the MLPs, (layers, d, m).
+        contexts: Contexts for which the network was constructed, (stored, S) int64.
+        answered: Number of contexts evaluated by the oracle, counted only if contexts are stored.
+        unstored: Number of these contexts that are not stored.
     """
 
     query: nn.Parameter
@@ -109,30 +132,36 @@ class AttentionOnly(nn.Module, PrefixOracle):
         self.config, self.vocab_size = config, config.vocab_size
         self.answered = self.unstored = 0
         self._known: set[tuple[int, ...]] = set()
-        width, read, given = config.width, config.head_input, config.head_width
+        width, input_width, value_width = config.width, config.head_input, config.head_width
         layers, heads = config.layers, config.layers * config.heads
 
-        def drawn(name: str, deviation: float, *shape: int) -> nn.Parameter:
+        def random_weights(name: str, deviation: float, *shape: int) -> nn.Parameter:
             random = generator(seed, "attention-only", name)
             return nn.Parameter(torch.empty(shape).normal_(generator=random) * deviation)
 
-        self.embedding = drawn("embedding", 1.0, config.vocab_size, width)
-        self.positions = drawn("positions", 1.0, config.context, width)
-        for name, rows in (("query", config.asked), ("key", config.asked), ("value", given)):
-            setattr(self, name, drawn(name, 1 / math.sqrt(read), heads, rows, read))
-        self.output = drawn("output", 1 / math.sqrt(max(1, config.heads) * given), heads, read, given)
+        self.embedding = random_weights("embedding", 1.0, config.vocab_size, width)
+        self.positions = random_weights("positions", 1.0, config.context, width)
+        for name, rows in (("query", config.key_width), ("key", config.key_width), ("value", value_width)):
+            setattr(self, name, random_weights(name, 1 / math.sqrt(input_width), heads, rows, input_width))
+        self.output = random_weights(
+            "output", 1 / math.sqrt(max(1, config.heads) * value_width), heads, input_width, value_width
+        )
         if config.shared:
-            self.compress = drawn("compress", 1 / math.sqrt(width), layers, given, width)
-            self.decompress = drawn("decompress", 1 / math.sqrt(given), layers, width, given)
+            self.compress = random_weights("compress", 1 / math.sqrt(width), layers, value_width, width)
+            self.decompress = random_weights(
+                "decompress", 1 / math.sqrt(value_width), layers, width, value_width
+            )
         if config.mlp_width:
-            self.widen = drawn("widen", 1 / math.sqrt(width), layers, config.mlp_width, width)
-            self.narrow = drawn("narrow", 1 / math.sqrt(config.mlp_width), layers, width, config.mlp_width)
-        self.unembedding = drawn("unembedding", 1 / math.sqrt(width), config.vocab_size, width)
+            self.widen = random_weights("widen", 1 / math.sqrt(width), layers, config.mlp_width, width)
+            self.narrow = random_weights(
+                "narrow", 1 / math.sqrt(config.mlp_width), layers, width, config.mlp_width
+            )
+        self.unembedding = random_weights("unembedding", 1 / math.sqrt(width), config.vocab_size, width)
         self.register_buffer("contexts", torch.full((config.stored, config.context), _NONE))
 
     @property
     def remarks(self) -> Sequence[str]:
-        """How many answers were for contexts that it was not built for, where there were any."""
+        """Warning about queries for contexts that are not stored, if any."""
         if not self.unstored:
             return ()
         return (
@@ -140,7 +169,7 @@ class AttentionOnly(nn.Module, PrefixOracle):
         )
 
     def forward(self, contexts: Tensor) -> Tensor:
-        """Logits (n, N) of the token after `contexts` (n, S) int64."""
+        """Compute logits (n, N) of the token after each of `contexts` (n, S) int64."""
         states = self.inputs(contexts)
         for layer in range(self.config.layers - 1):
             seen = range(1, self.config.context + 1)
@@ -148,12 +177,20 @@ class AttentionOnly(nn.Module, PrefixOracle):
         return self._last_state(states, self.config.layers - 1) @ self.unembedding.T
 
     def inputs(self, contexts: Tensor) -> Tensor:
-        """x (n, S, d): token and position embeddings of `contexts` (n, S)."""
+        """Return the inputs x (n, S, d), the sum of token and position embeddings of `contexts` (n, S)."""
         embedded: Tensor = self.embedding[contexts] + self.positions
         return embedded
 
     def values(self, inputs: Tensor, layer: int = 0) -> Tensor:
-        """W_V A (n, H, d_h) of `inputs` x (n, S, d): what each head of a layer has read from the last position."""
+        """Compute the attended values of the heads of a layer at the last position.
+
+        Args:
+            inputs: Hidden states x, (n, S, d).
+            layer: Index of the layer.
+
+        Returns:
+            Attended values, (n, H, d_h).
+        """
         heads = self._heads(layer)
         if self.config.shared:
             inputs = inputs @ self.compress[layer].T
@@ -166,27 +203,27 @@ class AttentionOnly(nn.Module, PrefixOracle):
         return slice(layer * self.config.heads, (layer + 1) * self.config.heads)
 
     def _last_state(self, states: Tensor, layer: int) -> Tensor:
-        """The state (n, d) of the last position after a layer, of all `states` (n, s, d) before it."""
+        """Return the hidden state (n, d) of the last position after a layer with inputs `states` (n, s, d)."""
         values = self.values(states, layer)
-        # One product adds up what the heads write.
+        # One matrix product sums over the heads.
         written = values.flatten(1) @ self.output[self._heads(layer)].transpose(1, 2).flatten(0, 1)
         return self._with_mlp(self._added(states[:, -1], written, layer), layer)
 
     def _added(self, state: Tensor, written: Tensor, layer: int) -> Tensor:
-        """`state` (..., d) and what its heads have `written` (..., d), or d_h numbers for their common map."""
+        """Add the output of the heads, (..., d) or (..., d_h) with shared maps, to `state` (..., d)."""
         return state + (written @ self.decompress[layer].T if self.config.shared else written)
 
     def _with_mlp(self, state: Tensor, layer: int) -> Tensor:
-        """`state` (..., d) and what the layer's MLP adds to it, where there is one."""
+        """Add the output of the MLP, if any, to `state` (..., d)."""
         if not self.config.mlp_width:
             return state
         return state + functional.gelu(state @ self.widen[layer].T) @ self.narrow[layer].T
 
     def whole_logits(self) -> Tensor:
-        """Logits (N^S, N) after every context, in the order of `whole_sequences`: `forward` of all of them.
+        """Compute logits (N^S, N) after every context, in the order of `whole_sequences`.
 
-        One layer on pairs of tokens is faster than that: what a head makes of a pair is a mean of what it makes of
-        single tokens, and scores too are products of single ones.
+        A single layer with S = 2 uses a faster algorithm than `forward`, because scores and values of a pair are
+        computed from those of its tokens.
         """
         shape = self.config
         size = shape.vocab_size
@@ -194,41 +231,50 @@ class AttentionOnly(nn.Module, PrefixOracle):
             contexts: Tensor = whole_sequences(size, shape.context, self.embedding.device)
             return self.forward(contexts)
         tokens = self.embedding + self.positions[:, None]
-        read = tokens @ self.compress[0].T if shape.shared else tokens
-        first, last = read
+        inputs = tokens @ self.compress[0].T if shape.shared else tokens
+        first, last = inputs
         queries = torch.einsum("jd,hkd->jhk", last, self.query)
         seen = torch.einsum("jhk,hkd->jhd", queries, self.key)
         own = (seen @ last[:, :, None]).squeeze(-1)
-        # Of first token, last token and head: how much of its attention the first token has.
+        # Attention weight on the first token, for each first token, last token and head.
         share = ((first @ seen.flatten(0, 1).T).view(size, size, shape.heads) - own).sigmoid()
-        single = torch.einsum("std,hed->sthe", read, self.output @ self.value)
+        single = torch.einsum("std,hed->sthe", inputs, self.output @ self.value)
         written = share @ single[0] - (share.transpose(0, 1) @ single[1]).transpose(0, 1) + single[1].sum(1)
         states = self._with_mlp(self._added(tokens[1], written, 0), 0)
         logits: Tensor = states.flatten(0, 1) @ self.unembedding.T
         return logits
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Log-probabilities (n, N) of the token after the first `lengths` (n,) of `tokens` (n, capacity).
+        """Compute log-probabilities of the next token.
 
-        Raises `InputError` for prefixes of less than S tokens.
+        Args:
+            tokens: Token ids, (n, capacity) int64.
+            lengths: Length of each prefix, (n,) int64.
+
+        Returns:
+            Log-probabilities, (n, N).
+
+        Raises:
+            InputError: If a prefix has fewer than S tokens.
         """
         context = self.config.context
         if len(lengths) and int(lengths.min()) < context:
-            hint = f"the model reads the last {context} tokens: give a prompt of as many"
+            hint = f"the model reads the last {context} tokens; use a prompt of at least {context} tokens"
             raise InputError("lengths", int(lengths.min()), hint)
         places = torch.arange(context, device=tokens.device)
         return self.answers(tokens.gather(1, lengths[:, None] - context + places))
 
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """The last S tokens (n, S) int64 of each prefix, -1 before the first."""
+        """Return the last S tokens (n, S) int64 of each prefix, padded with -1 at the start."""
         context = self.config.context
         before = torch.nn.functional.pad(tokens, (context, 0), value=_NONE)
         return before.gather(1, lengths[:, None] + torch.arange(context, device=tokens.device))
 
     def answers(self, contexts: Tensor) -> Tensor:
-        """Log-probabilities (n, N) of the token after `contexts` (n, S), without gradients, some rows at a time.
+        """Compute log-probabilities (n, N) of the token after each of `contexts` (n, S), in batches.
 
-        Raises `InputError` for tokens that the model does not have.
+        Raises:
+            InputError: If the shape is wrong, or if a token is outside the vocabulary.
         """
         hint = f"use token ids from 0 to {self.vocab_size - 1}, of shape (n, {self.config.context})"
         contexts = whole_tensor("contexts", contexts, hint)
@@ -247,14 +293,19 @@ class AttentionOnly(nn.Module, PrefixOracle):
         return torch.cat(answers)
 
     def features(self, contexts: Tensor) -> Tensor:
-        """What logits are linear in (n, H d_h + d): values of all heads, then x_S; without gradients.
+        """Compute the features of which logits are a linear function, without gradients.
 
-        Raises `InputError` for more layers, and behind an MLP, where they are not.
+        Args:
+            contexts: Token ids, (n, S) int64.
+
+        Returns:
+            Values of all heads followed by x_S, (n, H d_h + d).
+
+        Raises:
+            InputError: If the network has several layers or an MLP, so that logits are not linear in these features.
         """
         if self.config.layers != 1 or self.config.mlp_width:
-            hint = (
-                "features exist for one layer without an MLP: there logits are linear in the values of heads"
-            )
+            hint = "logits are linear in the values of heads only for one layer without an MLP"
             raise InputError("config", self.config, hint)
         with torch.no_grad():
             parts = [self.inputs(part) for part in self._parts(contexts)]
@@ -262,19 +313,19 @@ class AttentionOnly(nn.Module, PrefixOracle):
         return torch.cat(rows)
 
     def remember(self, contexts: Tensor) -> None:
-        """Keep `contexts` (T, S) int64 beside the weights, as those that the network was built for."""
+        """Store the contexts (T, S) int64 for which the network was constructed."""
         self.config = replace(self.config, stored=len(contexts))
         self.contexts = contexts.clone()
         self._known = set()
 
     def holds(self, contexts: Tensor) -> Tensor:
-        """Which (n,) bool of `contexts` (n, S) the network was built for."""
+        """Return whether each of `contexts` (n, S) is stored, (n,) bool."""
         if len(self._known) < self.config.stored:
             self._known = set(map(tuple, self.contexts.tolist()))
         return torch.tensor([tuple(row) in self._known for row in contexts.tolist()], dtype=torch.bool)
 
     def _parts(self, contexts: Tensor) -> Iterator[Tensor]:
-        """`contexts` in parts whose attention takes some 32 MiB."""
+        """Yield batches of `contexts` that need about 32 MiB of memory each."""
         shape = self.config
         numbers = shape.heads * (shape.head_input + shape.context) + shape.vocab_size
         numbers += shape.context * shape.width + shape.mlp_width

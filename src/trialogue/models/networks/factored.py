@@ -1,8 +1,8 @@
-"""Factored attention: layers whose attention does not look at the input, so that their depth bounds interactions.
+"""Factored attention networks, whose attention does not depend on the input and whose depth bounds interactions.
 
-A layer computes y_i = sum over j of A_ij V x_j of one-hot tokens x, a masked site being zero, and layers before the
-last add the square of what they compute: x + (A x V^T)^2. Logits of n layers are then polynomials of degree 2^(n-1) in
-the other tokens, conditionals of interactions of at most 2^(n-1) + 1 bodies: section 2 and equations 1 to 3 of the
+The last layer computes y_i = sum over j of A_ij V x_j for one-hot tokens x, with zeros at masked sites. The layers
+before it compute x + (A x V^T)^2. The logits of n layers are polynomials of degree 2^(n-1) in the other tokens. The
+conditionals therefore have interactions of at most 2^(n-1) + 1 bodies. See section 2 and equations 1 to 3 of the
 document on the distributional simplicity bias.
 """
 
@@ -22,7 +22,7 @@ from trialogue.arrays import whole_tensor
 from trialogue.errors import InputError
 from trialogue.models.networks.factored_layers import (
     FactoredLayer,
-    attended_above,
+    attend_last_layer,
     masked_logits,
     masked_token_logits,
 )
@@ -36,12 +36,20 @@ _NAME = "factored-attention"
 @validated
 @dataclass(frozen=True, kw_only=True)
 class FactoredAttentionConfig:
-    """Shape of a `FactoredAttention`. Raises `InputError` where a field is out of range.
+    """Architecture of a `FactoredAttention`.
 
-    Sequences have `sites` tokens of `vocab_size` values. `rank` is that of the value matrices, None for full ones.
-    `layer_norm` normalises what each layer but the last adds up, over the vocabulary: logits then are no polynomials,
-    and all orders appear. `initial_scale` multiplies the initial standard deviations, 1 / sqrt(sites) of attention and
-    1 / sqrt(vocab_size) of values; small ones (0.1) are learned from order by order.
+    Args:
+        vocab_size: Number of tokens.
+        sites: Number of tokens per sequence.
+        layers: Number of layers.
+        rank: Rank of the value matrices. None for full matrices.
+        layer_norm: Whether to apply a layer norm over the vocabulary after every layer but the last. Logits are then
+            not polynomials, and interactions of all orders appear.
+        initial_scale: Factor of the initial standard deviations, which are 1 / sqrt(sites) for attention and
+            1 / sqrt(vocab_size) for values. With small values (0.1), interactions are learned order by order.
+
+    Raises:
+        InputError: If a field is out of range.
     """
 
     vocab_size: Annotated[int, Ge(2)]
@@ -57,7 +65,7 @@ class FactoredAttentionConfig:
 
     @property
     def max_order(self) -> int:
-        """The most bodies of an interaction in a conditional: min(sites, 2^(layers-1) + 1), all with a layer norm."""
+        """Maximum order of interactions, min(sites, 2^(layers-1) + 1), or `sites` with a layer norm."""
         if self.layer_norm and self.layers > 1:
             return self.sites
         return min(self.sites, 2 ** (self.layers - 1) + 1)
@@ -65,7 +73,12 @@ class FactoredAttentionConfig:
 
 @register_network(_NAME, FactoredAttentionConfig)
 class FactoredAttention(OneHotNetwork):
-    """The network of `config` with initial weights from the stream of `seed`; itself a masked oracle."""
+    """Factored attention network, which is also a masked oracle.
+
+    Args:
+        config: Architecture.
+        seed: Seed of the initial weights.
+    """
 
     @validated
     def __init__(self, config: InstanceOf[FactoredAttentionConfig], seed: Natural = 0) -> None:
@@ -74,7 +87,7 @@ class FactoredAttention(OneHotNetwork):
         size, rank = config.vocab_size, config.rank
         shapes = [(size, size)] if rank is None else [(size, rank), (rank, size)]
         value_scale = config.initial_scale / math.sqrt(size)
-        # The product of two factors has the same deviation as one full matrix.
+        # With this scale, the product of two factors has the same standard deviation as a full matrix.
         factor_scale = value_scale if rank is None else math.sqrt(value_scale / math.sqrt(rank))
         self.attention, self.values = nn.ParameterList(), nn.ParameterList()
         for layer in range(config.layers):
@@ -86,48 +99,64 @@ class FactoredAttention(OneHotNetwork):
                 )
 
     def logits(self, inputs: Tensor, sites: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        """Logits (n, vocab) at `sites` (n,) of `inputs` (n, N), in which mask tokens stand at masked sites."""
+        """Compute logits (n, vocab_size) at one site per row. See `OneHotNetwork.logits`."""
         layers = self._layers(dtype)
-        first, added = layers[0].attention, layers[0].of_tokens[inputs]
+        first, added = layers[0].attention, layers[0].token_values[inputs]
         if len(layers) == 1:
             return (first[sites][:, None] @ added)[:, 0]
         states = one_hot(inputs, self.vocab_size, added.dtype) + (first @ added).square()
-        return layers[-1].mixed(attended_above(layers, states, sites, self._norm))
+        return layers[-1].apply_values(attend_last_layer(layers, states, sites, self._norm))
 
     def site_logits(self, tokens: Tensor) -> Tensor:
-        """Logits (rows, N, vocab) of every site i, each masked in a copy of its own.
+        """Compute logits of every site given all other sites, without gradients.
 
-        Copies of a sequence share the first layer: masking a site subtracts what it adds. Of one or two layers none are
-        made, the term being followed to the end. No gradients are carried.
+        The first layer is evaluated once per sequence, because masking a site subtracts a term of rank one. Networks of
+        one or two layers without a layer norm need no copies of the sequence.
+
+        Args:
+            tokens: Unmasked tokens, (rows, N) int64.
+
+        Returns:
+            Logits, (rows, N, vocab_size).
+
+        Raises:
+            InputError: If the shape is wrong, or if a token is masked or outside the vocabulary.
         """
-        return self._of_sites(masked_logits, tokens, (self.vocab_size,))
+        return self._evaluate_sites(masked_logits, tokens, (self.vocab_size,))
 
     def token_logits(self, tokens: Tensor) -> Tensor:
-        """Those of `site_logits` at the tokens themselves (rows, N), in less time than those of all tokens take."""
-        return self._of_sites(masked_token_logits, tokens, ())
+        """Compute the entry of `site_logits` for the given token of each site, (rows, N).
+
+        This is faster than `site_logits`.
+        """
+        return self._evaluate_sites(masked_token_logits, tokens, ())
 
     def matrices(self, dtype: torch.dtype | None = None) -> list[tuple[Tensor, Tensor]]:
-        """Of every layer its attention (N, N) and its values (V, V), in `dtype` and multiplied out."""
-        return [(layer.attention, layer.of_tokens[:-1].T) for layer in self._layers(dtype)]
+        """Return the attention matrix (N, N) and the full value matrix (V, V) of each layer.
 
-    def _of_sites(self, answer: Callable[..., Tensor], tokens: Tensor, shape: tuple[int, ...]) -> Tensor:
-        """What `answer` gives (rows, N, *shape) of the layers and `tokens` (rows, N), none of them masked."""
+        Args:
+            dtype: Dtype of the matrices. The dtype of the weights by default.
+        """
+        return [(layer.attention, layer.token_values[:-1].T) for layer in self._layers(dtype)]
+
+    def _evaluate_sites(
+        self, evaluate: Callable[..., Tensor], tokens: Tensor, shape: tuple[int, ...]
+    ) -> Tensor:
+        """Apply `evaluate` to batches of unmasked `tokens` and return results (rows, N, *shape)."""
         tokens = self._require(whole_tensor("tokens", tokens, "give token ids (rows, N)"))
         if bool((tokens == self.mask).any()):
-            raise InputError(
-                "tokens", self.mask, "give sequences without masks: every site is masked in its turn"
-            )
-        answers = torch.empty(*tokens.shape, *shape, dtype=self.dtype, device=tokens.device)
+            raise InputError("tokens", self.mask, "use sequences without mask tokens")
+        results = torch.empty(*tokens.shape, *shape, dtype=self.dtype, device=tokens.device)
         with torch.no_grad():
             layers = self._layers(self.dtype)
             for part in self._parts(len(tokens)):
                 rows = tokens[part].to(layers[0].attention.device)
-                answers[part] = answer(layers, rows, self.batch_size, self._norm).to(answers.device)
-        return answers
+                results[part] = evaluate(layers, rows, self.batch_size, self._norm).to(results.device)
+        return results
 
     @property
     def _norm(self) -> Callable[[Tensor], Tensor] | None:
-        return _normalized if self.config.layer_norm else None
+        return _layer_norm if self.config.layer_norm else None
 
     def _layers(self, dtype: torch.dtype | None) -> list[FactoredLayer]:
         each = 1 if self.config.rank is None else 2
@@ -138,5 +167,5 @@ class FactoredAttention(OneHotNetwork):
         ]
 
 
-def _normalized(states: Tensor) -> Tensor:
+def _layer_norm(states: Tensor) -> Tensor:
     return F.layer_norm(states, states.shape[-1:])

@@ -1,4 +1,4 @@
-"""Masked language models: networks that read mask tokens, as training sees them and as `trialogue.oracles.Masked`."""
+"""Base classes of masked language models, for training and as masked oracles."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ from trialogue.oracles import Masked
 
 
 class MaskReader(ABC):
-    """A network that learns to answer for masked tokens, a module by its other base.
+    """Base class of networks that can be trained on masked tokens. Subclasses are also `nn.Module`.
 
-    It reads the token `mask` where one is to be predicted, None where it reads no masks, and answers with one of the
-    `data_tokens` first tokens: those of the data.
+    Attributes:
+        mask: Id of the mask token, or None for a causal network.
     """
 
     mask: int | None
@@ -23,21 +23,32 @@ class MaskReader(ABC):
     @property
     @abstractmethod
     def data_tokens(self) -> int:
-        """The number of tokens of the data."""
+        """Number of data tokens, which have the ids 0 to data_tokens - 1."""
 
     @abstractmethod
     def masked_logits(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Logits (q, data tokens) at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in which mask tokens may stand.
+        """Compute logits of the data tokens at some sites, with gradients and in the dtype of the weights.
 
-        In the type of the weights, with gradients. Raises `InputError` for sequences that the network cannot read.
+        Args:
+            inputs: Input ids, which may include mask tokens, (n, N) int64.
+            rows: Rows of the sites, (q,) int64.
+            sites: Sites to predict, (q,) int64.
+
+        Returns:
+            Logits, (q, data_tokens).
+
+        Raises:
+            InputError: If the network cannot read sequences of this shape.
         """
 
 
 class MaskedNetwork(Masked):
-    """A network that answers for masked sites, as a `trialogue.oracles.Masked`.
+    """Base class of networks that are masked oracles. Results have no gradients.
 
-    `mask` is the token that it reads at a masked site, `batch_size` how many sequences it evaluates at once, `dtype`
-    that of its answers. They are computed at the sites asked about only, and do not carry gradients.
+    Attributes:
+        mask: Id of the mask token.
+        batch_size: Number of sequences per forward pass.
+        dtype: Dtype of the results.
     """
 
     mask: int
@@ -46,84 +57,108 @@ class MaskedNetwork(Masked):
 
     @abstractmethod
     def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Logits (q, vocab) of the tokens at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in one pass.
+        """Compute logits at some sites in one forward pass.
 
-        Raises `InputError` for sequences that the network cannot read.
+        Args:
+            inputs: Input ids, which may include mask tokens, (n, N) int64.
+            rows: Rows of the sites, (q,) int64.
+            sites: Sites to predict, (q,) int64.
+
+        Returns:
+            Logits, (q, vocab_size).
+
+        Raises:
+            InputError: If the network cannot read sequences of this shape.
         """
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """log p(x_i | x outside the mask) (rows, N, vocab) of each site of `masked` (rows, N) bool by itself.
+        """Compute log p(x_i | unmasked tokens) for each masked site i, with one forward pass per row.
 
-        One pass per row. Elsewhere tokens have probability one. Raises `InputError` for tokens the network does not
-        know and sequences it cannot read.
+        Args:
+            tokens: Token ids, (rows, N) int64.
+            masked: Sites that are masked together, (rows, N) bool.
+
+        Returns:
+            Log-probabilities, (rows, N, vocab_size). At other sites the given token has probability 1.
+
+        Raises:
+            InputError: If a token is outside the vocabulary, or if the network cannot read sequences of this shape.
         """
         tokens = whole_tensor("tokens", tokens, "give token ids (rows, N)")
         require_bools("masked", masked, tuple(tokens.shape), "give one bool for each token")
         masked = masked & self.free(tokens)
-        distributions = self._point_masses(tokens.masked_fill(masked, 0))
+        log_probs = self._point_masses(tokens.masked_fill(masked, 0))
         inputs = tokens.masked_fill(masked, self.mask)
         for part in self._parts(len(tokens)):
             rows, sites = masked[part].nonzero().unbind(1)
             if len(rows):
-                distributions[part][rows, sites] = self._answered(inputs[part], rows, sites).log_softmax(-1)
-        return distributions
+                logits = self._evaluate(inputs[part], rows, sites)
+                log_probs[part][rows, sites] = logits.log_softmax(-1)
+        return log_probs
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
-        """log p(x_i | all others) (rows, N, vocab) of every site i, each masked in a copy of its own."""
+        """Compute log p(x_i | all other tokens) of every site i, (rows, N, vocab_size)."""
         return self.site_logits(tokens).log_softmax(-1)
 
     def site_logits(self, tokens: Tensor) -> Tensor:
-        """Logits (rows, N, vocab) of every site i, each masked in a copy of its own."""
+        """Compute logits of every site given all other tokens, (rows, N, vocab_size)."""
         logits = self._point_masses(tokens)
-        for rows, sites, answered in self._free_sites(tokens):
-            logits[rows, sites] = answered
+        for rows, sites, part_logits in self._free_sites(tokens):
+            logits[rows, sites] = part_logits
         return logits
 
     def token_logits(self, tokens: Tensor) -> Tensor:
-        """Those of `site_logits` at the tokens themselves (rows, N)."""
+        """Compute the entry of `site_logits` for the given token of each site, (rows, N)."""
         self._require_data(tokens)
         logits = torch.zeros(tokens.shape, dtype=self.dtype, device=tokens.device)
-        for rows, sites, answered in self._free_sites(tokens):
-            logits[rows, sites] = answered.gather(1, tokens[rows, sites][:, None])[:, 0]
+        for rows, sites, part_logits in self._free_sites(tokens):
+            logits[rows, sites] = part_logits.gather(1, tokens[rows, sites][:, None])[:, 0]
         return logits
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """log p(x_i | all others) (rows, vocab) of one site i = `sites` (rows,) of each row."""
+        """Compute log p(x_i | all other tokens) of one site per row.
+
+        Args:
+            tokens: Token ids, (rows, N) int64.
+            sites: Site i of each row, (rows,) int64.
+
+        Returns:
+            Log-probabilities, (rows, vocab_size).
+        """
         every = torch.arange(len(tokens), device=tokens.device)
-        distributions = self._point_masses(tokens[every, sites])
+        log_probs = self._point_masses(tokens[every, sites])
         rows = self.free(tokens)[every, sites].nonzero()[:, 0]
         for part in self._parts(len(rows)):
-            distributions[rows[part]] = self._masked_alone(tokens[rows[part]], sites[rows[part]]).log_softmax(
-                -1
-            )
-        return distributions
+            logits = self._mask_and_evaluate(tokens[rows[part]], sites[rows[part]])
+            log_probs[rows[part]] = logits.log_softmax(-1)
+        return log_probs
 
     def _free_sites(self, tokens: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Rows (q,), sites (q,) and the logits (q, vocab) there, until each site that can change has been masked."""
+        """Yield rows (q,), sites (q,) and logits (q, vocab_size) of all free sites in batches."""
         rows, sites = self.free(tokens).nonzero().unbind(1)
         for part in self._parts(len(rows)):
-            yield rows[part], sites[part], self._masked_alone(tokens[rows[part]], sites[part])
+            yield rows[part], sites[part], self._mask_and_evaluate(tokens[rows[part]], sites[part])
 
-    def _masked_alone(self, tokens: Tensor, sites: Tensor) -> Tensor:
+    def _mask_and_evaluate(self, tokens: Tensor, sites: Tensor) -> Tensor:
         rows = torch.arange(len(tokens), device=tokens.device)
         inputs = tokens.clone()
         inputs[rows, sites] = self.mask
-        return self._answered(inputs, rows, sites)
+        return self._evaluate(inputs, rows, sites)
 
-    def _answered(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
+    def _evaluate(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
         with torch.no_grad():
             return self.answers(inputs, rows, sites).to(inputs.device, self.dtype)
 
     def _point_masses(self, tokens: Tensor) -> Tensor:
-        """Distributions (..., vocab) that give probability one to `tokens` (...)."""
+        """Return log-probabilities (..., vocab_size) of point masses at `tokens` (...)."""
         self._require_data(tokens)
-        distributions = tokens.new_full((*tokens.shape, self.vocab_size), -torch.inf, dtype=self.dtype)
-        return distributions.scatter_(-1, tokens[..., None], 0.0)
+        log_probs = tokens.new_full((*tokens.shape, self.vocab_size), -torch.inf, dtype=self.dtype)
+        return log_probs.scatter_(-1, tokens[..., None], 0.0)
 
     def _require_data(self, tokens: Tensor) -> None:
         if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < self.vocab_size:
             wrong = int(tokens[(tokens < 0) | (tokens >= self.vocab_size)][0])
-            raise InputError("tokens", wrong, f"the model has tokens 0 to {self.vocab_size - 1}")
+            raise InputError("tokens", wrong, f"use token ids from 0 to {self.vocab_size - 1}")
 
     def _parts(self, count: int) -> Iterator[slice]:
         for start in range(0, count, self.batch_size):

@@ -1,4 +1,4 @@
-"""A bidirectional transformer as a masked oracle."""
+"""Masked oracle of a bidirectional transformer."""
 
 import torch
 from torch import Tensor
@@ -10,16 +10,25 @@ from trialogue.validation import Count, InstanceOf, validated
 
 
 class MaskedTransformer(MaskedNetwork):
-    """The bidirectional `model`, trained on masked tokens, as a `trialogue.oracles.Masked`.
+    """Masked oracle of a bidirectional transformer that was trained on masked tokens.
 
-    It answers for the tokens of the data: no BOS, EOS or mask. Sequences are whole, without BOS, and at most
-    `config.max_length` long where positions are learned. Raises `InputError` for a causal model.
+    Sequences have data tokens only, without BOS and EOS, and at most `config.max_length` tokens if positions are
+    learned.
+
+    Args:
+        model: Bidirectional transformer.
+        batch_size: Number of sequences per forward pass.
+
+    Raises:
+        InputError: If the model is causal.
     """
 
     @validated
     def __init__(self, model: InstanceOf[Transformer], batch_size: Count = 256) -> None:
         if model.mask is None:
-            raise InputError("causal", True, "a causal model reads no masks: use one with causal=False")
+            raise InputError(
+                "causal", True, "a causal model has no mask token; use a model with causal=False"
+            )
         self.model = model.eval()
         self.mask = model.mask
         self.vocab_size = model.config.vocab_size
@@ -28,6 +37,6 @@ class MaskedTransformer(MaskedNetwork):
         self.dtype = torch.promote_types(model.head.weight.dtype, torch.float32)
 
     def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Logits (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N)."""
+        """Compute logits (q, vocab_size) at some sites in one forward pass. See `MaskedNetwork.answers`."""
         on_device = (part.to(self._device) for part in (inputs, rows, sites))
         return self.model.masked_logits(*on_device)

@@ -1,4 +1,4 @@
-"""Networks that read one-hot tokens of a fixed number of sites, a masked site as zero."""
+"""Networks that read a fixed number of one-hot tokens, with zero vectors at masked sites."""
 
 from abc import abstractmethod
 
@@ -10,15 +10,21 @@ from trialogue.models.networks.masked import MaskedNetwork, MaskReader
 from trialogue.randomness import generator
 
 ENTRIES_AT_ONCE = 2**20
-"""States are evaluated in batches of so many numbers, which stay near the processor."""
+"""Entries per batch of states, so that a batch fits into the CPU cache."""
 
 
 class OneHotNetwork(nn.Module, MaskedNetwork, MaskReader):
-    """A network of sequences of `sites` tokens of `vocab_size` values, itself a masked oracle.
+    """Base class of networks for sequences of fixed length, which are also masked oracles.
 
-    Answers are computed in `dtype`, float64 whatever the type of the weights, so that what vanishes does so to
-    rounding; set it to float32 for speed. `forward` and `masked_logits` compute in the type of the weights, with
-    gradients. A subclass states `logits`.
+    Methods of the oracle compute in `dtype`, which is float64 by default for accuracy. Set it to float32 for speed.
+    `forward` and `masked_logits` compute in the dtype of the weights, with gradients. Subclasses implement `logits`.
+
+    Args:
+        vocab_size: Number of tokens.
+        sites: Number of tokens per sequence.
+
+    Attributes:
+        mask: Id of the mask token, equal to `vocab_size`.
     """
 
     sites: int
@@ -31,24 +37,41 @@ class OneHotNetwork(nn.Module, MaskedNetwork, MaskReader):
 
     @abstractmethod
     def logits(self, inputs: Tensor, sites: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        """Logits (n, vocab) at `sites` (n,) of `inputs` (n, N), in which mask tokens stand at masked sites."""
+        """Compute logits at one site per row.
+
+        Args:
+            inputs: Input ids with mask tokens at masked sites, (n, N) int64.
+            sites: Site of each row, (n,) int64.
+            dtype: Dtype of the computation. The dtype of the weights by default.
+
+        Returns:
+            Logits, (n, vocab_size).
+        """
 
     def forward(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """Logits (n, vocab) of the tokens at `sites` (n,) of `tokens` (n, N); these sites are masked, and no others."""
+        """Mask one site per row and compute its logits.
+
+        Args:
+            tokens: Token ids, (n, N) int64.
+            sites: Site of each row, (n,) int64.
+
+        Returns:
+            Logits, (n, vocab_size).
+        """
         return self.logits(tokens.scatter(1, sites[:, None], self.mask), sites)
 
     @property
     def data_tokens(self) -> int:
-        """The number of tokens of the data: all but the mask."""
+        """Number of data tokens, without the mask token."""
         return self.vocab_size
 
     def masked_logits(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Logits (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in the type of the weights."""
+        """Compute logits (q, vocab_size) at some sites, with gradients. See `MaskReader.masked_logits`."""
         self._require_sites(inputs)
         return self.logits(inputs[rows], sites)
 
     def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Logits (q, vocab) at `sites` (q,) of `rows` (q,) of `inputs` (n, N)."""
+        """Compute logits (q, vocab_size) at some sites in `dtype`. See `MaskedNetwork.answers`."""
         self._require(inputs)
         device = next(self.parameters()).device
         return self.logits(inputs[rows].to(device), sites.to(device), self.dtype)
@@ -57,21 +80,27 @@ class OneHotNetwork(nn.Module, MaskedNetwork, MaskReader):
         self._require_sites(tokens)
         wrong = tokens[(tokens < 0) | (tokens > self.mask)]
         if len(wrong):
-            raise InputError("tokens", int(wrong[0]), f"the model has tokens 0 to {self.vocab_size - 1}")
+            raise InputError("tokens", int(wrong[0]), f"use token ids from 0 to {self.vocab_size - 1}")
         return tokens
 
     def _require_sites(self, tokens: Tensor) -> None:
         if tokens.ndim != 2 or tokens.shape[1] != self.sites:
-            hint = f"the network reads sequences of {self.sites} tokens: give (rows, {self.sites})"
+            hint = f"the network reads sequences of {self.sites} tokens; use the shape (rows, {self.sites})"
             raise InputError("tokens", tuple(tokens.shape), hint)
 
 
 def one_hot(tokens: Tensor, vocab_size: int, dtype: torch.dtype) -> Tensor:
-    """States (..., V) of `tokens` (...): one at the token, zero everywhere for a mask."""
+    """Return one-hot vectors (..., vocab_size) of `tokens` (...), with zeros for the mask token."""
     states = torch.zeros(*tokens.shape, vocab_size + 1, dtype=dtype, device=tokens.device)
     return states.scatter_(-1, tokens[..., None], 1.0)[..., :-1]
 
 
 def drawn_weights(shape: tuple[int, ...], seed: int, *names: object) -> Tensor:
-    """Standard normal numbers float32 of a `shape` from the stream of the names: one for each parameter."""
+    """Sample standard normal weights in float32.
+
+    Args:
+        shape: Shape of the weights.
+        seed: Seed of the weights.
+        *names: Names of the random stream, which should differ between parameters.
+    """
     return torch.empty(shape).normal_(generator=generator(seed, *names))

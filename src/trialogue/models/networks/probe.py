@@ -1,4 +1,4 @@
-"""A probe: a small network from a hidden state to the probability that the prefix is still correct."""
+"""Probes, small networks that predict from a hidden state whether a prefix is correct."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice, pairwise
@@ -14,13 +14,20 @@ from trialogue.randomness import generator
 from trialogue.validation import Count, Finite, Natural, Several, validated
 
 Layers = Annotated[Several[Annotated[int, Ge(-1)]], MinLen(1)]
-"""Numbers of layers, counted in blocks; -1 is what the output head reads."""
+"""Layers as numbers of blocks, or -1 for the input of the output head."""
 
 _ROWS_AT_ONCE = 1024
 
 
 class Probe(nn.Module):
-    """Two logits (error, correct) of a hidden state (n, width): linear for `depth=1`, else an MLP with ReLU."""
+    """Classifier of hidden states with two classes, erroneous and correct.
+
+    Args:
+        width: Width of the hidden states.
+        depth: Number of linear layers. 1 is a linear probe, larger values are ReLU MLPs.
+        hidden: Units per hidden layer.
+        seed: Seed of the initial weights.
+    """
 
     @validated
     def __init__(self, width: Count, depth: Count = 1, hidden: Count = 256, seed: Natural = 0) -> None:
@@ -40,12 +47,16 @@ class Probe(nn.Module):
                 parameter.uniform_(-bound, bound, generator=draw)
 
     def standardise(self, states: Tensor) -> None:
-        """Take mean and scale of the input from `states` (n, width)."""
+        """Set the mean and scale of the inputs to those of `states` (n, width)."""
         self.mean = states.mean(0)
         self.scale = states.std(0).clamp_min(1e-6)
 
     def forward(self, states: Tensor) -> Tensor:
-        """Logits (n, 2) of `states` (n, width); raises `InputError` for hidden states of another width."""
+        """Compute logits (n, 2) of hidden states (n, width).
+
+        Raises:
+            InputError: If the hidden states have another width.
+        """
         if states.shape[-1] != self.width:
             hint = f"hidden states here have width {states.shape[-1]}; use the model it was trained on"
             raise InputError("probe width", self.width, hint)
@@ -53,12 +64,12 @@ class Probe(nn.Module):
         return logits
 
     def probability(self, states: Tensor) -> Tensor:
-        """P(correct) (n,) of `states` (n, width)."""
+        """Compute P(correct), (n,), of hidden states (n, width)."""
         return self(states).softmax(-1)[:, 1]
 
     @validated
     def rescaled(self, slope: Finite, offset: Finite) -> "Probe":
-        """A copy whose log-odds of correct are `slope` times this probe's, plus `offset`."""
+        """Return a copy whose log-odds of being correct are `slope` times the original log-odds plus `offset`."""
         copy = Probe(self.width, self.depth, self.hidden)
         copy.load_state_dict(self.state_dict())
         with torch.no_grad():
@@ -71,7 +82,17 @@ class Probe(nn.Module):
 
 @validated
 def hidden_states(oracle: Autoregressive, tokens: Tensor, lengths: Tensor, layers: Layers = (-1,)) -> Tensor:
-    """Last-position hidden states (n, len(layers), width) of prefixes `tokens` (n, capacity), `lengths` (n,)."""
+    """Compute the hidden states at the last position of prefixes.
+
+    Args:
+        oracle: Model that provides hidden states.
+        tokens: Token ids, (n, capacity) int64.
+        lengths: Length of each prefix, (n,) int64.
+        layers: Layers to read, as numbers of blocks or -1 for the input of the output head.
+
+    Returns:
+        Hidden states, (n, len(layers), width) float32 on the CPU.
+    """
     states: list[Tensor] = []
     rows = max(1, min(_ROWS_AT_ONCE, len(tokens)))
     with torch.inference_mode():
@@ -82,7 +103,7 @@ def hidden_states(oracle: Autoregressive, tokens: Tensor, lengths: Tensor, layer
             part, stop = tokens[first : first + rows], lengths[first : first + rows]
             features = context.features(part, torch.zeros_like(stop), stop, torch.arange(len(part)))
             states.append(torch.stack([context.hidden(features, layer) for layer in layers], 1).float().cpu())
-    # Outside of inference mode, so that a probe may be trained on them.
+    # Tensors created in inference mode cannot be used for training.
     return torch.cat(states)
 
 
@@ -96,17 +117,31 @@ def hidden_states_of_prefixes(
     batch_size: Count = 16,
     evaluated: Callable[[int], object] | None = None,
 ) -> Tensor:
-    """Hidden states (n, len(layers), width) of prefixes of `sequences`, float32 on the CPU.
+    """Compute the hidden states of several prefixes per sequence.
 
-    `lengths` names the prefixes of each sequence, shortest first; the n states come in that order, sequence by
-    sequence. Every position is evaluated once for all prefixes and all layers, up to the longest prefix that is
-    asked for, in batches of `batch_size` sequences; so is a beginning that the sequences of a batch share, such as a
-    prompt, where it is at least half of each. `evaluated` is told how many positions each call settled, a shared one
-    once for each sequence. Raises `InputError` where
-    lengths do not increase or exceed their sequence.
+    Each position is evaluated once for all prefixes and layers. Sequences that start with the same tokens, for example
+    a prompt, are batched together and share the computation if the common prefix is at least half of each sequence.
+
+    Args:
+        oracle: Model that provides hidden states.
+        sequences: Token ids of each sequence.
+        lengths: Lengths of the prefixes of each sequence, in increasing order.
+        layers: Layers to read, as numbers of blocks or -1 for the input of the output head.
+        batch_size: Maximum number of sequences per batch.
+        evaluated: Function called with the number of completed positions after each model call, for example to update a
+            progress bar. A shared position counts once per sequence.
+
+    Returns:
+        Hidden states in the order of `lengths`, (n, len(layers), width) float32 on the CPU.
+
+    Raises:
+        InputError: If lengths do not increase or exceed their sequence, if there is no prefix, or if the model has no
+            state for an empty prefix.
     """
     if len(sequences) != len(lengths):
-        raise InputError("lengths", len(lengths), f"name prefixes for each of {len(sequences)} sequences")
+        raise InputError(
+            "lengths", len(lengths), f"use one list of lengths for each of {len(sequences)} sequences"
+        )
     for sequence, cuts in zip(sequences, lengths, strict=True):
         if any(shorter >= longer for shorter, longer in pairwise([-1, *cuts, len(sequence) + 1])):
             hint = f"use increasing lengths from 0 to {len(sequence)}, the length of the sequence"
@@ -114,19 +149,24 @@ def hidden_states_of_prefixes(
     recorded = tuple(layer for layer in layers if layer != -1)
     cut = {index: sequences[index][: cuts[-1]] for index, cuts in enumerate(lengths) if len(cuts)}
     if not cut:
-        raise InputError("lengths", 0, "name at least one prefix")
+        raise InputError("lengths", 0, "use at least one prefix")
     first = [0, *accumulate(len(cuts) for cuts in lengths)]
     states: Tensor | None = None
     with torch.inference_mode():
         for batch, shared in _batches(cut, {index: lengths[index][0] - 1 for index in cut}, batch_size):
             tokens, _ = padded([cut[index] for index in batch])
-            asked = [lengths[index] for index in batch]
+            batch_lengths = [lengths[index] for index in batch]
             context = as_context(oracle.open(len(batch), tokens.shape[1], recorded))
-            if min(row_lengths[0] for row_lengths in asked) < context.first:
-                raise InputError("lengths", 0, "this model has no state before its first token")
-            for part, positions, part_states in _read(context, tokens, asked, layers, shared):
+            if min(row_lengths[0] for row_lengths in batch_lengths) < context.first:
+                raise InputError(
+                    "lengths", 0, "the model has no state before the first token; use larger lengths"
+                )
+            for part, positions, part_states in _prefix_states(
+                context, tokens, batch_lengths, layers, shared
+            ):
                 if states is None:
-                    with torch.inference_mode(False):  # a probe may be trained on them
+                    # Tensors created in inference mode cannot be used for training.
+                    with torch.inference_mode(False):
                         states = torch.empty(first[-1], *part_states.shape[1:])
                 states[[first[batch[row]] + turn for row, turn in part]] = part_states.float().cpu()
                 if evaluated is not None:
@@ -136,23 +176,23 @@ def hidden_states_of_prefixes(
 
 
 def _batches(
-    sequences: Mapping[int, Sequence[int]], most: Mapping[int, int], size: int
+    sequences: Mapping[int, Sequence[int]], max_shared: Mapping[int, int], size: int
 ) -> Iterator[tuple[list[int], int]]:
-    """Keys of `sequences` to evaluate together, `size` at most, and how many first tokens they share.
+    """Yield batches of keys of `sequences` and the length of the prefix that they share.
 
-    Those that share half of the longest of them or more; then the others, of similar length together, which are told
-    to share nothing. Of a sequence `most` says how many tokens may be shared.
+    Sequences that share at least half of the longest one are batched first. The other sequences are batched by length
+    and share nothing. `max_shared` limits the shared length of each sequence.
     """
     order = sorted(sequences, key=lambda key: tuple(sequences[key]))
-    alone: list[int] = []
+    unshared: list[int] = []
     begin = 0
     while begin < len(order):
-        batch, shared = [order[begin]], most[order[begin]]
+        batch, shared = [order[begin]], max_shared[order[begin]]
         longest = len(sequences[order[begin]])
         for key in order[begin + 1 : begin + size]:
-            common = _common(sequences[batch[0]], sequences[key], min(shared, most[key]))
+            common = _common_prefix_length(sequences[batch[0]], sequences[key], min(shared, max_shared[key]))
             longest = max(longest, len(sequences[key]))
-            # With one more, that many are spared at each of those before it.
+            # Adding a sequence must not reduce the total number of positions that are saved.
             if 2 * common < longest or common * len(batch) < shared * (len(batch) - 1):
                 break
             batch.append(key)
@@ -161,45 +201,43 @@ def _batches(
         if len(batch) > 1:
             yield batch, shared
         else:
-            alone += batch
-    alone.sort(key=lambda key: len(sequences[key]), reverse=True)
-    for place in range(0, len(alone), size):
-        yield alone[place : place + size], 0
+            unshared += batch
+    unshared.sort(key=lambda key: len(sequences[key]), reverse=True)
+    for place in range(0, len(unshared), size):
+        yield unshared[place : place + size], 0
 
 
-def _common(one: Sequence[int], other: Sequence[int], most: int) -> int:
-    """How many first tokens are the same, up to `most`."""
-    pairs = zip(islice(one, max(0, most)), other, strict=False)
+def _common_prefix_length(first: Sequence[int], second: Sequence[int], limit: int) -> int:
+    """Return the length of the common prefix, up to `limit`."""
+    pairs = zip(islice(first, max(0, limit)), second, strict=False)
     return next(
-        (place for place, (mine, theirs) in enumerate(pairs) if mine != theirs), min(most, len(other))
+        (place for place, (left, right) in enumerate(pairs) if left != right), min(limit, len(second))
     )
 
 
 @runtime_checkable
-class _WholePass(Protocol):
-    """A context that reads the hidden states of all prefixes off one pass."""
+class _SinglePassContext(Protocol):
+    """Context that computes the hidden states of all prefixes in one forward pass."""
 
     def prefix_states(
         self, tokens: Tensor, start: int, lengths: Sequence[Sequence[int]], layers: Sequence[int]
     ) -> Tensor:
-        """Hidden states (n, len(layers), width) of the prefixes, row by row; see `PretrainedContext`."""
+        """Return the hidden states (n, len(layers), width) of the prefixes, row by row. See `PretrainedContext`."""
         ...
 
 
-def _read(
+def _prefix_states(
     context: Context, tokens: Tensor, lengths: Sequence[Sequence[int]], layers: Sequence[int], shared: int
 ) -> Iterator[tuple[list[tuple[int, int]], int, Tensor]]:
-    """(row, which of its prefixes), positions settled, hidden states (prefixes, layers, width).
-
-    Of the first `shared` tokens, which are the same in all rows, what is evaluated in one row is copied to the others.
-    """
+    """Yield (row, prefix index) pairs, the number of completed positions, and hidden states (pairs, layers, width)."""
     start = 0
+    # The first `shared` tokens are equal in all rows, so they are evaluated once and copied.
     if shared and not context.recomputes:
         start = shared + 1
         one, others = torch.zeros(1, dtype=torch.int64), torch.arange(1, len(tokens))
         context.features(tokens[:1], one, one + shared, one)
         context.copy(torch.zeros_like(others), others, 0, shared)
-    if isinstance(context, _WholePass):
+    if isinstance(context, _SinglePassContext):
         part = [(row, turn) for row, cuts in enumerate(lengths) for turn in range(len(cuts))]
         yield (
             part,

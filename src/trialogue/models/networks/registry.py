@@ -1,7 +1,7 @@
-"""Networks by name: what a file of weights says it holds, and the class that reads it.
+"""Registry of network classes by name.
 
-A network is a module that one config describes, a dataclass of numbers, strings and tuples of these, which it keeps as
-`config`; a seed, by default 0, names its initial weights. It is registered where it is defined:
+A network is a module with a config, which is a dataclass of numbers, strings and tuples of these. The module stores its
+config as `config`, and takes a seed for its initial weights. A class is registered with a decorator:
 
     @register_network("transformer", TransformerConfig)
     class Transformer(nn.Module):
@@ -20,7 +20,7 @@ NetworkT = TypeVar("NetworkT", bound=nn.Module)
 
 
 class NetworkRegistration(NamedTuple):
-    """A network's name, its class, and the dataclass of its configs."""
+    """Name, class and config class of a network."""
 
     name: str
     network: type[nn.Module]
@@ -39,24 +39,32 @@ MODELS: Registry[type[Any]] = Registry(
         "hugging-face": "trialogue.models.hub.pretrained:PretrainedCheckpoint",
     },
 )
-"""Networks and kinds of pretrained models by name; installed packages register theirs, classes, by entry points.
+"""Network classes and kinds of pretrained models by name.
 
-A network is decorated with `register_network`, a kind of pretrained model is a subclass of `models.opening.Pretrained`.
+Installed packages register classes through entry points. A network class uses the decorator `register_network`. A kind
+of pretrained model is a subclass of `models.hub.opening.Pretrained`.
 """
 
 _REGISTRATIONS: dict[type[nn.Module], NetworkRegistration] = {}
 
 
 def register_network(name: str, config: type[Any]) -> Callable[[type[NetworkT]], type[NetworkT]]:
-    """Register the decorated class under `name`; its configs are of the dataclass `config`.
+    """Return a decorator that registers a network class.
 
-    Raises `InputError` where another class has the name.
+    Args:
+        name: Name of the network in files.
+        config: Dataclass of the configs.
+
+    Raises:
+        InputError: If another class is registered under this name.
     """
 
     def register(network: type[NetworkT]) -> type[NetworkT]:
         taken = MODELS.place(name)
         if taken not in (None, place_of(network)):
-            raise InputError("name", name, f"{taken} is registered under it: choose another")
+            raise InputError(
+                "name", name, f"{taken} is already registered under this name; choose another name"
+            )
         MODELS[name], _REGISTRATIONS[network] = network, NetworkRegistration(name, network, config)
         return network
 
@@ -64,12 +72,12 @@ def register_network(name: str, config: type[Any]) -> Callable[[type[NetworkT]],
 
 
 def registered(name: str) -> NetworkRegistration:
-    """The network of this name; raises `InputError` where there is none."""
+    """Return the registration of the network `name`, or raise `InputError` if there is none."""
     return registration_of(MODELS.find(name))
 
 
 def registration_of(network: type[nn.Module]) -> NetworkRegistration:
-    """How the class `network` itself is registered; raises `InputError` where it is not."""
+    """Return the registration of a network class, or raise `InputError` if it is not registered."""
     if network not in _REGISTRATIONS:
         hint = "decorate the class with @register_network(name, config)"
         raise InputError("network", place_of(network), hint)

@@ -1,6 +1,6 @@
-"""Networks on disk: safetensors with the network's name and config as JSON, written whole or not at all.
+"""Save and load networks as safetensors files, with the name and config of the network as JSON metadata.
 
-A folder with such a file and a tokenizer holds a network of texts: see `trialogue.models.networks.text_network`.
+`trialogue.models.networks.text_network` reads folders with such a file and a tokenizer.
 """
 
 import dataclasses
@@ -18,22 +18,30 @@ from trialogue.tensor_files import read_tensors, write_tensors
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
 _KIND = "trialogue network 1"
-_DISAGREE = "weights and config do not agree; write it with save_model"
+_MISMATCH = "weights and config do not agree; write the file with save_model"
 
 
 def save_model(model: nn.Module, path: str | PathLike[str]) -> Path:
-    """Write weights, name and config of `model` to the safetensors file `path`.
+    """Write the weights, name and config of a network to a safetensors file, atomically.
 
-    Raises `InputError` where its class is not registered (`register_network`), its config does not come back from
-    JSON as it was, or the file cannot be written.
+    Args:
+        model: Network of a registered class (see `register_network`).
+        path: Path of the file.
+
+    Returns:
+        Path of the file.
+
+    Raises:
+        InputError: If the class is not registered, if JSON cannot represent the config, or if the file cannot be
+            written.
     """
     registration = registration_of(type(model))
     config: Any = model.config
     fields = dataclasses.asdict(config)
-    if registration.config(**_tuples(json.loads(json.dumps(fields, default=repr)))) != config:
-        raise InputError("config", config, "it must hold numbers, strings and tuples of these alone")
+    if registration.config(**_lists_to_tuples(json.loads(json.dumps(fields, default=repr)))) != config:
+        raise InputError("config", config, "use only numbers, strings and tuples of these")
     metadata = {"network": registration.name, "config": fields}
-    return write_tensors(path, _KIND, _held_tensors(model), metadata)
+    return write_tensors(path, _KIND, _stored_tensors(model), metadata)
 
 
 @overload
@@ -49,46 +57,52 @@ def load_model(
 def load_model(
     path: str | PathLike[str], network: type[nn.Module] = nn.Module, *, device: torch.device | str = "cpu"
 ) -> nn.Module:
-    """Read the network that `save_model` wrote, in eval mode; the file says which one it is.
+    """Load a network written by `save_model`, in eval mode.
 
-    Raises `InputError` where the file is missing or damaged, or holds one that is not registered, or no `network`.
+    Args:
+        path: Path of the file.
+        network: Expected class of the network. Any registered class by default.
+        device: Device of the network.
+
+    Raises:
+        InputError: If the file does not exist or is damaged, or if the network is not registered or of another class.
     """
     tensors, metadata = read_tensors(path, _KIND, "write it again with save_model")
     registration = registered(metadata["network"])
     if not issubclass(registration.network, network):
-        hint = f"it holds the network {registration.name!r}, not a {network.__name__}: give another file"
+        hint = f"it contains the network {registration.name!r}, not a {network.__name__}; use another file"
         raise InputError("path", str(path), hint)
     try:
-        model = registration.network(registration.config(**_tuples(metadata["config"])))
+        model = registration.network(registration.config(**_lists_to_tuples(metadata["config"])))
     except (KeyError, TypeError) as error:
-        raise InputError("path", str(path), _DISAGREE) from error
-    held = _held_tensors(model)
-    if {name: tensor.shape for name, tensor in held.items()} != {
+        raise InputError("path", str(path), _MISMATCH) from error
+    expected = _stored_tensors(model)
+    if {name: tensor.shape for name, tensor in expected.items()} != {
         name: tensor.shape for name, tensor in tensors.items()
     }:
-        raise InputError("path", str(path), _DISAGREE)
-    for name, tensor in held.items():
+        raise InputError("path", str(path), _MISMATCH)
+    for name, tensor in expected.items():
         tensor.data = tensors[name].to(device)
     return model.to(device).eval()
 
 
 def holds_network(name: str | PathLike[str]) -> bool:
-    """Whether the folder `name` is one of a network and its tokenizer: one of Hugging Face has a config beside them."""
+    """Return whether a folder contains a network and its tokenizer, but no config of Hugging Face."""
     folder = Path(name)
     has = (folder / WEIGHTS).is_file() and (folder / TOKENIZER).is_file()
     return has and not (folder / "config.json").exists()
 
 
-def _held_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Parameters and persistent buffers; one that two names share comes once."""
+def _stored_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Return parameters and persistent buffers. A tensor with two names is included once."""
     tensors = dict(model.named_parameters()) | dict(model.named_buffers())
     return {name: tensor for name, tensor in tensors.items() if name in model.state_dict()}
 
 
-def _tuples(value: Any) -> Any:
-    """`value` with the lists that JSON makes of tuples turned back."""
+def _lists_to_tuples(value: Any) -> Any:
+    """Convert lists in JSON data back to tuples."""
     if isinstance(value, list):
-        return tuple(map(_tuples, value))
+        return tuple(map(_lists_to_tuples, value))
     if isinstance(value, dict):
-        return {key: _tuples(item) for key, item in value.items()}
+        return {key: _lists_to_tuples(item) for key, item in value.items()}
     return value

@@ -1,4 +1,4 @@
-"""A network of this project and its tokenizer in a folder, opened by name like a pretrained model."""
+"""Folders with a network and its tokenizer, which are opened by name like pretrained models."""
 
 from __future__ import annotations
 
@@ -23,11 +23,22 @@ if TYPE_CHECKING:
 
 
 def save_text_network(model: nn.Module, tokenizer: Tokenizer, folder: str | PathLike[str], end: str) -> Path:
-    """Write `model`, whose class is registered, and `tokenizer`, whose token `end` ends a text, into `folder`.
+    """Write a network and its tokenizer to a folder.
 
-    The folder then is a name for `open_pretrained` and `trialogue generate --model`, and its file of weights one for
-    `load_model`. Raises `InputError` where it cannot be written, and
-    for a folder that holds anything else.
+    The folder can be passed to `open_pretrained` and `trialogue generate --model`, and its file of weights to
+    `load_model`.
+
+    Args:
+        model: Network of a registered class.
+        tokenizer: Tokenizer of the network.
+        folder: Folder to write, which must be empty or contain a saved network.
+        end: End-of-sequence token.
+
+    Returns:
+        Path of the folder.
+
+    Raises:
+        InputError: If the folder contains other files or cannot be written.
     """
     from transformers import PreTrainedTokenizerFast
 
@@ -35,18 +46,28 @@ def save_text_network(model: nn.Module, tokenizer: Tokenizer, folder: str | Path
     if not holds_network(where):
         taken = [path.name for path in where.iterdir()]
         if taken:
-            hint = f"it holds {taken[0]!r}, which is none of a saved network: give another folder"
+            hint = f"it contains {taken[0]!r}, which is not part of a saved network; use another folder"
             raise InputError("out", str(folder), hint)
     named = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=end)
     atomic_write(where / TOKENIZER, named.backend_tokenizer.to_str())
-    described = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": end}
-    atomic_write(where / "tokenizer_config.json", json.dumps(described))
+    tokenizer_config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": end}
+    atomic_write(where / "tokenizer_config.json", json.dumps(tokenizer_config))
     save_model(model, where / WEIGHTS)
     return where
 
 
 class TextNetwork(Pretrained):
-    """The network in the folder `name`, as `save_text_network` wrote it; it answers in the type of its weights."""
+    """Network in a folder written by `save_text_network`. It computes in the dtype of its weights.
+
+    Args:
+        name: Path of the folder.
+        device: Device of the network, the CPU by default.
+        dtype: Must be float32 or "auto".
+        settings: Ignored.
+
+    Raises:
+        InputError: If the folder does not contain a network with its tokenizer, or if `dtype` is not supported.
+    """
 
     def __init__(
         self,
@@ -56,13 +77,13 @@ class TextNetwork(Pretrained):
         dtype: str | torch.dtype = "float32",
         **settings: Any,
     ) -> None:
-        del settings  # no code of a repository is run
+        del settings
         if dtype not in ("float32", torch.float32, "auto"):
             raise InputError(
-                "dtype", str(dtype), "the network computes in the type of its weights: leave it out"
+                "dtype", str(dtype), "the network computes in the dtype of its weights; leave dtype out"
             )
         if not holds_network(name):
-            hint = "it holds no network with its tokenizer: write it with `save_text_network`"
+            hint = "it does not contain a network with its tokenizer; write it with `save_text_network`"
             raise InputError("model", str(name), hint)
         from transformers import PreTrainedTokenizerFast
 
@@ -71,22 +92,30 @@ class TextNetwork(Pretrained):
 
     @property
     def empty_prompt(self) -> Sequence[int]:
-        """No tokens: networks of this project put a BOS of their own before every prefix."""
+        """Empty, because these networks add BOS internally."""
         return ()
 
     def load(self, *, recompute: bool = False, weights: str = "float32") -> TextModel:
-        """Read the weights."""
+        """Load the network.
+
+        Args:
+            recompute: Ignored.
+            weights: Must be "float32".
+
+        Raises:
+            InputError: If the weights cannot be used, or if network and tokenizer do not match.
+        """
         del recompute
         if weights != "float32":
-            raise InputError("weights", weights, "the network has its weights in one format: leave it out")
+            raise InputError("weights", weights, "the network has only float32 weights; leave weights out")
         network: Any = load_model(self._folder / WEIGHTS, device=self._device)
         if not isinstance(network, Autoregressive):
-            hint = f"it holds a {type(network).__name__}, which is no oracle of the next token: give another model"
+            hint = f"a {type(network).__name__} does not predict the next token; use another model"
             raise InputError("model", str(self._folder), hint)
         if network.vocab_size != self.tokenization.vocab_size:
             hint = (
-                f"its network has {network.vocab_size} tokens and its tokenizer {self.tokenization.vocab_size}: "
-                "give the folder as it was written"
+                f"its network has {network.vocab_size} tokens and its tokenizer {self.tokenization.vocab_size}; "
+                "use a folder written by `save_text_network`"
             )
             raise InputError("model", str(self._folder), hint)
         network.tokenization, network.eos = self.tokenization, self.tokenization.eos

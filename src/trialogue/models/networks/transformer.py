@@ -1,9 +1,9 @@
-"""A plain pre-norm transformer, causal or bidirectional, and itself an autoregressive oracle when causal.
+"""Pre-norm transformer, causal or bidirectional. A causal transformer is an autoregressive oracle.
 
-Blocks are those of GPT-2 (Radford et al. 2019): LayerNorm, attention, residual, LayerNorm, GELU MLP, residual.
-The beginning and the end of a sequence lie beyond the tokens of the data: token `vocab_size` of the config is EOS,
-`vocab_size + 1` is BOS, which is read at position 0 and never predicted. A bidirectional one has a third, MASK, token
-`vocab_size + 2`: read where a token is to be predicted from its surroundings, and never predicted either.
+The blocks are the same as in GPT-2 (Radford et al. 2019): LayerNorm, attention, residual, LayerNorm, GELU MLP,
+residual. The special tokens follow the data tokens. With the `vocab_size` of the config, token `vocab_size` is EOS and
+`vocab_size + 1` is BOS, which is read at position 0. A bidirectional transformer also reads the mask token
+`vocab_size + 2`. BOS and the mask token are never predicted.
 """
 
 from __future__ import annotations
@@ -33,14 +33,23 @@ Activation = Literal["gelu", "relu"]
 @validated
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig:
-    """Shape of a `Transformer`. Raises `InputError` where a field is out of range.
+    """Architecture of a `Transformer`.
 
-    `vocab_size` counts the tokens of the data, without BOS and EOS; `max_length` is the number of data tokens of
-    the longest sequence. `positions`: "learned" adds one vector per position 0..max_length + 1; "linear" appends
-    the scalar position / (max_length + 1) as the last coordinate of the embedding, whose tokens then have
-    width - 1 coordinates; "none" adds nothing. `attention_window` is the number of positions that a position of a
-    causal model attends to in each block, itself among them; None is all that are not in its future.
-    `scaled_attention` divides scores by the square root of a head's width; GPT-Neo's are not.
+    Args:
+        vocab_size: Number of data tokens, without special tokens.
+        layers: Number of blocks.
+        heads: Attention heads per block.
+        width: Width of the residual stream, a multiple of `heads`.
+        mlp_width: Hidden units of each MLP.
+        max_length: Maximum number of data tokens in a sequence.
+        positions: "learned" adds a vector per position. "linear" appends position / (max_length + 1) as the last
+            coordinate of the embedding. "none" uses no position information.
+        causal: Whether attention is causal.
+        attention_window: Number of positions that a causal position attends to, including itself. None is unlimited.
+        scaled_attention: Whether to divide attention scores by the square root of the head width. GPT-Neo does not.
+
+    Raises:
+        InputError: If a field is out of range.
     """
 
     vocab_size: Count
@@ -56,25 +65,28 @@ class TransformerConfig:
 
     def __post_init__(self) -> None:
         if self.width % self.heads:
-            raise InputError("width", self.width, f"must be a multiple of heads={self.heads}")
+            raise InputError("width", self.width, f"use a multiple of heads={self.heads}")
         if self.positions == "linear" and self.width < 2:
-            raise InputError("width", self.width, "linear positions take one coordinate: use at least 2")
+            raise InputError("width", self.width, "linear positions take one coordinate; use at least 2")
         if self.attention_window is not None and not self.causal:
-            hint = "only a causal model has one: leave it out"
+            hint = "only causal models have an attention window; leave it out"
             raise InputError("attention_window", self.attention_window, hint)
 
     @property
     def receptive_field(self) -> int | None:
-        """The number of input ids, the last one among them, that an answer depends on; None where it is not bounded.
+        """Number of last input ids that a prediction depends on, possibly including BOS. None if unlimited.
 
-        Each block reaches `attention_window` - 1 positions further back than the one before it. Of the sequences' own
-        tokens an answer sees as many; BOS is one of the ids as long as it is that near.
+        Each block extends the receptive field by `attention_window` - 1 positions.
         """
         return None if self.attention_window is None else 1 + self.layers * (self.attention_window - 1)
 
 
 class TransformerBlock(nn.Module):
-    """Pre-norm attention and MLP, each added to the residual stream."""
+    """Pre-norm block of self-attention and an MLP, each added to the residual stream.
+
+    Args:
+        config: Widths, number of heads and scaling of the attention.
+    """
 
     activation: Activation = "gelu"
     dropout: float = 0.0
@@ -90,11 +102,29 @@ class TransformerBlock(nn.Module):
         self.down = nn.Linear(config.mlp_width, config.width)
 
     def forward(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        """Residual stream (n, T, width) to the next; `mask` is boolean, True where a key may be attended."""
+        """Apply the block.
+
+        Args:
+            x: Residual stream, (n, T, width).
+            mask: Bool mask that broadcasts to (n, heads, T, T), True where a query can attend to a key.
+            causal: Whether attention is causal. It cannot be combined with `mask`.
+
+        Returns:
+            Residual stream after the block, (n, T, width).
+        """
         return self._fed(self._attended(x, mask, causal))
 
     def at(self, x: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """What `forward` gives (q, width) at `sites` (q,) of `rows` (q,), where all of a row may be attended."""
+        """Apply the block with unmasked attention, for some sites only.
+
+        Args:
+            x: Residual stream, (n, T, width).
+            rows: Rows of the outputs, (q,) int64.
+            sites: Sites of the outputs, (q,) int64.
+
+        Returns:
+            Residual stream after the block at these sites, (q, width).
+        """
         n, length, width = x.shape
         normed, weight, bias = self.attention_norm(x), self.qkv.weight, self.qkv.bias
         k, v = (
@@ -105,50 +135,67 @@ class TransformerBlock(nn.Module):
         q = F.linear(normed[rows, sites], weight[:width], bias[:width])
         q = q.view(len(rows), self.heads, 1, width // self.heads)
         attended = F.scaled_dot_product_attention(q, k[rows], v[rows], scale=self.scale)
-        return self._fed(x[rows, sites] + self._dropped(self.projection(attended.reshape(len(rows), width))))
+        return self._fed(
+            x[rows, sites] + self._apply_dropout(self.projection(attended.reshape(len(rows), width)))
+        )
 
     def _attended(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        """The residual stream after attention."""
+        """Return the residual stream after attention."""
         n, length, width = x.shape
         qkv = self.qkv(self.attention_norm(x)).view(n, length, 3, self.heads, width // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
         attended = self._attend(q, k, v, mask, causal).transpose(1, 2)
-        return x + self._dropped(self.projection(attended.reshape(n, length, width)))
+        return x + self._apply_dropout(self.projection(attended.reshape(n, length, width)))
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=self.scale)
 
     def _fed(self, x: Tensor) -> Tensor:
-        """The residual stream after the MLP."""
+        """Return the residual stream after the MLP."""
         hidden = self.up(self.mlp_norm(x))
         hidden = F.relu(hidden) if self.activation == "relu" else F.gelu(hidden, approximate="tanh")
-        return x + self._dropped(self.down(hidden))
+        return x + self._apply_dropout(self.down(hidden))
 
-    def _dropped(self, added: Tensor) -> Tensor:
-        """What is added to the residual stream; in training each number of it is zero with probability `dropout`."""
+    def _apply_dropout(self, added: Tensor) -> Tensor:
+        """Apply dropout to a term that is added to the residual stream."""
         return F.dropout(added, self.dropout, self.training) if self.dropout else added
 
 
 @torch.no_grad()
 def draw_weights(network: nn.Module, layers: int, seed: int, stream: str) -> None:
-    """Initialise a network of so many `layers` as GPT-2 is, from the `stream` of that name of `seed`."""
+    """Initialise the weights of a network as in GPT-2.
+
+    Args:
+        network: Network whose parameters are overwritten.
+        layers: Number of blocks, which determines the scale of residual projections.
+        seed: Seed of the weights.
+        stream: Name of the random stream.
+    """
     for name, parameter in network.named_parameters():
         if parameter.ndim == 1:
             parameter.fill_(float(name.endswith("norm.weight")))
             continue
         residual = name.endswith(("projection.weight", "down.weight"))
         std = 0.02 / math.sqrt(2 * layers) if residual else 0.02
-        # One stream per parameter, so that a weight does not depend on which others the network has.
+        # Each parameter has a separate stream, so that it does not depend on the other parameters.
         drawn = torch.empty(parameter.shape, device="cpu")
         parameter.copy_(drawn.normal_(std=std, generator=generator(seed, stream, name)))
 
 
 @register_network("transformer", TransformerConfig)
 class Transformer(nn.Module, Autoregressive, MaskReader):
-    """The network of `config`, initialised as GPT-2 is, from the stream of `seed`.
+    """Transformer with the initial weights of GPT-2. A causal transformer is an autoregressive oracle.
 
-    A causal one answers as an oracle: there `vocab_size` counts the data's tokens and EOS,
-    and `max_length` (None where positions have no bound) counts the longest sequence with its EOS.
+    Args:
+        config: Architecture.
+        seed: Seed of the initial weights.
+
+    Attributes:
+        vocab_size: Number of data tokens plus EOS.
+        eos: Id of the EOS token.
+        bos: Id of the BOS token.
+        mask: Id of the mask token, or None for a causal transformer.
+        max_length: Maximum sequence length including EOS, or None without learned positions.
     """
 
     @validated
@@ -161,7 +208,7 @@ class Transformer(nn.Module, Autoregressive, MaskReader):
         self.mask = None if config.causal else config.vocab_size + 2
         self.max_length = config.max_length + 1 if config.positions == "learned" else None
         token_width = config.width - (config.positions == "linear")
-        # Weights that torch would draw by itself would come from the global generator.
+        # Modules are created on the meta device, because the default initialisation uses the global generator.
         with torch.device("meta"):
             self.token_embedding = nn.Embedding(config.vocab_size + 3 - config.causal, token_width)
             if config.positions == "learned":
@@ -173,7 +220,15 @@ class Transformer(nn.Module, Autoregressive, MaskReader):
         draw_weights(self, config.layers, seed, "transformer")
 
     def embed(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        """Residual stream (..., width) at layer 0 of input ids `tokens` (...) at `positions` (...)."""
+        """Embed input ids.
+
+        Args:
+            tokens: Input ids, (...) int64.
+            positions: Position of each id, (...) int64.
+
+        Returns:
+            Residual stream before the first block, (..., width).
+        """
         x = F.embedding(tokens, self.token_embedding.weight)
         if self.config.positions == "learned":
             x = x + F.embedding(positions, self.position_embedding.weight)
@@ -183,11 +238,17 @@ class Transformer(nn.Module, Autoregressive, MaskReader):
         return x
 
     def hidden_states(self, tokens: Tensor, lengths: Tensor | None = None) -> list[Tensor]:
-        """Residual streams (n, T, width) after 0, 1, ..., layers blocks, and last the final LayerNorm's output.
+        """Compute the hidden states of all layers.
 
-        `tokens` (n, T) are input ids with BOS first; `lengths` (n,) count the ids that are real, so that a
-        bidirectional model does not attend to padding (a causal one never sees what lies to its right).
-        Raises `InputError` where T is longer than the learned positions.
+        Args:
+            tokens: Input ids, starting with BOS for a causal transformer, (n, T) int64.
+            lengths: Number of ids without padding, (n,) int64. A bidirectional transformer does not attend to padding.
+
+        Returns:
+            Residual streams after 0, 1, ..., `layers` blocks and the output of the final LayerNorm, each (n, T, width).
+
+        Raises:
+            InputError: If T exceeds the number of learned positions.
         """
         streams, mask = self._embedded(tokens, lengths)
         for block in self.blocks:
@@ -195,10 +256,12 @@ class Transformer(nn.Module, Autoregressive, MaskReader):
         return [*streams, self.final_norm(streams[-1])]
 
     def _embedded(self, tokens: Tensor, lengths: Tensor | None = None) -> tuple[list[Tensor], Tensor | None]:
-        """The first of the `hidden_states`, and which keys may be attended, None where no mask is needed for that."""
+        """Return the embeddings and the attention mask, or None if no mask is needed."""
         length = tokens.shape[1]
         if self.max_length is not None and length > self.max_length + 1:
-            hint = f"the model has {self.max_length + 1} positions, with BOS and EOS: give shorter sequences"
+            hint = (
+                f"the model has {self.max_length + 1} positions including BOS and EOS; use shorter sequences"
+            )
             raise InputError("tokens", tuple(tokens.shape), hint)
         positions = torch.arange(length, device=tokens.device)
         mask, window = None, self.config.attention_window
@@ -210,17 +273,24 @@ class Transformer(nn.Module, Autoregressive, MaskReader):
 
     @property
     def data_tokens(self) -> int:
-        """The number of tokens of the data, without BOS, EOS and mask."""
+        """Number of data tokens, without special tokens."""
         return self.config.vocab_size
 
     def masked_logits(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Logits (q, data tokens) at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in which mask tokens may stand.
+        """Compute logits of the data tokens at some sites.
 
-        The last block computes nothing elsewhere, where there is at most one site for each row.
+        Args:
+            inputs: Input ids, which may include mask tokens, (n, N) int64.
+            rows: Rows of the sites, (q,) int64.
+            sites: Sites to predict, (q,) int64.
+
+        Returns:
+            Logits, (q, data_tokens).
         """
         if self.config.causal or len(rows) > len(inputs):
             states = self.hidden_states(inputs)[-1][rows, sites]
         else:
+            # The last block is evaluated only at the requested sites, which is faster for few sites.
             (states,), _ = self._embedded(inputs)
             *below, last = self.blocks
             assert isinstance(last, TransformerBlock)
@@ -231,22 +301,37 @@ class Transformer(nn.Module, Autoregressive, MaskReader):
         return logits[:, : self.data_tokens]
 
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Logits (n, T, data tokens + EOS) for input ids `tokens` (n, T); see `hidden_states`."""
+        """Compute logits of the data tokens and EOS.
+
+        Args:
+            tokens: Input ids, as in `hidden_states`, (n, T) int64.
+            lengths: Number of ids without padding, (n,) int64.
+
+        Returns:
+            Logits, (n, T, vocab_size).
+        """
         logits: Tensor = self.head(self.hidden_states(tokens, lengths)[-1])
         return logits
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> AttentionCache:
-        """Make room for `rows` sequences of up to `capacity` tokens, recording the hidden states of `layers`.
+        """Create an attention cache.
 
-        Raises `InputError` where the model is bidirectional, the capacity exceeds the learned positions, or a
-        layer is neither -1 (what the head reads) nor in 0..layers (the residual stream after that many blocks).
+        Args:
+            rows: Number of sequences.
+            capacity: Maximum number of tokens per sequence.
+            layers: Layers whose hidden states are recorded: -1 for the input of the output head, or k for the residual
+                stream after k blocks.
+
+        Raises:
+            InputError: If the model is bidirectional, if the capacity exceeds the learned positions, or if a layer does
+                not exist.
         """
         if not self.config.causal:
             raise InputError("causal", False, "a bidirectional model has no next-token distribution")
         if self.max_length is not None and capacity > self.max_length:
-            hint = f"the model reads at most {self.max_length} tokens (EOS included); shorten prompts or max_length"
+            hint = f"the model reads at most {self.max_length} tokens including EOS; shorten prompts or max_length"
             raise InputError("capacity", capacity, hint)
         for layer in layers:
             if not -1 <= layer <= self.config.layers:
-                raise InputError("layers", layer, f"must be -1 or in 0..{self.config.layers}")
+                raise InputError("layers", layer, f"use -1, or 0 to {self.config.layers}")
         return AttentionCache(self, rows, capacity, tuple(layers))

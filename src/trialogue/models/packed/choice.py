@@ -1,4 +1,4 @@
-"""Which formats a model's weights are packed in: those asked for, or the fastest that keep its distributions."""
+"""Choose the formats of packed weights: a given format, or the fastest one with accurate distributions."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from trialogue.models.packed.gguf_blocks import GgufBlocks
 
 LAW_DISTANCE = 0.03
-"""How far "auto" lets next-token distributions be from those of float32: mean total variation."""
-# A second copy of the weights is worth its memory from this gain at many rows on.
-_WORTH_A_COPY = 1.2
+"""Maximum mean total variation between next-token distributions of float32 and of the choice of "auto"."""
+# A second copy of the weights is used if it speeds up products with many rows by this factor.
+_MIN_SPEEDUP_OF_COPY = 1.2
 _MANY_ROWS = 16
 _MEASURED_LAYERS = 8
 _PACKING = TypeAdapter(Packing)
-_CHOSEN, _FEWEST = "packing", "int4"
+_FINDING, _SMALLEST_FORMAT = "packing", "int4"
 _TEXT = (
     "The old library stands at the end of the street, next to a small park. Every Tuesday evening, about 40 people "
     "meet there to read to each other, mostly in English, sometimes in French. In 1987 a fire destroyed the roof; it "
@@ -38,15 +38,15 @@ _TEXT = (
 
 
 def require_weights(weights: str, packed: bool, dtype: torch.dtype | str, device: torch.device) -> None:
-    """Raise `InputError` unless weights can be packed as asked for; float32 is no request."""
+    """Raise `InputError` if the weights cannot be packed in the format `weights`. float32 is always allowed."""
     if weights == "float32":
         return
     if weights != "auto":
         require_format(weights)
     if not packed:
-        raise InputError("weights", weights, "it is a format of packed layers: leave packed=False away")
+        raise InputError("weights", weights, "this is a format of packed layers; leave out packed=False")
     if device.type != "cpu" or dtype != torch.float32:
-        hint = f"packed layers are those of float32 models on the CPU; this one is asked for as {dtype} on {device}"
+        hint = f"packed layers need float32 models on the CPU, not {dtype} on {device}; leave weights out"
         raise InputError("weights", weights, hint)
 
 
@@ -57,47 +57,53 @@ def packed_as(
     blocks: Mapping[nn.Module, GgufBlocks] | None = None,
     findings: Findings | None = None,
 ) -> None:
-    """Pack the linear layers of `model` in the format `weights`, or for "auto" in the fastest that keeps its
-    distributions.
+    """Pack the linear layers of a model in place.
 
-    `blocks` are those of layers that have no weights yet; what "auto" chooses is taken from the `findings` of the same
-    model, or added to them. Raises `InputError` where no layer can be packed in a format below 32 bits, or memory does
-    not suffice.
+    Args:
+        model: Model of transformers.
+        weights: Format of the weights, or "auto" for the fastest format that approximately preserves the next-token
+            distributions.
+        tokenization: Tokenization of the model.
+        blocks: Weights in a GGUF file of layers that have no weights yet.
+        findings: Stored findings about the model. A choice of "auto" is read from them, or added to them.
+
+    Raises:
+        InputError: If no layer can be packed in a format below 32 bits, or if memory is insufficient.
     """
     head = model.get_output_embeddings()
     blocks, findings = blocks or {}, findings or Findings()
-    packing = _found(findings) if weights == "auto" else Packing(weights, weights)
+    packing = _stored_packing(findings) if weights == "auto" else Packing(weights, weights)
     plain = [layer for layer in model.modules() if is_plain(layer, blocks)]
     if weights not in ("float32", "auto") and not plain:
-        raise InputError("weights", weights, "none of the model's layers can be packed: leave it at float32")
+        raise InputError("weights", weights, "no layer of the model can be packed; use float32")
     filled = blocks if packing is None or not {packing.few, packing.many} <= set(available()) else {}
     empty = sum(layer.weight.numel() for layer in plain if layer in filled and layer.weight.is_meta)
-    packed = _bytes_packed(plain, packing or Packing(_FEWEST, _FEWEST))
+    packed = _bytes_packed(plain, packing or Packing(_SMALLEST_FORMAT, _SMALLEST_FORMAT))
     require_memory("weights", weights, packed + empty * torch.float32.itemsize)
     fill(filled)
     try:
         if packing is None and plain and available():
             packing = _pack_fastest(model, head, plain, tokenization, blocks)
-            findings.keep(_CHOSEN, list(packing))
+            findings.keep(_FINDING, list(packing))
         else:
             pack_linear_layers(model, packing, head, blocks)
     except RuntimeError as error:
         if not out_of_memory(error):
             raise
-        hint = "memory does not suffice for the weights as stored and as packed: close other programs"
+        hint = "memory is insufficient for the original and the packed weights; close other programs"
         raise InputError("weights", weights, hint) from error
 
 
 def _bytes_packed(layers: list[nn.Linear], packing: Packing) -> int:
-    """Bytes that the weights of `layers` take in the formats of `packing`, shares of scales left out."""
+    """Return the size in bytes of the packed weights of `layers`, without scales."""
     bits = sum(FORMATS[name].bits for name in {packing.few, packing.many} & set(available()))
     return sum(layer.weight.numel() for layer in layers) * bits // 8
 
 
-def _found(findings: Findings) -> Packing | None:
-    """What "auto" chose before, if that can be had here."""
+def _stored_packing(findings: Findings) -> Packing | None:
+    """Return the stored choice of "auto" if this machine supports it."""
     try:
-        packing = _PACKING.validate_python(findings.get(_CHOSEN) or None, strict=True)
+        packing = _PACKING.validate_python(findings.get(_FINDING) or None, strict=True)
     except ValidationError:
         return None
     return packing if {packing.few, packing.many} <= set(available()) else None
@@ -110,60 +116,63 @@ def _pack_fastest(
     tokenization: Tokenization,
     blocks: Mapping[nn.Module, GgufBlocks],
 ) -> Packing:
-    few, many = _seconds(plain, head)
+    few, many = _time_formats(plain, head)
     tokens = torch.tensor(
         [tokenization.encode(_TEXT)[: getattr(model.config, "max_position_embeddings", None)]]
     )
-    stored = _laws(model, tokens)
+    stored = _next_token_distributions(model, tokens)
     for name in sorted(few, key=lambda name: few[name]):
         best = min((other for other in many if _extends(name, other)), key=lambda other: many[other])
-        worth = many[name] > _WORTH_A_COPY * many[best]
-        packing = Packing(name, best if worth else name)
+        needs_copy = many[name] > _MIN_SPEEDUP_OF_COPY * many[best]
+        packing = Packing(name, best if needs_copy else name)
         restore = pack_linear_layers(model, packing, head, blocks)
-        if name == "float32" or law_distance(stored, _laws(model, tokens)) <= LAW_DISTANCE:
+        if (
+            name == "float32"
+            or mean_total_variation(stored, _next_token_distributions(model, tokens)) <= LAW_DISTANCE
+        ):
             return packing
         restore()
     return Packing()
 
 
 def _extends(few: str, many: str) -> bool:
-    """Whether weights that were rounded to the format `few` may have a copy in `many`."""
+    """Return whether weights rounded to the format `few` can have a copy in the format `many`."""
     return many == few or (
         FORMATS[many].bits > FORMATS[few].bits and FORMATS[many].states == FORMATS[few].states
     )
 
 
-def _laws(model: Any, tokens: Tensor) -> Tensor:
+def _next_token_distributions(model: Any, tokens: Tensor) -> Tensor:
     with torch.inference_mode():
         return model(input_ids=tokens, use_cache=False).logits[0].float().softmax(-1)
 
 
-def law_distance(first: Tensor, second: Tensor) -> float:
-    """Mean total variation between distributions (n, vocab); NaN where one is none."""
+def mean_total_variation(first: Tensor, second: Tensor) -> float:
+    """Return the mean total variation between distributions (n, vocab_size), or NaN if there are NaN entries."""
     return float((first - second).abs().sum(-1).mean() / 2)
 
 
-def _seconds(plain: list[nn.Linear], head: Any) -> tuple[dict[str, float], dict[str, float]]:
-    """CPU seconds by format for one row and for many: products with layers of the commonest shape."""
+def _time_formats(plain: list[nn.Linear], head: Any) -> tuple[dict[str, float], dict[str, float]]:
+    """Measure CPU seconds by format, for one row and for many rows, with layers of the most common shape."""
     body = [layer for layer in plain if layer is not head] or plain
     shape, _ = Counter(layer.weight.shape for layer in body).most_common(1)[0]
     layers = [layer for layer in body if layer.weight.shape == shape][:_MEASURED_LAYERS]
     times: tuple[dict[str, float], dict[str, float]] = ({}, {})
     for name in available():
         form = fitting(name, shape)
-        # Several layers in turn, as in a pass: one alone would be read from the processor's cache.
+        # Several layers are multiplied in turn, because a single layer would stay in the CPU cache.
         products = [form.lay(layer.weight.detach(), None) for layer in layers]
         for found, rows in zip(times, (1, _MANY_ROWS), strict=True):
-            found[name] = _least_seconds(products, torch.ones(rows, shape[1], dtype=form.states))
+            found[name] = _shortest_time(products, torch.ones(rows, shape[1], dtype=form.states))
     return times
 
 
-def _least_seconds(products: list[Product], states: Tensor) -> float:
-    least = float("inf")
+def _shortest_time(products: list[Product], states: Tensor) -> float:
+    shortest = float("inf")
     with torch.inference_mode():
         for _ in range(7):
             began = time.process_time()
             for product in products:
                 product(states)
-            least = min(least, time.process_time() - began)
-    return least
+            shortest = min(shortest, time.process_time() - began)
+    return shortest

@@ -1,7 +1,7 @@
-"""The formats of packed weights: how a weight is rounded and laid out, and the product with it.
+"""Formats of packed weights, with their rounding, memory layout and matrix product.
 
-The operators are those that torch's own compiler emits. Products of formats below 32 bits multiply states in bfloat16,
-add in float32 and answer in bfloat16.
+The operators are also used by the compiler of torch. Formats below 32 bits take inputs in bfloat16, accumulate in
+float32 and return bfloat16.
 """
 
 from collections.abc import Callable
@@ -14,22 +14,26 @@ from torch import Tensor
 from trialogue.errors import InputError
 
 Product = Callable[[Tensor], Tensor]
-"""Maps states (n, in) to (n, out), in the type of its format."""
+"""Function that maps states (n, in_features) to (n, out_features) in the dtype of its format."""
 
 GROUP_SIZE = 32
-"""Weights of a row that share a scale and an offset in int4."""
+"""Number of weights of a row that share a scale and an offset in int4."""
 _ROWS_AT_ONCE = 4096
-# What the products take at a time. That with int8 reads beyond a shorter row without a word.
+# Block sizes of the products. The int8 product reads out of bounds if a row is not a multiple.
 _VECTOR = 32
 _INT4_ROWS = 16
 
 
 class Format(NamedTuple):
-    """A format of weights by its `name`.
+    """Format of packed weights.
 
-    `states` is the type of what its product multiplies, `lay` makes the product of a weight (out, in) in float32 with a
-    bias (out,) or None, `rounded` gives the weight that the format keeps, in float32, and `fits` says whether a weight
-    of a shape can be laid out so. `bits` counts those of a weight, shares of scales left out.
+    Attributes:
+        name: Name of the format.
+        bits: Bits per weight, without scales.
+        states: Dtype of the inputs of the product.
+        lay: Function that packs a float32 weight (out, in) with a bias (out,) or None, and returns the product.
+        rounded: Function that returns the weight after rounding, in float32.
+        fits: Function that returns whether a weight of a given shape can be packed.
     """
 
     name: str
@@ -40,7 +44,7 @@ class Format(NamedTuple):
     fits: Callable[[torch.Size], bool]
 
 
-def _one_dnn(dtype: torch.dtype) -> Callable[[Tensor, Tensor | None], Product]:
+def _onednn_layout(dtype: torch.dtype) -> Callable[[Tensor, Tensor | None], Product]:
     def lay(weight: Tensor, bias: Tensor | None) -> Product:
         packed = torch.ops.mkldnn._reorder_linear_weight(weight.to(dtype))
         added = None if bias is None else bias.to(dtype)
@@ -51,9 +55,16 @@ def _one_dnn(dtype: torch.dtype) -> Callable[[Tensor, Tensor | None], Product]:
 
 
 def int8_codes(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Codes (out, in) int8 and scales (out,) bfloat16 whose product is nearest to `weight` (out, in)."""
-    # Codes are of the scale as it is kept, so that its rounding makes no error of its own. One that is rounded down
-    # would send the greatest weight beyond the last code.
+    """Quantise a weight to int8 with one scale per row.
+
+    Args:
+        weight: Weight, (out, in) float32.
+
+    Returns:
+        Codes (out, in) int8 and scales (out,) bfloat16.
+    """
+    # Codes are computed from the rounded scale, so that its rounding adds no error. They are clamped, because a scale
+    # that is rounded down would map the largest weight beyond the last code.
     scales = (weight.abs().amax(1) / 127).clamp_min(torch.finfo(torch.bfloat16).tiny).bfloat16()
     codes = torch.empty(weight.shape, dtype=torch.int8)
     for rows in torch.arange(len(weight)).split(_ROWS_AT_ONCE):
@@ -62,50 +73,56 @@ def int8_codes(weight: Tensor) -> tuple[Tensor, Tensor]:
     return codes, scales
 
 
-def _int8(weight: Tensor, bias: Tensor | None) -> Product:
+def _int8_layout(weight: Tensor, bias: Tensor | None) -> Product:
     codes, scales = int8_codes(weight)
     multiply = torch.ops.aten._weight_int8pack_mm.default
     return _with_bias(lambda states: multiply(states.contiguous(), codes, scales), bias)
 
 
 def int4_codes(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Codes (out, in) int32 in 0..15, and scales and offsets (in / 32, out, 2) bfloat16, for `weight` (out, in).
+    """Quantise a weight to int4 with a scale and an offset per group of 32 weights.
 
-    A weight is (code - 8) * scale + offset, of its group's; a group's least and greatest weight have the codes 0 and
-    15, so that weights that were rounded to 16 even steps before keep their steps.
+    A weight is represented as (code - 8) * scale + offset. The smallest and largest weight of a group have the codes 0
+    and 15, so that weights that already have 16 equidistant values are preserved.
+
+    Args:
+        weight: Weight, (out, in) float32.
+
+    Returns:
+        Codes (out, in) int32 from 0 to 15, and scales with offsets (in / 32, out, 2) bfloat16.
     """
     groups = weight.view(len(weight), -1, GROUP_SIZE)
     least, greatest = groups.aminmax(dim=2)
     scales = ((greatest - least) / 15).clamp_min(torch.finfo(torch.bfloat16).tiny).bfloat16().float()
-    # The middle of the codes is between 7 and 8: the error of a rounded scale is shared by both ends.
+    # The center of the codes is between 7 and 8, so that both ends share the error of a rounded scale.
     offsets = ((greatest + least) / 2 + scales / 2).bfloat16().float()
     codes = ((groups - offsets[:, :, None]) / scales[:, :, None] + 8).round_().clamp_(0, 15)
     pairs = torch.stack([scales, offsets], 2).transpose(0, 1).contiguous().bfloat16()
     return codes.to(torch.int32).view(weight.shape), pairs
 
 
-def _int4(weight: Tensor, bias: Tensor | None) -> Product:
+def _int4_layout(weight: Tensor, bias: Tensor | None) -> Product:
     return int4_product(*int4_codes(weight), bias)
 
 
 def int4_product(codes: Tensor, pairs: Tensor, bias: Tensor | None) -> Product:
-    """The product of the weight that `codes` and `pairs` (as of `int4_codes`) stand for."""
+    """Return the product with an int4 weight, given `codes` and `pairs` from `int4_codes`."""
     packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(codes, 2)
     multiply = torch.ops.aten._weight_int4pack_mm_for_cpu.default
     return _with_bias(lambda states: multiply(states.contiguous(), packed, GROUP_SIZE, pairs), bias)
 
 
-def _int8_rounded(weight: Tensor) -> Tensor:
+def _round_to_int8(weight: Tensor) -> Tensor:
     codes, scales = int8_codes(weight)
     return codes.float().mul_(scales.float()[:, None])
 
 
-def _int4_rounded(weight: Tensor) -> Tensor:
+def _round_to_int4(weight: Tensor) -> Tensor:
     return int4_weight(*int4_codes(weight))
 
 
 def int4_weight(codes: Tensor, pairs: Tensor) -> Tensor:
-    """The weight (out, in) float32 that `codes` and `pairs` (as of `int4_codes`) stand for."""
+    """Return the weight (out, in) in float32, given `codes` and `pairs` from `int4_codes`."""
     scales, offsets = pairs.float().transpose(0, 1).unbind(2)
     steps = codes.view(len(codes), -1, GROUP_SIZE).float().sub_(8)
     return steps.mul_(scales[:, :, None]).add_(offsets[:, :, None]).view(codes.shape)
@@ -118,56 +135,63 @@ def _with_bias(product: Product, bias: Tensor | None) -> Product:
     return lambda states: product(states).add_(added)
 
 
-def _divides(rows: int, columns: int) -> Callable[[torch.Size], bool]:
+def _is_multiple_of(rows: int, columns: int) -> Callable[[torch.Size], bool]:
     return lambda shape: shape[0] % rows == 0 and shape[1] % columns == 0
 
 
 FORMATS = {
     form.name: form
     for form in (
-        Format("float32", 32, torch.float32, _one_dnn(torch.float32), Tensor.float, _divides(1, 1)),
+        Format(
+            "float32", 32, torch.float32, _onednn_layout(torch.float32), Tensor.float, _is_multiple_of(1, 1)
+        ),
         Format(
             "bfloat16",
             16,
             torch.bfloat16,
-            _one_dnn(torch.bfloat16),
+            _onednn_layout(torch.bfloat16),
             lambda w: w.bfloat16().float(),
-            _divides(1, 1),
+            _is_multiple_of(1, 1),
         ),
-        Format("int8", 8, torch.bfloat16, _int8, _int8_rounded, _divides(1, _VECTOR)),
-        Format("int4", 4, torch.bfloat16, _int4, _int4_rounded, _divides(_INT4_ROWS, GROUP_SIZE)),
+        Format("int8", 8, torch.bfloat16, _int8_layout, _round_to_int8, _is_multiple_of(1, _VECTOR)),
+        Format(
+            "int4", 4, torch.bfloat16, _int4_layout, _round_to_int4, _is_multiple_of(_INT4_ROWS, GROUP_SIZE)
+        ),
     )
 }
 
 
 @cache
 def available() -> tuple[str, ...]:
-    """The formats that this build of torch multiplies on this processor, in the order of `FORMATS`."""
-    return tuple(name for name in FORMATS if _runs(name))
+    """Return the formats that torch supports on this CPU, in the order of `FORMATS`."""
+    return tuple(name for name in FORMATS if _is_supported(name))
 
 
-def _runs(name: str) -> bool:
+def _is_supported(name: str) -> bool:
     weight, form = torch.ones(64, 64), FORMATS[name]
     try:
         with torch.inference_mode():
-            answer = form.lay(weight, None)(torch.ones(2, 64, dtype=form.states))
-    except (RuntimeError, AttributeError):  # an operator that is not there, or not for this processor
+            product = form.lay(weight, None)(torch.ones(2, 64, dtype=form.states))
+    # The operator does not exist, or does not support this CPU.
+    except (RuntimeError, AttributeError):
         return False
-    return torch.equal(answer.float(), torch.full((2, 64), 64.0))
+    return torch.equal(product.float(), torch.full((2, 64), 64.0))
 
 
 def fitting(name: str, shape: torch.Size) -> Format:
-    """The format `name`, or the next wider one that a weight of a shape can be laid out in."""
+    """Return the format `name`, or the next wider format that supports a weight of this shape."""
     wider = [form for form in FORMATS.values() if form.bits >= FORMATS[name].bits and form.fits(shape)]
     return min(wider, key=lambda form: form.bits)
 
 
 def require_format(name: str) -> Format:
-    """The format `name`; raises `InputError` where it is none, or none that can be had here."""
-    there = ", ".join(available()) or "none: load with packed=False"
+    """Return the format `name`, or raise `InputError` if it does not exist or this machine does not support it."""
+    supported = ", ".join(available()) or "none; use packed=False"
     if name not in FORMATS:
-        raise InputError("weights", name, f"use auto, {', '.join(FORMATS)}; here there are {there}")
+        raise InputError(
+            "weights", name, f"use auto, {', '.join(FORMATS)}; this machine supports {supported}"
+        )
     if name not in available():
-        hint = f"this processor or this build of torch cannot multiply it; there are {there}"
+        hint = f"this processor or this build of torch cannot multiply this format; use one of {supported}"
         raise InputError("weights", name, hint)
     return FORMATS[name]

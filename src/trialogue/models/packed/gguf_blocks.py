@@ -1,6 +1,6 @@
-"""Weights as a GGUF file holds them: rows of blocks, and what of them is taken over into packed layers as it is.
+"""Weights in the block formats of GGUF files, which can partly be used in packed layers without requantisation.
 
-The layouts of blocks are those of llama.cpp (ggml-common.h); `gguf.quants` dequantises them.
+The layouts of blocks are defined by llama.cpp (ggml-common.h) and dequantised by `gguf.quants`.
 """
 
 import math
@@ -18,55 +18,64 @@ _BYTES_AT_ONCE = 1 << 14
 
 
 class GgufBlocks(NamedTuple):
-    """A weight (out, in): of each output the blocks in a row of `data` (out, bytes), in the file's type `kind`."""
+    """Weight (out, in) in a block format.
+
+    Attributes:
+        kind: Type of the blocks.
+        data: Blocks of each output row, (out, bytes).
+    """
 
     kind: Kind
     data: np.ndarray
 
     @property
     def four_bits(self) -> bool:
-        """Whether `take` has something to take over."""
+        """Whether the codes can be used in int4 layers (see `take`)."""
         return self.kind in _FOUR_BITS
 
     @property
     def quantised(self) -> bool:
-        """Whether the numbers were rounded to a few steps of each block."""
+        """Whether the weight is quantised in blocks."""
         return self.kind not in (Kind.F32, Kind.F16, Kind.BF16, Kind.F64)
 
     def weight(self) -> Tensor:
-        """The weight (out, in) in float32, as llama.cpp defines it."""
+        """Return the dequantised weight, (out, in) float32."""
         if self.data.dtype != np.uint8:
             return torch.tensor(gguf.dequantize(self.data, self.kind))
-        # The library takes sixteen rows at a time, however short. GgufBlocks know nothing of rows: these are joined.
+        # The library processes sixteen rows at a time. Short rows are joined for speed, because blocks are independent.
         rows, size = self.data.shape
         joined = math.gcd(rows, 1 << max(0, (_BYTES_AT_ONCE // size).bit_length() - 1))
         numbers = gguf.dequantize(self.data.reshape(rows // joined, size * joined), self.kind)
         return torch.from_numpy(numbers.reshape(rows, -1))
 
     def take(self) -> tuple[Tensor, Tensor] | None:
-        """Codes, and scales with offsets, as `int4_codes` gives them; None for types without those of 32 weights.
+        """Return codes, and scales with offsets, in the format of `int4_codes`.
 
-        Their weight is step * code + least, which is (code - 8) * step + (least + 8 * step): scale and offset are these
-        in bfloat16.
+        A weight step * code + minimum equals (code - 8) * step + (minimum + 8 * step). The scale is the step, and the
+        offset is the last term, both rounded to bfloat16.
+
+        Returns:
+            Codes (out, in) int32 and scales with offsets (in / 32, out, 2) bfloat16, or None if the type does not have
+            4-bit codes in groups of 32 weights.
         """
         if not self.four_bits:
             return None
         blocks = torch.tensor(self.data).view(-1, gguf.GGML_QUANT_SIZES[self.kind][1])
-        codes, steps, least = _FOUR_BITS[self.kind](blocks)
+        codes, steps, minima = _FOUR_BITS[self.kind](blocks)
         rows = len(self.data)
         scales = steps.bfloat16()
-        offsets = (least + 8 * steps).bfloat16()
+        offsets = (minima + 8 * steps).bfloat16()
         pairs = torch.stack([scales.view(rows, -1), offsets.view(rows, -1)], 2).transpose(0, 1).contiguous()
         return codes.view(rows, -1).to(torch.int32), pairs
 
 
 def _nibbles(packed: Tensor) -> Tensor:
-    """Codes (n, 32) of 16 bytes each: the low halves are the first 16."""
+    """Unpack 16 bytes to codes (n, 32), low nibbles first."""
     return torch.cat([packed & 15, packed >> 4], -1)
 
 
 def _halves(blocks: Tensor, place: int) -> Tensor:
-    """The half-precision number (n,) that begins at byte `place` of each block, in float32."""
+    """Read the half-precision number (n,) at byte `place` of each block, as float32."""
     return blocks[:, place : place + 2].contiguous().view(torch.float16).float()[:, 0]
 
 
@@ -80,12 +89,12 @@ def _q4_1(blocks: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _q4_k(blocks: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    # Eight groups share two half-precision numbers, by which their 6-bit scales and offsets are multiplied.
+    # Eight groups share two half-precision factors of their 6-bit scales and offsets.
     scales, offsets = map(torch.from_numpy, gguf.quants.Q4_K.get_scale_min(blocks[:, 4:16].numpy()))
     steps = _halves(blocks, 0)[:, None] * scales
-    least = -_halves(blocks, 2)[:, None] * offsets
+    minima = -_halves(blocks, 2)[:, None] * offsets
     packed = blocks[:, 16:].view(len(blocks), -1, 1, GROUP_SIZE)
-    return torch.cat([packed & 15, packed >> 4], 2), steps.flatten(), least.flatten()
+    return torch.cat([packed & 15, packed >> 4], 2), steps.flatten(), minima.flatten()
 
 
 _FOUR_BITS = {Kind.Q4_0: _q4_0, Kind.Q4_1: _q4_1, Kind.Q4_K: _q4_k}

@@ -1,6 +1,7 @@
-"""Calibration of a binary verifier: probabilities that mean what they say, thresholds, and held-out numbers.
+"""Calibration, rejection thresholds and held-out metrics of binary verifiers.
 
-Labels are 1 for correct and 0 for erroneous; a verifier rejects where P(correct) lies below its threshold.
+Labels are 1 for correct and 0 for erroneous examples. A verifier rejects an example if P(correct) is below its
+threshold.
 """
 
 import math
@@ -22,7 +23,12 @@ Labels = NDArray[np.int64]
 
 
 class Calibration(NamedTuple):
-    """Calibrated log-odds are `slope` times the raw ones, plus `offset`; the temperature is 1 / slope."""
+    """Affine calibration of log-odds: `slope` * log_odds + `offset`.
+
+    Attributes:
+        slope: Factor of the log-odds, the inverse of the temperature.
+        offset: Constant added to the scaled log-odds.
+    """
 
     slope: float = 1.0
     offset: float = 0.0
@@ -30,11 +36,18 @@ class Calibration(NamedTuple):
 
 @validated
 def fit_calibration(log_odds: Floats, labels: Labels, method: CalibrationMethod = "platt") -> Calibration:
-    """The calibration of `log_odds` (n,) of being correct, with the least log-loss on `labels` (n,).
+    """Fit the calibration with the smallest log-loss.
 
-    "platt" fits slope and offset (Platt 1999), "temperature" the slope alone (Guo et al. 2017). Both use Platt's
-    targets (N₁ + 1)/(N₁ + 2) and 1/(N₀ + 2), which keep the slope finite where the classes are separable. Raises
-    `InputError` where a class is missing, or where larger log-odds do not mean more correct labels.
+    The targets of Platt, (N₁ + 1)/(N₁ + 2) and 1/(N₀ + 2), keep the slope finite if the classes are separable.
+
+    Args:
+        log_odds: Log-odds of being correct, (n,) float64.
+        labels: Labels, (n,) int64.
+        method: "platt" fits slope and offset (Platt 1999), "temperature" fits the slope alone (Guo et al. 2017), and
+            "none" returns the identity.
+
+    Raises:
+        InputError: If a class is missing, or if the fitted slope is not positive.
     """
     log_odds, labels = _examples("log_odds", log_odds, labels)
     correct = _both_classes(labels)
@@ -57,42 +70,59 @@ def fit_calibration(log_odds: Floats, labels: Labels, method: CalibrationMethod 
         return curvature
 
     start = np.zeros(len(columns))
-    # The loss is convex and has at most two parameters: Newton steps in a trust region end at machine precision.
+    # The loss is convex with at most two parameters, so trust-region Newton steps converge to machine precision.
     fitted = minimize(loss, start, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-10})
     slope, offset = float(fitted.x[0]), float(fitted.x[1]) if method == "platt" else 0.0
     if not slope > 0:
-        hint = "the verifier is no better than chance on held-out texts: give more texts, or other layers"
+        hint = "the verifier is no better than chance on held-out texts; use more texts or other layers"
         raise InputError("calibration slope", round(slope, 4), hint)
     return Calibration(slope, offset)
 
 
 @validated
 def rejection_threshold(probabilities: Floats, labels: Labels, false_rejections: Probability) -> float:
-    """The largest threshold with which a new correct prefix is rejected with probability `false_rejections` at most.
+    """Return the largest threshold that rejects a new correct prefix with probability at most `false_rejections`.
 
-    With n correct examples among `probabilities` (m,) it is the k-th smallest of theirs, k = ⌊rate (n + 1)⌋: the
-    split-conformal quantile, whose promise holds on average over calibration sets drawn like the new prefix
-    (Vovk et al. 2005). Several examples of one text are not independent: with them it holds in good approximation
-    where texts are many. Raises `InputError` where n is too small for any threshold to keep the promise.
+    The threshold is the split-conformal quantile (Vovk et al. 2005). With n correct examples it is their k-th smallest
+    probability, where k = ⌊false_rejections (n + 1)⌋. The guarantee holds on average over calibration sets of
+    independent examples. With several examples per text it is a good approximation if there are many texts.
+
+    Args:
+        probabilities: P(correct) of the calibration examples, (m,) float64.
+        labels: Labels, (m,) int64.
+        false_rejections: Maximum probability of rejecting a correct prefix.
+
+    Raises:
+        InputError: If there are too few correct examples for this rate.
     """
     probabilities, labels = _examples("probabilities", probabilities, labels)
     accepted = np.sort(probabilities[labels == 1])
     check_false_rejections(false_rejections, len(accepted))
-    # A rate such as 0.1 times 10 lies below 1 by rounding alone.
+    # A product that should be an integer can be slightly smaller because of rounding.
     return float(accepted[math.floor(false_rejections * (len(accepted) + 1) + 1e-9) - 1])
 
 
 @validated
 def check_false_rejections(false_rejections: Probability, correct: int) -> None:
-    """Raise `InputError` unless `correct` correct examples can vouch for the rate `false_rejections`."""
-    least = 1 / (correct + 1)
-    if false_rejections < least - 1e-12:
-        hint = f"{correct} correct examples calibrate it: use at least {least:.4f}, or give more texts"
+    """Raise `InputError` if `correct` examples are too few to guarantee the rate `false_rejections`."""
+    smallest_rate = 1 / (correct + 1)
+    if false_rejections < smallest_rate - 1e-12:
+        hint = f"with {correct} correct examples, use at least {smallest_rate:.4f}, or add more texts"
         raise InputError("false_rejections", false_rejections, hint)
 
 
 def youden_threshold(probabilities: Floats, labels: Labels) -> float:
-    """The threshold that maximises Youden's J: share of errors rejected minus share of correct rejected."""
+    """Return the threshold with the largest Youden's J.
+
+    J is the fraction of erroneous examples rejected minus the fraction of correct examples rejected.
+
+    Args:
+        probabilities: P(correct) of the examples, (n,) float64.
+        labels: Labels, (n,) int64.
+
+    Raises:
+        InputError: If a class is missing.
+    """
     probabilities, labels = _examples("probabilities", probabilities, labels)
     _both_classes(labels)
     thresholds = np.unique(probabilities)[::-1]
@@ -103,14 +133,24 @@ def youden_threshold(probabilities: Floats, labels: Labels) -> float:
 
 
 def area_under_curve(scores: Floats, labels: Labels) -> float:
-    """Return the area under the ROC curve: how often a correct example scores above an erroneous one, ties half."""
+    """Return the area under the ROC curve, with ties counted half.
+
+    Args:
+        scores: Scores of the examples, (n,) float64, larger for correct examples.
+        labels: Labels of both classes, (n,) int64.
+    """
     correct, total = int(labels.sum()), len(labels)
     above = rankdata(scores)[labels == 1].sum() - correct * (correct + 1) / 2
     return float(above / (correct * (total - correct)))
 
 
 def log_loss(probabilities: Floats, labels: Labels) -> float:
-    """Return the mean negative log-likelihood in nats, with probabilities kept one rounding error from 0 and 1."""
+    """Return the mean negative log-likelihood in nats, with probabilities clipped to [eps, 1 - eps].
+
+    Args:
+        probabilities: P(correct) of the examples, (n,).
+        labels: Labels, (n,) int64.
+    """
     rounding = np.finfo(probabilities.dtype).eps
     bounded = np.clip(probabilities, rounding, 1 - rounding)
     return float(-np.mean(np.where(labels == 1, np.log(bounded), np.log1p(-bounded))))
@@ -118,7 +158,15 @@ def log_loss(probabilities: Floats, labels: Labels) -> float:
 
 @validated
 def expected_calibration_error(probabilities: Floats, labels: Labels, bins: Count = 10) -> float:
-    """|mean probability - share of correct|, averaged over `bins` equal intervals of P(correct) by their size."""
+    """Return the expected calibration error over bins of equal width.
+
+    The error is |mean probability - fraction of correct examples| per bin, weighted by the number of examples.
+
+    Args:
+        probabilities: P(correct) of the examples, (n,) float64.
+        labels: Labels, (n,) int64.
+        bins: Number of bins.
+    """
     probabilities, labels = _examples("probabilities", probabilities, labels)
     place = np.minimum((probabilities * bins).astype(np.int64), bins - 1)
     gaps = np.bincount(place, weights=probabilities - labels, minlength=bins)
@@ -126,7 +174,14 @@ def expected_calibration_error(probabilities: Floats, labels: Labels, bins: Coun
 
 
 class Proportion(NamedTuple):
-    """`events` of `total`, and the 95 % Wilson interval of the share."""
+    """Observed proportion with a 95 % Wilson interval.
+
+    Attributes:
+        events: Number of events.
+        total: Number of trials.
+        low: Lower bound of the interval.
+        high: Upper bound of the interval.
+    """
 
     events: int
     total: int
@@ -135,37 +190,60 @@ class Proportion(NamedTuple):
 
     @property
     def value(self) -> float:
-        """The share itself."""
+        """Observed proportion."""
         return self.events / self.total
 
     @classmethod
     def of(cls, happened: NDArray[np.bool_]) -> "Proportion":
-        """The share of true among `happened` (n,), n > 0."""
+        """Return the proportion of true entries in a non-empty bool array (n,)."""
         events, total = int(happened.sum()), len(happened)
         interval = binomtest(events, total).proportion_ci(0.95, method="wilson")
         return cls(events, total, float(interval.low), float(interval.high))
 
 
 class VerifierNumbers(NamedTuple):
-    """How good a verifier is on held-out examples."""
+    """Metrics of a verifier on held-out examples.
+
+    Attributes:
+        correct: Number of correct examples.
+        erroneous: Number of erroneous examples.
+        accuracy: Accuracy of the classifier P(correct) >= 1/2.
+        auroc: Area under the ROC curve.
+        log_loss: Mean negative log-likelihood in nats.
+        brier: Brier score.
+        calibration_error: Expected calibration error.
+        calibration_error_before: Expected calibration error of the uncalibrated probabilities.
+        false_rejections: Proportion of correct examples below the threshold.
+        detections: Proportion of erroneous examples below the threshold.
+    """
 
     correct: int
     erroneous: int
-    accuracy: float  # of the verdict P(correct) >= 1/2
+    accuracy: float
     auroc: float
     log_loss: float
     brier: float
     calibration_error: float
-    calibration_error_before: float  # of the probabilities as they were before calibration
-    false_rejections: Proportion  # correct examples below the threshold
-    detections: Proportion  # erroneous examples below the threshold
+    calibration_error_before: float
+    false_rejections: Proportion
+    detections: Proportion
 
 
 @validated
 def verifier_numbers(
     probabilities: Floats, labels: Labels, threshold: Finite, before: Floats
 ) -> VerifierNumbers:
-    """Numbers of calibrated `probabilities` (n,) with a `threshold`; `before` (n,) are the uncalibrated ones."""
+    """Compute the metrics of a verifier on held-out examples.
+
+    Args:
+        probabilities: Calibrated P(correct) of the examples, (n,) float64.
+        labels: Labels, (n,) int64.
+        threshold: Rejection threshold of the verifier.
+        before: Uncalibrated P(correct) of the examples, (n,) float64.
+
+    Raises:
+        InputError: If a class is missing.
+    """
     probabilities, labels = _examples("probabilities", probabilities, labels)
     before = _examples("before", before, labels)[0]
     correct = _both_classes(labels)
@@ -185,7 +263,7 @@ def verifier_numbers(
 
 
 def _examples(field: str, values: Floats, labels: Labels) -> tuple[Floats, Labels]:
-    """Numbers (n,) of examples and their labels (n,), 0 or 1."""
+    """Return `values` and `labels` as arrays (n,), or raise `InputError`."""
     hint = "give one finite number for each example"
     numbers, marks = (
         real_tensor(field, values, hint),
@@ -199,9 +277,9 @@ def _examples(field: str, values: Floats, labels: Labels) -> tuple[Floats, Label
 
 
 def _both_classes(labels: Labels) -> int:
-    """The number of correct labels; raises `InputError` where all labels are equal."""
+    """Return the number of correct labels, or raise `InputError` if a class is missing."""
     correct = int((labels == 1).sum())
     for label, count in (("erroneous", len(labels) - correct), ("correct", correct)):
         if not count:
-            raise InputError("labels", 0, f"no {label} example is held out: give more {label} texts")
+            raise InputError("labels", 0, f"no {label} example is held out; add more {label} texts")
     return correct

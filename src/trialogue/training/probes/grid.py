@@ -1,4 +1,4 @@
-"""Training a probe to tell correct from erroneous prefixes by their hidden states: one, or the best of a grid."""
+"""Train probes that classify prefixes as correct or erroneous from hidden states."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,21 @@ from trialogue.validation import Count, Natural, NonNegative, Positive, Probabil
 @validated
 @dataclass(frozen=True, kw_only=True)
 class ProbeConfig:
-    """How a probe is built and trained; `validation` is the share of examples held out."""
+    """Architecture and hyperparameters of a probe.
+
+    Args:
+        depth: Number of linear layers. 1 is a linear probe, larger values are MLPs.
+        hidden: Units per hidden layer.
+        epochs: Maximum number of epochs.
+        batch_size: Examples per gradient step.
+        learning_rate: Learning rate of AdamW.
+        weight_decay: Weight decay of AdamW.
+        validation: Fraction of examples held out.
+        seed: Seed for initial weights and shuffling.
+
+    Raises:
+        InputError: If a field is out of range.
+    """
 
     depth: Count = 1
     hidden: Count = 256
@@ -32,7 +46,15 @@ class ProbeConfig:
 
 @dataclass(frozen=True)
 class TrainedProbe:
-    """A probe, the examples it learned from, and its accuracy on them and on those held out."""
+    """Result of `train_probe`.
+
+    Args:
+        probe: The trained probe.
+        train_size: Number of training examples.
+        validation_size: Number of held-out examples.
+        train_accuracy: Accuracy on the training examples.
+        validation_accuracy: Accuracy on the held-out examples.
+    """
 
     probe: Probe
     train_size: int
@@ -42,12 +64,18 @@ class TrainedProbe:
 
 
 def train_probe(states: Tensor, labels: Tensor, config: ProbeConfig | None = None) -> TrainedProbe:
-    """Train on hidden `states` (n, width) with `labels` (n,): 1 for correct, 0 for erroneous.
+    """Train a probe and measure its accuracy on held-out examples.
 
-    Raises `InputError` where one of the two labels is missing from what is left to train on.
+    Args:
+        states: Hidden states, (n, width).
+        labels: 1 for correct and 0 for erroneous examples, (n,).
+        config: Architecture and hyperparameters. The defaults of `ProbeConfig` by default.
+
+    Raises:
+        InputError: If a class is missing from the training examples.
     """
     config = ProbeConfig() if config is None else config
-    hint = "give hidden states (n, width), and one label for each"
+    hint = "use hidden states of shape (n, width), with one label for each"
     shape = real_tensor("states", states, hint).shape
     labels = real_tensor("labels", labels, "give 1 for correct and 0 for erroneous, (n,)")
     if not bool(((labels == 0) | (labels == 1)).all()):
@@ -55,12 +83,12 @@ def train_probe(states: Tensor, labels: Tensor, config: ProbeConfig | None = Non
     labels = labels.long()
     if len(shape) != 2 or labels.shape != shape[:1]:
         raise InputError("states", tuple(shape), hint)
-    permutation = _permutations(config)
+    permutation = _permutation_sampler(config)
     order = permutation(len(states))
     held_out = max(1, round(len(states) * config.validation))
     validation, train = order[:held_out], order[held_out:]
-    probe = _initial(states, labels, train, config)
-    for _ in _epochs(probe, states, labels, train, config, permutation):
+    probe = _build_probe(states, labels, train, config)
+    for _ in _train_epochs(probe, states, labels, train, config, permutation):
         pass
 
     def accuracy(rows: Tensor) -> float:
@@ -71,7 +99,16 @@ def train_probe(states: Tensor, labels: Tensor, config: ProbeConfig | None = Non
 
 @dataclass(frozen=True)
 class Candidate:
-    """A probe of a grid: where it reads, its depth, the epoch it is from, and its numbers on held-out examples."""
+    """Trained probe of a grid search.
+
+    Args:
+        layer: Layer whose hidden states the probe reads.
+        depth: Number of linear layers of the probe.
+        epoch: Epoch with the smallest log-loss, from which the weights are taken.
+        log_loss: Log-loss on the selection examples in nats.
+        accuracy: Accuracy on the selection examples.
+        probe: The probe with the weights of this epoch.
+    """
 
     layer: int
     depth: int
@@ -93,22 +130,36 @@ def search_probes(
     patience: int = 10,
     trained: Callable[[Candidate], object] | None = None,
 ) -> list[Candidate]:
-    """Train a probe for every layer and depth; the best first.
+    """Train a probe for each layer and depth, with early stopping.
 
-    `states` (n, len(layers), width) are the hidden states of the examples with `labels` (n,), `train` and
-    `selection` (k,) the rows to learn from and to compare by. What counts is the log-loss on `selection`: it rewards
-    probabilities, of which a threshold may use any, and has no ties where examples are few, as accuracy has. Each
-    probe is taken from the epoch where it is least; training stops after `patience` epochs without a new least.
-    `trained` is told of every candidate. Raises `InputError` where one of the two labels is missing from `train`.
+    Probes are compared by log-loss on the selection examples. Unlike accuracy, log-loss rewards calibrated
+    probabilities, which a threshold needs, and rarely has ties on few examples.
+
+    Args:
+        states: Hidden states, (n, len(layers), width).
+        labels: 1 for correct and 0 for erroneous examples, (n,) int64.
+        layers: Layers of the hidden states.
+        depths: Depths of the probes.
+        train: Rows of the training examples, (k,) int64.
+        selection: Rows of the selection examples, (k,) int64.
+        config: Hyperparameters of each probe. Its depth and seed are replaced.
+        patience: Number of epochs without improvement after which training stops.
+        trained: Function called with each candidate.
+
+    Returns:
+        Candidates in order of increasing log-loss, each with the weights of its best epoch.
+
+    Raises:
+        InputError: If a class is missing from the training examples.
     """
     labels = whole_tensor("labels", labels, "give 1 for correct and 0 for erroneous, (n,)")
     candidates = []
     for place, layer in enumerate(layers):
-        of_layer = states[:, place].contiguous()
+        layer_states = states[:, place].contiguous()
         for depth in depths:
             seed = seed_of(config.seed, "layer", layer, "depth", depth)
-            of_probe = replace(config, depth=depth, seed=seed)
-            candidate = _best_epoch(of_layer, labels, layer, train, selection, of_probe, patience)
+            probe_config = replace(config, depth=depth, seed=seed)
+            candidate = _best_epoch(layer_states, labels, layer, train, selection, probe_config, patience)
             candidates.append(candidate)
             if trained is not None:
                 trained(candidate)
@@ -124,10 +175,10 @@ def _best_epoch(
     config: ProbeConfig,
     patience: int,
 ) -> Candidate:
-    probe = _initial(states, labels, train, config)
+    probe = _build_probe(states, labels, train, config)
     best: Candidate | None = None
-    permutation = _permutations(config)
-    for epoch in _epochs(probe, states, labels, train, config, permutation):
+    permutation = _permutation_sampler(config)
+    for epoch in _train_epochs(probe, states, labels, train, config, permutation):
         with torch.no_grad():
             logits = probe(states[selection])
             loss = float(cross_entropy(logits.double(), labels[selection]))
@@ -140,21 +191,21 @@ def _best_epoch(
     return best
 
 
-def _initial(states: Tensor, labels: Tensor, train: Tensor, config: ProbeConfig) -> Probe:
+def _build_probe(states: Tensor, labels: Tensor, train: Tensor, config: ProbeConfig) -> Probe:
     for label, meaning in ((0, "erroneous"), (1, "correct")):
         if not bool((labels[train] == label).any()):
-            raise InputError("labels", label, f"give more {meaning} examples: none is left to train on")
+            raise InputError("labels", label, f"give more {meaning} examples; there is none to train on")
     probe = Probe(states.shape[1], config.depth, config.hidden, config.seed)
     probe.standardise(states[train])
     return probe
 
 
-def _permutations(config: ProbeConfig) -> Callable[[int], Tensor]:
-    """A function that draws one random permutation after another."""
+def _permutation_sampler(config: ProbeConfig) -> Callable[[int], Tensor]:
+    """Return a function that samples random permutations."""
     return partial(torch.randperm, generator=generator(config.seed, "probe examples"))
 
 
-def _epochs(
+def _train_epochs(
     probe: Probe,
     states: Tensor,
     labels: Tensor,
@@ -162,7 +213,7 @@ def _epochs(
     config: ProbeConfig,
     permutation: Callable[[int], Tensor],
 ) -> Iterator[int]:
-    """Train `probe`, pausing after every epoch; in the end it is in eval mode and needs no gradients."""
+    """Train `probe` and yield after each epoch. At the end, switch to eval mode and disable gradients."""
     optimizer = torch.optim.AdamW(
         probe.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
     )

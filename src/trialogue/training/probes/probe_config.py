@@ -1,4 +1,4 @@
-"""How a verifier of prefixes is trained: every option of `trialogue probe` about the training is a field here."""
+"""Training options of `trialogue probe`."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -17,52 +17,56 @@ CalibrationMethod = Literal["platt", "temperature", "none"]
 @validated
 @dataclass(frozen=True, kw_only=True)
 class ProbeTrainingConfig:
-    """How a verifier is trained; raises `InputError` where a field is out of range."""
+    """Hyperparameters for training a verifier of prefixes.
+
+    Raises:
+        InputError: If a field is out of range.
+    """
 
     layers: Annotated[Several[Annotated[int, Ge(-1)]] | str, arg(metavar="NUMBER ..., all, or every:N")] = (
         "every:4"
     )
-    """Layers to read, counted in blocks, -1 for what the output head reads; "all", or "every:N" from the last one."""
+    """Layers to read: block numbers, -1 for the input of the output head, "all", or "every:N" counted from the end."""
     depths: Annotated[Several[Count], MinLen(1), arg(metavar="D ...")] = (1, 2)
-    """Depths to try: 1 is linear, more are MLPs."""
+    """Depths of the probes to compare; 1 is linear, larger values are MLPs."""
     hidden: Annotated[Count, arg(metavar="N")] = 256
-    """Units of a hidden layer."""
+    """Units per hidden layer."""
     epochs: Annotated[Count, arg(metavar="N")] = 100
-    """At most; a probe stops early, and is taken from its best epoch."""
+    """Maximum number of epochs. The weights are taken from the best epoch."""
     patience: Annotated[Count, arg(metavar="N")] = 10
-    """Epochs without a better log-loss on the selection part after which a probe stops."""
+    """Stop after this many epochs without a better log-loss on the selection examples."""
     learning_rate: Annotated[Positive, arg(metavar="X")] = 3e-3
-    """That of AdamW."""
+    """Learning rate of AdamW."""
     weight_decay: Annotated[NonNegative, arg(metavar="X")] = 0.1
-    """That of AdamW."""
+    """Weight decay of AdamW."""
     probe_batch_size: Annotated[Count, arg(metavar="N")] = 64
     """Examples per gradient step."""
     validation: Annotated[Probability, arg(metavar="SHARE")] = 0.2
-    """Share of texts held out to select by and to calibrate on, half each."""
+    """Fraction of texts held out, half for selection and half for calibration."""
     test: Annotated[Probability, arg(metavar="SHARE")] = 0.1
-    """Share of texts held out for the reported numbers."""
+    """Fraction of texts held out for the reported metrics."""
     split_by: Literal["text", "prompt"] = "text"
-    """What must not be in two parts."""
+    """Keep examples with the same text or prompt in the same split."""
     correct_prefixes: Annotated[Count, arg(metavar="N")] = 8
-    """Correct prefixes taken from each text with an error position; the thesis takes 1. With few of them a probe need
-    not tell right from wrong: it is enough to know after which kinds of tokens errors occur."""
+    """Correct prefixes sampled from each text with an error position; the thesis uses 1. With few correct prefixes, a
+    probe can learn after which kinds of tokens errors occur instead of recognising them."""
     chat: bool = False
-    """Put prompts into the tokenizer's chat template."""
+    """Apply the chat template of the tokenizer to prompts."""
     eos: bool = False
-    """Texts end with the end of sequence."""
+    """Append the end-of-sequence token to texts."""
     calibration: CalibrationMethod = "platt"
-    """How its values become probabilities."""
+    """Calibration method for the probabilities."""
     false_rejections: Annotated[Probability, arg(metavar="RATE")] = 0.05
-    """The share of new correct prefixes that the threshold may reject."""
+    """Maximum fraction of new correct prefixes that the threshold rejects."""
     threshold: Annotated[Share | Literal["youden"] | None, arg(metavar="P|youden")] = None
-    """In place of the rate of false rejections: a probability, or youden, the one with the greatest J of Youden."""
+    """Fixed threshold instead of a rate of false rejections, or "youden" to maximise Youden's J."""
     batch_size: Annotated[Count, arg(metavar="N")] = 16
-    """Texts per pass of the model."""
+    """Texts per forward pass of the model."""
     seed: Annotated[Natural, arg(metavar="N")] = 0
-    """What splits, shuffles and initial weights are drawn from."""
+    """Seed for splits, shuffling and initial weights."""
 
     def probe(self) -> "ProbeConfig":
-        """How each probe is trained."""
+        """Return the config of the individual probes."""
         from trialogue.randomness import seed_of
         from trialogue.training.probes.grid import ProbeConfig
 

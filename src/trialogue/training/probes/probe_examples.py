@@ -1,8 +1,8 @@
-"""Labelled texts as examples for a probe: prefixes of token ids with a label each, split so that no text leaks.
+"""Read labelled texts, convert them to labelled prefixes of tokens, and split them by text.
 
-A line of the JSONL file is an object with `prompt` and `completion` (or `text` alone), and either `label`, 1 or 0,
-for a text that is correct or erroneous as a whole, or `error`, the offset of the first wrong character of the
-completion, null where there is none.
+Each line of the JSONL file is an object with `prompt` and `completion`, or with `text` alone. It has either `label`, 1
+for a correct and 0 for an erroneous text, or `error`, the offset of the first wrong character in the completion or null
+for a correct completion.
 """
 
 import hashlib
@@ -32,9 +32,14 @@ _HINT = (
 
 @dataclass(frozen=True)
 class LabelledText:
-    """One labelled text; `source` says where it stands. `label` is None where `error` counts.
+    """Text with a label or an error position.
 
-    `prompt` is None where the completion is the whole text.
+    Args:
+        source: File and line, for error messages.
+        prompt: Prompt, or None if the completion is the full text.
+        completion: Completion of the prompt.
+        label: 1 for a correct and 0 for an erroneous text, or None if the text has an error position.
+        error: Offset of the first wrong character in the completion, or None if there is no error.
     """
 
     source: str
@@ -45,17 +50,22 @@ class LabelledText:
 
 
 class LabelledTexts(NamedTuple):
-    """The texts of a file, and the SHA-256 of its bytes."""
+    """Labelled texts of a file and the SHA-256 hash of its bytes."""
 
     texts: list[LabelledText]
     sha256: str
 
 
 def read_labelled_texts(path: str | PathLike[str]) -> LabelledTexts:
-    """Read a JSONL file of labelled texts; empty lines are skipped, other fields of a line ignored.
+    """Read labelled texts from a JSONL file.
 
-    Raises `InputError` where the file cannot be read or holds no text, and, with the number of the line, where a
-    line is not JSON or not a labelled text.
+    Empty lines are skipped, and unknown fields are ignored.
+
+    Args:
+        path: Path of the file.
+
+    Raises:
+        InputError: If the file cannot be read or contains no texts, or if a line is not a labelled text in JSON.
     """
     try:
         content = Path(path).read_bytes()
@@ -66,7 +76,7 @@ def read_labelled_texts(path: str | PathLike[str]) -> LabelledTexts:
         if line.strip():
             texts.append(_labelled_text(f"{path} line {number}", line))
     if not texts:
-        raise InputError("data", str(path), "the file holds no text")
+        raise InputError("data", str(path), "the file contains no texts; add one JSON object per line")
     return LabelledTexts(texts, hashlib.sha256(content).hexdigest())
 
 
@@ -75,7 +85,7 @@ def _labelled_text(source: str, line: bytes) -> LabelledText:
     try:
         record = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise InputError(source, shown, f"not JSON: {error}") from None
+        raise InputError(source, shown, f"the line is not valid JSON: {error}") from None
     fields = _FIELDS & set(record) if isinstance(record, dict) else set()
     if fields not in _ALLOWED:
         raise InputError(source, shown, _HINT)
@@ -86,16 +96,20 @@ def _labelled_text(source: str, line: bytes) -> LabelledText:
     if "label" in record and label not in (0, 1):
         raise InputError(f"{source}: label", label, "use 1 for correct, 0 for erroneous")
     if error_at is not None and (type(error_at) is not int or not 0 <= error_at <= len(completion)):
-        hint = f"use null, or a character's offset in the completion, from 0 to {len(completion)}"
+        hint = f"use null or the offset of a character in the completion, from 0 to {len(completion)}"
         raise InputError(f"{source}: error", error_at, hint)
     return LabelledText(source, prompt, completion, None if label is None else int(label), error_at)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeExamples:
-    """Prefixes with a label each: `lengths[i]` names prefixes of `sequences[i]`, shortest first.
+    """Labelled prefixes of token sequences.
 
-    `labels` (n,) int64, 1 for correct, and `text` (n,) int64, the index of the sequence, are in that order.
+    Args:
+        sequences: Token ids of each text.
+        lengths: Lengths of the prefixes of each sequence, in increasing order.
+        labels: 1 for correct and 0 for erroneous prefixes, (n,) int64, in the order of `lengths`.
+        text: Index of the sequence of each prefix, (n,) int64, in the same order.
     """
 
     sequences: list[list[int]]
@@ -105,8 +119,8 @@ class ProbeExamples:
 
     @property
     def positions(self) -> int:
-        """Positions that a model evaluates to read all prefixes, each sequence once."""
-        return sum(asked[-1] + 1 for asked in self.lengths)
+        """Total number of positions that the model evaluates, with one pass per sequence."""
+        return sum(lengths[-1] + 1 for lengths in self.lengths)
 
 
 @validated
@@ -120,19 +134,27 @@ def prefix_examples(
     eos: bool = False,
     seed: Natural = 0,
 ) -> ProbeExamples:
-    """The prefixes of `texts` whose hidden states a probe learns from.
+    """Convert labelled texts to labelled prefixes of tokens.
 
-    Of a text with a label it is the whole text. Of a text with an error position it is the prefix that ends with the
-    first wrong token (erroneous), and `correct_prefixes` random prefixes that end between the first token of the
-    completion and the last before the error, or the end where there is none (correct). Where an error lies at the end
-    of the completion, the wrong token is the end of sequence; `eos` puts it behind every completion. `chat` puts the
-    prompt into the tokenizer's chat template.
+    A text with a label gives one example, the full text. A text with an error position gives one erroneous prefix,
+    which ends with the first wrong token, and random correct prefixes that end within the completion before the error.
+    If the error is at the end of the completion, the wrong token is the end-of-sequence token.
 
-    Raises `InputError` where a prefix exceeds `max_length` tokens, a completion has no token, an error lies at the end
-    without `eos`, or the tokenizer does not give back a text with an error position.
+    Args:
+        texts: Labelled texts.
+        tokenization: Tokenization of the model.
+        max_length: Maximum number of tokens of a prefix. No limit by default.
+        correct_prefixes: Maximum number of correct prefixes per text with an error position.
+        chat: Whether to apply the chat template of the tokenizer to prompts.
+        eos: Whether to append the end-of-sequence token to completions.
+        seed: Seed for the choice of the correct prefixes.
+
+    Raises:
+        InputError: If a prefix exceeds `max_length`, if a completion has no tokens, if an error is at the end and `eos`
+            is False, or if decoding the tokens does not reproduce a text with an error position.
     """
     if eos and tokenization.eos is None:
-        raise InputError("eos", True, "the model's tokenizer has no end of sequence; leave it out")
+        raise InputError("eos", True, "the tokenizer has no end-of-sequence token; leave out eos")
     sequences: list[list[int]] = []
     lengths: list[list[int]] = []
     labels: list[int] = []
@@ -142,7 +164,7 @@ def prefix_examples(
         if eos and tokenization.eos is not None:
             tokens, ends = [*tokens, tokenization.eos], [*ends, len(text.completion.encode()) + 1]
         if not ends:
-            raise InputError(text.source, text.completion, "the completion has no token")
+            raise InputError(text.source, text.completion, "the completion has no tokens; leave out the text")
         if text.label is not None:
             label_at = {len(tokens): text.label}
         else:
@@ -153,7 +175,7 @@ def prefix_examples(
                 label_at[begin + wrong + 1] = 0
         longest = max(label_at)
         if max_length is not None and longest > max_length:
-            hint = f"the model reads at most {max_length} tokens: shorten the text or leave it out"
+            hint = f"the model reads at most {max_length} tokens; shorten the text or leave it out"
             raise InputError(f"{text.source}: tokens", longest, hint)
         sequences.append(tokens[:longest])
         lengths.append(sorted(label_at))
@@ -168,13 +190,13 @@ def prefix_examples(
 
 
 def _first_wrong(text: LabelledText, ends: Sequence[int]) -> int:
-    """The index of the completion's token that holds the first wrong character, or their number if none does."""
+    """Return the index of the first wrong token of the completion, or their number if there is none."""
     if text.error is None:
         return len(ends)
     offset = len(text.completion[: text.error].encode())
     wrong = int(np.searchsorted(ends, offset, side="right"))
     if wrong == len(ends):
-        hint = "the error lies behind the last token: use eos, so that the end itself may be wrong"
+        hint = "the error is after the last token; use eos, so that the end of sequence can be wrong"
         raise InputError(f"{text.source}: error", text.error, hint)
     return wrong
 
@@ -182,36 +204,34 @@ def _first_wrong(text: LabelledText, ends: Sequence[int]) -> int:
 def _tokens_and_ends(
     text: LabelledText, tokenization: Tokenization, chat: bool
 ) -> tuple[list[int], list[int]]:
-    """Tokens of prompt and completion, and where each of the completion's tokens ends, in its bytes.
-
-    The prompt is tokenized by itself, as it is when a model completes it. Tokenizers that put a space before every
-    text would put one between the two; they are given both at once.
-    """
+    """Return the tokens of the full text and the byte offset at which each token of the completion ends."""
     wanted = text.completion.encode()
     if chat and text.prompt is None:
         raise InputError(
-            text.source, text.completion[:60], "a chat needs a prompt; leave out chat, or the text"
+            text.source, text.completion[:60], "the chat template needs a prompt; leave out chat or this text"
         )
     given = text.prompt or ""
+    # The prompt is tokenized separately, as in generation.
     prompt = tokenization.chat(given) if chat else tokenization.encode(given)
     completion: list[int] = tokenization.tokenizer(text.completion, add_special_tokens=False)["input_ids"]
     surplus = 0
     if text.prompt is None or tokenization.bytes(completion) != wanted:
+        # Tokenizers that add a leading space would add one before the completion, so the full text is tokenized.
         if not chat:
-            whole = tokenization.encode(given + text.completion)
-            ends = np.cumsum([len(tokenization.bytes([token])) for token in whole])
+            full = tokenization.encode(given + text.completion)
+            ends = np.cumsum([len(tokenization.bytes([token])) for token in full])
             cut = int(np.searchsorted(ends, ends[-1] - len(wanted), side="right")) if len(ends) else 0
-            prompt, completion = whole[:cut], whole[cut:]
+            prompt, completion = full[:cut], full[cut:]
         surplus = len(tokenization.bytes(completion)) - len(wanted)
         if text.label is None and tokenization.bytes(completion)[max(surplus, 0) :] != wanted:
-            hint = "the tokenizer does not give this text back, so that its error has no place; leave it out"
+            hint = "decoding the tokens does not reproduce this text, so its error cannot be located; leave it out"
             raise InputError(text.source, text.completion[:60], hint)
     ends = np.cumsum([len(tokenization.bytes([token])) for token in completion]) - surplus
     return prompt + completion, [int(end) for end in ends]
 
 
 class ExampleSplit(NamedTuple):
-    """Indices (k,) int64 of the examples of each part."""
+    """Indices (k,) int64 of the examples in each split."""
 
     train: Tensor
     selection: Tensor
@@ -229,24 +249,31 @@ def split_examples(
     by: Literal["text", "prompt"] = "text",
     seed: Natural = 0,
 ) -> ExampleSplit:
-    """Deal out texts so that all examples of a text, or of all texts with the same prompt, are in one part.
+    """Split examples by text, stratified by whether the text has an erroneous example.
 
-    Equal texts count as one. Half of the share `validation` is for selection, half for calibration. Texts with and
-    without an erroneous example are dealt out by themselves, so that the parts are alike. Raises `InputError` where a
-    part would lack correct or erroneous examples.
+    Args:
+        texts: Labelled texts.
+        examples: Examples from these texts.
+        validation: Fraction of texts held out, half for selection and half for calibration.
+        test: Fraction of texts held out for testing.
+        by: "text" keeps all examples of equal texts in one split, "prompt" those of all texts with the same prompt.
+        seed: Seed of the split.
+
+    Raises:
+        InputError: If the held-out fractions sum to 1 or more, or if a split lacks correct or erroneous examples.
     """
     if validation + test >= 1:
-        raise InputError("validation + test", validation + test, "hold out less than all texts")
+        raise InputError("validation + test", validation + test, "use fractions with a sum below 1")
     numbers: dict[tuple[str | None, ...], int] = {}
-    group = np.array([numbers.setdefault(_key(text, by), len(numbers)) for text in texts])[
+    group = np.array([numbers.setdefault(_group_key(text, by), len(numbers)) for text in texts])[
         examples.text.numpy()
     ]
     labels = examples.labels.numpy()
-    erring = np.zeros(len(numbers), dtype=bool)
-    erring[group[labels == 0]] = True
+    has_error = np.zeros(len(numbers), dtype=bool)
+    has_error[group[labels == 0]] = True
     draw = numpy_generator(seed, "split")
     part = np.zeros(len(numbers), dtype=np.int64)
-    for stratum in (np.flatnonzero(erring), np.flatnonzero(~erring)):
+    for stratum in (np.flatnonzero(has_error), np.flatnonzero(~has_error)):
         if len(stratum) < len(ExampleSplit._fields):
             continue
         held = [max(1, round(len(stratum) * share)) for share in (validation / 2, validation / 2, test)]
@@ -258,11 +285,11 @@ def split_examples(
         for label, meaning in ((0, "erroneous"), (1, "correct")):
             if not bool((examples.labels[rows] == label).any()):
                 count = int((examples.labels == label).sum())
-                hint = f"give more {meaning} ones: none of {count} is left for {name}"
+                hint = f"add more {meaning} examples; the {name} split has none"
                 raise InputError(f"{meaning} examples", count, hint)
     return split
 
 
-def _key(text: LabelledText, by: str) -> tuple[str | None, ...]:
-    """What texts that belong together have in common."""
+def _group_key(text: LabelledText, by: str) -> tuple[str | None, ...]:
+    """Return the key of the group of texts that must be in the same split."""
     return (text.prompt,) if by == "prompt" and text.prompt is not None else (text.prompt, text.completion)

@@ -1,4 +1,4 @@
-"""A trained verifier on disk: one safetensors file, and beside it a card in Markdown with its numbers."""
+"""Save and load trained verifiers as a safetensors file with a Markdown card."""
 
 import json
 from collections.abc import Sequence
@@ -17,11 +17,19 @@ from trialogue.training.probes.probe_config import CalibrationMethod
 from trialogue.verifiers import ProbeVerifier, Threshold
 
 _KIND = "trialogue probe 1"
-_MEND = "write it again with `trialogue probe`"
+_HINT = "create it again with `trialogue probe`"
 
 
 class GridEntry(NamedTuple):
-    """A probe that was compared: where it reads, its depth, the epoch it is from, its numbers on the selection part."""
+    """Probe of the grid search and its metrics on the selection split.
+
+    Attributes:
+        layer: Layer whose hidden states the probe reads.
+        depth: Number of linear layers.
+        epoch: Epoch from which the weights are taken.
+        log_loss: Log-loss in nats.
+        accuracy: Accuracy of the probe.
+    """
 
     layer: int
     depth: int
@@ -31,7 +39,7 @@ class GridEntry(NamedTuple):
 
 
 class PartSizes(NamedTuple):
-    """How many texts and examples a part of the data has."""
+    """Number of texts, correct examples and erroneous examples in a split."""
 
     texts: int
     correct: int
@@ -40,11 +48,21 @@ class PartSizes(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeFile:
-    """A calibrated probe, where it reads, its threshold, and where both come from.
+    """Calibrated probe with its threshold, metrics and provenance.
 
-    `probe` includes the calibration; `calibration` is what made it of the raw probe, so that 1 / slope is the
-    temperature. `layer` counts blocks, -1 is what the output head reads. `grid` holds all probes that were compared,
-    the best first, `parts` the sizes of the parts by name, `numbers` those of the test part, which chose nothing.
+    Args:
+        probe: The probe, with the calibration included in its weights.
+        layer: Layer whose hidden states the probe reads, as a block number or -1 for the input of the output head.
+        threshold: Rejection threshold.
+        model: Name of the model.
+        data: Name of the data.
+        data_sha256: SHA-256 hash of the data file.
+        method: Calibration method.
+        calibration: Calibration that was applied to the raw probe.
+        numbers: Metrics on the test split.
+        grid: All probes of the grid search, in order of increasing log-loss.
+        parts: Sizes of the splits by name.
+        settings: Training options.
     """
 
     probe: Probe
@@ -61,13 +79,17 @@ class ProbeFile:
     settings: dict[str, Any]
 
     def verifier(self, threshold: float | None = None) -> Threshold:
-        """The verifier that accepts where P(correct) is at least `threshold`, by default the file's own."""
+        """Return the verifier that accepts prefixes with P(correct) of at least `threshold`.
+
+        Args:
+            threshold: Rejection threshold. The stored threshold by default.
+        """
         return Threshold(
             ProbeVerifier(self.probe, self.layer), self.threshold if threshold is None else threshold
         )
 
     def check(self, oracle: Autoregressive) -> None:
-        """Raise `InputError` where `oracle` lacks the layer, or its hidden states have another width."""
+        """Raise `InputError` if `oracle` does not have the layer, or if its hidden states have another width."""
         try:
             states = hidden_states_of_prefixes(oracle, [[0]], [[1]], (self.layer,))
             self.probe.probability(states[:, 0])
@@ -77,12 +99,20 @@ class ProbeFile:
 
 
 def save_probe(file: ProbeFile, path: str | PathLike[str]) -> Path:
-    """Write `file` to `path` and its card beside it, each in one step; return the path of the card.
+    """Write a probe and its Markdown card, each atomically.
 
-    Raises `InputError` where they cannot be written.
+    Args:
+        file: Probe to save.
+        path: Path of the safetensors file. The card has the same name with the suffix `.md`.
+
+    Returns:
+        Path of the card.
+
+    Raises:
+        InputError: If a file cannot be written.
     """
     shape = {"width": file.probe.width, "depth": file.probe.depth, "hidden": file.probe.hidden}
-    metadata = {name: getattr(file, name) for name in _PLAIN} | {
+    metadata = {name: getattr(file, name) for name in _PLAIN_FIELDS} | {
         "shape": shape,
         "calibration": file.calibration._asdict(),
         "numbers": file.numbers._asdict(),
@@ -93,15 +123,18 @@ def save_probe(file: ProbeFile, path: str | PathLike[str]) -> Path:
     return atomic_write(Path(path).with_suffix(".md"), card(file, Path(path).name))
 
 
-_PLAIN = ("layer", "threshold", "model", "data", "data_sha256", "method", "settings")
+_PLAIN_FIELDS = ("layer", "threshold", "model", "data", "data_sha256", "method", "settings")
 
 
 def load_probe(path: str | PathLike[str]) -> ProbeFile:
-    """Read what `save_probe` wrote; runs no code of the file.
+    """Load a probe from a file written by `save_probe`.
 
-    Raises `InputError` where the file is missing, damaged, or no probe.
+    No code in the file is executed.
+
+    Raises:
+        InputError: If the file does not exist, is damaged, or is not a probe.
     """
-    tensors, metadata = read_tensors(path, _KIND, _MEND)
+    tensors, metadata = read_tensors(path, _KIND, _HINT)
     try:
         probe = Probe(**metadata["shape"])
         probe.load_state_dict(tensors)
@@ -114,25 +147,27 @@ def load_probe(path: str | PathLike[str]) -> ProbeFile:
             numbers=VerifierNumbers(**numbers),
             grid=tuple(GridEntry(*entry) for entry in metadata["grid"]),
             parts={name: PartSizes(*part) for name, part in metadata["parts"].items()},
-            **{name: metadata[name] for name in _PLAIN},
+            **{name: metadata[name] for name in _PLAIN_FIELDS},
         )
     except (KeyError, TypeError, RuntimeError) as error:
-        raise InputError("path", str(path), f"weights and description do not agree: {_MEND}") from error
+        raise InputError("path", str(path), f"weights and description do not agree; {_HINT}") from error
 
 
 def card(file: ProbeFile, name: str) -> str:
-    """The card of `file`, stored as `name`, in Markdown."""
+    """Return the Markdown card of a probe that is stored under `name`."""
     numbers, probe = file.numbers, file.probe
     kind = "linear" if probe.depth == 1 else f"an MLP of {probe.depth} layers, {probe.hidden} units each"
     where = (
-        "what the output head reads" if file.layer == -1 else f"the residual stream after block {file.layer}"
+        "the input of the output head"
+        if file.layer == -1
+        else f"the residual stream after block {file.layer}"
     )
     slope, offset = file.calibration
     lines = [
         f"# {name}",
         "",
         f"A verifier of prefixes for `{file.model}`: {kind}, on {where} at the last position (width {probe.width}).",
-        f"Its value is P(correct); it rejects a prefix where that lies below {file.threshold:.4g}.",
+        f"Its value is P(correct). It rejects a prefix if the value is below {file.threshold:.4g}.",
         "",
         "```sh",
         f"trialogue generate --model {file.model} --sampler backtracking --verifier probe:{name} --prompt ...",
@@ -147,21 +182,21 @@ def card(file: ProbeFile, name: str) -> str:
         "## Data",
         "",
         f"`{file.data}`, SHA-256 `{file.data_sha256}`. P(correct) refers to the mixture of these examples, in which",
-        "errors may be more frequent than in what a model writes.",
+        "errors may be more frequent than in the output of a model.",
         "",
         *_table(
-            ("part", "texts", "correct examples", "erroneous examples"),
+            ("split", "texts", "correct examples", "erroneous examples"),
             [(part, *sizes) for part, sizes in file.parts.items()],
         ),
         "",
-        "## Numbers on the test part, which chose nothing",
+        "## Metrics on the test split",
         "",
         *_table(("", ""), _test_rows(numbers)),
         "",
         f"Calibration ({file.method}): log-odds × {slope:.4g} + {offset:.4g}, at a temperature of {1 / slope:.4g}.",
         f"The threshold is {_threshold_origin(file)}.",
         "",
-        "## All probes on the selection part, the best by log-loss first",
+        "## All probes on the selection split, sorted by log-loss",
         "",
         *_table(
             ("layer", "depth", "epoch", "log-loss", "accuracy"),
@@ -183,7 +218,7 @@ def _threshold_origin(file: ProbeFile) -> str:
     if wanted is None:
         rate = file.settings["false_rejections"]
         return f"the largest that is expected to reject at most {rate:.2%} of new correct prefixes"
-    return "the one with the greatest J of Youden" if wanted == "youden" else "as the user set it"
+    return "the one with the largest Youden's J" if wanted == "youden" else "set by the user"
 
 
 def _test_rows(numbers: VerifierNumbers) -> list[tuple[str, str | float]]:
@@ -196,7 +231,7 @@ def _test_rows(numbers: VerifierNumbers) -> list[tuple[str, str | float]]:
         ("log-loss", numbers.log_loss),
         ("Brier score", numbers.brier),
         ("expected calibration error", numbers.calibration_error),
-        ("the same before calibration", numbers.calibration_error_before),
+        ("expected calibration error before calibration", numbers.calibration_error_before),
         ("correct prefixes rejected", share(numbers.false_rejections)),
         ("errors detected", share(numbers.detections)),
     ]

@@ -1,4 +1,4 @@
-"""From labelled texts to a verifier: hidden states, a search over layers and depths, calibration, threshold, test."""
+"""Train a verifier from labelled texts: grid search over layers and depths, calibration, threshold and test."""
 
 import re
 from collections.abc import Sequence
@@ -34,47 +34,57 @@ from trialogue.training.probes.probe_files import GridEntry, PartSizes, ProbeFil
 
 
 def chosen_layers(layers: str | Sequence[int], blocks: int) -> tuple[int, ...]:
-    """The layers that `layers` means for a model of so many `blocks`: numbers, "all" or "every:N".
+    """Resolve the `layers` option for a model.
 
-    The last block's output counts as -1: what the head reads, after the final norm. "every:N" counts back from it.
+    Args:
+        layers: Block numbers, "all", or "every:N", which takes each N-th block counted from the last one.
+        blocks: Number of blocks of the model.
+
+    Returns:
+        Block numbers without duplicates. The output of the last block, after the final norm, is -1.
+
+    Raises:
+        InputError: If there are no layers, or if the model does not have a layer.
     """
     if not isinstance(layers, str):
         numbers = tuple(dict.fromkeys(-1 if layer == blocks else layer for layer in layers))
         for layer in numbers:
             if not -1 <= layer < blocks:
-                raise InputError("layers", layer, f"the model has {blocks} blocks: use -1, or 0 to {blocks}")
+                raise InputError("layers", layer, f"the model has {blocks} blocks; use -1, or 0 to {blocks}")
         if not numbers:
-            raise InputError("layers", (), "name at least one")
+            raise InputError("layers", (), "use at least one layer")
         return numbers
     step = 1 if layers == "all" else int(layers[6:]) if re.fullmatch(r"every:[1-9]\d{0,5}", layers) else 0
     if not step:
-        raise InputError("layers", layers, "use numbers of layers, all, or every:N")
+        raise InputError("layers", layers, "use block numbers, all, or every:N")
     return (*sorted(range(blocks - step, 0, -step)), -1)
 
 
 def check_texts(texts: Sequence[LabelledText], config: ProbeTrainingConfig) -> None:
-    """Raise `InputError` where the labels of `texts` alone tell that they are too few, before a model is needed.
+    """Check from the labels alone, before a model is loaded, that there are enough texts.
 
-    A text with an error position is taken to give as many correct prefixes as it ever could.
+    The check counts `correct_prefixes` correct prefixes for each text with an error position, the maximum.
+
+    Raises:
+        InputError: If a split lacks correct or erroneous examples, or has too few for the threshold.
     """
     labels, text = [], []
-    for index, one in enumerate(texts):
-        if one.label is not None:
-            text_labels = [one.label]
+    for index, labelled in enumerate(texts):
+        if labelled.label is not None:
+            text_labels = [labelled.label]
         else:
-            text_labels = [1] * (0 if one.error == 0 else config.correct_prefixes) + [0] * (
-                one.error is not None
-            )
+            correct = 0 if labelled.error == 0 else config.correct_prefixes
+            text_labels = [1] * correct + [0] * (labelled.error is not None)
         labels += text_labels
         text += [index] * len(text_labels)
-    most = ProbeExamples(sequences=[], lengths=[], labels=torch.tensor(labels), text=torch.tensor(text))
-    _checked_split(texts, most, config)
+    examples = ProbeExamples(sequences=[], lengths=[], labels=torch.tensor(labels), text=torch.tensor(text))
+    _checked_split(texts, examples, config)
 
 
 def _checked_split(
     texts: Sequence[LabelledText], examples: ProbeExamples, config: ProbeTrainingConfig
 ) -> ExampleSplit:
-    """The parts that texts are dealt out to; raises `InputError` where one is too small for its use."""
+    """Split the examples, and raise `InputError` if a split is too small."""
     split = split_examples(
         texts,
         examples,
@@ -96,12 +106,21 @@ def train_verifier(
     name: str = "",
     progress: bool = False,
 ) -> ProbeFile:
-    """Train a verifier of prefixes on the hidden states of `oracle` for the texts of `data`, which are called `name`.
+    """Train a verifier of prefixes on the hidden states of a model.
 
-    Texts are split into four parts: probes learn from the first, are compared on the second, the best is calibrated
-    and gets its threshold on the third, and its numbers come from the fourth. With `progress` bars are drawn on
-    standard error, if that is a terminal. Raises `InputError` for texts that cannot be used (`prefix_examples`,
-    `split_examples`), layers that the model lacks, too few texts for the threshold, or want of memory.
+    The texts are split into four parts. Probes are trained on the first part and compared on the second. The best
+    probe is calibrated on the third part, which also determines the threshold. The fourth part gives the metrics.
+
+    Args:
+        oracle: Pretrained model.
+        data: Labelled texts.
+        config: Hyperparameters. The defaults of `ProbeTrainingConfig` by default.
+        name: Name of the data, stored in the result.
+        progress: Whether to show progress bars if standard error is a terminal.
+
+    Raises:
+        InputError: If the texts cannot be used (see `prefix_examples` and `split_examples`), if the model does not have
+            a layer, if there are too few texts for the threshold, or if memory is insufficient.
     """
     config = ProbeTrainingConfig() if config is None else config
     layers = chosen_layers(config.layers, oracle.layers)
@@ -114,10 +133,10 @@ def train_verifier(
         eos=config.eos,
         seed=config.seed,
     )
-    # Before the expensive part: what comes after it must not fail for want of texts.
+    # The split is checked before hidden states are computed, which is expensive.
     split = _checked_split(data.texts, examples, config)
     labels = examples.labels.numpy()
-    states = _states(oracle, examples, layers, config.batch_size, progress)
+    states = _hidden_states(oracle, examples, layers, config.batch_size, progress)
     with tqdm(
         total=len(layers) * len(config.depths), unit="probe", disable=None if progress else True
     ) as bar:
@@ -133,17 +152,17 @@ def train_verifier(
             trained=lambda _: bar.update(),
         )
     best = candidates[0]
-    of_layer = states[:, layers.index(best.layer)]
-    held_out = _log_odds(best.probe, of_layer[split.calibration])
+    layer_states = states[:, layers.index(best.layer)]
+    held_out = _log_odds(best.probe, layer_states[split.calibration])
     held_out_labels = labels[split.calibration.numpy()]
     calibration = fit_calibration(held_out, held_out_labels, config.calibration)
     probe = best.probe.rescaled(*calibration)
-    threshold = _threshold(config, _probabilities(probe, of_layer[split.calibration]), held_out_labels)
+    threshold = _threshold(config, _probabilities(probe, layer_states[split.calibration]), held_out_labels)
     numbers = verifier_numbers(
-        _probabilities(probe, of_layer[split.test]),
+        _probabilities(probe, layer_states[split.test]),
         labels[split.test.numpy()],
         threshold,
-        _probabilities(best.probe, of_layer[split.test]),
+        _probabilities(best.probe, layer_states[split.test]),
     )
     return ProbeFile(
         probe=probe,
@@ -156,15 +175,15 @@ def train_verifier(
         calibration=calibration,
         numbers=numbers,
         grid=tuple(GridEntry(c.layer, c.depth, c.epoch, c.log_loss, c.accuracy) for c in candidates),
-        parts=_parts(examples, split),
+        parts=_split_sizes(examples, split),
         settings=asdict(config) | {"layers": list(layers), "depths": list(config.depths)},
     )
 
 
-def _states(
+def _hidden_states(
     oracle: PretrainedOracle, examples: ProbeExamples, layers: Sequence[int], batch_size: int, progress: bool
 ) -> Tensor:
-    """Hidden states (n, len(layers), width) of the examples."""
+    """Return the hidden states (n, len(layers), width) of the examples."""
     try:
         with tqdm(total=examples.positions, unit="token", disable=None if progress else True) as bar:
             return hidden_states_of_prefixes(
@@ -179,8 +198,8 @@ def _states(
         if not out_of_memory(error):
             raise
         longest = max(map(len, examples.sequences))
-        hint = f"out of memory with texts of up to {longest} tokens and {len(layers)} layers: "
-        hint += f"use {max(1, batch_size // 2)} texts at once, or fewer layers"
+        hint = f"out of memory with texts of up to {longest} tokens and {len(layers)} layers; "
+        hint += f"use batch_size={max(1, batch_size // 2)} or fewer layers"
         raise InputError("batch_size", batch_size, hint) from error
 
 
@@ -191,7 +210,7 @@ def _log_odds(probe: Probe, states: Tensor) -> Floats:
 
 
 def _probabilities(probe: Probe, states: Tensor) -> Floats:
-    # As the verifier computes it, so that a prefix at the threshold stays there.
+    # The verifier uses the same method, so that a prefix at the threshold is classified in the same way.
     probabilities: Floats = probe.probability(states).double().numpy()
     return probabilities
 
@@ -202,7 +221,7 @@ def _threshold(config: ProbeTrainingConfig, probabilities: Floats, labels: np.nd
     return youden_threshold(probabilities, labels) if isinstance(config.threshold, str) else config.threshold
 
 
-def _parts(examples: ProbeExamples, split: ExampleSplit) -> dict[str, PartSizes]:
+def _split_sizes(examples: ProbeExamples, split: ExampleSplit) -> dict[str, PartSizes]:
     parts = {}
     for name, rows in split._asdict().items():
         correct = int(examples.labels[rows].sum())

@@ -1,4 +1,4 @@
-"""Value functions that are trained: a probe regressed on the outcomes of rollouts."""
+"""Train value functions: probes that predict the outcomes of rollouts."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,13 @@ from trialogue.verifiers.probe import ProbeVerifier
 
 
 class TrainedValues(NamedTuple):
-    """A value function, the probe that it is, and the queries that its examples took."""
+    """Result of `train_values`.
+
+    Attributes:
+        verifier: The value function.
+        probe: The probe that it uses, with training metrics.
+        queries: Number of model calls for sampling the rollouts.
+    """
 
     verifier: ProbeVerifier
     probe: TrainedProbe
@@ -37,40 +43,50 @@ def train_values(
     config: ProbeConfig | None = None,
     seed: int = 0,
 ) -> TrainedValues:
-    """Train a probe of the oracle's hidden states to predict the outcome of a completion; its probability is a value.
+    """Train a probe on hidden states to predict the outcome of a completion.
 
-    Each of `prompts` is completed `num_samples` times, and each completion is cut to a prefix of uniform length. Given
-    its prefix, a completion is a sample of the oracle, so the mean outcome at a hidden state after `layer` blocks
-    estimates V*(y) = E[outcome | y]. Judging a prefix takes no pass of its own.
+    Each completion is truncated to a prefix of uniformly random length. Given its prefix, a completion is a sample of
+    the oracle, so the probability of the probe estimates the value V*(y) = E[outcome | y] of a prefix y. Evaluating the
+    value function needs no additional forward pass.
+
+    Args:
+        oracle: Model that completes the prompts and provides the hidden states.
+        outcome: Verifier that returns 0 or 1 for a complete sequence.
+        prompts: Prompts to complete.
+        num_samples: Completions per prompt.
+        max_new_tokens: Maximum number of new tokens per completion.
+        layer: Layer whose hidden states the probe reads, -1 for the input of the output head.
+        config: Hyperparameters of the probe. The defaults of `ProbeConfig` by default.
+        seed: Seed for the completions and the prefix lengths.
 
     Raises:
-        InputError: As `generate` does, if an outcome is neither 0 nor 1, or if all outcomes are the same.
+        InputError: If `generate` rejects an argument, if an outcome is neither 0 nor 1, or if all outcomes are equal.
     """
     drawn = generate(oracle, prompts, max_new_tokens=max_new_tokens, num_samples=num_samples, seed=seed)
     start, lengths = drawn.prompt_lengths, drawn.lengths
     sequences, limit = drawn.sequences(), limits(oracle, start, max_new_tokens)
     outcomes = torch.empty(len(limit), dtype=torch.float64)
-    for most in limit.unique().tolist():
-        rows = (limit == most).nonzero()[:, 0]
+    for max_length in limit.unique().tolist():
+        rows = (limit == max_length).nonzero()[:, 0]
         ended = [sequences[row] for row in rows.tolist()]
-        outcomes[rows] = values(outcome, oracle, ended, prompt_lengths=start[rows], max_length=most)
+        outcomes[rows] = values(outcome, oracle, ended, prompt_lengths=start[rows], max_length=max_length)
     wrong = outcomes[(outcomes != 0) & (outcomes != 1)]
     if len(wrong):
-        raise InputError("outcome", float(wrong[0]), "give 0 or 1 for a complete sequence")
+        raise InputError("outcome", float(wrong[0]), "return 0 or 1 for a complete sequence")
     share = torch.rand(len(lengths), generator=generator(seed, "cuts of rollouts"))
     cut = start + (share * (lengths - start)).long()
-    # A model may have no state before its first token.
-    kept = (cut > 0).nonzero()[:, 0]
-    if not len(kept):
+    # Some models have no hidden state before the first token.
+    nonempty = (cut > 0).nonzero()[:, 0]
+    if not len(nonempty):
         raise InputError(
-            "prompts", [], "give prompts, or completions of two tokens and more: no prefix has a token"
+            "prompts", [], "all prefixes are empty; use prompts, or completions of at least two tokens"
         )
     states = hidden_states_of_prefixes(
         oracle,
-        [sequences[row] for row in kept.tolist()],
-        [[length] for length in cut[kept].tolist()],
+        [sequences[row] for row in nonempty.tolist()],
+        [[length] for length in cut[nonempty].tolist()],
         (layer,),
     )
-    trained = train_probe(states[:, 0], outcomes[kept], config)
+    trained = train_probe(states[:, 0], outcomes[nonempty], config)
     verifier = ProbeVerifier(trained.probe.eval().requires_grad_(False), layer)
     return TrainedValues(verifier, trained, int(drawn.queries.sum()))

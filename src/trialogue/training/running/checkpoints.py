@@ -1,8 +1,8 @@
-"""Networks of some steps of a training, in a folder:
+"""Save networks during a training and load them:
 
-kept = Checkpoints("folder", log_steps(10_000, 20))
-train(model, batches, config, observer=kept)
-early = kept.load(kept.steps()[0], Transformer)
+checkpoints = Checkpoints("folder", log_steps(10_000, 20))
+train(model, batches, config, observer=checkpoints)
+early = checkpoints.load(checkpoints.steps()[0], Transformer)
 """
 
 import re
@@ -19,29 +19,46 @@ from trialogue.training.observers import Observer, Update
 
 
 class Checkpoints(Observer):
-    """The networks of a training after the steps in `schedule`, in a `folder` of its own; without one, what it holds.
+    """Observer that saves the network after given steps, and loads saved networks.
 
-    A file appears whole, under the name of its step, and stays. Networks are as `train` would have returned them, with
-    the averaged weights where there are any. A run that resumes writes those again that lie behind its own checkpoint.
+    Networks are saved as `train` would return them, with averaged weights if averaging is enabled. Files are written
+    atomically. A resumed run writes the networks after its checkpoint again.
+
+    Args:
+        folder: Folder for the networks of one training.
+        schedule: Steps after which to save the network. Empty by default, for loading only.
     """
 
     def __init__(self, folder: str | PathLike[str], schedule: Container[int] = ()) -> None:
         self.folder, self.schedule = Path(folder), schedule
 
     def updated(self, update: Update) -> None:
-        """Keep the network; raises `InputError` where it cannot be saved (`save_model`)."""
+        """Save the network.
+
+        Raises:
+            InputError: If `save_model` cannot save it.
+        """
         save_model(update.model, self._path(update.step))
 
     def steps(self) -> tuple[int, ...]:
-        """The steps whose networks are there, in order."""
+        """Return the steps of the saved networks in increasing order."""
         names = (re.fullmatch(r"step-(\d+)\.safetensors", path.name) for path in self.folder.glob("step-*"))
         return tuple(sorted(int(name[1]) for name in names if name))
 
     def load(self, step: int, network: type[NetworkT], *, device: torch.device | str = "cpu") -> NetworkT:
-        """The network after `step` updates, in eval mode; raises `InputError` where it is not there, or damaged."""
+        """Load the network after `step` updates, in eval mode.
+
+        Args:
+            step: Number of updates.
+            network: Registered class of the network.
+            device: Device of the network.
+
+        Raises:
+            InputError: If there is no such network, or if its file is damaged.
+        """
         if not self._path(step).exists():
-            hint = f"{self.folder} has those of steps {', '.join(map(str, self.steps())) or 'none'}"
-            raise InputError("step", step, f"there is no checkpoint of it: {hint}")
+            steps = ", ".join(map(str, self.steps())) or "none"
+            raise InputError("step", step, f"no such checkpoint in {self.folder}; use one of {steps}")
         return load_model(self._path(step), network, device=device)
 
     def _path(self, step: int) -> Path:

@@ -1,4 +1,4 @@
-"""Ctrl-C that waits for the end of a step."""
+"""Delay Ctrl-C until the end of a training step."""
 
 import signal
 import threading
@@ -8,19 +8,22 @@ from contextlib import contextmanager
 
 @contextmanager
 def deferred_interrupt() -> Iterator[Callable[[], bool]]:
-    """Hold the first Ctrl-C back until it is asked for, so that no update is cut in two; the second is immediate."""
+    """Context manager that records the first Ctrl-C instead of raising it. The second Ctrl-C raises immediately.
+
+    It yields a function that returns whether Ctrl-C was pressed. Outside the main thread, signals are not changed.
+    """
     requested = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield requested.is_set
         return
     previous = signal.getsignal(signal.SIGINT)
 
-    def hold(number: int, frame: object) -> None:
+    def record(number: int, frame: object) -> None:
         del number, frame
         requested.set()
         signal.signal(signal.SIGINT, previous)
 
-    signal.signal(signal.SIGINT, hold)
+    signal.signal(signal.SIGINT, record)
     try:
         yield requested.is_set
     finally:

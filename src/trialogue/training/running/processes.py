@@ -1,4 +1,4 @@
-"""The processes that train a network together."""
+"""Processes of a distributed training."""
 
 import torch
 from accelerate import PartialState
@@ -6,10 +6,10 @@ from accelerate.utils import parse_flag_from_env
 
 
 def processes() -> PartialState:
-    """Those that `accelerate launch` or torchrun has started; this one alone where nothing has.
+    """Return the processes started by `accelerate launch` or torchrun, or the current process alone.
 
-    accelerate takes processes without a GPU for strangers unless it is told that they compute on processors; each
-    would train, and write, all by itself.
+    Without a GPU, accelerate treats the processes as one group only if `cpu=True`. Otherwise each of them would train
+    and write files independently.
     """
     on_processors = parse_flag_from_env("ACCELERATE_USE_CPU") or not torch.accelerator.is_available()
     return PartialState(cpu=on_processors)

@@ -1,4 +1,4 @@
-"""What a training shows of itself while it runs: a bar on standard error, and scalars for TensorBoard."""
+"""Progress bar and TensorBoard logs of a training."""
 
 import time
 from os import PathLike
@@ -12,9 +12,16 @@ from trialogue.errors import InputError
 
 
 class Progress:
-    """Shows the steps from `first` to `last`, to be used in a `with` statement; counts tokens for the speed.
+    """Context manager that shows the progress of a training and measures its speed.
 
-    Raises `InputError` for a `tensorboard_dir` where TensorBoard is not installed.
+    Args:
+        first: First step of this run.
+        last: Total number of steps.
+        visible: Whether to show a progress bar on standard error, if that is a terminal.
+        tensorboard_dir: Folder for TensorBoard logs. None writes no logs.
+
+    Raises:
+        InputError: If TensorBoard is needed but not installed.
     """
 
     def __init__(
@@ -36,17 +43,24 @@ class Progress:
             self._writer.close()
 
     def stepped(self, tokens: int) -> None:
-        """One more step is done, on so many tokens."""
+        """Record a completed step on this number of tokens."""
         self._tokens += tokens
         self._bar.update()
 
     @property
     def tokens_per_second(self) -> float:
-        """The mean speed so far."""
+        """Mean speed since the start of the run."""
         return self._tokens / (time.perf_counter() - self._began)
 
     def show(self, step: int, loss: float, learning_rate: float, gradient_norm: Tensor) -> None:
-        """Show the numbers of the last of `step` steps; `gradient_norm` () is read only where it is written."""
+        """Show and log the metrics of the last step.
+
+        Args:
+            step: Number of completed steps.
+            loss: Loss of the last step.
+            learning_rate: Learning rate of the last step.
+            gradient_norm: Norm of the gradient before clipping, a scalar tensor. It is read only for TensorBoard.
+        """
         speed = self.tokens_per_second
         self._bar.set_postfix({"loss": f"{loss:.4f}", "tokens/s": f"{speed:,.0f}"}, refresh=False)
         if self._writer is not None:
@@ -59,6 +73,6 @@ def _writer(folder: str | PathLike[str]) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        hint = "TensorBoard is not installed: pip install 'trialogue[tensorboard]'"
+        hint = "TensorBoard is not installed; run pip install 'trialogue[tensorboard]'"
         raise InputError("tensorboard_dir", str(folder), hint) from error
     return SummaryWriter(str(folder))

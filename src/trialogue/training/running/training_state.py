@@ -1,4 +1,4 @@
-"""The state of a training on disk: what a run that was cut short goes on from."""
+"""Save and restore the state of a training, so that an interrupted run can be resumed."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,30 +11,47 @@ from torch import Tensor, nn
 
 from trialogue.errors import InputError
 from trialogue.tensor_files import read_tensors, write_tensors
-from trialogue.training.optimizers import optimized
+from trialogue.training.optimizers import optimizer_parameters
 
 _KIND = "trialogue training 2"
 _PLAIN = (bool, int, float, str, type(None))
 
 
 class TrainingState(NamedTuple):
-    """All that a step of training changes, by reference: saving reads it, restoring writes into it."""
+    """References to everything that a training step changes.
+
+    Attributes:
+        model: Network that is trained.
+        averages: Averaged value of each parameter, or empty without averaging.
+        optimizer: Optimizer.
+        losses: Loss of each step, (steps,) float32.
+    """
 
     model: nn.Module
-    averages: Sequence[Tensor]  # one per parameter, or none
+    averages: Sequence[Tensor]
     optimizer: torch.optim.Optimizer
-    losses: Tensor  # (steps,) float32
+    losses: Tensor
 
 
 def save_training(state: TrainingState, step: int, run: Mapping[str, Any], path: str | PathLike[str]) -> Path:
-    """Write the state after `step` steps; `run` is what must be equal for another run to continue it."""
+    """Write the state of a training to a file.
+
+    Args:
+        state: State to save.
+        step: Number of completed steps.
+        run: Properties that another run must share to resume from the file.
+        path: Path of the file.
+
+    Raises:
+        InputError: If the state of the optimizer has values other than tensors and numbers.
+    """
     tensors = {"losses": state.losses[:step]}
     for name, tensor in _named_tensors(state.model).items():
         tensors[f"model/{name}"] = tensor
     for index, average in enumerate(state.averages):
         tensors[f"average/{index}"] = average
     slots: dict[int, dict[str, Any]] = {}
-    for slot, parameter in enumerate(optimized(state.optimizer)):
+    for slot, parameter in enumerate(optimizer_parameters(state.optimizer)):
         for key, value in state.optimizer.state[parameter].items():
             if isinstance(value, Tensor):
                 tensors[f"optimizer/{slot}/{key}"] = value
@@ -42,7 +59,7 @@ def save_training(state: TrainingState, step: int, run: Mapping[str, Any], path:
                 slots.setdefault(slot, {})[key] = value
             else:
                 name = type(state.optimizer).__name__
-                hint = f"its {key!r} is a {type(value).__name__}: only tensors and numbers can be saved"
+                hint = f"{key!r} is a {type(value).__name__}; use an optimizer whose state has only tensors and numbers"
                 raise InputError("optimizer", name, hint)
     groups = [
         {key: value for key, value in group.items() if isinstance(value, _PLAIN)}
@@ -52,16 +69,25 @@ def save_training(state: TrainingState, step: int, run: Mapping[str, Any], path:
 
 
 def restore_training(state: TrainingState, run: Mapping[str, Any], path: str | PathLike[str]) -> int:
-    """Restore what `save_training` wrote into `state`, exactly; return the number of steps it had done.
+    """Restore the state of a training from a file written by `save_training`.
 
-    Raises `InputError` where the file is damaged or belongs to another run.
+    Args:
+        state: State whose tensors are overwritten.
+        run: Properties of this run, which must equal the stored ones.
+        path: Path of the file.
+
+    Returns:
+        Number of completed steps.
+
+    Raises:
+        InputError: If the file is damaged or belongs to another run.
     """
-    hint = "delete it to start again, or give another checkpoint_dir"
+    hint = "delete it to start again, or use another checkpoint_dir"
     tensors, metadata = read_tensors(path, _KIND, hint)
     saved, wanted = metadata["run"], json.loads(json.dumps(run))
     for field in wanted | saved:
         if saved.get(field) != wanted.get(field):
-            text = f"it has {field}={saved.get(field)!r}, this run has {wanted.get(field)!r}: {hint}"
+            text = f"it has {field}={saved.get(field)!r}, this run has {wanted.get(field)!r}; {hint}"
             raise InputError("checkpoint", str(path), text)
     try:
         with torch.no_grad():
@@ -72,7 +98,7 @@ def restore_training(state: TrainingState, run: Mapping[str, Any], path: str | P
             step = int(metadata["step"])
             state.losses[:step] = tensors["losses"]
     except (KeyError, RuntimeError) as error:
-        raise InputError("checkpoint", str(path), f"it lacks a part of the state: {hint}") from error
+        raise InputError("checkpoint", str(path), f"a part of the state is missing; {hint}") from error
     slots: dict[int, dict[str, Any]] = {int(slot): values for slot, values in metadata["slots"].items()}
     for name, tensor in tensors.items():
         if name.startswith("optimizer/"):

@@ -1,1 +1,1 @@
-"""How encoder-decoders learn to translate: batches of alike lengths, what is predicted, and from whose translations."""
+"""Training of encoder-decoders for translation: batches, losses and distillation."""

@@ -1,4 +1,4 @@
-"""Batches of parallel text whose rows are about equally long."""
+"""Batches of parallel text with rows of similar length."""
 
 from __future__ import annotations
 
@@ -14,17 +14,24 @@ from trialogue.randomness import generator
 from trialogue.validation import Count, Natural, validated
 
 _MULTIPLE = 2
-"""Rows of a batch are filled up to a multiple of it: batches have few shapes."""
+"""Rows are padded to a multiple of this length, so that batches have few shapes."""
 
 
 @validated
 @dataclass(frozen=True, eq=False)
 class TranslationBatches:
-    """Batches (sources, targets) of encoded pairs, a function of the step: the `data` of a `Recipe`.
+    """Batches of encoded sentence pairs as a function of the step, for the `data` of a `Recipe`.
 
-    `sources` (pairs, S) and `targets` (pairs, T) int64 end with EOS and are filled up with PAD. In every epoch each
-    pair is in at most one batch, beside pairs whose targets and sources are about as long. Raises `InputError` for
-    sizes that do not go together.
+    Each pair is in at most one batch per epoch, together with pairs of similar length.
+
+    Args:
+        sources: Source tokens with EOS and padded with PAD, (pairs, S) int64.
+        targets: Target tokens in the same format, (pairs, T) int64.
+        batch_size: Pairs per batch.
+        seed: Seed for the order of the batches.
+
+    Raises:
+        InputError: If there are different numbers of sources and targets, or fewer than `batch_size` pairs.
     """
 
     sources: Tensor
@@ -37,36 +44,36 @@ class TranslationBatches:
             counts = f"{len(self.sources)} sources and {len(self.targets)} targets"
             raise InputError("targets", counts, "give one target for each source")
         if self.batch_size > len(self.sources):
-            hint = f"there are {len(self.sources)} pairs: use at most as many"
+            hint = f"use at most {len(self.sources)}, the number of pairs"
             raise InputError("batch_size", self.batch_size, hint)
 
     @property
     def epoch(self) -> int:
-        """Steps of one epoch."""
+        """Number of steps per epoch."""
         return len(self.sources) // self.batch_size
 
     def __call__(self, step: int) -> tuple[Tensor, Tensor]:
-        """The batch (sources, targets) of step 0, 1, ..., each (batch_size, ...), cut to its longest row."""
+        """Return the sources and targets of a batch, each (batch_size, length), trimmed to the longest row."""
         epoch, place = divmod(step, self.epoch)
         rows = _order(self, epoch)[place]
-        return shortened(self.sources[rows]), shortened(self.targets[rows])
+        return trim_padding(self.sources[rows]), trim_padding(self.targets[rows])
 
 
-def shortened(tokens: Tensor) -> Tensor:
-    """`tokens` (n, T) without columns that only fill up, to a multiple of two where there are as many."""
+def trim_padding(tokens: Tensor) -> Tensor:
+    """Remove the padding columns of `tokens` (n, T), except one if needed for an even length."""
     longest = int((tokens != PAD).sum(1).max())
     return tokens[:, : -(-longest // _MULTIPLE) * _MULTIPLE]
 
 
 @lru_cache(maxsize=4)
 def _order(batches: TranslationBatches, epoch: int) -> Tensor:
-    """The rows (steps, batch_size) of the batches of an epoch."""
-    drawn = generator(batches.seed, "translation batches", epoch)
+    """Return the indices of the pairs in each batch of an epoch, (steps, batch_size)."""
+    random = generator(batches.seed, "translation batches", epoch)
     pairs = len(batches.sources)
-    shuffled = torch.randperm(pairs, generator=drawn)
+    shuffled = torch.randperm(pairs, generator=random)
     lengths = [(tokens != PAD).sum(1) for tokens in (batches.targets, batches.sources)]
     key = lengths[0] * (batches.sources.shape[1] + 1) + lengths[1]
-    # Which pairs are left out, and where one batch ends, differ from epoch to epoch.
-    kept = shuffled[: batches.epoch * batches.batch_size]
-    rows = kept[key[kept].argsort(stable=True)].view(batches.epoch, batches.batch_size)
-    return rows[torch.randperm(batches.epoch, generator=drawn)]
+    # Each epoch omits different pairs and has different batch boundaries.
+    used = shuffled[: batches.epoch * batches.batch_size]
+    rows = used[key[used].argsort(stable=True)].view(batches.epoch, batches.batch_size)
+    return rows[torch.randperm(batches.epoch, generator=random)]

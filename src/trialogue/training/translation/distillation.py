@@ -1,4 +1,4 @@
-"""Distillation: the targets of a training are what the twin makes of its sources (Kim and Rush 2016)."""
+"""Sequence-level distillation: training targets that are translations by the twin (Kim and Rush 2016)."""
 
 from __future__ import annotations
 
@@ -19,37 +19,54 @@ _AT_ONCE = 256
 _KIND = "trialogue distilled targets 1"
 
 
-def distilled(
+def greedy_translations(
     twin: CausalTranslator, sources: Sequence[Sequence[int]], *, progress: bool = False
 ) -> list[list[int]]:
-    """Return the twin's greedy translation of each of `sources`, tokens without EOS.
+    """Translate each source greedily, in batches of similar length.
 
-    Sources of a like length are translated together.
+    Args:
+        twin: Causal translator.
+        sources: Token ids of each source, without EOS.
+        progress: Whether to show a progress bar.
+
+    Returns:
+        Token ids of each translation, without EOS.
     """
     order = sorted(range(len(sources)), key=lambda place: len(sources[place]))
-    found: list[list[int]] = [[] for _ in sources]
+    translations: list[list[int]] = [[] for _ in sources]
     for start in tqdm(range(0, len(order), _AT_ONCE), unit="batch", disable=not progress, leave=False):
         places = order[start : start + _AT_ONCE]
-        answers = BeamSearch().translate(twin, [sources[place] for place in places])
-        for place, answer in zip(places, answers, strict=True):
-            found[place] = answer.best
-    return found
+        results = BeamSearch().translate(twin, [sources[place] for place in places])
+        for place, result in zip(places, results, strict=True):
+            translations[place] = result.best
+    return translations
 
 
 def kept_translations(
     twin: CausalTranslator, sources: Tensor, path: Path, *, progress: bool = False
 ) -> Tensor:
-    """What `distilled` makes of encoded `sources` (n, S), as targets (n, T) with EOS and PAD, kept in the file `path`.
+    """Load the translations of encoded sources from a file, or compute and save them if it does not exist.
 
-    A training that goes on does not translate again. An empty answer is the EOS alone. Under torchrun every process
-    calls this, and the main one alone writes. Raises `InputError` for a damaged file.
+    Under torchrun, every process must call this function. Only the main process writes the file.
+
+    Args:
+        twin: Causal translator.
+        sources: Source tokens with EOS and PAD, (n, S) int64.
+        path: File for the translations.
+        progress: Whether to show a progress bar.
+
+    Returns:
+        Translations with EOS and PAD, (n, T) int64. An empty translation is EOS alone.
+
+    Raises:
+        InputError: If the file is damaged.
     """
     together = processes()
     if not path.exists():
-        # All translate: one that waits for hours is taken for dead.
+        # All processes translate, because a process that waits for hours would run into a timeout.
         shown = progress and together.is_main_process
-        targets = ended(distilled(twin, rows_of(sources), progress=shown))
+        targets = ended(greedy_translations(twin, rows_of(sources), progress=shown))
         if together.is_main_process:
             write_tensors(path, _KIND, {"targets": targets}, {})
     together.wait_for_everyone()
-    return read_tensors(path, _KIND, f"delete {path}, so that it is made again")[0]["targets"]
+    return read_tensors(path, _KIND, f"delete {path} to translate again")[0]["targets"]

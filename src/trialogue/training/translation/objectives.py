@@ -1,4 +1,4 @@
-"""What encoder-decoders are asked to predict: the next token, or a whole target from a spoilt one."""
+"""Losses of encoder-decoders: next-token prediction, and refinement of corrupted targets."""
 
 from __future__ import annotations
 
@@ -16,26 +16,34 @@ from trialogue.validation import Share, validated
 @validated
 @dataclass(frozen=True)
 class Noise:
-    """What the refiner reads in place of the target: each token by itself is right, random, or a mask.
+    """Corruption of target tokens, independently for each token.
 
-    A token stays right with probability `correct`; otherwise it is a mask with probability `masked`, else uniform over
-    the pieces. `correct` None draws that rate anew for each pair, uniformly from 0 to 1. The defaults are those of the
-    thesis (footnote 17).
+    A token is unchanged with probability `correct`. Otherwise it becomes a mask token with probability `masked`, or a
+    uniformly random token. The defaults are from the thesis (footnote 17).
+
+    Args:
+        correct: Probability that a token is unchanged. None samples this probability uniformly for each pair.
+        masked: Probability that a changed token becomes a mask token.
     """
 
     correct: Share | None = 0.15
     masked: Share = 0.0
 
-    def spoilt(self, targets: Tensor, vocab_size: int) -> Tensor:
-        """What is read (n, T) in place of `targets` (n, T); EOS and PAD stay. Drawn by torch's own generator."""
+    def corrupt(self, targets: Tensor, vocab_size: int) -> Tensor:
+        """Return corrupted targets, with EOS and PAD unchanged. Uses the global random generator of torch.
+
+        Args:
+            targets: Target tokens, (n, T) int64.
+            vocab_size: Number of tokens, including special tokens.
+        """
         shape = targets.shape
         correct: Tensor | float = torch.rand(shape[0], 1) if self.correct is None else self.correct
         random = torch.randint(len(SPECIAL), vocab_size, shape).to(targets.device)
         if self.masked:
             masks = (torch.rand(shape) < self.masked).to(targets.device)
             random = torch.where(masks, MASK, random)
-        kept = (torch.rand(shape) < correct).to(targets.device) | (targets == EOS) | (targets == PAD)
-        return torch.where(kept, targets, random)
+        unchanged = (torch.rand(shape) < correct).to(targets.device) | (targets == EOS) | (targets == PAD)
+        return torch.where(unchanged, targets, random)
 
 
 AS_PUBLISHED = Noise()
@@ -44,15 +52,18 @@ AS_PUBLISHED = Noise()
 def translation_loss(
     model: EncoderDecoder, sources: Tensor, targets: Tensor, smoothing: float = 0.0
 ) -> Tensor:
-    """Mean cross-entropy, in nats per token, of a causal decoder that is given the target so far.
+    """Compute the mean cross-entropy of a causal decoder, in nats per target token.
 
-    `sources` and `targets` are (n, ...) with EOS at their ends, filled up with PAD. `smoothing` of the probability that
-    is asked for is spread over the vocabulary.
+    Args:
+        model: Encoder-decoder with a causal decoder.
+        sources: Source tokens with EOS and padded with PAD, (n, S) int64.
+        targets: Target tokens in the same format, (n, T) int64.
+        smoothing: Label smoothing, the probability that is spread over the vocabulary.
     """
     inputs = torch.cat((targets.new_full((len(targets), 1), BOS), targets[:, :-1]), 1)
     states = model.decode(inputs, model.encode(sources))
-    told = targets != PAD
-    return _cross_entropy(model.head(states[told]), targets[told], smoothing)
+    predicted = targets != PAD
+    return _cross_entropy(model.head(states[predicted]), targets[predicted], smoothing)
 
 
 def refinement_loss(
@@ -64,18 +75,25 @@ def refinement_loss(
     smoothing: float = 0.0,
     length_weight: float = 0.1,
 ) -> Tensor:
-    """Mean over `stages` of the cross-entropy, in nats per token, of the target; and that of its length.
+    """Compute the loss of a refiner, the cross-entropy of the target tokens averaged over stages plus a length loss.
 
-    Equation 4.10 of the thesis and its mean over stages: the first stage reads the target as `noise` spoils it, each
-    further one the argmax of the one before, through which no gradient goes. The cross-entropy of the
-    number of tokens is added `length_weight` times. `sources` and `targets` are as in `translation_loss`; EOS is
-    given, not predicted.
+    The first stage reads the corrupted target. Each further stage reads the argmax of the previous stage, without
+    gradients. This is equation 4.10 of the thesis, averaged over stages. EOS is not predicted.
+
+    Args:
+        model: Encoder-decoder with a bidirectional decoder.
+        sources: Source tokens with EOS and padded with PAD, (n, S) int64.
+        targets: Target tokens in the same format, (n, T) int64.
+        noise: Corruption of the targets for the first stage.
+        stages: Number of refinement stages.
+        smoothing: Label smoothing, the probability that is spread over the vocabulary.
+        length_weight: Weight of the cross-entropy of the target length.
     """
     encoded = model.encode(sources)
     words = (targets != PAD) & (targets != EOS)
     lengths = words.sum(1)
     loss = length_weight * F.cross_entropy(model.length_logits(sources, encoded).float(), lengths)
-    inputs, wanted = noise.spoilt(targets, model.config.vocab_size), targets[words]
+    inputs, wanted = noise.corrupt(targets, model.config.vocab_size), targets[words]
     for stage in range(stages):
         logits = model.head(model.decode(inputs, encoded)[words])
         loss = loss + _cross_entropy(logits, wanted, smoothing) / stages
@@ -85,6 +103,7 @@ def refinement_loss(
 
 
 def _cross_entropy(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    if not len(targets):  # where no target has a token, only their length is learned
+    # Without target tokens the loss is zero, and only the length is learned.
+    if not len(targets):
         return logits.float().sum()
     return F.cross_entropy(logits.float(), targets, label_smoothing=smoothing)

@@ -1,4 +1,4 @@
-"""Recipes of the two networks, which have one shape."""
+"""Training recipes of the refiner and its causal twin, which have the same architecture."""
 
 from __future__ import annotations
 
@@ -28,51 +28,51 @@ ShareBelowOne = Annotated[float, Interval(ge=0, lt=1)]
 @validated
 @dataclass(frozen=True, kw_only=True)
 class TranslationTraining:
-    """How a refiner or its twin is trained. Raises `InputError` where a field is out of range.
+    """Architecture and hyperparameters of a refiner or its causal twin.
 
-    Both have one shape; what the options say of the refiner is nothing to its twin: see `refinement_loss` and `Noise`.
+    Raises:
+        InputError: If a field is out of range.
     """
 
     layers: Annotated[Count, arg(metavar="N")] = 2
-    """Layers of the encoder, and as many of the decoder."""
+    """Number of encoder layers, and of decoder layers."""
     heads: Annotated[int, arg(metavar="N")] = 4
-    """Heads of attention of each layer, which part its width."""
+    """Number of attention heads per layer."""
     width: Annotated[int, arg(metavar="N")] = 256
-    """Numbers by which a layer tells each token."""
+    """Width of the hidden states."""
     mlp_width: Annotated[int, arg(metavar="N")] = 1024
-    """Units of the hidden layer behind attention."""
+    """Width of the hidden layer of each MLP."""
     max_length: Annotated[int, arg(metavar="N")] = 64
-    """Tokens of the longest sentence; pairs of which one side is longer are left out."""
+    """Maximum number of tokens per sentence. Longer pairs are left out."""
     positional_attention: bool = True
-    """Attention of the refiner between places, whatever tokens stand there."""
+    """Use positional attention in the refiner, which attends to positions independently of their tokens."""
     activation: Annotated[Activation, arg(metavar="NAME")] = "relu"
-    """That of the hidden layer: gelu or relu."""
+    """Activation function of the MLPs: gelu or relu."""
     dropout: Annotated[float, arg(metavar="P")] = 0.0
-    """Probability that a number of a layer is left out of an update; trainings that read each pair several times learn
-    pairs by heart without it."""
+    """Dropout probability. Dropout reduces overfitting if the training reads each pair several times."""
     stages: Annotated[Count, arg(metavar="N")] = 2
-    """Steps of refinement that a step of training takes, each from what the one before it wrote; the refiner's."""
+    """Refinement stages per training step of the refiner, each applied to the output of the previous stage."""
     correct: Annotated[float | None, arg(metavar="P")] = 0.15
-    """Probability that the refiner is shown the right token of a target; None draws one for each pair."""
+    """Probability that the refiner reads the correct target token. None samples it uniformly for each pair."""
     masked: Annotated[float, arg(metavar="P")] = 0.0
-    """Probability that a token which is not the right one is a mask, and not a random one; the refiner's."""
+    """Probability that a corrupted token is a mask instead of a random token, for the refiner."""
     steps: Annotated[int, arg(metavar="N")] = 2000
-    """Updates of the weights."""
+    """Number of weight updates."""
     batch_size: Annotated[int, arg(metavar="N")] = 128
-    """Pairs of each update."""
+    """Pairs per update."""
     learning_rate: Annotated[NonNegative, arg(metavar="X")] = 4e-3
-    """The largest one, after the warm-up; from there it falls to zero along a cosine."""
+    """Peak learning rate, reached after the warm-up and followed by cosine decay to zero."""
     warmup_share: Annotated[ShareBelowOne, arg(metavar="SHARE")] = 0.1
-    """Share of the steps in which the learning rate rises."""
+    """Fraction of the steps used for the learning-rate warm-up."""
     smoothing: Annotated[ShareBelowOne, arg(metavar="P")] = 0.0
-    """Probability that is spread over the vocabulary in what is asked for (label smoothing)."""
+    """Label smoothing, the probability that is spread over the vocabulary."""
     optimizer: Annotated[OptimizerName, arg(metavar="NAME")] = "muon"
-    """adamw, muon, sgd, or adafactor."""
+    """Optimizer: adamw, muon, sgd or adafactor."""
     bf16: Annotated[bool | None, arg(metavar="{None,True,False}")] = None
-    """True multiplies in bfloat16, also on a processor, where that is fast if it has instructions for it; False never
-    does; None where a GPU can. (None)"""
+    """Use bfloat16 autocast. None enables it on GPUs that support it. True also enables it on CPUs, which is fast only
+    with hardware support. (None)"""
     seed: Annotated[int, arg(metavar="N")] = 0
-    """What held-out pairs, initial weights, batches and noise are drawn from."""
+    """Seed for held-out pairs, initial weights, batches and noise."""
 
     def __post_init__(self) -> None:
         self.noise()
@@ -80,11 +80,11 @@ class TranslationTraining:
         self.training()
 
     def noise(self) -> Noise:
-        """What the refiner reads in place of the target."""
+        """Return the corruption of the targets for the refiner."""
         return Noise(self.correct, self.masked)
 
     def network(self, vocab_size: int, *, causal: bool) -> EncoderDecoderConfig:
-        """The shape of the twin, or of the refiner."""
+        """Return the network config of the twin (`causal=True`) or the refiner (`causal=False`)."""
         return EncoderDecoderConfig(
             vocab_size=vocab_size,
             encoder_layers=self.layers,
@@ -100,7 +100,7 @@ class TranslationTraining:
         )
 
     def training(self) -> TrainingConfig:
-        """The numbers of the loop."""
+        """Return the hyperparameters of the training loop."""
         return TrainingConfig(
             steps=self.steps,
             batch_size=self.batch_size,
@@ -115,15 +115,25 @@ class TranslationTraining:
         )
 
     def twin(self, vocab_size: int, sources: Tensor, targets: Tensor) -> Recipe[EncoderDecoder]:
-        """The recipe of the twin on encoded pairs, `sources` (n, S) and `targets` (n, T) with EOS and PAD."""
+        """Return the recipe of the twin.
+
+        Args:
+            vocab_size: Number of tokens, including special tokens.
+            sources: Source tokens with EOS and padded with PAD, (n, S) int64.
+            targets: Target tokens in the same format, (n, T) int64.
+        """
         return self._recipe(vocab_size, sources, targets, causal=True)
 
     def refiner(
         self, vocab_size: int, sources: Tensor, targets: Tensor, teacher: EncoderDecoder | None = None
     ) -> Recipe[EncoderDecoder]:
-        """The recipe of the refiner on encoded pairs, `sources` (n, S) and `targets` (n, T) with EOS and PAD.
+        """Return the recipe of the refiner.
 
-        It begins with the weights of `teacher`, where one is given: a twin of its shape.
+        Args:
+            vocab_size: Number of tokens, including special tokens.
+            sources: Source tokens with EOS and padded with PAD, (n, S) int64.
+            targets: Target tokens in the same format, (n, T) int64.
+            teacher: Twin of the same architecture whose weights initialise the refiner. Random weights by default.
         """
         recipe = self._recipe(vocab_size, sources, targets, causal=False)
         return recipe if teacher is None else replace(recipe, initial=teacher.state_dict())
@@ -148,24 +158,33 @@ class TranslationTraining:
 def encoded_pairs(
     sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], max_length: int
 ) -> tuple[Tensor, Tensor]:
-    """Pairs of tokens as `TranslationBatches` takes them, without those of which one side is longer than `max_length`.
+    """Encode sentence pairs for `TranslationBatches`, without pairs that have an empty or too long side.
 
-    Raises `InputError` where there are unequal numbers of them, or none is short enough.
+    Args:
+        sources: Token ids of each source, without EOS.
+        targets: Token ids of each target, without EOS.
+        max_length: Maximum number of tokens per side.
+
+    Returns:
+        Sources and targets with EOS and PAD, (n, S) and (n, T) int64.
+
+    Raises:
+        InputError: If there are different numbers of sources and targets, or if no pair remains.
     """
     if len(sources) != len(targets):
         counts = f"{len(sources)} sources and {len(targets)} targets"
         raise InputError("targets", counts, "give one target for each source")
-    held = [
+    pairs = [
         (source, target)
         for source, target in zip(sources, targets, strict=True)
         if 0 < len(source) <= max_length and 0 < len(target) <= max_length
     ]
-    if not held:
-        raise InputError("max_length", max_length, f"none of {len(sources)} pairs is that short: use more")
-    return ended([source for source, _ in held]), ended([target for _, target in held])
+    if not pairs:
+        raise InputError("max_length", max_length, f"none of {len(sources)} pairs fits; use a larger value")
+    return ended([source for source, _ in pairs]), ended([target for _, target in pairs])
 
 
 def rows_of(tokens: Tensor) -> list[list[int]]:
-    """Token ids of each row (n, T) that ends with EOS and is filled up with PAD, without both."""
+    """Return the token ids of each row (n, T), without EOS and PAD."""
     counts = ((tokens != PAD).sum(1) - 1).tolist()
     return [row[:count] for row, count in zip(tokens.tolist(), counts, strict=True)]
