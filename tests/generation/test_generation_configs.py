@@ -375,7 +375,7 @@ def test_a_processor_with_state_is_refused():
             self.calls += 1
             return scores.index_fill(1, torch.tensor([self.calls]), 50.0)
 
-    with pytest.raises(InputError, match="'Counting': it answers otherwise when it is asked again"):
+    with pytest.raises(InputError, match="'Counting': remove its state or use a verifier"):
         draw(logits_processor=LogitsProcessorList([Counting()]))
 
 
