@@ -109,13 +109,13 @@ BAD: list[tuple[str, str]] = [
         "out='none/deep/out.jsonl': there is no folder none/deep: make it, or choose another",
     ),
     (f"{CAT} --out rules.py/out.jsonl", "a file is in the way of this folder"),
-    (f"{CAT} --out rules.py", "it does not come with its settings"),
+    (f"{CAT} --out rules.py", "its settings file rules.py.settings.json is missing"),
 ]
 
 BAD += [
     (
         f"{CAT} --out {special}{more}",
-        f"out='{special}': it is no file that a run could go on with: leave it out",
+        f"out='{special}': use a regular file, or leave it out",
     )
     for special in ("-", "/dev/null", "pipe")
     for more in ("", f" --sampler weighted-rejection --verifier {REGEX} --resample")
@@ -166,8 +166,8 @@ def test_samples_before_an_error_are_kept(shell, tmp_path):
     assert answer.code == 2
     assert 0 < kept < 6
     assert (
-        f"it raised ValueError: too late (rules.py:32) ({kept} of 6 samples are kept in out.jsonl; "
-        "the same command goes on)" in answer.err
+        f"it raised ValueError: too late (rules.py:32) ({kept} of 6 samples are saved in out.jsonl; "
+        "run the same command to continue)" in answer.err
     )
 
 

@@ -45,8 +45,8 @@ WIDTH = inputs(PROMPTS)["input_ids"].shape[1]
 SETTINGS = {"temperature": 0.7, "top_p": 0.9, "top_k": 20}
 MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
     "padding is part of the prompt": ("_prompts", lambda ids, mask: ids.tolist()),
-    "nothing is truncated": ("split", lambda *_, **__: ([], {})),
-    "top-p is forgotten": ("split", lambda *_, **__: ([], {"temperature": 0.7, "top_k": 20})),
+    "nothing is truncated": ("split_processors", lambda *_, **__: ([], {})),
+    "top-p is forgotten": ("split_processors", lambda *_, **__: ([], {"temperature": 0.7, "top_k": 20})),
 }
 
 

@@ -205,8 +205,8 @@ SCORE_MUTANTS: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("mutant", SCORE_MUTANTS)
 def test_faulty_scores_are_detected(mutant, monkeypatch):
-    right = processors.split
-    monkeypatch.setattr(call, "split", lambda *a, **b: SCORE_MUTANTS[mutant](*right(*a, **b)))
+    right = processors.split_processors
+    monkeypatch.setattr(call, "split_processors", lambda *a, **b: SCORE_MUTANTS[mutant](*right(*a, **b)))
     with pytest.raises(AssertionError):
         test_scores_equal_those_of_transformers_with_the_mask(
             {"sampler": MaskedDecoding(), "verifier": letters}, by_letters

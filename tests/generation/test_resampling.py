@@ -39,11 +39,11 @@ def test_the_file_of_another_run_is_not_overwritten(shell, tmp_path):
     answer = shell(f"--prompt the {WEIGHTED} --resample")
     assert (answer.code, answer.err.count("\n")) == (2, 1)
     assert (
-        "resample=True: out.jsonl was begun with None: choose another file, or begin anew with --force"
+        "resample=True: out.jsonl was created with None: use another file or overwrite it with --force"
         in answer.err
     )
     out.with_name("out.jsonl.settings.json").unlink()
-    assert "it does not come with its settings" in shell(f"--prompt the {WEIGHTED} --resample").err
+    assert "its settings file out.jsonl.settings.json is missing" in shell(f"--prompt the {WEIGHTED} --resample").err
     assert out.read_bytes() == weighted
     assert not (tmp_path / "out.weighted.jsonl").exists()
     assert shell(f"--prompt the {WEIGHTED} --resample --force").code == 0
@@ -55,7 +55,7 @@ def test_force_does_not_overwrite_an_unrelated_file(shell, tmp_path):
     own.write_text("mine\n", encoding="utf-8")
     answer = shell(f"--prompt the {WEIGHTED} --resample --force")
     assert (answer.code, answer.err.count("\n")) == (2, 1)
-    assert "it is no file of samples: move it away, or choose another file" in answer.err
+    assert "use another output file or move this one" in answer.err
     assert own.read_text(encoding="utf-8") == "mine\n"
     assert not (tmp_path / "out.jsonl").exists()
     own.unlink()
@@ -69,14 +69,14 @@ def test_resampled_files_are_not_extended_as_weighted_ones(shell, tmp_path):
     drawn = out.read_bytes()
     answer = shell(f"--prompt the {WEIGHTED}")
     assert (answer.code, answer.err.count("\n")) == (2, 1)
-    assert "resample=None: out.jsonl was begun with True" in answer.err
+    assert "resample=None: out.jsonl was created with True" in answer.err
     weighted = tmp_path / "out.weighted.jsonl"
     assert {line["run"] for line in read_samples(out)}.isdisjoint(
         line["run"] for line in read_samples(weighted)
     )
     # Even with the settings of the weighted samples, the lines belong to another run.
     weighted.write_bytes(drawn)
-    assert "line 1 belongs to another run" in shell(f"--prompt the {WEIGHTED} --resample").err
+    assert "line 1 belongs to a run with other settings" in shell(f"--prompt the {WEIGHTED} --resample").err
     assert out.read_bytes() == drawn
 
 

@@ -51,7 +51,7 @@ def test_a_killed_run_is_resumed(shell, model, tmp_path):
     answer = shell(f"{GATED} --out out.jsonl --temperature 0.5")
     assert answer.code == 2
     assert (
-        "temperature=0.5: out.jsonl was begun with 1.0: choose another file, or begin anew with --force"
+        "temperature=0.5: out.jsonl was created with 1.0: use another file or overwrite it with --force"
         in answer.err
     )
     assert shell(f"{GATED} --out out.jsonl --temperature 0.5 --force --n 1").code == 0
@@ -125,7 +125,7 @@ def test_an_interrupt_keeps_the_finished_samples(model, tmp_path):
     assert process.returncode == 130, err
     kept = (tmp_path / "out.jsonl").read_bytes().count(b"\n")
     assert err.strip() == (
-        f"trialogue: interrupted: {kept} of 12 samples are kept in out.jsonl; the same command goes on"
+        f"trialogue: interrupted: {kept} of 12 samples are saved in out.jsonl; run the same command to continue"
     )
     assert out == ""
 

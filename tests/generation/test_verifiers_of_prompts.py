@@ -73,7 +73,7 @@ def test_a_run_is_resumed_if_its_verifiers_are_unchanged(run):
     rules.write_text('start: "ab"')
     answer = run(*first)
     assert answer.code == 2
-    assert "out.jsonl': line 1 belongs to another run" in answer.err
+    assert "line 1 belongs to a run with other settings" in answer.err
     write([{"prompt": "the cat", "rule": "regex:a"}])
     assert run(*first).code == 2
 

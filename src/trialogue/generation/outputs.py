@@ -13,10 +13,10 @@ from trialogue.errors import InputError
 from trialogue.generation.output.live_text import Feedback
 from trialogue.generation.output.records import COSTS
 from trialogue.generation.output.sample_file import (
-    opened,
+    open_sample_file,
     replace,
-    require_begun,
-    require_own,
+    require_sample_file,
+    require_matching,
     require_regular,
 )
 from trialogue.generation.output.sink import Record, Sink, StandardOutput
@@ -54,7 +54,7 @@ def generate_to(
             sink: Sink = StandardOutput(texts) if lines and not resample else Sink()
         else:
             path = _weighted_path(settings) if resample else out
-            file = opened(
+            file = open_sample_file(
                 path, settings.identity(), settings.prompts, settings.own, force=settings.destination.force
             )
             sink = stack.enter_context(file)
@@ -167,9 +167,9 @@ def _weighted_path(settings: GenerationSettings) -> Path:
     weighted = out.with_name(f"{out.name.removesuffix('.jsonl')}.weighted.jsonl")
     if settings.destination.force:
         # The user has not named this file, and so has not allowed its replacement.
-        require_begun(weighted)
+        require_sample_file(weighted)
     else:
-        require_own(out, _resampling(settings), settings.prompts, settings.own)
+        require_matching(out, _resampling(settings), settings.prompts, settings.own)
     return weighted
 
 

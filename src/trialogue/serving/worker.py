@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from trialogue.errors import InputError, reason
-from trialogue.generation.output.outcomes import verdicts
+from trialogue.generation.output.outcomes import sample_outcomes
 from trialogue.models.hub.opening import TextModel
 from trialogue.samplers import OpenRun
 from trialogue.samplers.prefix.contract.sampler import Sampler
@@ -211,7 +211,7 @@ class Worker:
         for submission, samples in run.step():
             job = of_submission[submission]
             request, first = job.request, job.submissions[submission]
-            said = verdicts(
+            said = sample_outcomes(
                 samples,
                 [job.verifiers.built] * len(samples),
                 sampler=request.sampler,
