@@ -79,7 +79,7 @@ BAD: list[tuple[str, str]] = [
         f"{CAT} --verifier 'regex:[a-c]+' --verifier 'regex:[x-z]+' {MASK}",
         "they contradict each other: by all of them together no token may begin a completion of 'the cat'",
     ),
-    (f"{CAT} --verifier lark:", "nothing stands behind the colon: write it as lark:FILE"),
+    (f"{CAT} --verifier lark:", "write it as lark:FILE: the content after the colon is missing"),
     (f"{CAT} --verifier lark:.", "the file . cannot be read: Is a directory"),
     (
         f"{CAT} --verifier lark:bad.jsonl {MASK}",
@@ -88,7 +88,7 @@ BAD: list[tuple[str, str]] = [
     (f"{CAT} --verifier probe:none.safetensors@0.5", "the file none.safetensors cannot be read"),
     (
         f"{CAT} --verifier probe:none.safetensors@9",
-        "threshold=9.0: the threshold of a probe is a probability above 0",
+        "threshold=9.0: use a probability above 0",
     ),
     (f"{CAT} --verifier python:rules.py", "write it as python:FILE.py:FUNCTION"),
     (
@@ -97,7 +97,7 @@ BAD: list[tuple[str, str]] = [
     ),
     (
         f"{CAT} --verifier {REGEX} --verifier-whole",
-        "verifier_whole=True: leave it out: it is for functions",
+        "verifier_whole=True: leave it out: it applies only to functions",
     ),
     (f"{CAT} --verifier {REGEX} --verifier-scope sequence", "verifier_scope='sequence': leave it out"),
     (f"{CAT} --verifier-whole", "verifier_whole=True: leave it out"),

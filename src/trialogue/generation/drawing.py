@@ -13,7 +13,7 @@ from trialogue.generation.output.live_text import Feedback
 from trialogue.generation.output.records import records_of
 from trialogue.generation.output.sink import Key, Record
 from trialogue.generation.settings import GenerationSettings
-from trialogue.generation.verifiers.specs import Built, built_of_prompts, distinct, rule_of
+from trialogue.generation.verifiers.specs import Built, build_for_prompts, combine_verifiers, distinct
 from trialogue.models.hub.opening import TextModel, open_pretrained
 from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import Samples, generate, truncated
@@ -35,7 +35,9 @@ class Drawer:
         self.runs = settings.runs()
         _warn_of_each(feedback.warn, settings, self.built, self.oracle.vocab_size)
         self.settings, self.feedback = settings, feedback
-        self._verifiers = {tuple(map(id, of_prompt)): rule_of(of_prompt) for of_prompt in self.built}
+        self._verifiers = {
+            tuple(map(id, of_prompt)): combine_verifiers(of_prompt) for of_prompt in self.built
+        }
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -114,7 +116,7 @@ def _loaded(
     prompts = encoded(checkpoint, settings, warn)
 
     def build(tokenization: Tokenization) -> list[list[Built]]:
-        return built_of_prompts(
+        return build_for_prompts(
             settings.rule,
             settings.prompts,
             tokenization,

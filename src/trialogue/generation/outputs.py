@@ -15,9 +15,9 @@ from trialogue.generation.output.records import COSTS
 from trialogue.generation.output.sample_file import (
     open_sample_file,
     replace,
-    require_sample_file,
     require_matching,
     require_regular,
+    require_sample_file,
 )
 from trialogue.generation.output.sink import Record, Sink, StandardOutput
 from trialogue.generation.scheduler import RunResult, run

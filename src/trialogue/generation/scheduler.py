@@ -228,7 +228,7 @@ def _draw_apart(
             for _, batch in crew.done([[keys] for keys in _batches(pending, settings)]):
                 for key, record in batch.records:
                     if record["run"] != runs[key[0]]:
-                        verifier = settings.rule_of(settings.prompts[key[0]]).specs
+                        verifier = settings.combine_verifiers(settings.prompts[key[0]]).specs
                         hint = "a worker reads other files than this process: give all machines the same"
                         raise InputError("verifier", list(verifier), hint)
                     take(key, record)

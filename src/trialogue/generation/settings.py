@@ -199,7 +199,7 @@ class GenerationSettings:
 
     def __post_init__(self) -> None:
         for prompt in self.prompts:
-            self.rule_of(prompt)
+            self.combine_verifiers(prompt)
         self.rule.require_used(spec for prompt in self.prompts for spec in prompt.rule)
         if self.sampling.wanted * len(self.prompts) > MOST_SAMPLES:
             name = "n" if self.sampling.until is None else "until"
@@ -232,15 +232,15 @@ class GenerationSettings:
         """Whether any prompt has a verifier."""
         return bool(self.rule.specs) or any(prompt.rule for prompt in self.prompts)
 
-    def rule_of(self, prompt: Prompt) -> Rule:
+    def combine_verifiers(self, prompt: Prompt) -> Rule:
         """Return the verifiers of `prompt`: those of all prompts and its own."""
-        return located(prompt.where, partial(self.rule.joined, prompt))
+        return located(prompt.where, partial(self.rule.combined, prompt))
 
     @property
     def own(self) -> dict[int | str, dict[str, Any]]:
         """Entries of `identity` that differ for prompts with verifiers of their own, by prompt id."""
         ruled = [prompt for prompt in self.prompts if prompt.rule]
-        return {prompt.id: self.rule_of(prompt).identity(prompt.rule) for prompt in ruled}
+        return {prompt.id: self.combine_verifiers(prompt).identity(prompt.rule) for prompt in ruled}
 
     def runs(self) -> list[str]:
         """Return a digest for each prompt of all settings and verifier files that determine its samples."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from trialogue.errors import InputError
 from trialogue.generation.verifiers.kinds import KINDS
-from trialogue.generation.verifiers.specs import Built, Loaded, Rule, rule_of
+from trialogue.generation.verifiers.specs import Built, Loaded, Rule, combine_verifiers
 from trialogue.models.hub.opening import TextModel
 from trialogue.oracles import Verifier
 from trialogue.samplers.prefix.contract.sampler import Sampler
@@ -95,7 +95,7 @@ class VerifierCache:
         layers = dict[int, None]()
         for name in self._named:
             for one in self._of_name(name, verdicts=True):
-                built = one.built(verdicts=True, ranks=False, stop=())
+                built = one.for_sampler(verdicts=True, ranks=False, stop=())
                 built.require_fit(model)
                 layers |= dict.fromkeys(built.verifier.layers)
             if name in KINDS:
@@ -176,14 +176,14 @@ class VerifierCache:
         self, wishes: tuple[RequestedVerifier, ...], uses: tuple[bool, bool], stop: tuple[str, ...]
     ) -> RequestVerifiers:
         built = [one for wish in wishes for one in self._built(wish, uses, stop)]
-        return RequestVerifiers(rule_of(built), tuple(built))
+        return RequestVerifiers(combine_verifiers(built), tuple(built))
 
     def _built(self, wish: RequestedVerifier, uses: tuple[bool, bool], stop: Sequence[str]) -> list[Built]:
         verdicts, ranks = uses
         try:
             if wish.name is not None:
                 loaded = self._of_name(wish.name, verdicts)
-                return [one.built(verdicts=verdicts, ranks=ranks, stop=stop) for one in loaded]
+                return [one.for_sampler(verdicts=verdicts, ranks=ranks, stop=stop) for one in loaded]
             verifier = _OF_TEXTS[wish.kind](wish.content, self._model.tokenization, memory=_MASKS)
         except InputError as error:
             raise InputError(wish.field, error.value, error.hint) from error

@@ -147,7 +147,7 @@ def print_listed() -> None:
     samplers = {
         name: _by_name((sampler.__doc__ or "").partition("\n")[0]) for name, sampler in SAMPLERS.loadable()
     }
-    verifiers = {kind.written(name): kind.said for name, kind in KINDS.loadable()}
+    verifiers = {kind.spec_form(name): kind.description for name, kind in KINDS.loadable()}
     for title, listed in (("samplers", samplers), ("verifiers", verifiers)):
         _print_box(title, listed)
 

@@ -13,7 +13,7 @@ import numpy as np
 from trialogue.errors import InputError
 from trialogue.generation.exact.settings import DistributionSettings
 from trialogue.generation.exact.sources import LoadedSource, load_source, read_values
-from trialogue.generation.verifiers.specs import rule_of
+from trialogue.generation.verifiers.specs import combine_verifiers
 from trialogue.models.wrappers.spelled import SpelledTokenization
 from trialogue.oracles import Verifier
 from trialogue.samplers import ValueGuided, truncated
@@ -122,8 +122,8 @@ def _sampler_distribution(settings: DistributionSettings, source: LoadedSource) 
     limits: dict[str, Any] = {"prompt": source.prompt, "max_new_tokens": sampling.max_new_tokens}
     # Values in a file may lead where a language rules everything out.
     languages = [one for one in built if isinstance(one.verifier, LanguageVerifier) and written is None]
-    tree = prefix_tree(tempered, **limits, max_nodes=sampling.max_states, viable=rule_of(languages))
-    rule = rule_of(built)
+    tree = prefix_tree(tempered, **limits, max_nodes=sampling.max_states, viable=combine_verifiers(languages))
+    rule = combine_verifiers(built)
     guide: Verifier | None = written or rule
     if values == "exact" and rule is not None:
         guide = exact_values(tempered, rule, **limits, max_nodes=sampling.max_states)
@@ -131,7 +131,7 @@ def _sampler_distribution(settings: DistributionSettings, source: LoadedSource) 
         one if one.threshold is None else one._replace(verifier=Threshold(one.verifier, one.threshold))
         for one in built
     ]
-    judged = rule_of(judges)
+    judged = combine_verifiers(judges)
     target, accepted = _restricted(tree, judged or written)
     if written is not None and judged is not None:
         _require_hope(written, str(values), tree, target, source)
