@@ -436,7 +436,7 @@ def test_an_oracle_is_built_once_and_the_latest_is_stored_with_its_model(monkeyp
     model.to(torch.float32)
     width()
     assert len(made) == 3
-    assert len(vars(model)[oracles._PLACE]) == 1
+    assert len(vars(model)[oracles._ATTRIBUTE]) == 1
     other = copy.deepcopy(model)
-    assert not vars(other)[oracles._PLACE]
-    assert not pickle.loads(pickle.dumps(vars(model)[oracles._PLACE]))
+    assert not vars(other)[oracles._ATTRIBUTE]
+    assert not pickle.loads(pickle.dumps(vars(model)[oracles._ATTRIBUTE]))

@@ -22,14 +22,14 @@ class Graded(WrappingVerifier):
     Attributes:
         threshold: Minimum value of an accepted sample. None accepts every positive value.
         written: Whether the user specified the threshold.
-        each: Function called once, without arguments, when a sampler evaluates the continuations of a prefix
+        on_slow_evaluation: Function called once, without arguments, when a sampler evaluates the continuations of a prefix
             one at a time. None if there is nothing to call.
     """
 
     def __init__(self, verifier: Verifier, threshold: float | None = None, *, written: bool = False) -> None:
         super().__init__(verifier)
         self.threshold, self.written = threshold, written
-        self.each: Callable[[], None] | None = None
+        self.on_slow_evaluation: Callable[[], None] | None = None
         self._values, self._capacity = OrderedDict[bytes, float](), _REMEMBERED
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
@@ -49,8 +49,8 @@ class Graded(WrappingVerifier):
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
         """Return the values (n, vocab) of all one-token continuations, or None if only `values` is available."""
         values = self._verifier.children(decoding, rows)
-        if values is None and self.each is not None:
-            notify, self.each = self.each, None
+        if values is None and self.on_slow_evaluation is not None:
+            notify, self.on_slow_evaluation = self.on_slow_evaluation, None
             notify()
         return values
 
