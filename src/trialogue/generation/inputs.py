@@ -32,7 +32,7 @@ class Inputs:
             hint = "use a Hugging Face id, a folder, or a name from `trialogue models list`"
             raise InputError("model", None, hint)
         if self.prompt and self.prompts is not None:
-            hint = f"leave it out or leave out --prompts {self.prompts}: only one of them is allowed"
+            hint = f"leave out either --prompt or --prompts {self.prompts}"
             raise InputError("prompt", self.prompt[0], hint)
         if not self.prompt and self.prompts is None:
             raise InputError("prompt", None, "use --prompt TEXT or --prompts FILE.jsonl")

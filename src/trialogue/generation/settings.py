@@ -113,9 +113,7 @@ class Sampling(SamplerSettings):
             hint = "use a larger value, or --n instead of --until, which would repeat the same sample"
             raise InputError(self.deterministic, getattr(self, self.deterministic), hint)
         if self.until is not None and self.n != 1:
-            raise InputError(
-                "n", self.n, f"leave it out or leave out --until {self.until}: only one of them is allowed"
-            )
+            raise InputError("n", self.n, f"leave out either --n or --until {self.until}")
         if self.max_tries is not None and self.max_tries < self.wanted:
             hint = f"use at least {self.wanted}, the value of --until"
             raise InputError("max_tries", self.max_tries, hint)

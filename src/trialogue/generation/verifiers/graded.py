@@ -22,8 +22,8 @@ class Graded(WrappingVerifier):
     Attributes:
         threshold: Minimum value of an accepted sample. None accepts every positive value.
         written: Whether the user specified the threshold.
-        on_slow_evaluation: Function called once, without arguments, when a sampler evaluates the continuations of a prefix
-            one at a time. None if there is nothing to call.
+        on_slow_evaluation: Function called once, without arguments, when a sampler evaluates the continuations
+            of a prefix one at a time. None if there is nothing to call.
     """
 
     def __init__(self, verifier: Verifier, threshold: float | None = None, *, written: bool = False) -> None:
