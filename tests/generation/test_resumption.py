@@ -15,7 +15,8 @@ from torch import Tensor
 
 from generation.command import CAT, GATED, Run, read_samples, start
 from models.tiny_pretrained import tiny_oracle
-from trialogue.generation import drawing, streaming
+from trialogue.generation import drawing
+from trialogue.generation.output import live_text
 from trialogue.samplers import Samples, generate
 
 
@@ -218,4 +219,4 @@ def test_a_terminal_displays_only_the_text(shell, monkeypatch):
             shown += screen.read(10_000)
     text = generate(tiny_oracle(), ["the cat"], max_new_tokens=6).texts()[0]
     assert answer.err.startswith("1 sample, accepted, ")
-    assert shown.decode().replace("\r\n", "\n") == text.translate(streaming._PRINTABLE) + "\n"
+    assert shown.decode().replace("\r\n", "\n") == text.translate(live_text._PRINTABLE) + "\n"

@@ -92,7 +92,7 @@ def _require_supported(processor: Any) -> None:
         hint = "use temperature, top_k, top_p or min_p instead"
     elif kind in (*_TOKEN_PROCESSORS, *_LENGTH_PROCESSORS, PrefixConstrainedLogitsProcessor):
         return
-    elif kind.__module__.split_processors(".")[0] == "transformers":
+    elif kind.__module__.split(".")[0] == "transformers":
         hint = "leave it out: it needs state, an encoder or the whole batch, and samplers process single prefixes"
     else:
         return
