@@ -142,4 +142,4 @@ def test_failed_compilations_are_not_cached():
     rules = VerifierCache(tiny_oracle(), {})
     assert rules.get((RequestedVerifier("rule", "regex", "("),), Ancestral(), ()).exception() is not None
     rules.close()
-    assert not rules._kept
+    assert not rules._cache

@@ -104,13 +104,13 @@ def _print(made: "list[Made]", clones: "Clones") -> None:
     from rich.markup import escape
 
     from trialogue.display.terminal import console, grid
-    from trialogue.generation.cloning.drawing import standing
+    from trialogue.generation.cloning.drawing import describe_convergence
 
     out = console()
     rows, length = made[0].clone.tokens.shape
     title = f"{rows} sequences of {length} tokens, {clones.vocab_size} kinds"
     heads = ("clone", "keeps", "held-out loss", "acceptance", "ESS", "R-hat", "energy", "drift", "chains")
-    out.print(grid(title, heads, [_cells(one, standing(one.convergence)) for one in made]))
+    out.print(grid(title, heads, [_cells(one, describe_convergence(one.convergence)) for one in made]))
     out.print(
         "keeps: the most tokens that interact. held-out loss: of the network, in nats per token. acceptance: share of "
         "updates that\nchanged their token. ESS, R-hat, drift: of the energy after the first half of the sweeps; "
