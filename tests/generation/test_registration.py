@@ -65,10 +65,10 @@ def test_a_registered_sampler_runs(halving, run, tmp_path):
     again = run(*halving, "--verifier", "regex:(?s:.*)", "--reached", r"\n", "--resample")
     assert again.code == 0, again.err
     assert len({line["log_weight"] for line in again.lines}) == 1
-    assert "the sampler halving needs one" in run(*halving).err
+    assert "the sampler halving needs a verifier" in run(*halving).err
     assert "did you mean --reached?" in run(*halving, "--verifier", "regex:a", "--reachd", "b").err
     assert (
-        "the verifier rejects the empty completion"
+        "change the verifier, which rejects the empty completion"
         in run(*halving, "--verifier", "python:rules.py:never").err
     )
 

@@ -43,7 +43,10 @@ def test_the_file_of_another_run_is_not_overwritten(shell, tmp_path):
         in answer.err
     )
     out.with_name("out.jsonl.settings.json").unlink()
-    assert "its settings file out.jsonl.settings.json is missing" in shell(f"--prompt the {WEIGHTED} --resample").err
+    assert (
+        "its settings file out.jsonl.settings.json is missing"
+        in shell(f"--prompt the {WEIGHTED} --resample").err
+    )
     assert out.read_bytes() == weighted
     assert not (tmp_path / "out.weighted.jsonl").exists()
     assert shell(f"--prompt the {WEIGHTED} --resample --force").code == 0
@@ -102,7 +105,7 @@ def test_a_prompt_without_weight_keeps_the_other_prompts(to_file, shell, tmp_pat
     answer = shell(f"{options} {HOPELESS} --resample", "--out out.jsonl" if to_file else "")
     assert answer.code == 2
     assert answer.err == (
-        "trialogue: error: resample=True: every sample has weight zero of the prompt with id 'c': draw more samples, "
+        "trialogue: error: resample=True: every sample has weight zero for the prompt with id 'c': draw more samples, "
         "or raise the budget (2 of 3 prompts are resampled)\n"
     )
     lines = read_samples(tmp_path / "out.jsonl") if to_file else answer.lines
@@ -121,7 +124,7 @@ def test_a_prompt_without_weight_keeps_the_other_prompts(to_file, shell, tmp_pat
 def test_many_prompts_without_weight_are_counted(shell):
     answer = shell(f"{CAT} " * 8, f"{HOPELESS} --sampler smc --max-new-tokens 2 --resample")
     assert (answer.code, len(answer.lines)) == (2, 8)
-    assert "of the prompts with id 0, 1, 2, 3, 4 and 3 more: draw more samples" in answer.err
+    assert "for the prompts with id 0, 1, 2, 3, 4 and 3 more: draw more samples" in answer.err
 
 
 def test_resampled_files_with_the_id_of_the_weighted_run_are_detected(shell, tmp_path, monkeypatch):

@@ -40,7 +40,7 @@ def test_a_killed_run_is_resumed(shell, model, tmp_path):
     (tmp_path / "go").touch()
     resumed = shell(f"{GATED} --out out.jsonl")
     assert resumed.code == 0, resumed.err
-    assert resumed.err.startswith(f"12 samples, 12 accepted ({kept} of the samples were there already), ")
+    assert resumed.err.startswith(f"12 samples, 12 accepted ({kept} of them from an earlier run), ")
     assert out.read_bytes().startswith(torn)
     complete = tmp_path / "complete.jsonl"
     assert shell(f"{GATED} --out complete.jsonl --batch-size 12").code == 0

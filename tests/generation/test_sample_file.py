@@ -110,8 +110,8 @@ REFUSED: list[tuple[bytes, str]] = [
     (b"?\n", "line 2 is not a sample"),
     (b"[1]\n", "line 2 is not a sample"),
     (json.dumps(record(0, 1, run="x")).encode() + b"\n", "line 2 belongs to a run"),
-    (json.dumps(record(0, 1, prompt="c")).encode() + b"\n", "line 2 has a prompt that is not among"),
-    (json.dumps(record(0, 1, id="c")).encode() + b"\n", "line 2 has a prompt that is not among"),
+    (json.dumps(record(0, 1, prompt="c")).encode() + b"\n", "line 2 has a prompt that is not in the input"),
+    (json.dumps(record(0, 1, id="c")).encode() + b"\n", "line 2 has a prompt that is not in the input"),
 ]
 
 

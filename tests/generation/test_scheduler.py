@@ -146,7 +146,7 @@ TOO_FEW = [
     (f"{RULE} --n 9", "9 samples, "),
     (
         f"{RULE} --prompt a --until 12 --max-tries 15",
-        "fewer than 12 of 15 tries were accepted of the prompts with id 0 (",
+        "fewer than 12 of 15 samples were accepted for the prompts with id 0 (",
     ),
 ]
 

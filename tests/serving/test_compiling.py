@@ -79,7 +79,7 @@ def test_abandoned_compilations_count_until_they_end(monkeypatch):
             rules.get(make_request(str(number)), Ancestral(), ())
             for number in range(verifiers.CACHE_SIZE + 9)
         ]
-        with pytest.raises(Refused, match="73 rules are compiled or wait") as error:
+        with pytest.raises(Refused, match="73 verifiers are waiting for compilation") as error:
             rules.get(make_request("one more"), Ancestral(), ())
         assert (error.value.status, error.value.code) == (429, "rate_limit_exceeded")
         # A cached verifier needs no compilation.
