@@ -42,7 +42,7 @@ def translate(arguments: argparse.Namespace) -> int:
     counts = {"lines": 0, "empty": 0, "refused": 0}
     begun = time.perf_counter()
     with _reading(lines) as source, _writing(lines.out) as out:
-        for answer in translator.answers(source, 1 if lines.stream else lines.batch):
+        for answer in translator.translate(source, 1 if lines.stream else lines.batch):
             counts["lines"] += 1
             counts["empty"] += not answer.source.strip()
             if answer.refused:
