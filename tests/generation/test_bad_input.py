@@ -38,7 +38,7 @@ BAD: list[tuple[str, str]] = [
     (f"{CAT} --model ./nothing", "no such model"),
     (f"{CAT} --model adapter-of-nothing", "does not name its base model"),
     (f"{CAT} --device nowhere", "nowhere"),
-    (f"{CAT} --sampler bactracking", "the samplers are ancestral, rejection"),
+    (f"{CAT} --sampler bactracking", "use one of ancestral, rejection"),
     (f"{CAT} --sampler backtracking", "the sampler backtracking needs a verifier"),
     (f"{CAT} --sampler backtracking --quotta 3", "did you mean --quota?"),
     (
@@ -49,7 +49,7 @@ BAD: list[tuple[str, str]] = [
     (f"{CAT} --temprature 1", "'--temprature': neither the command nor the sampler ancestral"),
     (
         "--prompt Name a city",
-        "word='a': no option takes it: put a text of several words into quotation marks, and an option before each",
+        "word='a': quote texts of several words, and write an option before each",
     ),
     (
         f"{CAT} --sampler backtracking --verifier {REGEX} --erase-prompt",

@@ -165,7 +165,10 @@ def test_too_few_accepted_samples_have_their_own_exit_code(command, words, shell
 BOUND = "a run can have at most 10000000 samples over all prompts; generate fewer"
 REFUSED = [
     (f"{RULE} --sampler weighted-rejection --resample --until 4", "resample=True: "),
-    (f"{RULE} --sampler masked-decoding --temperature 0 --until 4", "temperature=0.0: use a larger value, or --n"),
+    (
+        f"{RULE} --sampler masked-decoding --temperature 0 --until 4",
+        "temperature=0.0: use a larger value, or --n",
+    ),
     (f"{RULE} --top-k 1 --until 4", "top_k=1: use a larger value, or --n"),
     ("--prompt a --prompt b --n 6000000", f"n=6000000: {BOUND}"),
     ("--prompt a --prompt b --until 100000000000 --verifier 'regex:a*'", f"until=100000000000: {BOUND}"),

@@ -32,7 +32,7 @@ def serve(arguments: argparse.Namespace) -> None:
             arguments.overrides,
             prog="trialogue serve",
             description=inspect.getdoc(serve) or "",
-            unknown="the command does not have it",
+            unknown="unknown option",
         )
         try:
             import starlette
