@@ -51,7 +51,7 @@ class Schedule:
         self.counts = [0] * prompts
         """Number of samples of each prompt that are finished without a gap."""
         self.accepted = [0] * prompts
-        """Number of accepted samples among them."""
+        """Number of accepted samples in these counts."""
         self.left_out = 0
         """Number of surplus samples that were discarded."""
         for place in range(prompts):
@@ -244,7 +244,7 @@ def _draw_with_workers(
 ) -> int:
     """Generate all samples of `schedule` with the workers of `executor`, and return their number of tokens.
 
-    Raises `InputError` if the verifier files of a worker differ from those of this process.
+    Raises `InputError` if a worker and this process have different verifier files.
     """
     device = settings.machine.device
     accelerated = device is None or device.startswith("cuda")

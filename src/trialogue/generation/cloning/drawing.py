@@ -64,8 +64,8 @@ def draw(
         sweeps: Number of sweeps, or several numbers, after which to store the states.
         seed: Random seed.
         path: Checkpoint file, from which an interrupted or longer run continues. No file by default.
-        report: Function called after each sweep with the number of sweeps and the mean energy. The energy is
-            that of the chain, or the published score if the chain has none.
+        report: Function called after each sweep with the number of sweeps and the mean energy. The energy is defined
+            by the chain, or is the published score otherwise.
 
     Raises:
         InputError: If the file is damaged or belongs to other chains, or if it has passed a requested number

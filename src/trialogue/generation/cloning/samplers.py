@@ -1,7 +1,7 @@
 """Markov chains of clones: Gibbs, the published chain on masked scores, and corrections of it.
 
 Section A.3 of the document on the distributional simplicity bias samples exp(-E), where E is the sum of raw
-logits of masked sites. If the conditionals are those of a k-body distribution, E is k times its energy, so
+logits of masked sites. If the conditionals belong to a k-body distribution, E is k times its energy, so
 that the sampled distribution is sharper. If the gauge of the logits differs, the sampled distribution differs
 too. See `MaskedMetropolis`.
 """

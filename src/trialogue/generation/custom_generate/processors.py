@@ -181,7 +181,7 @@ class _Padding:
             raise InputError("logits_processor", type(processor).__name__, hint)
 
     def padded(self, prefix: Tensor) -> Tensor:
-        """Return `prefix` (1, length) with zeros in place of its left padding."""
+        """Return `prefix` (1, length) with its left padding replaced by zeros."""
         tokens, length = tuple(prefix[0].tolist()), self._lengths[0]
         if len(self._lengths) > 1:
             length = next(one for one in self._lengths if tokens[:one] in self._distinct_prompts)

@@ -39,7 +39,7 @@ def file_of_probe(content: str) -> Path:
 
 
 def threshold_of(content: str) -> float | None:
-    """Return the number after the last "@", or None if there is no number."""
+    """Return the number after the last "@", or None if no number follows."""
     try:
         return float(content.rpartition("@")[2]) if "@" in content else None
     except ValueError:

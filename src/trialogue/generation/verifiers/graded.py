@@ -33,7 +33,7 @@ class Graded(WrappingVerifier):
         self._values, self._capacity = OrderedDict[bytes, float](), _REMEMBERED
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the values (n,) of the sequences in `rows` (n,), and cache those of complete sequences."""
+        """Return the values (n,) of the sequences in `rows` (n,), and cache the values of complete sequences."""
         values = self._verifier.values(decoding, rows)
         for place in decoding.complete[rows].nonzero()[:, 0].tolist():
             row = int(rows[place])

@@ -57,7 +57,7 @@ class Rule(VerifierOptions):
 
     @property
     def specs(self) -> tuple[str, ...]:
-        """Specs KIND:CONTENT of all verifiers, starting with those of separate options."""
+        """Specs KIND:CONTENT of all verifiers, starting with the separate options."""
         return (*self._options, *self.verifier)
 
     @property
@@ -167,7 +167,7 @@ class Loaded(NamedTuple):
     model_checks: tuple[Callable[["TextModel"], None], ...]
 
     def for_sampler(self, *, verdicts: bool, ranks: bool, stop: Sequence[str]) -> "Built":
-        """Return the verifier for a sampler. The arguments are those of `Rule.build`."""
+        """Return the verifier for a sampler. See `Rule.build` for the arguments."""
         from trialogue.generation.verifiers.graded import Graded
         from trialogue.verifiers import Threshold
 
