@@ -193,6 +193,13 @@ TABLES: list[tuple[dict[str, Any], str]] = [
     ({"eos": "!"}, "\"eos\" '!' is none of the tokens"),
     ({"tokens": ["a", "a", "."]}, "give each token a different text"),
     ({"tokens": ["a", "b c"]}, "has a space in it"),
+    (
+        {"distribution": {"a d": [1, 0, 0, 0]}},
+        "use the tokens a, b, c, ., separated by spaces: 'a d' contains 'd'",
+    ),
+    ({"eos": "!"}, "use one of the tokens as \"eos\": '!' is not one"),
+    ({"tokens": ["a", "a", "."]}, "give each token a text of its own"),
+    ({"tokens": ["a", "b c"]}, "use tokens without spaces"),
     ({"colour": 1}, "['colour']=1: Extra inputs are not permitted"),
     ({"otherwise": [1, 1, 1, 1]}, '"otherwise": the probabilities sum to 4'),
 ]
@@ -200,10 +207,13 @@ VALUES: list[tuple[dict[str, float], str]] = [
     ({"": 1, "0": -1}, "['0']=-1: should be greater than or equal to 0"),
     ({"": 1, "0": float("nan")}, "['0']=nan: should be a finite number"),
     ({"": 1, "0": 1}, "the table of 2 values has no entry for this prefix"),
-    ({"": 1, "0": 0, "1": 0, "0 0": 1, "0 1": 1, "1 0": 1, "1 1": 1}, "the sampler stops before an output"),
+    (
+        {"": 1, "0": 0, "1": 0, "0 0": 1, "0 1": 1, "1 0": 1, "1 1": 1},
+        "the sampler always stops without an output",
+    ),
 ]
 COMMANDS: list[tuple[str, str]] = [
-    ("", "table=None: give one oracle"),
+    ("", "table=None: use exactly one of"),
     ("--table missing.json", "table='missing.json': it cannot be read: No such file"),
     (UNIFORM, "max_new_tokens=None: give a number"),
     (
@@ -212,24 +222,27 @@ COMMANDS: list[tuple[str, str]] = [
     ),
     (
         f"{UNIFORM} --max-new-tokens 4 --sampler best-of-n --verifier 'regex:0*' --max-states 40",
-        "max_states=40: the sampler has more states than the 40 that are listed",
+        "max_states=40: the sampler has more than 40 states",
     ),
     ("--distribution coins", "distribution='coins': no such distribution: use one of dyck"),
     ("--table table.json --prompt d --max-new-tokens 2", "prompt='d': no sequence of tokens spells it"),
     ("""--distribution 'dyck:{"length": 5}'""", "length=5: must be even for complete strings"),
-    (f"{TWO_COINS} --sampler rejection", "verifier=None: the sampler rejection needs one"),
-    (f"{UNIFORM} --sampler value-guided", "give --verifier SPEC or --values FILE"),
-    (f"{UNIFORM} --values exact", "the sampler ancestral uses no values"),
-    (f"{UNIFORM} --sampler value-guided --values exact", "they are of a rule"),
+    (
+        f"{TWO_COINS} --sampler rejection",
+        "verifier=None: add --verifier SPEC: the sampler rejection needs it",
+    ),
+    (f"{UNIFORM} --sampler value-guided", "add --verifier SPEC or --values FILE"),
+    (f"{UNIFORM} --values exact", "leave it out: the sampler ancestral uses no values"),
+    (f"{UNIFORM} --sampler value-guided --values exact", "add --verifier SPEC: exact values"),
     (
         f"{TWO_COINS} --verifier regex:000",
-        "verifier=0.0: it accepts nothing that the oracle can give within the horizon",
+        "verifier=0.0: use another verifier or more tokens",
     ),
     (f"{TWO_COINS} --figure tree.pdf", "ends in .svg or .png"),
     (f"{UNIFORM} --quota 3", "it belongs to the sampler backtracking"),
     (
         f"{UNIFORM} --on-error reject",
-        "on_error='reject': leave it out: a distribution is of what the rule answers",
+        "on_error='reject': leave it out: the exact distribution requires",
     ),
 ]
 
@@ -241,7 +254,7 @@ def test_invalid_input_is_reported_in_one_line(run):
     ]
     cases += [({}, values, GUIDED, message) for values, message in VALUES]
     dead = {"": 1, "0": 1, "1": 0.3, "0 0": 1, "0 1": 1, "1 0": 0, "1 1": 0}
-    hint = "of '1' it is 0.3, but nothing that the rule accepts begins so: give 0 there"
+    hint = "use the value 0 for '1', not 0.3: it has no accepted continuation"
     cases.append(({}, dead, f"{GUIDED} --verifier 'regex:0[01]'", hint))
     wrong = []
     for table, values, command, message in cases:
@@ -259,8 +272,8 @@ def test_positive_values_of_rejected_prefixes_are_refused(run):
     for rule in ("regex:01|10", "python:rule.py:apart"):
         for wrong, message in (
             ({"0": 0.5, "1": 0.1}, ""),
-            ({"0 0": 0.2}, "of '0 0' it is 0.2, but the rule rejects it: give 0 there"),
-            ({"1": 0.5, "1 0": 0, "1 1": 3}, "of '1 1' it is 3, but the rule rejects it"),
+            ({"0 0": 0.2}, "use the value 0 for '0 0', not 0.2: the verifier rejects it"),
+            ({"1": 0.5, "1 0": 0, "1 1": 3}, "use the value 0 for '1 1', not 3: the verifier rejects it"),
         ):
             Path("values.json").write_text(json.dumps(values | wrong))
             code, _, err = run(f"{GUIDED} --verifier '{rule}'")

@@ -81,16 +81,16 @@ REFUSED = [
     ("--top-k None", "top_k='None': --top-k: invalid: use a whole number"),
     ("--top-p=x", "top_p='x': --top-p: invalid: use a number"),
     ("--reads both", "reads='both': --reads: invalid: use text or tokens"),
-    ("--texts", "texts=None: --texts: give it a value"),
-    ("--top-k --chat", "top_k=None: --top-k: give it a value"),
+    ("--texts", "texts=None: --texts: add a value"),
+    ("--top-k --chat", "top_k=None: --top-k: add a value"),
     ("--ids x --chat", "ids='x': --ids: invalid: "),
     ("--max-new-tokens -1", "max_new_tokens=-1: use at least 1"),
-    ("--texts a b", "word='b': no option takes it: put a text of several words into quotation marks"),
-    ("stray --chat", "word='stray': no option takes it"),
-    ("--chat=x", "word='x': no option takes it"),
+    ("--texts a b", "word='b': quote texts of several words"),
+    ("stray --chat", "word='stray': quote texts of several words"),
+    ("--chat=x", "word='x': quote texts of several words"),
     ("--no-chat", "option='--no-chat': nobody has it"),
     ("--reeds text", "option='--reeds': nobody has it: did you mean --reads?"),
-    ("--zzz", "option='--zzz': nobody has it: `draw --help` lists what there is"),
+    ("--zzz", "option='--zzz': nobody has it: see `draw --help`"),
 ]
 
 

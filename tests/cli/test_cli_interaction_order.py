@@ -92,7 +92,7 @@ def test_a_single_model_is_a_column(place, run):
     code, out, _ = run(*words)
     assert code == 0
     assert "accuracy" in out
-    assert "It tells no clone from the text" in out
+    assert "No clone differs significantly from the text" in out
 
 
 def test_a_model_with_a_fixed_context_predicts_the_following_tokens(place, run):

@@ -133,7 +133,7 @@ def test_invalid_input_is_reported_in_one_line(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ising = f"--distribution '{ISING}'"
     cases = [
-        ("", "distribution=None: name one, such as ising"),
+        ("", "distribution=None: use a distribution, for example ising"),
         ("--distribution isng", "distribution='isng': no such distribution: did you mean ising?"),
         ("--distribution 'ising:[1]'", "give its arguments as a JSON object"),
         ("--distribution 'dyck:{\"length\": 4}'", "give a masked model or an energy"),
@@ -143,7 +143,7 @@ def test_invalid_input_is_reported_in_one_line(capsys, tmp_path, monkeypatch):
         (f'{ising} --chain \'metropolis:{{"order": "sweep"}}\'', "not ergodic on this model"),
         ('--distribution \'many-body:{"sites": 4, "vocab_size": 3}\' --chain exact', "no exact sampler"),
         (f"{ising} --steps 5 --thin 6", "use at most 5"),
-        (f"{ising} --out a.csv", "name a file that ends in .npz or .nc"),
+        (f"{ising} --out a.csv", "use a file name that ends in .npz or .nc"),
         (f"{ising} --out none/a.npz", "there is no folder"),
         (f"{ising} --stepz 5", "did you mean --steps?"),
     ]

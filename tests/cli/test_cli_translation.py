@@ -68,7 +68,7 @@ def test_a_model_is_trained_and_translates(run, folder):
     (folder / "mixed.txt").write_bytes(b"a e k\nb \xff f\nc g m\n")
     code, out, err = run("translate", "--model", "model", "--input", "mixed.txt")
     assert (code, out.count("\n")) == (2, 3)
-    assert "line 2: character 3 is no UTF-8" in err
+    assert "line 2: convert the text to UTF-8: character 3" in err
     assert out.splitlines()[1] == ""
     (folder / "empty").mkdir()
     (folder / "link").symlink_to("model/translation.json")
@@ -93,7 +93,7 @@ def test_a_model_is_trained_and_translates(run, folder):
     assert held == {name: sha256_of(folder / "model" / name) for name in names}
     code, _, err = run("train-translation", "--text", "pairs.tsv", "--out", "model", *TINY.split())
     assert (code, err.count("\n")) == (2, 1)
-    assert "out='model': it holds a model already" in err
+    assert "out='model': use another folder or delete this one" in err
 
 
 @pytest.mark.parametrize("command", ["train-translation", "translate"])

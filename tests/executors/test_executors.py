@@ -94,9 +94,9 @@ def test_a_process_keeps_what_it_has_loaded(tmp_path: Path) -> None:
     ("word", "line"),
     [
         ("rya", "executor='rya': no such executor: did you mean ray?"),
-        ("local:8", "executor='local:8': local has no address: leave it out"),
-        ("local:", "executor='local:': no address follows: name one, or write local alone"),
-        ("ray://", "executor='ray://': no address follows: name one, or write ray alone"),
+        ("local:8", "executor='local:8': leave out the address: local has none"),
+        ("local:", "executor='local:': use local:ADDRESS, or local without a colon"),
+        ("ray://", "executor='ray://': use ray:ADDRESS, or ray without a colon"),
     ],
 )
 def test_a_wrong_word_is_named(word: str, line: str) -> None:
@@ -125,14 +125,14 @@ def test_an_address_where_no_cluster_answers_is_named(
         arguments = ["run", "biased-coin", "--executor", word, "--results", str(tmp_path)]
         assert main(arguments) == 2
     complaint = capsys.readouterr().err
-    assert complaint.startswith(f"trialogue: error: executor='{word}': no cluster answers (")
+    assert complaint.startswith(f"trialogue: error: executor='{word}': start a cluster with")
     assert complaint.count("\n") == 1
 
 
 def test_an_address_without_a_port_is_named() -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'trialogue[ray]'")
     with (
-        pytest.raises(InputError, match="executor='ray://head': write ray://HOST:PORT"),
+        pytest.raises(InputError, match="executor='ray://head': use ray://HOST:PORT"),
         executor_of("ray://head").crew(lambda: lambda item: item, 1),
     ):
         pass

@@ -109,7 +109,7 @@ def test_a_node_may_take_as_many_with_it_as_are_wanted_and_they_begin_elsewhere(
 
 def test_workers_none_of_which_begins_are_named() -> None:
     cluster = Cluster(lambda number, method, _: DEAD if method == "begin" else healthy(number, method, None))
-    with pytest.raises(InputError, match="16 workers died before they could begin"):
+    with pytest.raises(InputError, match="16 workers died before they started"):
         list(cluster.crew(4).done([[lane] for lane in range(4)]))
     assert len(cluster.hired) <= 16 + 4
 
@@ -136,7 +136,7 @@ def test_whatever_a_worker_dies_of_another_does_its_item(error: Exception) -> No
 def test_an_item_that_kills_is_named_in_short() -> None:
     item = tuple((place, 0) for place in range(1000))
     cluster = Cluster(lambda number, method, _: DEAD if method == "do" else healthy(number, method, None))
-    with pytest.raises(InputError, match=r"4 workers died over \(\(0, 0\)") as error:
+    with pytest.raises(InputError, match=r"4 workers died while processing \(\(0, 0\)") as error:
         list(cluster.crew(4).done([[item]]))
     assert len(str(error.value)) < 500
 
@@ -154,13 +154,13 @@ def test_an_item_that_kills_is_named_in_short() -> None:
 def test_a_worker_of_other_code_is_refused(code: dict[str, str] | None) -> None:
     cluster = Cluster(lambda *_: code)
     with pytest.raises(
-        InputError, match=r"a worker (has trialogue .*, this process|does not have trialogue)"
+        InputError, match=r"install (the same trialogue .* in this process|trialogue .* on every node)"
     ):
         list(cluster.crew(1).done([[1]]))
 
 
 def test_a_cluster_without_room_is_told_of_once_and_waited_for() -> None:
-    with pytest.warns(RuntimeWarning, match="no worker has begun for 30 s") as told:
+    with pytest.warns(RuntimeWarning, match="no worker has started for 30 s") as told:
         assert list(Cluster(healthy, silences=3).crew(1).done([[1]])) == [(1, 1)]
     assert len(told) == 1
 
@@ -234,7 +234,7 @@ def test_no_accelerated_worker_has_more_threads_than_are_beside_a_gpu(
     )
     monkeypatch.setitem(sys.modules, "ray", cluster)
     with (
-        pytest.raises(InputError, match="no node of this cluster has 8 processors beside a GPU"),
+        pytest.raises(InputError, match="no node has 8 CPUs and a GPU"),
         executor_of("ray", None, 8).crew(lambda: abs, 9, accelerated=True),
     ):
         pass
@@ -245,7 +245,7 @@ def test_no_accelerated_worker_has_more_threads_than_are_beside_a_gpu(
 def test_no_worker_has_more_threads_than_a_node_has_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", Cluster(healthy, CPU=8))
     with (
-        pytest.raises(InputError, match="no node of this cluster has 9 processors"),
+        pytest.raises(InputError, match="no node has 9 CPUs"),
         executor_of("ray", None, 9).crew(lambda: abs, 9),
     ):
         pass

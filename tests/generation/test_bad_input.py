@@ -30,7 +30,7 @@ from trialogue.models.hub.checkpoint_loading import load_checkpoint
 
 MASK = "--sampler masked-decoding"
 BAD: list[tuple[str, str]] = [
-    ("", "give --prompt TEXT or --prompts FILE.jsonl"),
+    ("", "use --prompt TEXT or --prompts FILE.jsonl"),
     (f"{CAT} --prompts p.jsonl", "--prompts p.jsonl is given too: leave out one of them"),
     ("--prompts bad.jsonl", "bad.jsonl:2': the line is not JSON"),
     (f"--prompt '{'cat ' * 300}'", "tokens, and the model's context 256: shorten it"),
@@ -38,8 +38,8 @@ BAD: list[tuple[str, str]] = [
     (f"{CAT} --model ./nothing", "no such model"),
     (f"{CAT} --model adapter-of-nothing", "does not name its base model"),
     (f"{CAT} --device nowhere", "nowhere"),
-    (f"{CAT} --sampler bactracking", "the samplers are ancestral, rejection"),
-    (f"{CAT} --sampler backtracking", "the sampler backtracking needs one"),
+    (f"{CAT} --sampler bactracking", "use one of ancestral, rejection"),
+    (f"{CAT} --sampler backtracking", "the sampler backtracking needs a verifier"),
     (f"{CAT} --sampler backtracking --quotta 3", "did you mean --quota?"),
     (
         f"{CAT} --quota 3",
@@ -49,15 +49,15 @@ BAD: list[tuple[str, str]] = [
     (f"{CAT} --temprature 1", "'--temprature': neither the command nor the sampler ancestral"),
     (
         "--prompt Name a city",
-        "word='a': no option takes it: put a text of several words into quotation marks, and an option before each",
+        "word='a': quote texts of several words, and write an option before each",
     ),
     (
         f"{CAT} --sampler backtracking --verifier {REGEX} --erase-prompt",
-        "erase_prompt=True: leave it out: a record cannot say what became of the prompt",
+        "erase_prompt=True: leave it out, or use trialogue.samplers.generate",
     ),
     (
         f"{CAT} --sampler rejection --verifier {REGEX} --temperature 0",
-        "temperature=0.0: the sampler rejection would draw the same token again after every rejection",
+        "temperature=0.0: use a larger value: the sampler rejection would repeat the same token",
     ),
     (
         f"{CAT} --sampler block-best-of-n --verifier {REGEX} --block-delimiter @@@",
@@ -65,21 +65,21 @@ BAD: list[tuple[str, str]] = [
     ),
     (f"{CAT} --top-k 0", "top_k=0: use at least 1"),
     (f"{CAT} --n 0", "n=0: use at least 1"),
-    (f"{CAT} --until 2 --n 3", "n=3: --until 2 is given too: leave out one"),
-    (f"{CAT} --stream --until 1", "one sample of one prompt"),
+    (f"{CAT} --until 2 --n 3", "n=3: leave out either --n or --until 2"),
+    (f"{CAT} --stream --until 1", "use one prompt, without --n and --until"),
     (
         f"{CAT} --max-new-tokens 256",
-        "max_new_tokens=256: the model's context holds 256 tokens, the prompt among them: use at most 255",
+        "max_new_tokens=256: use at most 255: the model's context has 256 tokens",
     ),
     (f"{CAT} --threads 0", "threads=0: use at least 1"),
-    (f"{CAT} --stream --n 2", "one sample of one prompt"),
-    (f"{CAT} --resample", "samples of the sampler ancestral have no weights"),
+    (f"{CAT} --stream --n 2", "use one prompt, without --n and --until"),
+    (f"{CAT} --resample", "leave it out: samples of the sampler ancestral have no weights"),
     (f"{CAT} --verifier regexp:a", "write it as regex:PATTERN"),
     (
         f"{CAT} --verifier 'regex:[a-c]+' --verifier 'regex:[x-z]+' {MASK}",
-        "they contradict each other: by all of them together no token may begin a completion of 'the cat'",
+        "change the verifiers: they have no common first token after the prompt 'the cat'",
     ),
-    (f"{CAT} --verifier lark:", "nothing stands behind the colon: write it as lark:FILE"),
+    (f"{CAT} --verifier lark:", "write it as lark:FILE: the content after the colon is missing"),
     (f"{CAT} --verifier lark:.", "the file . cannot be read: Is a directory"),
     (
         f"{CAT} --verifier lark:bad.jsonl {MASK}",
@@ -88,7 +88,7 @@ BAD: list[tuple[str, str]] = [
     (f"{CAT} --verifier probe:none.safetensors@0.5", "the file none.safetensors cannot be read"),
     (
         f"{CAT} --verifier probe:none.safetensors@9",
-        "threshold=9.0: the threshold of a probe is a probability above 0",
+        "threshold=9.0: use a probability above 0",
     ),
     (f"{CAT} --verifier python:rules.py", "write it as python:FILE.py:FUNCTION"),
     (
@@ -97,11 +97,11 @@ BAD: list[tuple[str, str]] = [
     ),
     (
         f"{CAT} --verifier {REGEX} --verifier-whole",
-        "verifier_whole=True: leave it out: it is for functions",
+        "verifier_whole=True: leave it out: it applies only to functions",
     ),
     (f"{CAT} --verifier {REGEX} --verifier-scope sequence", "verifier_scope='sequence': leave it out"),
     (f"{CAT} --verifier-whole", "verifier_whole=True: leave it out"),
-    (f"{CAT} --force", "force=True: leave it out: without --out"),
+    (f"{CAT} --force", "force=True: leave it out or add --out"),
     (f"{CAT} --verifier-timeout inf", "verifier_timeout=inf: use a finite number"),
     (f"{CAT} --out /proc/x.jsonl", "/proc/x.jsonl': cannot be written: No"),
     (
@@ -109,13 +109,13 @@ BAD: list[tuple[str, str]] = [
         "out='none/deep/out.jsonl': there is no folder none/deep; create it, or choose another",
     ),
     (f"{CAT} --out rules.py/out.jsonl", "a file is in the way of this folder"),
-    (f"{CAT} --out rules.py", "it does not come with its settings"),
+    (f"{CAT} --out rules.py", "its settings file rules.py.settings.json is missing"),
 ]
 
 BAD += [
     (
         f"{CAT} --out {special}{more}",
-        f"out='{special}': it is no file that a run could go on with: leave it out",
+        f"out='{special}': use a regular file, or leave it out",
     )
     for special in ("-", "/dev/null", "pipe")
     for more in ("", f" --sampler weighted-rejection --verifier {REGEX} --resample")
@@ -155,7 +155,7 @@ def test_the_tokenizer_does_not_warn_about_a_long_prompt(shell, tmp_path):
 def test_a_model_is_required(shell):
     answer = shell(CAT, own_model=False)
     assert (answer.code, answer.err.count("\n")) == (2, 1)
-    assert "model=None: name one" in answer.err
+    assert "model=None: use a Hugging Face id" in answer.err
 
 
 def test_samples_before_an_error_are_kept(shell, tmp_path):
@@ -166,8 +166,8 @@ def test_samples_before_an_error_are_kept(shell, tmp_path):
     assert answer.code == 2
     assert 0 < kept < 6
     assert (
-        f"it raised ValueError: too late (rules.py:32) ({kept} of 6 samples are kept in out.jsonl; "
-        "the same command goes on)" in answer.err
+        f"it raised ValueError: too late (rules.py:32) ({kept} of 6 samples are saved in out.jsonl; "
+        "run the same command to continue)" in answer.err
     )
 
 
@@ -295,7 +295,7 @@ BEFORE_WEIGHTS: list[tuple[str, str]] = [
     ("--prompt a --verifier python:rules.py:uper", "the file has no such function"),
     (
         f"--prompt a --verifier python:rules.py:never {MASK}",
-        "the verifier rejects the empty completion",
+        "change the verifier, which rejects the empty completion",
     ),
     (f"--prompt '{'cat ' * 300}'", "tokens, and the model's context 256: shorten it"),
     ("--prompt a --max-new-tokens 256", "the model's context holds 256 tokens"),
@@ -315,7 +315,7 @@ def test_a_completion_cut_by_the_context_is_reported(shell, tmp_path):
     assert shell("--prompts p.jsonl --top-k 1").err.count("\n") == 1
     answer = shell("--prompts p.jsonl --top-k 1 --max-new-tokens 200")
     left = 256 - len(tiny_tokenizer()("cat " * 100)["input_ids"])
-    words = f"the model's context of 256 tokens leaves {left} behind the prompt with id 'long'\n"
+    words = f"the model's context of 256 tokens leaves {left} after the prompt with id 'long'\n"
     assert answer.err.startswith(f"trialogue: max_new_tokens=200: {words}")
     assert {line["ended"] for line in answer.lines if line["id"] == "long"} == {"context"}
 

@@ -91,6 +91,6 @@ def test_samples_of_other_verifier_files_are_refused(own, shell, monkeypatch):
     run = f"{ruled} --n 2 --max-new-tokens 2 --out apart.jsonl"
     answer = shell(f"{run} --executor other-files")
     assert (answer.code, answer.err.count("\n")) == (2, 1)
-    assert "a worker reads other files than this process" in answer.err
+    assert "use the same verifier files on all machines" in answer.err
     assert not Path("apart.jsonl").exists() or lines("apart.jsonl") == []
     assert shell(run).code == 0

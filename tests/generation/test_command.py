@@ -38,7 +38,7 @@ def test_samples_equal_those_of_the_library(shell, model):
         assert math.isclose(line["log_prob"], log_prob, rel_tol=1e-6)
         assert (line["id"], line["prompt"], line["log_weight"]) == (0, "the cat", None)
     assert re.fullmatch(
-        r"4 samples, \d accepted, \d+ queries, \d+ verifier calls \([\d.]+ a token\), [\d.]+ tokens/s, [\d.]+ s",
+        r"4 samples, \d accepted, \d+ queries, \d+ verifier calls \([\d.]+ per token\), [\d.]+ tokens/s, [\d.]+ s",
         answer.err.splitlines()[-1],
     )
 
@@ -131,7 +131,7 @@ def test_every_failure_has_a_reason(shell):
 def test_a_warning_about_many_verifier_calls_is_printed(sampler, kind, warned, shell, probe):
     spec = {"probe": f"probe:{probe}", "python": "python:rules.py:no_cat", "regex": "'regex:(?s:.*)'"}[kind]
     options = f"--prompt 'the cat' --verifier {spec} --max-new-tokens 2 --sampler {sampler}"
-    words = f"asks about up to {tiny_oracle().vocab_size} continuations of every prefix"
+    words = f"requires the values of up to {tiny_oracle().vocab_size} continuations of every prefix"
     answer = shell(f"{options} --n 3")
     assert (answer.code, answer.err.count(words)) == (0, warned), answer.err
     assert words not in shell(f"{options} --top-k 5").err
@@ -164,7 +164,7 @@ def test_functions_receive_text_or_tokens_as_requested(shell):
     assert all(line["accepted"] and line["tokens"].count(68) < 2 for line in tokens)
     answer = shell(f"--prompt 'the cat' --verifier python:rules.py:no_cat --verifier-scope sequence {common}")
     assert answer.code == 2
-    assert "prompt='the cat': the verifier rejects it as it stands" in answer.err
+    assert "prompt='the cat': change the verifier, which rejects the prompt" in answer.err
     whole = shell(f"--prompt 'the dog' --verifier python:rules.py:no_cat --verifier-scope sequence {common}")
     assert all(line["accepted"] for line in whole.lines)
 

@@ -115,7 +115,7 @@ def test_records_list_the_used_and_ignored_generation_settings(shell, model, tmp
 
 LINES: list[tuple[dict[str, object], str]] = [
     ({"messages": [{"role": "user"}]}, "messages[0].content=None"),
-    ({"messages": [USER], "prompt": "a"}, 'it has a "prompt" and "messages"'),
+    ({"messages": [USER], "prompt": "a"}, 'leave out "prompt" or "messages"'),
     (
         {"messages": [USER], "tools": [{"type": "function", "function": {"name": "f"}}]},
         "the tool 'f' has no \"parameters\", which templates write: write each as",

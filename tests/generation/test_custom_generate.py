@@ -45,8 +45,8 @@ WIDTH = inputs(PROMPTS)["input_ids"].shape[1]
 SETTINGS = {"temperature": 0.7, "top_p": 0.9, "top_k": 20}
 MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
     "padding is part of the prompt": ("_prompts", lambda ids, mask: ids.tolist()),
-    "nothing is truncated": ("split", lambda *_, **__: ([], {})),
-    "top-p is forgotten": ("split", lambda *_, **__: ([], {"temperature": 0.7, "top_k": 20})),
+    "nothing is truncated": ("split_processors", lambda *_, **__: ([], {})),
+    "top-p is forgotten": ("split_processors", lambda *_, **__: ([], {"temperature": 0.7, "top_k": 20})),
 }
 
 
@@ -196,35 +196,44 @@ VALUED = {"verifier": FunctionVerifier(bool), "output_scores": True, "return_dic
 PENALTY = RepetitionPenaltyLogitsProcessor(1.2, prompt_ignore_length=torch.tensor([3, 3]))
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"num_beams": 2}, "generation mode='beam_sample'"),
-    ({"typical_p": 0.5}, "'TypicalLogitsWarper': a sampler cuts by temperature"),
-    ({"epsilon_cutoff": 0.1}, "'EpsilonLogitsWarper': a sampler cuts"),
-    ({"eta_cutoff": 0.1}, "'EtaLogitsWarper': a sampler cuts"),
-    ({"top_h": 0.4}, "'TopHLogitsWarper': a sampler cuts"),
-    ({"watermarking_config": WatermarkingConfig()}, "'WatermarkLogitsProcessor': it needs state"),
-    ({"guidance_scale": 2.0}, "'UnbatchedClassifierFreeGuidanceLogitsProcessor': it needs"),
-    ({"encoder_repetition_penalty": 1.2}, "'EncoderRepetitionPenaltyLogitsProcessor': it needs state"),
-    ({"prefix_allowed_tokens_fn": lambda row, tokens: [5]}, "'PrefixConstrainedLogitsProcessor': of a batch"),
-    ({"prompts": ["a cat", "a"], "min_new_tokens": 3}, "one begins with another"),
-    ({"logits_processor": LogitsProcessorList([PENALTY])}, "it ignores other tokens than padding"),
+    ({"typical_p": 0.5}, "'TypicalLogitsWarper': use temperature, top_k"),
+    ({"epsilon_cutoff": 0.1}, "'EpsilonLogitsWarper': use temperature, top_k"),
+    ({"eta_cutoff": 0.1}, "'EtaLogitsWarper': use temperature, top_k"),
+    ({"top_h": 0.4}, "'TopHLogitsWarper': use temperature, top_k"),
+    (
+        {"watermarking_config": WatermarkingConfig()},
+        "'WatermarkLogitsProcessor': leave it out: it needs state",
+    ),
+    ({"guidance_scale": 2.0}, "'UnbatchedClassifierFreeGuidanceLogitsProcessor': leave it out: it needs"),
+    (
+        {"encoder_repetition_penalty": 1.2},
+        "'EncoderRepetitionPenaltyLogitsProcessor': leave it out: it needs state",
+    ),
+    (
+        {"prefix_allowed_tokens_fn": lambda row, tokens: [5]},
+        "'PrefixConstrainedLogitsProcessor': use a verifier",
+    ),
+    ({"prompts": ["a cat", "a"], "min_new_tokens": 3}, "one call per prompt length"),
+    ({"logits_processor": LogitsProcessorList([PENALTY])}, "use a custom processor: per-row"),
     (
         {"stopping_criteria": StoppingCriteriaList([ConfidenceCriteria(0.5)])},
-        "'ConfidenceCriteria': it needs",
+        "'ConfidenceCriteria': leave it out: it needs",
     ),
     ({"output_attentions": True, "return_dict_in_generate": True}, "output_attentions=True"),
-    (VALUED | {"sampler": TokenwiseRejection()}, "output_scores=True: TokenwiseRejection takes tokens back"),
-    (VALUED | {"sampler": WeightedRejection()}, "output_scores=True: WeightedRejection takes"),
+    (VALUED | {"sampler": TokenwiseRejection()}, "output_scores=True: TokenwiseRejection does not sample"),
+    (VALUED | {"sampler": WeightedRejection()}, "output_scores=True: WeightedRejection does not sample"),
     (
         VALUED | {"do_sample": False, "output_scores": False, "sampler": Backtracking()},
         "do_sample=False: Backtracking",
     ),
     ({"attention_mask": inputs(PROMPTS, "right")["attention_mask"]}, "pad on the left"),
-    ({"inputs_embeds": torch.zeros(2, 2, 16), "input_ids": None, "attention_mask": None}, "give input_ids"),
+    ({"inputs_embeds": torch.zeros(2, 2, 16), "input_ids": None, "attention_mask": None}, "use input_ids"),
     ({"prompts": PROMPTS[:1], "assistant_model": tiny_model(4)}, "assistant_model="),
     ({"synced_gpus": True}, "synced_gpus='bool': leave it out"),
     ({"position_ids": 7 + torch.arange(WIDTH).repeat(2, 1)}, "position_ids="),
     ({"labels": inputs(PROMPTS)["input_ids"]}, "labels='Tensor': leave it out"),
     ({"sampler": Backtracking()}, "Backtracking needs a verifier"),
-    ({"verifier": 3}, "give a Verifier, or a function that makes one"),
+    ({"verifier": 3}, "use a Verifier, or a function that creates one"),
     ({"rejected": "drop"}, "rejected='drop'"),
 ]
 

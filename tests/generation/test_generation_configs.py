@@ -205,8 +205,8 @@ SCORE_MUTANTS: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("mutant", SCORE_MUTANTS)
 def test_faulty_scores_are_detected(mutant, monkeypatch):
-    right = processors.split
-    monkeypatch.setattr(call, "split", lambda *a, **b: SCORE_MUTANTS[mutant](*right(*a, **b)))
+    right = processors.split_processors
+    monkeypatch.setattr(call, "split_processors", lambda *a, **b: SCORE_MUTANTS[mutant](*right(*a, **b)))
     with pytest.raises(AssertionError):
         test_scores_equal_those_of_transformers_with_the_mask(
             {"sampler": MaskedDecoding(), "verifier": letters}, by_letters
@@ -375,7 +375,7 @@ def test_a_processor_with_state_is_refused():
             self.calls += 1
             return scores.index_fill(1, torch.tensor([self.calls]), 50.0)
 
-    with pytest.raises(InputError, match="'Counting': it answers otherwise when it is asked again"):
+    with pytest.raises(InputError, match="'Counting': remove its state or use a verifier"):
         draw(logits_processor=LogitsProcessorList([Counting()]))
 
 
@@ -436,7 +436,7 @@ def test_an_oracle_is_built_once_and_the_latest_is_stored_with_its_model(monkeyp
     model.to(torch.float32)
     width()
     assert len(made) == 3
-    assert len(vars(model)[oracles._PLACE]) == 1
+    assert len(vars(model)[oracles._ATTRIBUTE]) == 1
     other = copy.deepcopy(model)
-    assert not vars(other)[oracles._PLACE]
-    assert not pickle.loads(pickle.dumps(vars(model)[oracles._PLACE]))
+    assert not vars(other)[oracles._ATTRIBUTE]
+    assert not pickle.loads(pickle.dumps(vars(model)[oracles._ATTRIBUTE]))

@@ -28,20 +28,20 @@ def test_standard_input_is_read(monkeypatch):
 
 WRONG: list[tuple[str | bytes, str]] = [
     ('"a"\n{"prompt": \n', "prompts.jsonl:2': the line is not JSON"),
-    ('"a"\n\n{"id": "b"}', "prompts.jsonl:3': give an object with a text"),
+    ('"a"\n\n{"id": "b"}', "prompts.jsonl:3': use an object with a text"),
     ('"a"\n{"promt": "b"}', """prompts.jsonl:2': the key "promt" is unknown: did you mean "prompt"?"""),
-    ('{"prompt": 3}', "give an object with a text"),
+    ('{"prompt": 3}', "use an object with a text"),
     ('{"prompt": "a", "id": 1.5}', "must be a string or a whole number"),
-    ('{"prompt": "a", "id": 1}\n"b"', "the id 1 is that of line 1 already"),
+    ('{"prompt": "a", "id": 1}\n"b"', "use another id: 1 is the id of line 1"),
     ("[" * 100_000, "the line is not JSON"),
     (
         '"a"\n{"prompt": "b", "metadata": {"x": [1e999]}}',
-        "prompts.jsonl:2': the line is not JSON: 1e999 (beyond the range of a double) is no number",
+        "prompts.jsonl:2': the line is not JSON: 1e999 (beyond the range of a double) is not a JSON number",
     ),
     (b'"\xff"', "the line is not UTF-8"),
     ('"a"\n{"prompt": "b\\ud83d"}', "prompts.jsonl:2': remove character 2, which is half of a surrogate pair"),
     ('{"prompt": "a", "id": "\\ud800"}', "id in prompts='"),
-    ("\n", "it holds no prompt"),
+    ("\n", "use a file with prompts"),
 ]
 
 

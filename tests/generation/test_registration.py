@@ -10,7 +10,7 @@ import torch
 
 from models.tiny_pretrained import tiny_oracle
 from trialogue.errors import InputError
-from trialogue.generation.verifiers.kinds import KINDS, VerifierKind, Wanted
+from trialogue.generation.verifiers.kinds import KINDS, VerifierKind, VerifierRequest
 from trialogue.models.hub.opening import Pretrained, TextModel, open_pretrained
 from trialogue.models.networks.registry import MODELS
 from trialogue.oracles import Verifier
@@ -65,17 +65,17 @@ def test_a_registered_sampler_runs(halving, run, tmp_path):
     again = run(*halving, "--verifier", "regex:(?s:.*)", "--reached", r"\n", "--resample")
     assert again.code == 0, again.err
     assert len({line["log_weight"] for line in again.lines}) == 1
-    assert "the sampler halving needs one" in run(*halving).err
+    assert "the sampler halving needs a verifier" in run(*halving).err
     assert "did you mean --reached?" in run(*halving, "--verifier", "regex:a", "--reachd", "b").err
     assert (
-        "the verifier rejects the empty completion"
+        "change the verifier, which rejects the empty completion"
         in run(*halving, "--verifier", "python:rules.py:never").err
     )
 
 
 def test_help_lists_the_registered_classes(halving, run):
     answer = run("--sampler", "halving", "--help", own_model=False)
-    for words in (*SAMPLERS, *(kind.written(name) for name, kind in KINDS.items())):
+    for words in (*SAMPLERS, *(kind.spec_form(name) for name, kind in KINDS.items())):
         assert words in answer.out
     words = " ".join(answer.out.split())
     assert "50% of whose weight is lost at a token out of reach." in words
@@ -94,7 +94,7 @@ class Reading(Verifier):
 
 @pytest.mark.parametrize("layers", [(), (0,)])
 def test_a_verifier_of_hidden_states_judges_prompts_after_the_model_is_loaded(layers, monkeypatch, run):
-    kind = VerifierKind("NAME", "everything", lambda wanted: Reading(layers), path=lambda _: None)
+    kind = VerifierKind("NAME", "everything", lambda request: Reading(layers), path=lambda _: None)
     monkeypatch.setitem(KINDS, "reading", kind)
     common = ("--prompt", "the cat", "--max-new-tokens", "3", "--sampler", "backtracking")
     common = (*common, "--verifier", "reading:x")
@@ -105,11 +105,11 @@ def test_a_verifier_of_hidden_states_judges_prompts_after_the_model_is_loaded(la
 
 
 def test_a_registered_verifier_is_built(monkeypatch, run):
-    built: list[Wanted] = []
+    built: list[VerifierRequest] = []
 
-    def at_most(wanted: Wanted) -> FunctionVerifier:
-        built.append(wanted)
-        most = int(wanted.content)
+    def at_most(request: VerifierRequest) -> FunctionVerifier:
+        built.append(request)
+        most = int(request.content)
         return FunctionVerifier(lambda prefix: len(prefix) <= most, scope="completion")
 
     kind = VerifierKind(
@@ -134,7 +134,7 @@ def test_a_registered_verifier_is_built(monkeypatch, run):
 
 
 def test_a_registered_verifier_may_have_no_content(monkeypatch, run):
-    def no_repeat(wanted: Wanted) -> FunctionVerifier:
+    def no_repeat(request: VerifierRequest) -> FunctionVerifier:
         return FunctionVerifier(lambda prefix: len(set(prefix)) == len(prefix), scope="completion")
 
     monkeypatch.setitem(KINDS, "no-repeat", VerifierKind("", "no token twice", no_repeat))
@@ -144,7 +144,7 @@ def test_a_registered_verifier_may_have_no_content(monkeypatch, run):
     assert all(len(set(line["tokens"])) == len(line["tokens"]) for line in answer.lines)
     for spec in ("no-repeat:", "no-repeat:3"):
         assert (
-            f"verifier='{spec}': it has no content: write it as no-repeat"
+            f"verifier='{spec}': write it as no-repeat: this kind has no content"
             in run(*common, "--verifier", spec).err
         )
     Path("prompts.jsonl").write_text('{"prompt": "the cat", "rule": "no-repeat"}', encoding="utf-8")

@@ -39,11 +39,14 @@ def test_the_file_of_another_run_is_not_overwritten(shell, tmp_path):
     answer = shell(f"--prompt the {WEIGHTED} --resample")
     assert (answer.code, answer.err.count("\n")) == (2, 1)
     assert (
-        "resample=True: out.jsonl was begun with None: choose another file, or begin anew with --force"
+        "resample=True: out.jsonl was created with None: use another file or overwrite it with --force"
         in answer.err
     )
     out.with_name("out.jsonl.settings.json").unlink()
-    assert "it does not come with its settings" in shell(f"--prompt the {WEIGHTED} --resample").err
+    assert (
+        "its settings file out.jsonl.settings.json is missing"
+        in shell(f"--prompt the {WEIGHTED} --resample").err
+    )
     assert out.read_bytes() == weighted
     assert not (tmp_path / "out.weighted.jsonl").exists()
     assert shell(f"--prompt the {WEIGHTED} --resample --force").code == 0
@@ -55,7 +58,7 @@ def test_force_does_not_overwrite_an_unrelated_file(shell, tmp_path):
     own.write_text("mine\n", encoding="utf-8")
     answer = shell(f"--prompt the {WEIGHTED} --resample --force")
     assert (answer.code, answer.err.count("\n")) == (2, 1)
-    assert "it is no file of samples: move it away, or choose another file" in answer.err
+    assert "use another output file or move this one" in answer.err
     assert own.read_text(encoding="utf-8") == "mine\n"
     assert not (tmp_path / "out.jsonl").exists()
     own.unlink()
@@ -69,14 +72,14 @@ def test_resampled_files_are_not_extended_as_weighted_ones(shell, tmp_path):
     drawn = out.read_bytes()
     answer = shell(f"--prompt the {WEIGHTED}")
     assert (answer.code, answer.err.count("\n")) == (2, 1)
-    assert "resample=None: out.jsonl was begun with True" in answer.err
+    assert "resample=None: out.jsonl was created with True" in answer.err
     weighted = tmp_path / "out.weighted.jsonl"
     assert {line["run"] for line in read_samples(out)}.isdisjoint(
         line["run"] for line in read_samples(weighted)
     )
     # Even with the settings of the weighted samples, the lines belong to another run.
     weighted.write_bytes(drawn)
-    assert "line 1 belongs to another run" in shell(f"--prompt the {WEIGHTED} --resample").err
+    assert "line 1 belongs to a run with other settings" in shell(f"--prompt the {WEIGHTED} --resample").err
     assert out.read_bytes() == drawn
 
 
@@ -102,7 +105,7 @@ def test_a_prompt_without_weight_keeps_the_other_prompts(to_file, shell, tmp_pat
     answer = shell(f"{options} {HOPELESS} --resample", "--out out.jsonl" if to_file else "")
     assert answer.code == 2
     assert answer.err == (
-        "trialogue: error: resample=True: every sample has weight zero of the prompt with id 'c': draw more samples, "
+        "trialogue: error: resample=True: every sample has weight zero for the prompt with id 'c': draw more samples, "
         "or raise the budget (2 of 3 prompts are resampled)\n"
     )
     lines = read_samples(tmp_path / "out.jsonl") if to_file else answer.lines
@@ -121,7 +124,7 @@ def test_a_prompt_without_weight_keeps_the_other_prompts(to_file, shell, tmp_pat
 def test_many_prompts_without_weight_are_counted(shell):
     answer = shell(f"{CAT} " * 8, f"{HOPELESS} --sampler smc --max-new-tokens 2 --resample")
     assert (answer.code, len(answer.lines)) == (2, 8)
-    assert "of the prompts with id 0, 1, 2, 3, 4 and 3 more: draw more samples" in answer.err
+    assert "for the prompts with id 0, 1, 2, 3, 4 and 3 more: draw more samples" in answer.err
 
 
 def test_resampled_files_with_the_id_of_the_weighted_run_are_detected(shell, tmp_path, monkeypatch):

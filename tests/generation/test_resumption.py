@@ -15,7 +15,8 @@ from torch import Tensor
 
 from generation.command import CAT, GATED, Run, read_samples, start
 from models.tiny_pretrained import tiny_oracle
-from trialogue.generation import drawing, streaming
+from trialogue.generation import drawing
+from trialogue.generation.output import live_text
 from trialogue.samplers import Samples, generate
 
 
@@ -39,7 +40,7 @@ def test_a_killed_run_is_resumed(shell, model, tmp_path):
     (tmp_path / "go").touch()
     resumed = shell(f"{GATED} --out out.jsonl")
     assert resumed.code == 0, resumed.err
-    assert resumed.err.startswith(f"12 samples, 12 accepted ({kept} of the samples were there already), ")
+    assert resumed.err.startswith(f"12 samples, 12 accepted ({kept} of them from an earlier run), ")
     assert out.read_bytes().startswith(torn)
     complete = tmp_path / "complete.jsonl"
     assert shell(f"{GATED} --out complete.jsonl --batch-size 12").code == 0
@@ -51,7 +52,7 @@ def test_a_killed_run_is_resumed(shell, model, tmp_path):
     answer = shell(f"{GATED} --out out.jsonl --temperature 0.5")
     assert answer.code == 2
     assert (
-        "temperature=0.5: out.jsonl was begun with 1.0: choose another file, or begin anew with --force"
+        "temperature=0.5: out.jsonl was created with 1.0: use another file or overwrite it with --force"
         in answer.err
     )
     assert shell(f"{GATED} --out out.jsonl --temperature 0.5 --force --n 1").code == 0
@@ -125,7 +126,7 @@ def test_an_interrupt_keeps_the_finished_samples(model, tmp_path):
     assert process.returncode == 130, err
     kept = (tmp_path / "out.jsonl").read_bytes().count(b"\n")
     assert err.strip() == (
-        f"trialogue: interrupted: {kept} of 12 samples are kept in out.jsonl; the same command goes on"
+        f"trialogue: interrupted: {kept} of 12 samples are saved in out.jsonl; run the same command to continue"
     )
     assert out == ""
 
@@ -218,4 +219,4 @@ def test_a_terminal_displays_only_the_text(shell, monkeypatch):
             shown += screen.read(10_000)
     text = generate(tiny_oracle(), ["the cat"], max_new_tokens=6).texts()[0]
     assert answer.err.startswith("1 sample, accepted, ")
-    assert shown.decode().replace("\r\n", "\n") == text.translate(streaming._PRINTABLE) + "\n"
+    assert shown.decode().replace("\r\n", "\n") == text.translate(live_text._PRINTABLE) + "\n"

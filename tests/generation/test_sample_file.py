@@ -8,7 +8,7 @@ import pytest
 from filelock import FileLock
 
 from trialogue.errors import InputError
-from trialogue.generation.output.sample_file import opened
+from trialogue.generation.output.sample_file import open_sample_file
 from trialogue.generation.prompts import numbered
 from trialogue.generation.settings import digest
 
@@ -29,7 +29,7 @@ def record(place: int, sample: int, **changes: Any) -> dict[str, Any]:
 
 def write(path: Path, *records: dict[str, Any], force: bool = False) -> list[tuple[int, int]]:
     """Append records, and return the keys of the records that were kept."""
-    with opened(path, SAMPLING, PROMPTS, force=force) as file:
+    with open_sample_file(path, SAMPLING, PROMPTS, force=force) as file:
         for one in records:
             file.append(one)
         return list(file.kept)
@@ -46,25 +46,25 @@ def test_lines_are_kept_and_appended(tmp_path):
 
 def test_waiting_samples_are_stored_in_a_second_file(tmp_path):
     out, waiting = tmp_path / "out.jsonl", tmp_path / "out.jsonl.waiting.jsonl"
-    with opened(out, SAMPLING, PROMPTS) as file:
+    with open_sample_file(out, SAMPLING, PROMPTS) as file:
         file.hold((1, 0), record(1, 0))
     assert out.read_bytes() == b""
     with (
-        pytest.raises(InputError, match=r"out\.jsonl was begun with 0"),
-        opened(out, SAMPLING | {"seed": 1}, PROMPTS),
+        pytest.raises(InputError, match=r"out\.jsonl was created with 0"),
+        open_sample_file(out, SAMPLING | {"seed": 1}, PROMPTS),
     ):
         pass
-    with opened(out, SAMPLING, PROMPTS) as file:
+    with open_sample_file(out, SAMPLING, PROMPTS) as file:
         assert (file.kept, file.held) == ({}, {(1, 0): record(1, 0)})
         file.hold((1, 1), record(1, 1))
         file.append(record(0, 0))
         file.append(record(1, 0))
-    with opened(out, SAMPLING, PROMPTS) as file:
+    with open_sample_file(out, SAMPLING, PROMPTS) as file:
         assert (list(file.kept), list(file.held)) == ([(0, 0), (1, 0)], [(1, 1)])
     before = waiting.read_bytes()
     assert write(out, force=True) == []
     assert waiting.read_bytes() == before
-    with opened(out, SAMPLING, PROMPTS, force=True) as file:
+    with open_sample_file(out, SAMPLING, PROMPTS, force=True) as file:
         file.append(record(0, 0))
         assert waiting.read_bytes() == b""
         file.settle()
@@ -95,23 +95,23 @@ def test_changed_settings_are_reported_by_name(tmp_path):
     write(out, record(0, 0))
     before = out.read_bytes()
     for other, words in (
-        (SAMPLING | {"temperature": 0.7}, r"temperature=0.7: out.jsonl was begun with 1.0"),
-        (SAMPLING | {"quota": 3}, r"quota=3: out.jsonl was begun with None"),
-        ({"sampler": "ancestral", "temperature": 1.0}, r"seed=None: out.jsonl was begun with 0"),
+        (SAMPLING | {"temperature": 0.7}, r"temperature=0.7: out.jsonl was created with 1.0"),
+        (SAMPLING | {"quota": 3}, r"quota=3: out.jsonl was created with None"),
+        ({"sampler": "ancestral", "temperature": 1.0}, r"seed=None: out.jsonl was created with 0"),
     ):
-        with pytest.raises(InputError, match=words), opened(out, other, PROMPTS):
+        with pytest.raises(InputError, match=words), open_sample_file(out, other, PROMPTS):
             pass
     assert out.read_bytes() == before
 
 
 REFUSED: list[tuple[bytes, str]] = [
-    (b"# Readme\n", "it does not come with its settings"),
-    (b"Readme", "it does not come with its settings"),
-    (b"?\n", "line 2 is no sample of a run"),
-    (b"[1]\n", "line 2 is no sample of a run"),
-    (json.dumps(record(0, 1, run="x")).encode() + b"\n", "line 2 belongs to another run"),
-    (json.dumps(record(0, 1, prompt="c")).encode() + b"\n", "line 2 has a prompt that is not among"),
-    (json.dumps(record(0, 1, id="c")).encode() + b"\n", "line 2 has a prompt that is not among"),
+    (b"# Readme\n", "its settings file "),
+    (b"Readme", "its settings file "),
+    (b"?\n", "line 2 is not a sample"),
+    (b"[1]\n", "line 2 is not a sample"),
+    (json.dumps(record(0, 1, run="x")).encode() + b"\n", "line 2 belongs to a run"),
+    (json.dumps(record(0, 1, prompt="c")).encode() + b"\n", "line 2 has a prompt that is not in the input"),
+    (json.dumps(record(0, 1, id="c")).encode() + b"\n", "line 2 has a prompt that is not in the input"),
 ]
 
 

@@ -146,7 +146,7 @@ TOO_FEW = [
     (f"{RULE} --n 9", "9 samples, "),
     (
         f"{RULE} --prompt a --until 12 --max-tries 15",
-        "fewer than 12 of 15 tries were accepted of the prompts with id 0 (",
+        "fewer than 12 of 15 samples were accepted for the prompts with id 0 (",
     ),
 ]
 
@@ -162,11 +162,14 @@ def test_too_few_accepted_samples_have_their_own_exit_code(command, words, shell
     assert [line["tokens"] for line in again.lines] == [line["tokens"] for line in answer.lines]
 
 
-BOUND = "a run has at most 10000000 samples over all prompts; draw fewer"
+BOUND = "a run can have at most 10000000 samples over all prompts; generate fewer"
 REFUSED = [
     (f"{RULE} --sampler weighted-rejection --resample --until 4", "resample=True: "),
-    (f"{RULE} --sampler masked-decoding --temperature 0 --until 4", "temperature=0.0: --until would"),
-    (f"{RULE} --top-k 1 --until 4", "top_k=1: --until would draw the same sample again"),
+    (
+        f"{RULE} --sampler masked-decoding --temperature 0 --until 4",
+        "temperature=0.0: use a larger value, or --n",
+    ),
+    (f"{RULE} --top-k 1 --until 4", "top_k=1: use a larger value, or --n"),
     ("--prompt a --prompt b --n 6000000", f"n=6000000: {BOUND}"),
     ("--prompt a --prompt b --until 100000000000 --verifier 'regex:a*'", f"until=100000000000: {BOUND}"),
     ("--prompt a --until 1 --max-tries 20000000 --verifier 'regex:a*'", f"max_tries=20000000: {BOUND}"),

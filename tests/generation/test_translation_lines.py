@@ -7,7 +7,7 @@ import pytest
 from models.small_encoder_decoders import small_network
 from trialogue.data.parallel.vocabulary import SubwordVocabulary
 from trialogue.errors import InputError
-from trialogue.generation.translation.lines import Answer, LineTranslator
+from trialogue.generation.translation.lines import LineResult, LineTranslator
 from trialogue.generation.translation.model import CARD, VOCABULARY, TranslationModel
 from trialogue.generation.translation.settings import Translating
 from trialogue.samplers.translation.hypotheses import NOTHING
@@ -38,17 +38,17 @@ LINES = ["die", "", "cat", "  \t ", "der " * 9, "dog\n", "die"]
 @pytest.mark.parametrize("network", ["refiner", "twin"])
 @pytest.mark.parametrize("batch", [1, 2, 50])
 def test_every_line_has_its_own_answer(folder, network, batch):
-    answers = list(translator(folder, network=network, hypotheses=2).answers(LINES, batch))
+    answers = list(translator(folder, network=network, hypotheses=2).translate(LINES, batch))
     assert [answer.number for answer in answers] == [1, 2, 3, 4, 5, 6, 7]
     assert [answer.source for answer in answers] == [line.rstrip("\n") for line in LINES]
     assert [bool(answer.refused) for answer in answers] == [False] * 4 + [True] + [False] * 2
     assert [answer.text for answer in answers if not answer.source.strip()] == ["", ""]
     assert answers[4].text == ""
-    assert "tokens, and the model reads 6" in answers[4].refused
+    assert "tokens, and the limit is 6" in answers[4].refused
     assert all("\n" not in answer.text for answer in answers)
     alone = translator(folder, network=network, hypotheses=2)
     for answer in answers[:4]:
-        (again,) = list(alone.answers([LINES[answer.number - 1]]))[:1]
+        (again,) = list(alone.translate([LINES[answer.number - 1]]))[:1]
         if network == "twin":
             assert again.texts == answer.texts
         record = json.loads(json.dumps(answer.record()))
@@ -59,13 +59,13 @@ def test_every_line_has_its_own_answer(folder, network, batch):
 
 def test_an_answer_is_a_single_line():
     for mark in ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]:
-        answer = Answer(1, "a", [f"one{mark}two"], NOTHING, "", 0.0)
+        answer = LineResult(1, "a", [f"one{mark}two"], NOTHING, "", 0.0)
         assert answer.text == answer.record()["translation"] == "one two"
 
 
 def test_answers_do_not_depend_on_the_batch_size(folder):
     each, together = (
-        [answer.texts for answer in translator(folder).answers(LINES, batch)] for batch in (1, 32)
+        [answer.texts for answer in translator(folder).translate(LINES, batch)] for batch in (1, 32)
     )
     assert each == together
 
@@ -78,18 +78,18 @@ def test_lines_are_translated_as_they_are_read(folder):
             read.append(line)
             yield line
 
-    answers = translator(folder).answers(lines(), 1)
+    answers = translator(folder).translate(lines(), 1)
     for count in range(1, 4):
         next(answers)
         assert len(read) == count
 
 
 def test_a_long_line_is_truncated_on_request(folder):
-    (answer,) = translator(folder, truncate=True).answers([LINES[4]])
+    (answer,) = translator(folder, truncate=True).translate([LINES[4]])
     assert not answer.refused
     assert answer.texts
     assert json.loads(json.dumps(answer.record())).keys() >= {"hypotheses", "passes", "seconds"}
-    (refused,) = translator(folder).answers([LINES[4]])
+    (refused,) = translator(folder).translate([LINES[4]])
     assert "--truncate" in refused.record()["error"]
 
 
@@ -99,7 +99,7 @@ def test_a_saved_model_can_be_opened(folder):
     assert model.max_length == 6
     assert model.vocabulary.identity == WORDS.identity
     assert json.loads((folder / "model" / CARD).read_text())["text"] == "pairs"
-    with pytest.raises(InputError, match="has a twin"):
+    with pytest.raises(InputError, match="use the network of the model"):
         TranslationModel.open(folder / "twin").refiner()
 
 
@@ -116,7 +116,7 @@ def test_folders_without_a_valid_model_are_refused(folder, tmp_path):
     with pytest.raises(InputError, match="264 tokens and its vocabulary 263"):
         TranslationModel.open(other)
     (other / CARD).write_text("[]")
-    with pytest.raises(InputError, match="holds no"):
+    with pytest.raises(InputError, match="it has no valid"):
         TranslationModel.open(other)
 
 
@@ -127,7 +127,8 @@ def model_networks(folder):
 def test_the_twin_ranks_on_request(folder):
     twin = TranslationModel.open(folder / "model").twin()
     plain, ranked = (
-        list(translator(folder, rescore=rescore, hypotheses=4).answers(LINES, 4)) for rescore in (False, True)
+        list(translator(folder, rescore=rescore, hypotheses=4).translate(LINES, 4))
+        for rescore in (False, True)
     )
     for line, before, after in zip(LINES, plain, ranked, strict=True):
         assert sorted(after.texts) == sorted(before.texts)
@@ -142,13 +143,13 @@ def test_the_twin_ranks_on_request(folder):
 
 def test_ranking_without_a_suitable_twin_is_refused(folder, tmp_path):
     TranslationModel(WORDS, {"refiner": model_networks(folder)["refiner"]}).save(tmp_path, {})
-    with pytest.raises(InputError, match="the model has no twin"):
+    with pytest.raises(InputError, match="it has no twin"):
         LineTranslator(TranslationModel.open(tmp_path), Translating(tmp_path, rescore=True))
     networks = {
         name: small_network(causal=name == "twin", vocab=len(WORDS), longest=longest)
         for name, longest in (("refiner", 6), ("twin", 5))
     }
-    with pytest.raises(InputError, match="the twin reads 5 tokens, fewer than the refiner"):
+    with pytest.raises(InputError, match="the twin is limited to 5 tokens"):
         LineTranslator(TranslationModel(WORDS, networks), Translating(tmp_path, rescore=True))
-    with pytest.raises(InputError, match="the twin ranks what the refiner writes"):
+    with pytest.raises(InputError, match="it applies to hypotheses of the refiner"):
         Translating(tmp_path, network="twin", rescore=True)

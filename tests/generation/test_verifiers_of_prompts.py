@@ -69,11 +69,11 @@ def test_a_run_is_resumed_if_its_verifiers_are_unchanged(run):
     write([{"prompt": "the cat", "rule": "lark:words.lark"}, {"prompt": "a", "rule": "regex:[0-9]"}])
     answer = run(*first)
     assert answer.code == 0
-    assert "3 of the samples were there already" in answer.err
+    assert "3 of them from an earlier run" in answer.err
     rules.write_text('start: "ab"')
     answer = run(*first)
     assert answer.code == 2
-    assert "out.jsonl': line 1 belongs to another run" in answer.err
+    assert "line 1 belongs to a run with other settings" in answer.err
     write([{"prompt": "the cat", "rule": "regex:a"}])
     assert run(*first).code == 2
 
@@ -97,7 +97,7 @@ def test_verifier_files_are_found_next_to_the_prompts(run, tmp_path, monkeypatch
     monkeypatch.chdir(folder)
     answer = run("--prompts", "prompts.jsonl", *options)
     assert answer.code == 0, answer.err
-    assert "3 of the samples were there already" in answer.err
+    assert "3 of them from an earlier run" in answer.err
     (tmp_path / "questions" / "words.lark").write_text('start: "ab"')
     assert run("--prompts", "prompts.jsonl", *options).code == 2
 
@@ -158,13 +158,13 @@ def test_a_sorted_output_is_kept_or_refused(run):
     assert run(*options, "--n", "3", "--out", "out.jsonl", "--ordered").code == 0
     answer = run(*options, "--n", "4", "--out", "out.jsonl", "--ordered")
     assert answer.code == 2
-    reason = "more samples of an earlier prompt would come behind later ones: leave it out, or begin anew"
+    reason = "leave it out or overwrite the file with --force: new samples of an earlier prompt would follow later ones"
     assert f"ordered=True: {reason}" in answer.err
     lines = Path("out.jsonl").read_text().splitlines(keepends=True)
     for left, words in (
-        (lines[::-1], "the samples that are there are in another order: leave it out"),
-        (lines[1:], "more samples of an earlier prompt would come behind"),
-        (lines[:4] + lines[5:], "samples that are missing would come behind later ones: leave it out"),
+        (lines[::-1], "the samples in the file are in another order"),
+        (lines[1:], "new samples of an earlier prompt would follow"),
+        (lines[:4] + lines[5:], "missing samples would follow later ones"),
     ):
         Path("out.jsonl").write_text("".join(left))
         answer = run(*options, "--n", "3", "--out", "out.jsonl", "--ordered")

@@ -100,7 +100,7 @@ def test_what_is_filed_stays_and_is_not_taken_again(
     monkeypatch.setitem(EXECUTORS, "mortal", Mortal)
     monkeypatch.setitem(EXECUTORS, "elsewhere", Elsewhere)
     assert inspect(place, tmp_path, "--executor", "mortal") == 130
-    assert "the same command goes on" in capfd.readouterr().err
+    assert "run the same command to continue" in capfd.readouterr().err
     there = {path: when for path, when in filed(tmp_path).items() if "context" not in path}
     assert len(there) == 2
     assert inspect(place, tmp_path, "--executor", "elsewhere") == 0

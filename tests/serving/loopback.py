@@ -9,7 +9,7 @@ from openai import OpenAI
 
 from trialogue.generation.settings import MachineSettings
 from trialogue.models.hub.opening import TextModel
-from trialogue.serving.server import application, listening, running
+from trialogue.serving.server import create_application, create_server, open_socket
 from trialogue.serving.settings import Address, Serving
 from trialogue.serving.worker import Worker
 
@@ -37,9 +37,9 @@ class Loopback:
 @contextmanager
 def serving(model: TextModel, rows: int = 8, **limits: object) -> Iterator[Loopback]:
     settings = Serving(model="tiny", **limits)
-    served = application(model, settings, MachineSettings(batch_size=rows), KEY)
-    with listening(Address(port=0)) as socket:
-        server = running(served.app, 1)
+    served = create_application(model, settings, MachineSettings(batch_size=rows), KEY)
+    with open_socket(Address(port=0)) as socket:
+        server = create_server(served.app, 1)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
         thread.start()
         try:

@@ -20,7 +20,7 @@ from trialogue.errors import InputError
 from trialogue.samplers import Ancestral
 from trialogue.serving import worker as workers
 from trialogue.serving.jobs import Failed, Job
-from trialogue.serving.server import listening
+from trialogue.serving.server import open_socket
 from trialogue.serving.settings import Address, Serving
 from trialogue.serving.verifiers import RequestedVerifier, VerifierCache
 
@@ -150,10 +150,10 @@ def test_equal_verifiers_are_built_once(monkeypatch):
         started.wait(0.2)
         return []
 
-    monkeypatch.setattr(rules, "_built", slow)
+    monkeypatch.setattr(rules, "_build", slow)
     request, sampler = RequestedVerifier("rule", "regex", "a"), Ancestral()
     with ThreadPoolExecutor(4) as pool:
-        judgings = set(pool.map(lambda _: rules.judging((request,), sampler, ()).result(), range(4)))
+        judgings = set(pool.map(lambda _: rules.get((request,), sampler, ()).result(), range(4)))
     assert (len(judgings), len(built)) == (1, 1)
 
 
@@ -263,10 +263,10 @@ def test_settings_are_validated():
 
 def test_an_unavailable_address_is_reported():
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InputError) as error:
-        listening(Address(port=taken.getsockname()[1]))
+        open_socket(Address(port=taken.getsockname()[1]))
     assert error.value.field == "port"
     with pytest.raises(InputError) as error:
-        listening(Address(host="no such host"))
+        open_socket(Address(host="no such host"))
     assert error.value.field == "host"
 
 

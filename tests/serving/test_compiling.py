@@ -23,7 +23,7 @@ from trialogue.serving.verifiers import RequestedVerifier, VerifierCache
 
 def test_a_slow_compilation_delays_no_other_request(monkeypatch):
     """Samples under way and later requests with known or no verifiers continue."""
-    begun, go, built = Semaphore(0), Event(), VerifierCache._built
+    begun, go, built = Semaphore(0), Event(), VerifierCache._build
 
     def build_slowly(rules: VerifierCache, request: RequestedVerifier, *others: Any) -> list[Built]:
         if request.content.startswith("slow"):
@@ -31,7 +31,7 @@ def test_a_slow_compilation_delays_no_other_request(monkeypatch):
             assert go.wait(60)
         return built(rules, request, *others)
 
-    monkeypatch.setattr(VerifierCache, "_built", build_slowly)
+    monkeypatch.setattr(VerifierCache, "_build", build_slowly)
     with serving(tiny_oracle(), max_new_tokens=64) as server, server.client() as client:
 
         def ask(**settings: Any) -> Any:
@@ -72,35 +72,39 @@ def test_abandoned_compilations_count_until_they_end(monkeypatch):
     def make_request(pattern: str) -> tuple[RequestedVerifier, ...]:
         return (RequestedVerifier("rule", "regex", pattern),)
 
-    monkeypatch.setattr(VerifierCache, "_built", build_slowly)
-    rules = VerifierCache(tiny_oracle(), {}, most=verifiers.KEPT + 9)
+    monkeypatch.setattr(VerifierCache, "_build", build_slowly)
+    rules = VerifierCache(tiny_oracle(), {}, most=verifiers.CACHE_SIZE + 9)
     try:
         judgings = [
-            rules.judging(make_request(str(number)), Ancestral(), ()) for number in range(verifiers.KEPT + 9)
+            rules.get(make_request(str(number)), Ancestral(), ())
+            for number in range(verifiers.CACHE_SIZE + 9)
         ]
-        with pytest.raises(Refused, match="73 rules are compiled or wait") as error:
-            rules.judging(make_request("one more"), Ancestral(), ())
+        with pytest.raises(Refused, match="73 verifiers are waiting for compilation") as error:
+            rules.get(make_request("one more"), Ancestral(), ())
         assert (error.value.status, error.value.code) == (429, "rate_limit_exceeded")
         # A cached verifier needs no compilation.
-        assert rules.judging(make_request(str(verifiers.KEPT)), Ancestral(), ()) is judgings[verifiers.KEPT]
+        assert (
+            rules.get(make_request(str(verifiers.CACHE_SIZE)), Ancestral(), ())
+            is judgings[verifiers.CACHE_SIZE]
+        )
     finally:
         go.set()
     assert all(one.result(60) for one in judgings)
     assert len(made) == len(judgings)
-    for number in range(verifiers.KEPT + 9):
-        rules.judging(make_request(f"later {number}"), Ancestral(), ()).result(60)
+    for number in range(verifiers.CACHE_SIZE + 9):
+        rules.get(make_request(f"later {number}"), Ancestral(), ()).result(60)
     rules.close()
 
 
 def test_a_client_that_disconnects_during_compilation_frees_its_place(monkeypatch):
-    begun, go, built = Event(), Event(), VerifierCache._built
+    begun, go, built = Event(), Event(), VerifierCache._build
 
     def build_slowly(*options: Any) -> list[Built]:
         begun.set()
         assert go.wait(60)
         return built(*options)
 
-    monkeypatch.setattr(VerifierCache, "_built", build_slowly)
+    monkeypatch.setattr(VerifierCache, "_build", build_slowly)
     with serving(tiny_oracle(), requests=1) as server, server.client() as client:
         try:
             body = json.dumps({"prompt": "the", "rule": {"regex": "a"}})
@@ -123,19 +127,19 @@ def test_named_verifiers_are_loaded_once_for_all_stop_strings(tmp_path):
         encoding="utf-8",
     )
     rules = VerifierCache(tiny_oracle(), {"short": f"python:{tmp_path}/rules.py:short"})
-    [request], alive = rules.wishes("short"), weakref.WeakSet[Any]()
-    for number in range(2 * verifiers.KEPT):
+    [request], alive = rules.read_rule("short"), weakref.WeakSet[Any]()
+    for number in range(2 * verifiers.CACHE_SIZE):
         for sampler in (Ancestral(), MaskedDecoding()):
-            alive.add(rules.judging((request,), sampler, (f"stop {number}",)).result().built[0].graded)
+            alive.add(rules.get((request,), sampler, (f"stop {number}",)).result().built[0].graded)
     # The file is read once for samplers of verdicts and once for the others.
     assert (tmp_path / "loaded").read_text(encoding="utf-8") == "xx"
     gc.collect()
-    assert len(alive) <= verifiers.KEPT
+    assert len(alive) <= verifiers.CACHE_SIZE
     rules.close()
 
 
 def test_failed_compilations_are_not_cached():
     rules = VerifierCache(tiny_oracle(), {})
-    assert rules.judging((RequestedVerifier("rule", "regex", "("),), Ancestral(), ()).exception() is not None
+    assert rules.get((RequestedVerifier("rule", "regex", "("),), Ancestral(), ()).exception() is not None
     rules.close()
-    assert not rules._kept
+    assert not rules._cache

@@ -7,13 +7,13 @@ from starlette.testclient import TestClient
 
 from trialogue.errors import InputError
 from trialogue.serving.app import Application
-from trialogue.serving.server import hosts_of
+from trialogue.serving.server import allowed_hosts
 from trialogue.serving.settings import Address, Serving
 
 
 def is_accepted(address: Address, bound: str, name: str) -> bool:
     worker = Mock(context=8, alive=True, closing=False, unfinished=0)
-    served = Application(worker, Mock(), Serving(model="tiny"), hosts=hosts_of(address, bound))
+    served = Application(worker, Mock(), Serving(model="tiny"), hosts=allowed_hosts(address, bound))
     client = TestClient(served.app, base_url="http://localhost:8000")
     statuses = [client.get(path, headers={"host": name}).status_code for path in ("/health", "/v1/models")]
     assert statuses in ([200, 200], [400, 400])

@@ -21,8 +21,8 @@ LIMITS = {
     "grace": Address.grace,
 }
 CONSTANTS: dict[str, tuple[float, ...]] = {
-    "a rule that a request describes": (verifiers.LONGEST,),
-    "rules that are kept": (verifiers.KEPT,),
+    "a rule that a request describes": (verifiers.MAX_SPEC_LENGTH,),
+    "rules that are kept": (verifiers.CACHE_SIZE,),
     "`stop`": (body.MOST_STOPS, body.LONGEST_STOP),
     "the validation of a JSON text": (validation.SECONDS, validation.PATTERN_SECONDS),
 }

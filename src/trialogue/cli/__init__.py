@@ -1,8 +1,9 @@
-"""The command line.
+"""Command line of trialogue.
 
-Every module adds its commands to one parser. Bad input prints one line to standard error and exits with code 2; Ctrl-C
-exits with code 130. Modules import heavy packages only when a command runs, so that `--help` is fast. Other packages
-add commands through entry points of the group `trialogue.commands`, each a function `add(commands)`.
+Each module adds its commands to one parser. Invalid input prints one line to standard error and exits with
+code 2, and Ctrl-C exits with code 130. Modules import large packages only when a command runs, so that
+`--help` is fast. Other packages can add commands by entry points in the group `trialogue.commands`, each a
+function `add(commands)`.
 """
 
 import argparse
@@ -48,27 +49,34 @@ _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    whole = Parser(
+    root = Parser(
         prog="trialogue",
         usage="trialogue [-h] [--version] COMMAND ...",
         formatter_class=GroupedHelp,
     )
-    whole.add_argument("--version", action="version", version=f"trialogue {__version__}")
-    commands = Commands(whole)
+    root.add_argument("--version", action="version", version=f"trialogue {__version__}")
+    commands = Commands(root)
     for name in COMMANDS:
         try:
             COMMANDS[name](commands)
         except InputError as error:  # A broken package must not break other commands.
             print(f"trialogue: {error}", file=sys.stderr)
     about = "Sample from language models under constraints, exactly, and inspect what they have learned."
-    whole.description = (
+    root.description = (
         f"{about}\n\n{commands.summary()}\n\nRun `trialogue COMMAND --help` for the options of a command."
     )
-    return whole
+    return root
 
 
 def main(tokens: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: by default 0, 2 for bad input, 130 for Ctrl-C."""
+    """Run one command.
+
+    Args:
+        tokens: Arguments of the command line. By default `sys.argv[1:]`.
+
+    Returns:
+        Exit code: 0 by default, 2 for invalid input, 130 for Ctrl-C.
+    """
     try:
         _require_laboratory(sys.argv[1:] if tokens is None else tokens)
         arguments, rest = parser().parse_known_args(tokens)
@@ -76,24 +84,24 @@ def main(tokens: Sequence[str] | None = None) -> int:
             arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}")
         arguments.overrides = rest
         code: int = arguments.function(arguments) or 0
-        if sys.stdout is not None:  # as it is where it was closed
+        if sys.stdout is not None:  # It is None if the stream was closed.
             sys.stdout.flush()
     except InputError as error:
         print(f"trialogue: error: {' '.join(str(error).split())}", file=sys.stderr)
-        _flush_what_goes()
+        _flush_output()
         return 2
     except KeyboardInterrupt as error:
         print(f"\ntrialogue: {str(error) or 'interrupted'}", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        _abandon_output()
+        _discard_output()
         return 1
     except OSError as error:
-        # Files that commands write name themselves (`trialogue.storage`): this one is standard output.
+        # Errors of other files have a file name, so an error without one concerns standard output.
         if error.filename is not None or error.errno not in _UNWRITABLE:
             raise
         print(f"trialogue: error: standard output cannot be written: {error.strerror}", file=sys.stderr)
-        _flush_what_goes()
+        _flush_output()
         return 2
     return code
 
@@ -101,18 +109,18 @@ def main(tokens: Sequence[str] | None = None) -> int:
 def _require_laboratory(tokens: Sequence[str]) -> None:
     """Raise `InputError` for a command of the laboratory if the laboratory is not installed."""
     if tokens and tokens[0] in LABORATORY and "studies" not in COMMANDS:
-        raise InputError("command", tokens[0], "it belongs to the laboratory: pip install trialogue-lab")
+        raise InputError("command", tokens[0], "run `pip install trialogue-lab`, which provides this command")
 
 
-def _flush_what_goes() -> None:
-    """Write what standard output still takes, and nothing more where it takes nothing."""
+def _flush_output() -> None:
+    """Flush standard output, and discard the rest if it cannot be written."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError:
-        _abandon_output()
+        _discard_output()
 
 
-def _abandon_output() -> None:
-    """Let nothing that is still in the buffer of standard output raise again at exit."""
+def _discard_output() -> None:
+    """Redirect standard output to the null device, so that buffered data does not raise at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

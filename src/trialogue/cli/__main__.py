@@ -1,4 +1,4 @@
-"""`python -m trialogue.cli`: the command line of the interpreter at hand."""
+"""Run the command line as `python -m trialogue.cli`."""
 
 import sys
 

@@ -38,7 +38,7 @@ class Machine:
 
     def __post_init__(self) -> None:
         if self.out is None:
-            raise InputError("out", None, "name a folder: trialogue clone --text FILE --out FOLDER")
+            raise InputError("out", None, "use a folder: trialogue clone --text FILE --out FOLDER")
 
 
 def clone(arguments: argparse.Namespace) -> None:
@@ -55,15 +55,15 @@ def clone(arguments: argparse.Namespace) -> None:
         "text": Group(TextSettings, "Text and tokens."),
         "networks": Group(NetworkSettings, "Networks and their training.", terse=False),
         "clones": Group(DrawingSettings, "Sampling of the clones."),
-        "folder and machine": Group(Machine, "Where they are kept, and what computes them."),
-        "workers": Group(Execution, "Clones can be made at the same time."),
+        "folder and machine": Group(Machine, "Output folder and hardware."),
+        "workers": Group(Execution, "Worker processes, which create clones in parallel."),
     }
     parsed = parse(
         groups,
         arguments.overrides,
         prog="trialogue clone",
         description=f"{clone.__doc__}\n\n{_ABOUT}",
-        unknown="there is none",
+        unknown="unknown option",
     )
     machine: Machine = parsed["folder and machine"]
     out = Path(str(machine.out))
@@ -90,9 +90,9 @@ def clone(arguments: argparse.Namespace) -> None:
         ):
             made.append(one)
     except KeyboardInterrupt as error:
-        whole = 1 + len(settings.network.layers)
-        there = f"interrupted: {len(made)} of {whole} clones are in {out}, and what was done of the next"
-        raise KeyboardInterrupt(f"{there}; the same command goes on") from error
+        total = 1 + len(settings.network.layers)
+        saved = f"interrupted: {len(made)} of {total} clones and unfinished work are saved in {out}"
+        raise KeyboardInterrupt(f"{saved}; run the same command to continue") from error
     _print(sorted(made, key=lambda one: one.clone.layers or 0), Clones(out))
 
 
@@ -104,17 +104,18 @@ def _print(made: "list[Made]", clones: "Clones") -> None:
     from rich.markup import escape
 
     from trialogue.display.terminal import console, grid
-    from trialogue.generation.cloning.drawing import standing
+    from trialogue.generation.cloning.drawing import describe_convergence
 
     out = console()
     rows, length = made[0].clone.tokens.shape
     title = f"{rows} sequences of {length} tokens, {clones.vocab_size} kinds"
     heads = ("clone", "keeps", "held-out loss", "acceptance", "ESS", "R-hat", "energy", "drift", "chains")
-    out.print(grid(title, heads, [_cells(one, standing(one.convergence)) for one in made]))
+    out.print(grid(title, heads, [_cells(one, describe_convergence(one.convergence)) for one in made]))
     out.print(
-        "keeps: the most tokens that interact. held-out loss: of the network, in nats per token. acceptance: share of "
-        "updates that\nchanged their token. ESS, R-hat, drift: of the energy after the first half of the sweeps; "
-        "drift between its two halves,\n± standard error. energy: mean before and after all sweeps."
+        "keeps: maximum number of interacting tokens. held-out loss: loss of the network in nats per token. "
+        "acceptance: share of\nupdates that changed a token. ESS, R-hat, drift: computed from the energies of the "
+        "second half of the sweeps; drift is the\ndifference of its two halves ± standard error. energy: mean before "
+        "and after all sweeps."
     )
     for one in made:
         shown = clones.decode(one.clone.tokens[:2])

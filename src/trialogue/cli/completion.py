@@ -32,7 +32,7 @@ def completion(arguments: argparse.Namespace) -> None:
         if command.get_default("fields"):
             _add_fields(command)
         for action in command._actions:
-            if hasattr(action, "completions"):  # values that a command lists only when they are needed
+            if hasattr(action, "completions"):  # Some values are expensive to list.
                 action.choices = list(action.completions())
     print(shtab.complete(whole, arguments.shell))
 
@@ -56,12 +56,12 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentPars
 def _add_fields(command: argparse.ArgumentParser) -> None:
     """Add the options of the settings class of `command`, which its help text lists."""
     page = io.StringIO()
-    asked = argparse.Namespace(study=None, help=True, parser=command, overrides=["--help"])
+    arguments = argparse.Namespace(study=None, help=True, parser=command, overrides=["--help"])
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = _WIDTH
     try:
         with contextlib.redirect_stdout(page), contextlib.suppress(SystemExit):
-            command.get_default("function")(asked)
+            command.get_default("function")(arguments)
     finally:
         os.environ.pop("COLUMNS")
         if before is not None:

@@ -70,23 +70,23 @@ def _print(found: "SamplerDistribution", most: int) -> None:
         "total variation to the restricted distribution": found.total_variation,
         "KL(distribution, restricted), nats": found.kl,
         "KL(restricted, distribution), nats": found.reverse_kl,
-        "total variation once drawn by weight": found.weighted_variation,
-        "outputs that the rule does not allow": found.rejected,
-        "stopped before an output": found.failed,
-        "never halts": found.never_halts,
-        "expected queries": found.expected_calls,
-        "different prefixes asked about": found.different_nodes,
-        "stationary mass of the leaves": found.leaf_mass,
-        "the oracle's probability of the rule": found.accepted_mass,
+        "total variation after resampling by weight": found.weighted_variation,
+        "probability of outputs that are not accepted": found.rejected,
+        "probability of stopping without an output": found.failed,
+        "probability of never halting": found.never_halts,
+        "expected number of queries": found.expected_calls,
+        "expected number of distinct prefixes": found.different_nodes,
+        "stationary probability of the leaves": found.leaf_mass,
+        "probability of accepted outputs under the model": found.accepted_mass,
     }
-    facts = Table(title=found.sampler, title_justify="left", show_header=False, box=None)
+    summary = Table(title=found.sampler, title_justify="left", show_header=False, box=None)
     for name, number in numbers.items():
         if number is not None:
-            facts.add_row(name, format_number(number, 4))
-    out.print(facts)
+            summary.add_row(name, format_number(number, 4))
+    out.print(summary)
     table = Table(title="outputs", title_justify="left")
     table.add_column("text", overflow="fold")
-    for head in ("restricted", "the sampler", "times"):
+    for head in ("restricted", "the sampler", "ratio"):
         table.add_column(head, justify="right")
     heaviest = sorted(found.outputs, key=lambda one: -max(one.distribution, one.restricted))[:most]
     for one in heaviest:
@@ -100,9 +100,7 @@ def _print(found: "SamplerDistribution", most: int) -> None:
         table.add_row(repr(one.text)[1:-1], f"{one.restricted:.4g}", f"{one.distribution:.4g}", ratio)
     out.print(table)
     if len(heaviest) < len(found.outputs):
-        out.print(
-            f"{len(found.outputs) - len(heaviest):,} outputs are not shown: --top N shows more, --json all"
-        )
+        out.print(f"{len(found.outputs) - len(heaviest):,} outputs are not shown: use --top N or --json")
 
 
 def _draw(found: "SamplerDistribution", settings: "DistributionSettings") -> None:

@@ -41,20 +41,20 @@ def generate(arguments: argparse.Namespace) -> int:
         live = LiveText(sys.stdout if sys.stdout.isatty() else sys.stderr)
     torch.set_num_threads(settings.machine.threads)
 
-    def say(line: str) -> None:
+    def log(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
     feedback = Feedback(
         live=live,
         progress=live is None and sys.stderr.isatty(),
-        report=say if sys.stderr.isatty() else lambda _: None,
-        warn=lambda line: say(f"trialogue: {line}"),
+        report=log if sys.stderr.isatty() else lambda _: None,
+        warn=lambda line: log(f"trialogue: {line}"),
     )
-    # On a terminal the text itself is what standard output shows.
+    # On a terminal, standard output shows the live text instead of records.
     outcome = generate_to(settings, feedback, lines=live is None or not sys.stdout.isatty())
     for remark in outcome.remarks:
-        say(f"trialogue: {remark}")
-    say(outcome.summary)
+        log(f"trialogue: {remark}")
+    log(outcome.summary)
     return TOO_FEW_ACCEPTED if settings.destination.require_accepted and not outcome.complete else 0
 
 
@@ -70,8 +70,8 @@ def settings_of(tokens: Sequence[str]) -> "GenerationSettings":
     parsed = parsed_with_sampler("generate", inspect.getdoc(generate) or "", OPTIONS, tokens)
     inputs, sampling, sampler = parsed["model and prompts"], parsed["sampling"], parsed["sampler"]
     prompts = inputs.read()
-    own = [any(map(has_mask, prompt.rule)) for prompt in prompts if prompt.rule]
-    if own and all(own) and not parsed["sampler named"]:
+    prompt_masks = [any(map(has_mask, prompt.rule)) for prompt in prompts if prompt.rule]
+    if prompt_masks and all(prompt_masks) and not parsed["sampler named"]:
         sampling = dataclasses.replace(sampling, sampler="masked-decoding")
         sampler = sampler_class(sampling.sampler)()
     return GenerationSettings(

@@ -27,10 +27,10 @@ def inspect(arguments: argparse.Namespace) -> None:
     from trialogue.inspection.running import RECORD, inspected
     from trialogue.storage import atomic_write
 
-    from_extra("matplotlib", "plot")  # needed after everything else
+    from_extra("matplotlib", "plot")  # Check for the package before the computation.
     torch.set_num_threads(check("threads", arguments.threads, Count))
     place = Path(arguments.model)
-    # A link is named as it is, as what it leads to may change; `.` and `..` have no name of their own.
+    # A symbolic link keeps its name, because its target may change. `.` and `..` must be resolved.
     name = place.resolve().name if place.name in ("", "..") else place.name
     folder: Path = arguments.out or Path(f"inspection-{name}")
     try:
@@ -49,8 +49,8 @@ def inspect(arguments: argparse.Namespace) -> None:
             report=lambda line: print(line, file=sys.stderr, flush=True),
         )
     except KeyboardInterrupt as error:
-        told = f"interrupted: what is finished is in {folder}, and the same command goes on"
-        raise KeyboardInterrupt(told) from error
+        message = f"interrupted: finished results are in {folder}; run the same command to continue"
+        raise KeyboardInterrupt(message) from error
     page = atomic_write(folder / _PAGE, render_inspection(record))
     _print(record)
     print(f"page: {page}")
@@ -85,12 +85,12 @@ def add(commands: Commands) -> None:
         default=[],
         help="Run only these measures (default: all).",
     )
-    for name, metavar, said in (
+    for name, metavar, text in (
         ("text", "FILE", "UTF-8 file or folder of .txt files, for measures that need a text."),
         ("clones", "DIR", "Folder written by `trialogue clone`, for the measure of interaction order."),
         ("out", "DIR", "Write results to this folder (default: ./inspection-MODEL)."),
     ):
-        parser.add_argument(f"--{name}", metavar=metavar, type=Path, help=said)
+        parser.add_argument(f"--{name}", metavar=metavar, type=Path, help=text)
     parser.add_argument(
         "--effort",
         type=float,

@@ -1,4 +1,4 @@
-"""The command `trialogue interaction-order`: the losses of models on clones of a corpus, and what they say."""
+"""The command `trialogue interaction-order`."""
 
 import argparse
 import json
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from trialogue.inspection.interaction_order.reading import Reading
 
 _FIGURE = "interaction-order.svg"
-_FOLLOWED = ("clone", "keeps", "first", "last", "lowest from", "more than the text", "since")
-_AT_ONE_STEP = ("clone", "keeps", "loss", "accuracy", "more than the text")
+_STEP_HEADS = ("clone", "keeps", "first loss", "last loss", "minimum since", "excess over text", "since")
+_HEADS = ("clone", "keeps", "loss", "accuracy", "excess over text")
 
 Form = Literal["svg", "png"]
 
@@ -34,13 +34,13 @@ def interaction_order(arguments: argparse.Namespace) -> None:
     from trialogue.inspection.interaction_order.reading import readings
     from trialogue.storage import atomic_write, require_folder
 
-    from_extra("matplotlib", "plot")  # needed after everything else
+    from_extra("matplotlib", "plot")  # Check for the package before the computation.
     torch.set_num_threads(check("threads", arguments.threads, Count))
     clones = Clones(arguments.clones)
     figure: Path = arguments.figure or clones.folder / _FIGURE
     form = figure.suffix.removeprefix(".")
     if form not in get_args(Form):
-        raise InputError("figure", str(figure), "name a file that ends in .svg or .png")
+        raise InputError("figure", str(figure), "use a file name that ends in .svg or .png")
     require_folder(figure)
     losses = list(
         clone_losses(
@@ -72,22 +72,22 @@ def _print(losses: "list[CloneLoss]", found: "list[Reading]") -> None:
     out = console()
     for model in dict.fromkeys(one.model for one in losses):
         of_model = [one for one in losses if one.model == model]
-        told = [one for one in found if one.model == model]
-        followed = told[0].saturated is not None
-        kind = "next token" if of_model[0].causal else "each masked token alone"
+        of_clones = [one for one in found if one.model == model]
+        has_steps = of_clones[0].saturated is not None
+        kind = "next token" if of_model[0].causal else "single masked tokens"
         unit = "token" if of_model[0].tokens_per_byte is None else "byte of text"
-        heads = _FOLLOWED if followed else _AT_ONE_STEP
-        rows = [_cells(one, followed) for one in told]
+        heads = _STEP_HEADS if has_steps else _HEADS
+        rows = [_cells(one, has_steps) for one in of_clones]
         out.print(grid(f"{model}: {kind}, nats per {unit}", heads, rows))
-        out.print(_said(of_model))
+        out.print(_conclusion(of_model))
     if any(one.tokens_per_byte is not None for one in losses):
         out.print(
-            "Asked in tokens of its own, a model reads the text of the clones, and is counted by its bytes."
+            "A model with another tokenization is evaluated on the text of the clones, in nats per byte."
         )
 
 
 def _warn(clones: "Clones") -> None:
-    """Say which clones are not yet what they are to be."""
+    """Print which clones have not converged."""
     from trialogue.display.terminal import console
     from trialogue.samplers.chains.convergence import R_HAT
 
@@ -97,36 +97,36 @@ def _warn(clones: "Clones") -> None:
         if (clone.sampler is not None and clone.r_hat is None) or (clone.r_hat or 0) > R_HAT
     ]
     if unmixed:
-        told = f"By R-hat (above {R_HAT}, or none) these have not mixed, and may differ from the text in more"
-        console().print(f"{told}: {', '.join(unmixed)}.")
+        warning = f"By R-hat (above {R_HAT}, or none) these have not mixed and may differ from the text in other ways"
+        console().print(f"{warning}: {', '.join(unmixed)}.")
 
 
-def _cells(one: "Reading", followed: bool) -> list[str]:
-    """The row of a clone in the table of its model."""
+def _cells(one: "Reading", has_steps: bool) -> list[str]:
+    """Return the row of a clone in the table of its model."""
     from trialogue.data.clones import TEXT
 
-    whole = "all" if one.clone == TEXT else "all orders"
-    keeps = whole if one.max_order is None else f"order {one.max_order}"
+    unlimited = "all" if one.clone == TEXT else "all orders"
+    keeps = unlimited if one.max_order is None else f"order {one.max_order}"
     more = "" if one.gap is None else f"{one.gap.difference:+.3f} ± {one.gap.error:.3f}"
-    if not followed:
+    if not has_steps:
         return [one.clone, keeps, f"{one.losses[-1]:.4f}", f"{one.accuracy:.1%}", more]
     since = "" if one.gap is None else "never" if one.told_since is None else f"step {one.told_since}"
     ends = [f"{loss:.4f}" for loss in (one.losses[0], one.losses[-1])]
     return [one.clone, keeps, *ends, f"step {one.saturated}", more, since]
 
 
-def _said(losses: "list[CloneLoss]") -> str:
-    """Which order the model has learned, and when, in a sentence."""
+def _conclusion(losses: "list[CloneLoss]") -> str:
+    """Return a sentence on the interaction order that the model has learned."""
     from trialogue.data.clones import TEXT
     from trialogue.inspection.interaction_order.reading import learned_beyond
 
     if TEXT not in {one.clone for one in losses}:
-        return "Without the text itself among the clones it cannot be said what order has been learned."
+        return "The learned order cannot be determined without the text itself among the clones."
     steps = list(dict.fromkeys(one.step for one in losses))
     orders = [learned_beyond([one for one in losses if one.step == step]) for step in steps]
     if orders[-1] is None:
-        return "It tells no clone from the text: what it has learned may be all in the lowest order."
-    last = f"It has learned interactions beyond order {orders[-1]}: clones of up to that order cost more than the text"
+        return "No clone differs significantly from the text, so the model may have learned only the lowest order."
+    last = f"The model has learned interactions beyond order {orders[-1]}, since clones up to it have a larger loss"
     changes = [
         f"beyond order {order} at step {step}"
         for (step, order), before in zip(zip(steps, orders, strict=True), [None, *orders], strict=False)

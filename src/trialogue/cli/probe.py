@@ -46,12 +46,12 @@ class Files:
 
     def __post_init__(self) -> None:
         if self.model is None:
-            hint = "name one: a hub id, a folder, or one of `trialogue models list`"
+            hint = "use a Hugging Face id, a folder, or a name from `trialogue models list`"
             raise InputError("model", None, hint)
         if self.data is None:
-            raise InputError("data", None, "name a file of labelled texts (`trialogue probe --help`)")
+            raise InputError("data", None, "use a file of labelled texts (see `trialogue probe --help`)")
         if self.out.is_dir() or self.out.suffix != ".safetensors":
-            raise InputError("out", str(self.out), "name a file that ends in .safetensors")
+            raise InputError("out", str(self.out), "use a file name that ends in .safetensors")
 
 
 def train(arguments: argparse.Namespace) -> None:
@@ -66,7 +66,7 @@ def train(arguments: argparse.Namespace) -> None:
     from trialogue.training.probes.probe_files import save_probe
     from trialogue.training.probes.probe_training import check_texts, train_verifier
 
-    model, data_path = str(files.model), Path(str(files.data))  # neither is None: their class sees to it
+    model, data_path = str(files.model), Path(str(files.data))  # `Files` ensures that neither is None.
     require_folder(files.out)
     data = read_labelled_texts(data_path)
     check_texts(data.texts, config)
@@ -85,14 +85,14 @@ def _parsed(tokens: Sequence[str]) -> "tuple[Files, ProbeTrainingConfig]":
 
     groups = {
         "files and machine": Group(Files, Files.__doc__ or ""),
-        "training": Group(ProbeTrainingConfig, "How the verifier is trained.", terse=False),
+        "training": Group(ProbeTrainingConfig, "Training of the verifier.", terse=False),
     }
     words = attach(groups, tokens)
     threshold = value_of("--threshold", words)
     if threshold is not None and value_of("--false-rejections", words) is not None:
-        raise InputError("threshold", threshold, "not allowed with --false-rejections: give one of them")
+        raise InputError("threshold", threshold, "not allowed with --false-rejections: leave out one of them")
     description = f"{train.__doc__}\n\n{_DATA}"
-    parsed = parse(groups, words, prog="trialogue probe", description=description, unknown="there is none")
+    parsed = parse(groups, words, prog="trialogue probe", description=description, unknown="unknown option")
     return parsed["files and machine"], parsed["training"]
 
 
@@ -100,7 +100,7 @@ def _print(file: "ProbeFile") -> None:
     texts = sum(part.texts for part in file.parts.values())
     numbers, best = file.numbers, file.grid[0]
     print(
-        f"{texts} texts, {len(file.grid)} probes; the best reads layer {best.layer} at depth {best.depth}\n"
+        f"{texts} texts, {len(file.grid)} probes; the best one uses layer {best.layer} at depth {best.depth}\n"
         f"on {file.parts['test'].texts} test texts: AUROC {numbers.auroc:.3f}, accuracy {numbers.accuracy:.3f}, "
         f"Brier {numbers.brier:.3f}, calibration error {numbers.calibration_error:.3f} "
         f"({numbers.calibration_error_before:.3f} before calibration)\n"

@@ -32,7 +32,7 @@ def serve(arguments: argparse.Namespace) -> None:
             arguments.overrides,
             prog="trialogue serve",
             description=inspect.getdoc(serve) or "",
-            unknown="the command does not have it",
+            unknown="unknown option",
         )
         try:
             import starlette
@@ -51,7 +51,7 @@ def serve(arguments: argparse.Namespace) -> None:
         parsed["model and limits"],
         parsed["address"],
         parsed["machine"],
-        say=lambda line: print(line, file=sys.stderr, flush=True),
+        report=lambda line: print(line, file=sys.stderr, flush=True),
     )
 
 

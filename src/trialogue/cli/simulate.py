@@ -1,8 +1,8 @@
-"""The command `trialogue simulate`: run a Markov chain, or draw exact samples, on a structured distribution.
+r"""The command `trialogue simulate`, which samples a structured distribution by a Markov chain or exactly.
 
 Example:
     $ trialogue simulate --distribution 'ising:{"sites": 16}' --chain metropolis --steps 200 --chains 4 --json
-    {"distribution": "ising:{\\"sites\\": 16}", "chain": "metropolis", "steps": 200, ...}
+    {"distribution": "ising:{\"sites\": 16}", "chain": "metropolis", "steps": 200, ...}
 """
 
 import argparse
@@ -61,24 +61,27 @@ class SimulationSettings:
         from trialogue.storage import require_folder
 
         if self.distribution is None:
-            raise InputError("distribution", None, 'name one, such as ising:{"sites": 16}')
+            raise InputError("distribution", None, 'use a distribution, for example ising:{"sites": 16}')
         if self.out is not None:
             require_folder(self.out)
             if self.out.suffix not in (".npz", ".nc"):
-                raise InputError("out", str(self.out), "name a file that ends in .npz or .nc")
+                raise InputError("out", str(self.out), "use a file name that ends in .npz or .nc")
 
 
 class Draws(NamedTuple):
-    """Samples of a simulation and their diagnostics."""
+    """Samples of a simulation and their diagnostics.
+
+    Attributes:
+        tokens: Samples (draws, chains, sites) int64.
+        quantity: Kind of `values`, "energy" or "log_probability".
+        values: Energies or log-probabilities (draws, chains) float64. None if the model defines neither.
+        acceptance: Acceptance rates (chains,) float64, see `ChainRun.acceptance`.
+    """
 
     tokens: "Tensor"
-    """Samples (draws, chains, sites) int64."""
     quantity: str
-    """Kind of `values`: "energy" or "log_probability"""
     values: "Tensor | None"
-    """Energies or log-probabilities (draws, chains) float64. None if the model defines neither."""
     acceptance: "Tensor | None"
-    """Acceptance rates (chains,) float64, see `ChainRun.acceptance`."""
 
 
 def simulate(arguments: argparse.Namespace) -> None:
@@ -88,9 +91,9 @@ def simulate(arguments: argparse.Namespace) -> None:
         arguments.overrides,
         prog="trialogue simulate",
         description=inspect.getdoc(simulate) or "",
-        unknown="the command does not have it",
+        unknown="unknown option",
     )["simulation"]
-    draws = drawn(settings)
+    draws = run_simulation(settings)
     found = {**asdict(settings), "out": None if settings.out is None else str(settings.out)}
     del found["json"]
     found |= diagnostics(draws)
@@ -111,8 +114,8 @@ def simulate(arguments: argparse.Namespace) -> None:
     console().print(table)
 
 
-def drawn(settings: SimulationSettings) -> Draws:
-    """Run the simulation; raises `InputError` for a distribution or chain that is unknown, or that do not fit."""
+def run_simulation(settings: SimulationSettings) -> Draws:
+    """Run the simulation. Raises `InputError` if the distribution or the chain is unknown, or they do not match."""
     import torch
 
     from trialogue.data.registered import DISTRIBUTIONS
@@ -125,14 +128,14 @@ def drawn(settings: SimulationSettings) -> Draws:
     acceptance = None
     if settings.chain == EXACT:
         if not hasattr(model, "sample"):
-            hint = f"{type(model).__name__} has no exact sampler: the chains are {', '.join(CHAINS)}"
+            hint = f"use one of the chains {', '.join(CHAINS)}: {type(model).__name__} has no exact sampler"
             raise InputError("chain", EXACT, hint)
         count = max(1, settings.steps // settings.thin)
         tokens = model.sample(count * settings.chains, settings.seed).view(count, settings.chains, -1)
     else:
         oracle = as_model(model)
         if oracle.sites is None:
-            hint = "its sequences may have any number of sites: give one of a fixed number"
+            hint = "use a distribution with a fixed number of sites"
             raise InputError("distribution", settings.distribution, hint)
         shape = (settings.chains, oracle.sites)
         start = torch.randint(oracle.vocab_size, shape, generator=generator(settings.seed, "starts"))
@@ -153,7 +156,7 @@ def drawn(settings: SimulationSettings) -> Draws:
 
 
 def diagnostics(draws: Draws) -> dict[str, Any]:
-    """Return means and convergence diagnostics; those that cannot be computed are None."""
+    """Return means and convergence diagnostics. Values that cannot be computed are None."""
     from trialogue.samplers.chains.convergence import size_and_r_hat
 
     size = r_hat = mean = error = None
@@ -172,7 +175,7 @@ def diagnostics(draws: Draws) -> dict[str, Any]:
         "r_hat": r_hat,
         "acceptance": None if draws.acceptance is None else float(draws.acceptance.mean()),
     }
-    # JSON has no NaN, which is what the R-hat of values is that never change.
+    # The R-hat of constant values is NaN, which JSON does not support.
     found: dict[str, Any] = {
         name: value if value is not None and math.isfinite(value) else None for name, value in numbers.items()
     }

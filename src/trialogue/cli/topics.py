@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from trialogue.intervals import Interval
 
 _FIGURE = "topics.svg"
-_ONE, _SOME, _RANDOM = "one topic a word", "one or more topics", "random weights"
+_ONE, _SOME, _RANDOM = "one topic per word", "one or more topics per word", "random weights"
 _SHOWN = 10
 
 
@@ -34,7 +34,7 @@ def topics(arguments: argparse.Namespace) -> None:
     from trialogue.models.hub.attention_weights import load_attending
     from trialogue.storage import atomic_write, make_folder, user_folder
 
-    from_extra("matplotlib", "plot")  # needed after everything else
+    from_extra("matplotlib", "plot")  # Check for the package before the computation.
     torch.set_num_threads(check("threads", arguments.threads, Count))
     check("resamples", arguments.resamples, integer_range(2))
     check("words", arguments.words, integer_range(2, MOST))
@@ -87,16 +87,16 @@ def _print(
         for one in found:
             means = [format_number(one.means[kind].estimate) for kind in CLASSES]
             lines.append((one.measure, *means, format_number(one.ratio.estimate), _ends(one.ratio)))
-        out.print(grid(f"{measurement.model}, {words} words a topic: {name}", heads, lines))
+        out.print(grid(f"{measurement.model}, {words} words per topic: {name}", heads, lines))
     met = compared[_ONE][0].pairs
     out.print(f"Pairs: {', '.join(f'{count:,} {kind}' for kind, count in met.items())} ({_ONE}).")
     known = measurement.words
     out.print(
-        f"{known.several / known.occurrences:.1%} of the occurrences of words ({known.several_kinds:,} words) are more "
-        f"than one token of this model, and left out; {len(known.names):,} words that are one token remain."
+        f"Skipped {known.several / known.occurrences:.1%} of the word occurrences ({known.several_kinds:,} words), "
+        f"which have more than one token; {len(known.names):,} words with one token remain."
     )
     shown = measurement.top_words(8)[:_SHOWN]
-    out.print(f"The {len(shown)} topics of the most words, of {len(measurement.distributions)}:")
+    out.print(f"The {len(shown)} topics with the most words, of {len(measurement.distributions)}:")
     for row in shown:
         out.print(f"  {', '.join(row)}")
 
@@ -135,7 +135,7 @@ def _record(
 
 
 def _interval(found: "Interval") -> dict[str, float | None]:
-    """None for what there is no number of, which JSON cannot write."""
+    """Return the interval as JSON values, with None for numbers that are not finite."""
     from trialogue.display.numbers import finite_or_none
 
     return {name: finite_or_none(value) for name, value in found._asdict().items()}
@@ -160,7 +160,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--out", metavar="DIR", type=Path, help="Write results to this folder (default: the user's cache)."
     )
-    for name, default, said in (
+    for name, default, text in (
         ("topics", 100, "Number of topics"),
         ("words", 30, "Compare this many of the most probable words per topic"),
         ("read", 200, "Measure attention in this many passages"),
@@ -171,7 +171,7 @@ def add(commands: Commands) -> None:
         ("seed", 0, "Seed of the random numbers"),
     ):
         parser.add_argument(
-            f"--{name}", type=int, default=default, metavar="N", help=f"{said} (default: {default})."
+            f"--{name}", type=int, default=default, metavar="N", help=f"{text} (default: {default})."
         )
     parser.add_argument(
         "--no-control",

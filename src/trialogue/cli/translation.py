@@ -1,7 +1,7 @@
 """The commands `trialogue train-translation` and `trialogue translate`.
 
-Their options are the fields of `trialogue.generation.translation.settings`, and of the class that says how networks of
-translation are trained.
+Their options are the fields of the classes in `trialogue.generation.translation.settings` and of
+`TranslationTraining`.
 """
 
 import argparse
@@ -34,25 +34,25 @@ def translate(arguments: argparse.Namespace) -> int:
     from trialogue.generation.translation.model import TranslationModel, require_outside
 
     torch.set_num_threads(lines.threads)
-    assert translating.model is not None  # its class sees to it
+    assert translating.model is not None  # Checked by `Translating`.
     if lines.out is not None:
         require_outside(lines.out, translating.model)
     model = TranslationModel.open(translating.model, device=lines.device)
     translator = LineTranslator(model, translating, truncate=lines.truncate)
     counts = {"lines": 0, "empty": 0, "refused": 0}
-    begun = time.perf_counter()
+    start = time.perf_counter()
     with _reading(lines) as source, _writing(lines.out) as out:
-        for answer in translator.answers(source, 1 if lines.stream else lines.batch):
+        for result in translator.translate(source, 1 if lines.stream else lines.batch):
             counts["lines"] += 1
-            counts["empty"] += not answer.source.strip()
-            if answer.refused:
+            counts["empty"] += not result.source.strip()
+            if result.refused:
                 counts["refused"] += 1
-                print(f"trialogue: line {answer.number}: {answer.refused}", file=sys.stderr)
-            out.write((json.dumps(answer.record()) if lines.json else answer.text) + "\n")
+                print(f"trialogue: line {result.number}: {result.refused}", file=sys.stderr)
+            out.write((json.dumps(result.record()) if lines.json else result.text) + "\n")
             if lines.stream:
                 out.flush()
-    told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
-    print(f"{told}; {time.perf_counter() - begun:.1f} s", file=sys.stderr)
+    summary = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    print(f"{summary}; {time.perf_counter() - start:.1f} s", file=sys.stderr)
     return 2 if counts["refused"] else 0
 
 
@@ -63,7 +63,7 @@ def train(arguments: argparse.Namespace) -> None:
 
     groups = {
         "pairs": Group(Pairs),
-        "training": Group(TranslationTraining, "How the networks are trained.", terse=False),
+        "training": Group(TranslationTraining, "Training of the networks.", terse=False),
     }
     parsed = _parsed("train-translation", train.__doc__, groups, arguments.overrides)
     pairs, training = parsed["pairs"], parsed["training"]
@@ -74,15 +74,15 @@ def train(arguments: argparse.Namespace) -> None:
     from trialogue.training.running.processes import processes
 
     torch.set_num_threads(pairs.threads)
-    made = train_translation(pairs, training, report=lambda line: print(line, file=sys.stderr))
+    trained_model = train_translation(pairs, training, report=lambda line: print(line, file=sys.stderr))
     if not processes().is_main_process:
         return
-    for network, scores in made.scores.items():
+    for network, scores in trained_model.scores.items():
         print(
             f"{network}: BLEU {scores['bleu']:.1f}, chrF {scores['chrf']:.1f}, repeated words "
-            f"{scores['repeated_words']:.2%} on {len(made.split.test)} held-out pairs"
+            f"{scores['repeated_words']:.2%} on {len(trained_model.split.test)} held-out pairs"
         )
-    print(f"BLEU is {scores['bleu_signature']}, chrF {scores['chrf_signature']}")
+    print(f"signatures: BLEU {scores['bleu_signature']}, chrF {scores['chrf_signature']}")
     print(f"saved in {pairs.out}: trialogue translate --model {pairs.out} < LINES")
 
 
@@ -94,13 +94,13 @@ def _parsed(
         tokens,
         prog=f"trialogue {command}",
         description=described or "",
-        unknown="the command has no such option",
+        unknown="unknown option",
     )
 
 
 @contextmanager
 def _reading(lines: "Lines") -> Iterator[Iterator[str]]:
-    """The lines to translate, one after another as they come; bytes that are no UTF-8 are lone surrogates in them."""
+    """Yield the lines to translate as they arrive. Bytes that are not UTF-8 become lone surrogates."""
     from trialogue.errors import InputError
 
     def decoded(stream: "Iterator[bytes]") -> Iterator[str]:

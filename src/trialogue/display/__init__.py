@@ -1,1 +1,1 @@
-"""Tables, figures, pages and terminal output that commands share."""
+"""Tables, figures, HTML pages and terminal output shared by the commands."""

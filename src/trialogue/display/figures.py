@@ -1,4 +1,4 @@
-"""One style for all figures, drawn as SVG or PNG whose bytes depend only on the content."""
+"""Common style of all figures, and their rendering as reproducible SVG or PNG files."""
 
 import io
 from collections.abc import Callable
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 OURS, PUBLISHED, BAD, GOOD, QUIET = "#1f6feb", "#9a6700", "#cf222e", "#1a7f37", "#8c959f"
-"""Colours with a meaning: what we measured, what is in print, what is wrong, what is right, what is background."""
+"""Colours of measured values, published values, errors, correct results and background elements."""
 
 COLORS = (OURS, BAD, GOOD, "#bf8700", "#8250df", "#57606a", "#0a7ea4", "#bc4c00")
-"""Colours to tell series apart, in order."""
+"""Colours of data series, in order."""
 
 STYLE: dict[str, Any] = {
     "axes.grid": True,
@@ -36,15 +36,23 @@ STYLE: dict[str, Any] = {
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
 }
-"""The one style of all figures, as matplotlib's settings."""
+"""Matplotlib settings of all figures."""
 
 
 def panels(
     columns: int = 1, rows: int = 1, *, width: float = 4.4, height: float = 3.4, **subplots: Any
 ) -> "tuple[matplotlib.figure.Figure, list[Axes]]":
-    """A drawing of `rows` times `columns` axes, each of so many inches, and the axes row by row.
+    """Create a figure with a grid of axes.
 
-    `subplots` are further arguments of `matplotlib.figure.Figure.subplots`.
+    Args:
+        columns: Number of columns.
+        rows: Number of rows.
+        width: Width of each axes in inches.
+        height: Height of each axes in inches.
+        **subplots: Further arguments of `matplotlib.figure.Figure.subplots`.
+
+    Returns:
+        The figure and its axes in row-major order.
     """
     drawing = from_extra("matplotlib.figure", "plot").Figure(figsize=(width * columns, height * rows))
     return drawing, list(drawing.subplots(rows, columns, squeeze=False, **subplots).flat)
@@ -53,9 +61,15 @@ def panels(
 def rendered(
     draw: "Callable[[], matplotlib.figure.Figure]", form: Literal["svg", "png"], name: str = ""
 ) -> bytes:
-    """The content of an image file: what `draw` makes with the style set around it; equal drawings, equal bytes.
+    """Render a figure in the common style. Equal figures give equal bytes.
 
-    `name` keeps the names inside an SVG apart from those of others on a page.
+    Args:
+        draw: Function that creates the figure.
+        form: Image format.
+        name: Salt of the ids in an SVG, which must differ between figures on one page.
+
+    Returns:
+        Content of the image file.
     """
     matplotlib = from_extra("matplotlib", "plot")
     from cycler import cycler

@@ -1,4 +1,4 @@
-"""What HTML pages of results share: the environment of their templates, one style, and figures inside the page."""
+"""Templates, style and embedded figures of HTML pages."""
 
 import re
 
@@ -7,7 +7,7 @@ from markupsafe import Markup, escape
 
 
 def environment(package: str = "trialogue.display") -> Environment:
-    """The environment of the templates of `package`, which may include `style.css`."""
+    """Return the Jinja environment for the templates of `package`, which may include `style.css`."""
     loader = ChoiceLoader([PackageLoader(package, "."), PackageLoader("trialogue.display", ".")])
     return Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -15,15 +15,20 @@ def environment(package: str = "trialogue.display") -> Environment:
 
 
 def prose(text: str) -> Markup:
-    """Return `text` as HTML, with the words between backticks as code."""
+    """Return `text` as HTML, in which text between backticks is formatted as code."""
     return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def embedded(svg: str, own: str) -> Markup:
-    """The text of an SVG file as a part of a page, where ids begin with `own`: a page holds each id once."""
+    """Return an SVG as part of an HTML page.
+
+    Args:
+        svg: Content of the SVG file.
+        own: Prefix that makes the ids of the SVG unique on the page.
+    """
     body = svg[svg.index("<svg") :]
     body = re.sub(r'\bid="', f'id="{own}-', body)
     body = re.sub(r'href="#', f'href="#{own}-', body)
     body = re.sub(r"url\(#", f"url(#{own}-", body)
-    # matplotlib escapes every text it draws, so the SVG is markup and not somebody's input.
+    # matplotlib escapes all text in an SVG, so that the markup is safe.
     return Markup(body)

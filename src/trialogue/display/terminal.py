@@ -1,4 +1,4 @@
-"""Tables for a terminal."""
+"""Tables for the terminal."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -9,7 +9,7 @@ from rich.text import Text
 
 
 def console() -> Console:
-    """Where the commands print: as wide as the terminal, or wide enough for a file or a pipe."""
+    """Return the console of the commands, with the width of the terminal or 140 columns for a file or pipe."""
     found = Console(soft_wrap=False, highlight=False)
     return found if found.is_terminal else Console(width=140, highlight=False)
 
@@ -17,7 +17,14 @@ def console() -> Console:
 def grid(
     title: str, heads: Iterable[str], lines: Iterable[Sequence[str | Text]], numbers: int = 1
 ) -> rich.table.Table:
-    """A rich table whose columns from the `numbers`-th on are set to the right."""
+    """Create a table.
+
+    Args:
+        title: Title of the table.
+        heads: Column headers.
+        lines: Cells of each row.
+        numbers: Index of the first right-aligned column.
+    """
     grid = rich.table.Table(title=Text(title), title_justify="left", title_style="bold", header_style="")
     for place, head in enumerate(heads):
         justify: Literal["left", "right"] = "right" if place >= numbers else "left"

@@ -1,4 +1,4 @@
-"""Where work is done that falls into independent parts: this machine's processes, or a Ray cluster."""
+"""Executors, which distribute independent work over processes of this machine or over a Ray cluster."""
 
 from trialogue.executors.executor import Crew, Executor, Start
 from trialogue.executors.registered import EXECUTORS, executor_of

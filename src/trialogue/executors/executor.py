@@ -1,4 +1,4 @@
-"""What an executor is: workers that each keep what is costly to begin with, and do items of lanes."""
+"""Interface of executors."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -6,46 +6,58 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
 Item: TypeAlias = Any
-"""What names a piece of work: plain values that can be compared, hashed and pickled, and never None."""
+"""Description of a unit of work: a hashable, picklable value other than None."""
 Start: TypeAlias = Callable[[], Callable[[Item], Any]]
-"""Called once in each worker: it loads what the worker keeps, a model perhaps, and returns what does an item."""
+"""Function called once in each worker. It loads resources (for example a model) and returns the function that
+processes an item."""
 
 
 class Crew(ABC):
-    """The workers of an executor while they are hired."""
+    """Workers of an executor while they are in use."""
 
     @abstractmethod
     def done(self, lanes: Sequence[Sequence[Item]]) -> Iterator[tuple[Item, Any]]:
-        """Do all items; yield each once, with what came of it, in the order in which they become known.
+        """Process all items and yield each with its result, in order of completion.
 
-        Items of a lane are done one after the other, by one worker as long as that lives. An error of an item ends the
-        work and is raised as it was; what was yielded before is not lost.
+        The items of a lane are processed in order, by the same worker unless it dies. An exception raised by
+        an item ends the iteration.
+
+        Args:
+            lanes: Sequences of items. Different lanes can run in parallel.
+
+        Yields:
+            Pairs of an item and its result.
         """
 
 
 class Executor(ABC):
-    """Where work is done. It is named on the command line, and made of the address behind its name and of `workers`.
+    """Base class of executors.
 
-    `workers` bounds how many work at the same time; None leaves that to the executor.
+    Args:
+        address: Address given after the name of the executor on the command line, or None.
+        workers: Maximum number of workers, or None for the default of the executor.
     """
 
     threads = 1
-    """Threads of torch that each worker has, and processors that it takes"""
+    """Number of PyTorch threads and of CPUs per worker."""
     same_disk = False
-    """Whether workers are sure to see the files of the process that hires them."""
+    """Whether workers can access the files of the calling process."""
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         self.address, self.workers = address, workers
 
     def alone(self, lanes: int) -> bool:
-        """Whether so many lanes are best done by the process that asks, without any worker: never, by default."""
+        """Return whether the calling process should process this many lanes without workers. False by default."""
         del lanes
         return False
 
     @abstractmethod
     def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> AbstractContextManager[Crew]:
-        """Hire workers for up to so many lanes at the same time; each calls `start` once, before its first item.
+        """Start workers in a context and return them.
 
-        `start` and the items are pickled. Where the work is `accelerated`, the executor gives GPUs to the workers, if
-        it has any to give.
+        Args:
+            start: Function called once in each worker before its first item. It must be picklable, like the
+                items.
+            lanes: Maximum number of lanes that are processed at the same time.
+            accelerated: Whether workers should use GPUs, if the executor has any.
         """

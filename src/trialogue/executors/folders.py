@@ -1,4 +1,4 @@
-"""A folder that workers share with the process that hires them, where they can."""
+"""Folder that workers share with the calling process if they have access to it."""
 
 import shutil
 from collections.abc import Iterator
@@ -12,50 +12,54 @@ from trialogue.storage import writing
 
 
 class SharedFolder:
-    """The folder `path` as a worker has it: itself where the worker sees that disk, else one of its own, for a time.
+    """A folder that workers use directly if they can access it, and replace by a temporary folder otherwise.
 
-    A folder of the same name on another machine is told apart by a file that is there only while `open`.
+    A marker file, which exists only while the folder is open, distinguishes it from a folder of the same name
+    on another machine.
+
+    Args:
+        path: The folder.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
-        self._mark = self.path / f".{uuid4().hex}.shared"
-        self._own: Path | None = None
+        self._marker = self.path / f".{uuid4().hex}.shared"
+        self._temporary: Path | None = None
 
     @contextmanager
     def open(self) -> Iterator["SharedFolder"]:
-        """While the body runs, workers may ask for the folder."""
+        """Create the marker file for the duration of the context, in which workers may use the folder."""
         with writing(self.path):
-            self._mark.touch()
+            self._marker.touch()
         try:
             yield self
         finally:
-            self._mark.unlink(missing_ok=True)
+            self._marker.unlink(missing_ok=True)
 
     @property
     def shared(self) -> bool:
-        """Whether this process sees the folder itself."""
-        return self._mark.exists()
+        """Whether this process can access the folder itself."""
+        return self._marker.exists()
 
     def of_worker(self) -> Path:
-        """The folder to work in, in a worker; one of its own is deleted with this object."""
+        """Return the folder for a worker. A temporary folder is deleted together with this object."""
         if self.shared:
             return self.path
-        if self._own is None:
-            self._own = Path(mkdtemp(prefix="trialogue-"))
-            self._delete = finalize(self, shutil.rmtree, self._own, ignore_errors=True)
-        return self._own
+        if self._temporary is None:
+            self._temporary = Path(mkdtemp(prefix="trialogue-"))
+            self._delete = finalize(self, shutil.rmtree, self._temporary, ignore_errors=True)
+        return self._temporary
 
     @contextmanager
     def beginning(self) -> Iterator[Path]:
-        """`of_worker` for what a worker begins with; where that raises, one of its own is deleted at once.
+        """Yield the folder for the start of a worker, and delete a temporary folder if an exception is raised.
 
-        What raised keeps this object alive, and a worker that could not begin is ended without being asked.
+        The exception may keep this object alive, and the worker may then be killed before its finalizer runs.
         """
         try:
             yield self.of_worker()
         except BaseException:
-            if self._own is not None:
+            if self._temporary is not None:
                 self._delete()
-                self._own = None
+                self._temporary = None
             raise

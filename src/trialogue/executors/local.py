@@ -1,4 +1,4 @@
-"""Processes of this machine."""
+"""Executor for processes of this machine."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,18 @@ from trialogue.extras import from_extra
 
 
 class Local(Executor):
-    """This process, or with more than one of `workers` as many others: a lane's items are known when it is done."""
+    """Executor for processes of this machine.
+
+    With one worker, the calling process does the work itself. With several workers, the results of a lane are
+    returned together when the lane is finished.
+
+    Args:
+        address: Must be None.
+        workers: Number of processes, by default 1.
+
+    Raises:
+        InputError: If an address is given.
+    """
 
     same_disk = True
 
@@ -23,21 +34,21 @@ class Local(Executor):
             raise InputError(
                 "executor",
                 address if "://" in address else f"local:{address}",
-                "local has no address: leave it out",
+                "leave out the address: local has none",
             )
         super().__init__(address, workers)
 
     def alone(self, lanes: int) -> bool:
-        """With one worker, or for one lane."""
+        """Return True with one worker or for one lane."""
         return min(self.workers or 1, lanes) < 2
 
     @contextmanager
     def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
-        """Hire processes; a GPU is shared by all."""
+        """Start processes, which share the GPU if there is one."""
         del accelerated
-        hired = min(self.workers or 1, lanes)
+        count = min(self.workers or 1, lanes)
         joblib = from_extra("joblib", "workers")
-        with joblib.Parallel(n_jobs=hired, batch_size=1, return_as="generator_unordered") as parallel:
+        with joblib.Parallel(n_jobs=count, batch_size=1, return_as="generator_unordered") as parallel:
             yield _Processes(parallel, start, self.threads)
 
 
@@ -47,26 +58,26 @@ class _Processes(Crew):
         self._folder = Path.cwd()
 
     def done(self, lanes: Sequence[Sequence[Item]]) -> Iterator[tuple[Item, Any]]:
-        # Tasks of joblib are functions with their arguments.
-        given = (self._token, self._folder, self._start, self._threads)
-        for lane in self._parallel((_lane, (*given, items), {}) for items in lanes):
+        # joblib represents a task by a function and its arguments.
+        settings = (self._token, self._folder, self._start, self._threads)
+        for lane in self._parallel((_process_lane, (*settings, items), {}) for items in lanes):
             yield from lane
 
 
-_kept: dict[str, Callable[[Item], Any]] = {}
-"""What this process keeps of the crew that it belongs to, by the crew's token."""
+_process_item: dict[str, Callable[[Item], Any]] = {}
+"""Function that processes items, by the token of the crew to which this process belongs."""
 
 
-def _lane(
+def _process_lane(
     token: str, folder: Path, start: Start, threads: int, lane: Sequence[Item]
 ) -> list[tuple[Item, Any]]:
-    if token not in _kept:
+    if token not in _process_item:
         import torch
 
         allow_growth()
         torch.set_num_threads(threads)
-        # A process outlives its crew, and works for one at a time: paths are those of the process that hires it now.
+        # joblib reuses processes for later crews, so the working folder is set again.
         os.chdir(folder)
-        _kept.clear()
-        _kept[token] = start()
-    return [(item, _kept[token](item)) for item in lane]
+        _process_item.clear()
+        _process_item[token] = start()
+    return [(item, _process_item[token](item)) for item in lane]

@@ -1,7 +1,9 @@
-"""A Ray cluster: one actor per worker, and what a worker that died has not brought back is done by another.
+"""Executor for a Ray cluster with one actor per worker.
 
-joblib's own Ray backend brings results back by the lane and fails as a whole where a node dies. Here every item comes
-back by itself, to the process that hired, which alone files it: an item is lost with its worker or known, never both.
+If a worker dies, another worker processes its items.
+
+The Ray backend of joblib returns results per lane and fails as a whole if a node dies. Here every item is
+returned separately to the calling process, so that a finished item is never lost.
 """
 
 import importlib
@@ -24,21 +26,26 @@ from trialogue.executors.executor import Crew, Executor, Item, Start
 from trialogue.source_code import source_code
 
 _SECONDS = 30
-"""How long a cluster may take to answer."""
+"""Maximum response time of a cluster in seconds."""
 _DEATHS = 4
-"""Workers that may die over the same item before it is taken for the reason.
+"""Maximum number of workers that may die while processing the same item.
 
-So many times those that are wanted may die before they can begin: Ray sends them to a node that is dead, all at once,
-until it knows."""
+This times the number of workers is the limit for workers that die before they start, because Ray may assign all of them
+to a dead node before it detects the failure."""
 
 
 class RayCluster(Executor):
-    """Workers on a Ray cluster, each with as many processors as it has `threads`.
+    """Executor for a Ray cluster, on which each worker has as many CPUs as `threads`.
 
-    `address` is that of a running one: ray://HOST:PORT through its client server, or as Ray itself writes it (auto,
-    HOST:PORT). Without one, a cluster of the processors of `workers` is started on this machine and ended with the
-    work; a program that is connected to a cluster already works on that one. On a running cluster there are as many
-    workers as its nodes have processors for, or GPUs where the work is accelerated, unless `workers` says otherwise.
+    Args:
+        address: Address of a running cluster, as ray://HOST:PORT (Ray client) or as "auto" or HOST:PORT. By
+            default a cluster is started on this machine and stopped after the work. A program that is already
+            connected to a cluster uses that one.
+        workers: Number of workers. By default as many as the nodes have CPUs for, or GPUs for accelerated
+            work.
+
+    Raises:
+        InputError: If Ray is not installed.
     """
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
@@ -52,22 +59,32 @@ class RayCluster(Executor):
 
     @contextmanager
     def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
-        """Hire actors; raises `InputError` where no cluster answers, or its workers run other code than this one.
+        """Start actors on the cluster in a context and return them.
 
-        That is the code of trialogue, changes that are not committed included. What else they import, a study of a
-        user's own package say, is not compared: it has to be the same on all nodes.
+        Workers must have the same code of trialogue as this process, including uncommitted changes. Other
+        imported packages are not compared.
+
+        Args:
+            start: Function called once in each worker before its first item.
+            lanes: Maximum number of lanes that are processed at the same time.
+            accelerated: Whether workers use GPUs.
+
+        Raises:
+            InputError: If no cluster is available or its workers run other code.
         """
         with self._connected(lanes):
-            there = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-            gpus = sum(one.get("GPU", 0.0) for one in there) if accelerated else 0.0
-            # What has no GPU takes no accelerated work where others have one.
-            fit = [int(one.get("CPU", 0.0) // self.threads) for one in there if not gpus or one.get("GPU")]
-            if not any(fit):
-                what = f"{self.threads} processors{' beside a GPU' if gpus else ''}: use fewer threads, or give it one"
-                raise InputError("executor", self._name, f"no node of this cluster has {what}")
-            room = int(gpus) or sum(fit)
-            wanted = min(self.workers or room, lanes)
-            # A part of one GPU: Ray gives no actor parts of two.
+            ready = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+            gpus = sum(one.get("GPU", 0.0) for one in ready) if accelerated else 0.0
+            # If any node has a GPU, nodes without one get no accelerated work.
+            workers_per_node = [
+                int(one.get("CPU", 0.0) // self.threads) for one in ready if not gpus or one.get("GPU")
+            ]
+            if not any(workers_per_node):
+                missing = f"{self.threads} CPUs{' and a GPU' if gpus else ''}"
+                raise InputError("executor", self._name, f"use fewer threads: no node has {missing}")
+            capacity = int(gpus) or sum(workers_per_node)
+            wanted = min(self.workers or capacity, lanes)
+            # Ray cannot assign parts of two GPUs to one actor.
             share = 1 / max(1, math.ceil(wanted / gpus)) if gpus else 0.0
             crew = _Actors(self._ray, self._name, start, wanted, share, self.threads)
             try:
@@ -86,7 +103,7 @@ class RayCluster(Executor):
         if ray.is_initialized():
             yield
             return
-        # Nothing of a run is anybody else's to know, and a worker without a GPU of its own may see what there is.
+        # Disable usage statistics, and leave GPUs visible to workers without an assigned GPU.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
@@ -99,15 +116,15 @@ class RayCluster(Executor):
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     ray.init(address=self.address, **quiet)
-            except Exception as error:  # Ray raises what its layers raise
-                raise self._silent(f"{type(error).__name__}: {error}") from error
+            except Exception as error:  # Ray has no common base class of errors.
+                raise self._unreachable(f"{type(error).__name__}: {error}") from error
         try:
             yield
         finally:
             ray.shutdown()
 
     def _require_answer(self) -> None:
-        """Raise `InputError` where no cluster answers in time: Ray itself would wait for minutes."""
+        """Raise `InputError` if the cluster does not respond in time. Ray itself would wait for minutes."""
         address = str(self.address)
         place = urlsplit(address if "://" in address else f"//{address}")
         try:
@@ -115,35 +132,37 @@ class RayCluster(Executor):
             if host and port:
                 socket.create_connection((host, port), timeout=_SECONDS).close()
         except (OSError, ValueError) as error:
-            raise self._silent(getattr(error, "strerror", None) or str(error)) from None
+            raise self._unreachable(getattr(error, "strerror", None) or str(error)) from None
         if "://" in address:
             if not (host and port):
-                raise InputError("executor", address, "write ray://HOST:PORT, by default port 10001")
+                raise InputError("executor", address, "use ray://HOST:PORT (default port of Ray: 10001)")
             return
-        asking = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+        command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
         try:
-            subprocess.run(asking, check=True, capture_output=True, timeout=_SECONDS)
+            subprocess.run(command, check=True, capture_output=True, timeout=_SECONDS)
         except subprocess.TimeoutExpired:
-            raise self._silent(f"nothing for {_SECONDS} s") from None
+            raise self._unreachable(f"timeout after {_SECONDS} s") from None
         except subprocess.CalledProcessError:
-            raise self._silent("Ray finds none there") from None
+            raise self._unreachable("the health check failed") from None
 
-    def _silent(self, why: str) -> InputError:
-        told = " ".join(why.split())[:120]
-        hint = f"no cluster answers ({told}): start one with `ray start --head`, or hint the address"
+    def _unreachable(self, cause: str) -> InputError:
+        reason = " ".join(cause.split())[:120]
+        hint = (
+            f"start a cluster with `ray start --head`, or correct the address: no cluster responds ({reason})"
+        )
         return InputError("executor", self._name, hint)
 
 
 class _Actors(Crew):
-    """Actors of a crew: those that have not begun yet, and those with nothing to do."""
+    """Actors of a crew, by state: joining, starting, idle or working."""
 
     def __init__(self, ray: Any, name: str, start: Start, wanted: int, gpus: float, threads: int) -> None:
         self._ray, self._name, self._wanted, self._threads = ray, name, wanted, threads
-        self._own = {"version": trialogue.__version__, **source_code()}
+        self._code = {"version": trialogue.__version__, **source_code()}
         self._actor = _actor(ray).options(num_cpus=threads, num_gpus=gpus)
         self._start = ray.put(ray.cloudpickle.dumps(start))
-        self._joining: dict[Any, Any] = {}  # actors by the reference that says which code they run
-        self._beginning: dict[Any, Any] = {}  # by the reference that says that they have begun
+        self._joining: dict[Any, Any] = {}  # Actors by the reference to their code version.
+        self._beginning: dict[Any, Any] = {}  # Actors by the reference to the end of their start.
         self._idle: list[Any] = []
         self._hired: list[Any] = []
         self._deaths: Counter[Any] = Counter()
@@ -158,21 +177,21 @@ class _Actors(Crew):
                 doing[actor.do.remote(lane[0])] = actor, lane
             self._hire(len(waiting), len(doing))
             awaited = [*doing, *self._joining, *self._beginning]
-            there, _ = self._ray.wait(awaited, num_returns=1, timeout=_SECONDS)
-            if not there and not doing:
+            ready, _ = self._ray.wait(awaited, num_returns=1, timeout=_SECONDS)
+            if not ready and not doing:
                 self._warn()
-            for known in there:
+            for known in ready:
                 if known not in doing:
-                    self._joined(known)
+                    self._handle_ready(known)
                     continue
                 actor, lane = doing.pop(known)
                 try:
-                    came, result = self._result(known, lane[0])
+                    is_available, result = self._result(known, lane[0])
                 except Exception:
-                    # The work raised, the actor lives.
+                    # The exception comes from the work; the actor is still alive.
                     self._idle.append(actor)
                     raise
-                if not came:
+                if not is_available:
                     self._dismiss(actor)
                     waiting.appendleft(lane)
                     continue
@@ -184,7 +203,7 @@ class _Actors(Crew):
                 yield item, result
 
     def end(self) -> None:
-        """End all, and those that have nothing to do in such a way that they clear up behind themselves."""
+        """Stop all actors. Idle ones release their resources first."""
         with suppress(Exception):
             ended = [actor.end.remote() for actor in self._idle]
             self._ray.wait(ended, num_returns=len(ended), timeout=_SECONDS)
@@ -193,12 +212,14 @@ class _Actors(Crew):
 
     def _warn(self) -> None:
         if not self._warned:
-            told = f"no worker has begun for {_SECONDS} s: the cluster's processors are taken, or gone"
-            warnings.warn(told, RuntimeWarning, stacklevel=2)
+            message = (
+                f"no worker has started for {_SECONDS} s: the CPUs of the cluster are busy or unavailable"
+            )
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
         self._warned = True
 
     def _hire(self, waiting: int, doing: int) -> None:
-        """Hire as many as there are lanes for that nobody does or is about to do."""
+        """Start actors for the lanes that no actor will process otherwise."""
         coming = len(self._joining) + len(self._beginning)
         for _ in range(min(waiting, self._wanted - doing) - coming):
             actor = self._actor.remote()
@@ -209,8 +230,8 @@ class _Actors(Crew):
         self._hired.remove(actor)
         self._ray.kill(actor)
 
-    def _joined(self, known: Any) -> None:
-        """Go on with an actor that has said which code it runs, or that it has begun."""
+    def _handle_ready(self, known: Any) -> None:
+        """Handle an actor that has reported its code version or has started."""
         if known in self._beginning:
             actor = self._beginning.pop(known)
             if self._result(known, None)[0]:
@@ -220,15 +241,15 @@ class _Actors(Crew):
                 self._dismiss(actor)
             return
         actor = self._joining.pop(known)
-        came, code = self._result(known, None)
-        if came:
-            self._require_own(code)
+        is_available, code = self._result(known, None)
+        if is_available:
+            self._require_same_code(code)
             self._beginning[actor.begin.remote(self._start, sys.path, str(Path.cwd()), self._threads)] = actor
         else:
             self._dismiss(actor)
 
     def _result(self, known: Any, item: Item | None) -> tuple[bool, Any]:
-        """Whether something came back, and what; raises what the work itself raised."""
+        """Return whether a result is available, and the result. Exceptions of the work itself are raised."""
         errors = self._ray.exceptions
         try:
             return True, self._ray.get(known)
@@ -237,35 +258,35 @@ class _Actors(Crew):
                 raise
             error.cause.add_note(str(error))
             raise error.cause from None
-        except errors.RayError as error:  # a worker, its node or its memory is gone
+        except errors.RayError as error:  # The worker, its node or its object was lost.
             self._deaths[item] += 1
             most = _DEATHS * (self._wanted if item is None else 1)
             if self._deaths[item] >= most:
-                over = "before they could begin" if item is None else f"over {repr(item)[:100]}"
-                hint = (
-                    f"{most} workers died {over}: they may lack memory ({' '.join(str(error).split())[:200]})"
-                )
+                when = "before they started" if item is None else f"while processing {repr(item)[:100]}"
+                cause = " ".join(str(error).split())[:200]
+                hint = f"check the memory of the nodes: {most} workers died {when} ({cause})"
                 raise InputError("executor", self._name, hint) from None
             return False, None
 
-    def _require_own(self, code: dict[str, str] | None) -> None:
-        """Raise `InputError` where a worker runs other code than this process: its rows would be of that."""
+    def _require_same_code(self, code: dict[str, str] | None) -> None:
+        """Raise `InputError` if a worker runs other code than this process."""
         if code is None:
-            hint = f"a worker does not have trialogue: install version {trialogue.__version__} on every node"
+            hint = f"install trialogue {trialogue.__version__} on every node: a worker does not have it"
             raise InputError("executor", self._name, hint)
-        if code != self._own:
-            hint = f"a worker has trialogue {_told(code)}, this process {_told(self._own)}: install one on all nodes"
+        if code != self._code:
+            versions = f"{_describe(code)} on a worker, {_describe(self._code)} in this process"
+            hint = f"install the same trialogue on all nodes: found {versions}"
             raise InputError("executor", self._name, hint)
 
 
-def _told(code: dict[str, str]) -> str:
+def _describe(code: dict[str, str]) -> str:
     commit = f" at commit {code['commit']}" if "commit" in code else ""
     changes = f" with changes {code['changes_sha256'][:12]}" if "changes_sha256" in code else ""
     return code["version"] + commit + changes
 
 
 def _actor(ray: Any) -> Any:
-    """The class of the actors; a class in a function travels by value, so that it asks any version which one it is."""
+    """Return the actor class. It is local so that Ray transfers it by value to any version of trialogue."""
 
     class Worker:
         def code(self) -> dict[str, str] | None:
@@ -283,9 +304,9 @@ def _actor(ray: Any) -> Any:
             import torch
             from ray import cloudpickle
 
-            # Where the process that hires finds its modules; what is installed here comes first.
+            # Append the module path of the calling process, after the packages installed here.
             sys.path.extend(place for place in path if place not in sys.path)
-            with suppress(OSError):  # there is none of that name on this machine
+            with suppress(OSError):  # The folder may not exist on this machine.
                 os.chdir(folder)
             torch.set_num_threads(threads)
             self._do = cloudpickle.loads(start)()
@@ -296,5 +317,5 @@ def _actor(ray: Any) -> Any:
         def end(self) -> None:
             del self._do
 
-    # An actor that Ray itself begins anew would have forgotten what it kept.
+    # Ray must not restart actors, which would lose their state.
     return ray.remote(max_restarts=0, max_task_retries=0)(Worker)

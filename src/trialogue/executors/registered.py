@@ -1,4 +1,4 @@
-"""Executors by name: those of the package, and those that installed packages register."""
+"""Registry of executors."""
 
 from trialogue.errors import InputError
 from trialogue.executors.executor import Executor
@@ -14,20 +14,24 @@ EXECUTORS: Registry[type[Executor]] = Registry(
     },
     base=Executor,
 )
-"""Every executor by its name on the command line; a package adds one by an entry point of `trialogue.executors`."""
+"""Executors by name. A package adds one by an entry point in the group `trialogue.executors`."""
 
 
 @validated
 def executor_of(text: str, workers: Count | None = None, threads: Count = 1) -> Executor:
-    """The executor that `text` names: NAME, NAME:ADDRESS, or NAME://ADDRESS, which is an address as a whole.
+    """Return an executor by name.
 
-    Each of its `workers` has so many `threads`.
+    Args:
+        text: NAME, NAME:ADDRESS, or NAME://ADDRESS, where the whole text is the address.
+        workers: Maximum number of workers, or None for the default of the executor.
+        threads: Number of PyTorch threads per worker.
 
-    Raises `InputError` for an unknown one, one that is not installed, or an address that it cannot have.
+    Raises:
+        InputError: If the executor is unknown or not installed, or if the address is invalid.
     """
     name, colon, rest = text.partition(":")
     if colon and not rest.strip("/"):
-        raise InputError("executor", text, f"no address follows: name one, or write {name} alone")
+        raise InputError("executor", text, f"use {name}:ADDRESS, or {name} without a colon")
     address = text if rest.startswith("//") else rest or None
     executor = EXECUTORS.find(name)(address, workers)
     executor.threads = threads

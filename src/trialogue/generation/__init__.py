@@ -1,1 +1,1 @@
-"""Runs of `trialogue generate`: prompts, settings, verifiers by name, and output that a killed run goes on with."""
+"""Implementation of `trialogue generate`: prompts, settings, verifiers, scheduling and resumable output."""

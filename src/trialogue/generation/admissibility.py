@@ -1,4 +1,4 @@
-"""What prompts and rules leave to be drawn, told before the weights of a model are read."""
+"""Checks that prompts and verifiers allow at least one completion, before the weights of the model are read."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -20,11 +20,17 @@ from trialogue.verifiers.languages.language_verifier import LanguageVerifier
 
 
 class _WeightsNeededError(Exception):
-    """Something asks the model itself."""
+    """Raised if a check needs the weights of the model."""
 
 
 class UnreadOracle(PrefixOracle):
-    """The model of `checkpoint` as far as it is known before its weights are read: no question has an answer."""
+    """Oracle of a model whose weights have not been read.
+
+    It has the tokenization, vocabulary size, end token and maximum length. It computes no probabilities.
+
+    Args:
+        checkpoint: Model whose weights have not been read.
+    """
 
     prompts_go_on = True
 
@@ -34,64 +40,71 @@ class UnreadOracle(PrefixOracle):
         self.max_length = checkpoint.max_length
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
-        """Make no room: raises where hidden states are asked for."""
+        """Open a context. Hidden states are not available."""
         if layers:
             raise _WeightsNeededError
         return super().open(rows, capacity)
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Raise: it takes weights to answer."""
+        """Raise an error, because probabilities require the weights."""
         del tokens, lengths
         raise _WeightsNeededError
 
 
-def encoded(
+def encode_prompts(
     checkpoint: Pretrained, settings: GenerationSettings, warn: Callable[[str], None] | None
 ) -> list[list[int]]:
-    """The token ids of each prompt.
+    """Return the token ids of each prompt.
 
-    An empty prompt stands for the model's BOS, or for no token if the model evaluates the empty prefix. `warn` is
-    called if the context leaves less room than `max_new_tokens`.
+    An empty prompt is replaced by the model's BOS token, or by no token if the model evaluates the empty
+    prefix.
 
-    Raises `InputError` for an empty prompt where the model does neither, for a prompt that is longer than the model's
-    context, and for a longest completion that this can never hold.
+    Args:
+        checkpoint: Model whose weights may be unread.
+        settings: Settings of the run.
+        warn: Function called with a message if the context leaves less room than `max_new_tokens`, or None.
+
+    Raises:
+        InputError: If an empty prompt is not supported, if a prompt exceeds the model's context, or if
+            `max_new_tokens` does.
     """
-    tokenization, context, asked = (
+    tokenization, context, requested = (
         checkpoint.tokenization,
         checkpoint.max_length,
         settings.sampling.max_new_tokens,
     )
     prompts = []
     for prompt in settings.prompts:
-        with _unsaid():
-            tokens = located(prompt.where, partial(_tokens, tokenization, prompt, settings))
+        with _without_length_warning():
+            tokens = located(prompt.where, partial(_encode_prompt, tokenization, prompt, settings))
         if not tokens and checkpoint.empty_prompt is not None:
             tokens = list(checkpoint.empty_prompt)
         elif not tokens:
             raise InputError(
-                "prompt", prompt.text, "it has no tokens, and the model has none to begin with: give a text"
+                "prompt", prompt.text, "use a text: the prompt is empty and the model has no BOS token"
             )
         if context is not None and len(tokens) >= context:
-            hint = f"has {len(tokens)} tokens, and the model's context {context}: shorten it"
-            raise InputError("prompt", _shortened(prompt), f"with id {prompt.id!r} {hint}")
+            hint = f"shorten the prompt with id {prompt.id!r}: it has {len(tokens)} of at most {context - 1} tokens"
+            raise InputError("prompt", _shortened(prompt), hint)
         prompts.append(tokens)
-    if asked is None or context is None:
+    if requested is None or context is None:
         return prompts
-    if asked >= context:
-        hint = f"the model's context holds {context} tokens, the prompt among them: use at most {context - 1}"
-        raise InputError("max_new_tokens", asked, hint)
+    if requested >= context:
+        hint = f"use at most {context - 1}: the model's context has {context} tokens, including the prompt"
+        raise InputError("max_new_tokens", requested, hint)
     longest = max(range(len(prompts)), key=lambda place: len(prompts[place]))
-    if warn is not None and len(prompts[longest]) + asked > context:
-        cut = sum(len(tokens) + asked > context for tokens in prompts)
-        others = f" ({cut} of {len(prompts)} prompts leave less than was asked for)" if cut > 1 else ""
+    if warn is not None and len(prompts[longest]) + requested > context:
+        cut = sum(len(tokens) + requested > context for tokens in prompts)
+        others = f" ({cut} of {len(prompts)} prompts leave fewer than requested)" if cut > 1 else ""
         warn(
-            f"max_new_tokens={asked}: the model's context of {context} tokens leaves "
-            f"{context - len(prompts[longest])} behind the prompt with id {settings.prompts[longest].id!r}{others}"
+            f"max_new_tokens={requested}: the model's context of {context} tokens leaves "
+            f"{context - len(prompts[longest])} after the prompt with id {settings.prompts[longest].id!r}{others}"
         )
     return prompts
 
 
-def _tokens(tokenization: Tokenization, prompt: Prompt, settings: GenerationSettings) -> list[int]:
+def _encode_prompt(tokenization: Tokenization, prompt: Prompt, settings: GenerationSettings) -> list[int]:
+    """Return the token ids of a prompt, with the chat template if it applies."""
     if prompt.messages is not None:
         return tokenization.chat(prompt.messages, system=settings.inputs.system, tools=prompt.tools)
     if settings.inputs.chat:
@@ -105,30 +118,46 @@ def require_viable(
     built: Sequence[Sequence[Built]],
     oracle: Autoregressive,
 ) -> list[list[Built]]:
-    """Raise `InputError` where no completion of a prompt can be accepted; returns verifiers that ask the model first.
+    """Check that every prompt has a completion that the verifiers can accept.
 
-    That is where a verifier, `built` for each prompt, gives the prompt as it stands the value zero, and where those
-    that know all continuations at once agree on no first token. Samplers that judge outputs alone may still accept what
-    begins so.
+    A prompt has no accepted completion if a verifier gives the prompt the value zero, or if the grammars of
+    the prompt have no common first token. Samplers that evaluate only finished outputs are exempt from the
+    first check.
+
+    Args:
+        settings: Settings of the run.
+        prompts: Token ids of each prompt.
+        built: Verifiers of each prompt.
+        oracle: Model, whose weights may be unread.
+
+    Returns:
+        For each prompt, the verifiers that need the weights and were not checked.
+
+    Raises:
+        InputError: If a prompt has no completion that can be accepted.
     """
-    sampler, unjudged = settings.sampler, []
+    sampler, unchecked = settings.sampler, []
     for prompt, tokens, of_prompt in zip(settings.prompts, prompts, built, strict=True):
-        judged = list[Verifier]()
-        unjudged.append(list[Built]())
-        for one in of_prompt:
-            if sampler.judges == "prefixes" and one.kind.judges_prompts:
+        checked = list[Verifier]()
+        unchecked.append(list[Built]())
+        for verifier in of_prompt:
+            if sampler.judges == "prefixes" and verifier.kind.judges_prompts:
                 try:
-                    located(prompt.where, partial(_require_positive, settings, prompt, tokens, one, oracle))
-                    judged.append(one.verifier)
+                    located(
+                        prompt.where, partial(_require_positive, settings, prompt, tokens, verifier, oracle)
+                    )
+                    checked.append(verifier.verifier)
                 except _WeightsNeededError:
-                    unjudged[-1].append(one)
-            # What begins with a token that a grammar forbids is in no language of it, whatever the sampler asks about.
-            elif sampler.uses != "nothing" and isinstance(one.verifier, LanguageVerifier):
-                judged.append(one.verifier)
-        if len(judged) > 1:
+                    unchecked[-1].append(verifier)
+            # A first token that the grammar forbids rules out acceptance, whichever prefixes the sampler checks.
+            elif sampler.uses != "nothing" and isinstance(verifier.verifier, LanguageVerifier):
+                checked.append(verifier.verifier)
+        if len(checked) > 1:
             with suppress(_WeightsNeededError):
-                located(prompt.where, partial(_require_first_token, settings, prompt, tokens, judged, oracle))
-    return unjudged
+                located(
+                    prompt.where, partial(_require_first_token, settings, prompt, tokens, checked, oracle)
+                )
+    return unchecked
 
 
 def _require_first_token(
@@ -138,34 +167,41 @@ def _require_first_token(
     verifiers: Sequence[Verifier],
     oracle: Autoregressive,
 ) -> None:
+    """Raise `InputError` if the verifiers have no common first token."""
     allowed = first_tokens(verifiers, oracle, tokens, settings.sampling.longest)
     if allowed is not None and not bool(allowed.any()):
-        hint = "they contradict each other: by all of them together no token may begin a completion of "
-        hint += repr(_shortened(prompt))
+        hint = (
+            f"change the verifiers: they have no common first token after the prompt {_shortened(prompt)!r}"
+        )
         raise InputError("verifier", [*settings.rule.specs, *prompt.rule], hint)
 
 
 def _require_positive(
-    settings: GenerationSettings, prompt: Prompt, tokens: Sequence[int], one: Built, oracle: Autoregressive
+    settings: GenerationSettings,
+    prompt: Prompt,
+    tokens: Sequence[int],
+    verifier: Built,
+    oracle: Autoregressive,
 ) -> None:
+    """Raise `InputError` if a verifier gives the prompt the value zero."""
     try:
-        if float(values(one.verifier, oracle, [tokens], prompt_lengths=len(tokens))) > 0:
+        if float(values(verifier.verifier, oracle, [tokens], prompt_lengths=len(tokens))) > 0:
             return
     except InputError:
-        # A function of texts that are not empty raises here alone.
+        # A function may raise for an empty text only.
         if settings.rule.on_error == "reject":
             return
         raise
-    what = "the empty completion" if one.verifier.scope == "completion" else "it as it stands"
-    hint = f"the verifier rejects {what}, so that no completion can be accepted"
-    if one.kind.is_function:
-        hint += "; one of whole texts only needs --verifier-whole"
+    rejected = "the empty completion" if verifier.verifier.scope == "completion" else "the prompt"
+    hint = f"change the verifier, which rejects {rejected} and therefore every completion"
+    if verifier.kind.is_function:
+        hint += "; add --verifier-whole for a function of complete texts"
     raise InputError("prompt", _shortened(prompt), hint)
 
 
 @contextmanager
-def _unsaid() -> Iterator[None]:
-    """Keep the tokenizer from warning of a prompt that is too long, which is an error of one line here."""
+def _without_length_warning() -> Iterator[None]:
+    """Suppress the warning of the tokenizer about long prompts, which raise an error here."""
     logger = logging.getLogger("transformers.tokenization_utils_base")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -176,4 +212,5 @@ def _unsaid() -> Iterator[None]:
 
 
 def _shortened(prompt: Prompt) -> str:
+    """Return at most the first 40 characters of the prompt."""
     return prompt.text if len(prompt.text) <= 40 else f"{prompt.text[:40]}…"

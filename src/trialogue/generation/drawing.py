@@ -1,4 +1,4 @@
-"""Drawing the samples of a run: model, prompts and verifiers, loaded once, and batches of samples."""
+"""Load the model, prompts and verifiers of a run, and generate its samples in batches."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -8,12 +8,12 @@ from dataclasses import fields
 from torch import Tensor
 
 from trialogue.errors import InputError, out_of_memory
-from trialogue.generation.admissibility import UnreadOracle, encoded, require_viable
+from trialogue.generation.admissibility import UnreadOracle, encode_prompts, require_viable
 from trialogue.generation.output.live_text import Feedback
 from trialogue.generation.output.records import records_of
 from trialogue.generation.output.sink import Key, Record
 from trialogue.generation.settings import GenerationSettings
-from trialogue.generation.verifiers.specs import Built, built_of_prompts, distinct, rule_of
+from trialogue.generation.verifiers.specs import Built, build_for_prompts, combine_verifiers, distinct
 from trialogue.models.hub.opening import TextModel, open_pretrained
 from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import Samples, generate, truncated
@@ -23,36 +23,51 @@ from trialogue.start_up import uncollected
 
 
 class Drawer:
-    """Model, prompts and verifiers of `settings`, loaded.
+    """Loaded model, prompts and verifiers of a run.
 
-    Raises `InputError` for settings that cannot be used. `feedback` warns of settings that make every step slow.
+    Args:
+        settings: Settings of the run.
+        feedback: Progress output. Its `warn` is called for settings that make every step slow.
+
+    Raises:
+        InputError: If the settings cannot be used.
     """
 
     def __init__(self, settings: GenerationSettings, feedback: Feedback) -> None:
         with uncollected():
-            self.oracle, self.prompts, self.built = _loaded(settings, feedback.warn)
-        # Files that change later decide nothing any more.
+            self.oracle, self.prompts, self.built = _load(settings, feedback.warn)
+        # The digests are computed now, because files may change during the run.
         self.runs = settings.runs()
-        _warn_of_each(feedback.warn, settings, self.built, self.oracle.vocab_size)
+        _warn_of_slow_verifiers(feedback.warn, settings, self.built, self.oracle.vocab_size)
         self.settings, self.feedback = settings, feedback
-        self._verifiers = {tuple(map(id, of_prompt)): rule_of(of_prompt) for of_prompt in self.built}
+        self._verifiers = {
+            tuple(map(id, of_prompt)): combine_verifiers(of_prompt) for of_prompt in self.built
+        }
 
     @property
     def remarks(self) -> Sequence[str]:
-        """Remarks of the model on how it was used."""
+        """Remarks of the model on its use."""
         return self.oracle.remarks
 
     def draw(self, keys: Sequence[Key], take: Callable[[Key, Record], None]) -> int:
-        """Draw the samples `keys`, call `take` with the record of each as it finishes, and return how many tokens.
+        """Generate samples.
 
-        Raises `InputError` if memory does not suffice.
+        Args:
+            keys: Prompt index and sample index of each sample.
+            take: Function called with the key and the record of each finished sample.
+
+        Returns:
+            Total number of generated tokens.
+
+        Raises:
+            InputError: If the memory does not suffice.
         """
         settings, prompts = self.settings, self.prompts
         sampling, machine, sampler = settings.sampling, settings.machine, settings.sampler
         distribution = truncated(self.oracle, **sampling.truncation)
         verifiers = [self._verifiers[tuple(map(id, self.built[place]))] for place, _ in keys]
         rows = rows_at_once(distribution, sampler, len(keys), machine.batch_size)
-        with _named_memory(settings, rows, max(map(len, prompts)) + sampling.longest):
+        with _reporting_memory_errors(settings, rows, max(map(len, prompts)) + sampling.longest):
             samples = generate(
                 distribution,
                 [prompts[place] for place, _ in keys],
@@ -75,13 +90,19 @@ class Drawer:
 
 
 class RecordObserver:
-    """An observer of `generate` that records the samples `keys` as they finish, and shows the first while it grows."""
+    """Observer of `generate` that records finished samples and displays the first one while it grows.
+
+    Args:
+        drawer: Loaded model, prompts and verifiers.
+        keys: Prompt index and sample index of each sample.
+        take: Function called with the key and the record of each finished sample.
+    """
 
     def __init__(self, drawer: Drawer, keys: Sequence[Key], take: Callable[[Key, Record], None]) -> None:
         self._drawer, self.keys, self._take = drawer, keys, take
 
     def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
-        """Show the text so far."""
+        """Display the current text."""
         drawer = self._drawer
         if drawer.feedback.live is not None and len(samples):
             start = len(drawer.prompts[self.keys[int(samples[0])][0]])
@@ -89,7 +110,7 @@ class RecordObserver:
             drawer.feedback.live.show(drawer.oracle.tokenization.text(completion, final=False))
 
     def filed(self, places: Tensor, samples: Samples) -> None:
-        """Record the samples that have finished."""
+        """Record the finished samples."""
         drawer, keys = self._drawer, [self.keys[place] for place in places.tolist()]
         records = records_of(
             samples, keys, drawer.oracle, drawer.built, settings=drawer.settings, runs=drawer.runs
@@ -100,10 +121,10 @@ class RecordObserver:
             self._take(key, record)
 
 
-def _loaded(
+def _load(
     settings: GenerationSettings, warn: Callable[[str], None]
 ) -> tuple[TextModel, list[list[int]], list[list[Built]]]:
-    """Model, prompts in tokens, and verifiers; what is wrong with the last two is told before weights are read."""
+    """Load model, prompts and verifiers. Errors in prompts and verifiers are raised before the weights are read."""
     inputs, machine, sampler = settings.inputs, settings.machine, settings.sampler
     checkpoint = open_pretrained(
         str(inputs.model),
@@ -111,15 +132,15 @@ def _loaded(
         dtype=machine.dtype,
         remote_code=machine.trust_remote_code,
     )
-    prompts = encoded(checkpoint, settings, warn)
+    prompts = encode_prompts(checkpoint, settings, warn)
 
     def build(tokenization: Tokenization) -> list[list[Built]]:
-        return built_of_prompts(
+        return build_for_prompts(
             settings.rule,
             settings.prompts,
             tokenization,
             verdicts=sampler.uses == "verdicts",
-            # A sampler that uses nothing lets the verifier judge the result.
+            # A sampler that uses no verifier leaves the threshold to the evaluation of finished samples.
             ranks=sampler.uses in ("nothing", "ranks"),
             stop=settings.sampling.stop,
         )
@@ -137,45 +158,44 @@ def _loaded(
     return oracle, prompts, built
 
 
-def _warn_of_each(
+def _warn_of_slow_verifiers(
     warn: Callable[[str], None],
     settings: GenerationSettings,
     built: Sequence[Sequence[Built]],
     vocab_size: int,
 ) -> None:
-    """Let `warn` be told when the sampler first asks for values of all continuations that are judged one by one."""
+    """Arrange for a warning when the sampler first evaluates all continuations of a prefix one at a time."""
     sampler, sampling = settings.sampler, settings.sampling
     graded = [one.graded for one in distinct(built) if one.graded is not None]
     if not sampler.masks_first:
-        few = sampling.top_k is not None
-        hint = "--top-k K leaves K of them"
+        is_restricted = sampling.top_k is not None
+        hint = "use --top-k K to evaluate only K of them"
     elif sampler.uses == "weights" and any(one.most == math.inf for one in graded):
-        # Whatever is likely, what is not may have a greater value.
-        few = False
-        hint = "annotate a function that decides to return bool, or --no-mask-first with --top-k K leaves K of them"
+        # An unlikely continuation may have a greater value than a likely one.
+        is_restricted = False
+        hint = "annotate the function to return bool, or use --no-mask-first with --top-k K to evaluate only K of them"
     else:
-        few = sampling.cuts
-        hint = "with --top-k K or --top-p P it is asked about the likeliest, until K or P of what is accepted are found"
-    if few or sampler.few_children:
+        is_restricted = sampling.cuts
+        hint = "use --top-k K or --top-p P to evaluate only the most likely ones"
+    if is_restricted or sampler.few_children:
         return
 
-    def told() -> None:
-        for one in graded:
-            one.each = None
+    def warn_once() -> None:
+        for verifier in graded:
+            verifier.on_slow_evaluation = None
         warn(
-            f"the sampler {sampling.sampler} asks about up to {vocab_size} continuations of every prefix, and "
-            "this verifier "
-            f"judges them one by one: {hint}"
+            f"the sampler {sampling.sampler} requires the values of up to {vocab_size} continuations of every "
+            f"prefix, and this verifier computes them one at a time: {hint}"
         )
 
-    # Several may be asked about the same continuations: it is said once.
-    for one in graded:
-        one.each = told
+    # All verifiers share the function, which disables itself, so that only one warning is issued.
+    for verifier in graded:
+        verifier.on_slow_evaluation = warn_once
 
 
 @contextmanager
-def _named_memory(settings: GenerationSettings, rows: int, context: int) -> Iterator[None]:
-    """Turn running out of memory with `rows` rows at once into an `InputError` that names what to make smaller."""
+def _reporting_memory_errors(settings: GenerationSettings, rows: int, context: int) -> Iterator[None]:
+    """Convert an out-of-memory error into an `InputError` that names the options to reduce."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:

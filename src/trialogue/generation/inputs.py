@@ -29,13 +29,13 @@ class Inputs:
 
     def __post_init__(self) -> None:
         if self.model is None:
-            hint = "name one: a hub id, a folder, or one of `trialogue models list`"
+            hint = "use a Hugging Face id, a folder, or a name from `trialogue models list`"
             raise InputError("model", None, hint)
         if self.prompt and self.prompts is not None:
-            hint = f"--prompts {self.prompts} is given too: leave out one of them"
+            hint = f"leave out either --prompt or --prompts {self.prompts}"
             raise InputError("prompt", self.prompt[0], hint)
         if not self.prompt and self.prompts is None:
-            raise InputError("prompt", None, "give --prompt TEXT or --prompts FILE.jsonl")
+            raise InputError("prompt", None, "use --prompt TEXT or --prompts FILE.jsonl")
         if self.system is not None:
             require_text("system", self.system)
 
@@ -47,6 +47,6 @@ class Inputs:
         """
         prompts = tuple(numbered(self.prompt) if self.prompts is None else read_prompts(self.prompts))
         if self.system is not None and not self.chat and any(one.messages is None for one in prompts):
-            hint = "it is for the chat template: give --chat too, or all prompts as messages"
+            hint = "add --chat or use messages in all prompts: it applies only to the chat template"
             raise InputError("system", self.system, hint)
         return prompts

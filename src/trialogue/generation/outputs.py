@@ -1,4 +1,4 @@
-"""A run with its output: to standard output or to a file that a killed run goes on with, and resampled by weight."""
+"""Run `trialogue generate` and write its samples to standard output or to a file, with optional resampling."""
 
 import math
 from collections import Counter
@@ -13,24 +13,30 @@ from trialogue.errors import InputError
 from trialogue.generation.output.live_text import Feedback
 from trialogue.generation.output.records import COSTS
 from trialogue.generation.output.sample_file import (
-    opened,
+    open_sample_file,
     replace,
-    require_begun,
-    require_own,
+    require_matching,
     require_regular,
+    require_sample_file,
 )
 from trialogue.generation.output.sink import Record, Sink, StandardOutput
 from trialogue.generation.scheduler import RunResult, run
 from trialogue.generation.settings import GenerationSettings, digest
 from trialogue.samplers.importance import draws, effective_sample_size
 
-_NAMED = 5
+_MAX_LISTED = 5
 _WEIGHTLESS = "every sample has weight zero"
 _NO_FEEDBACK = Feedback()
 
 
 class Outcome(NamedTuple):
-    """A run in one line, `remarks` on what that hides, and whether all samples were accepted that were asked for."""
+    """Outcome of a run.
+
+    Attributes:
+        summary: One-line summary.
+        remarks: Warnings about the result.
+        complete: Whether each prompt has the requested number of accepted samples.
+    """
 
     summary: str
     remarks: tuple[str, ...]
@@ -40,12 +46,20 @@ class Outcome(NamedTuple):
 def generate_to(
     settings: GenerationSettings, feedback: Feedback = _NO_FEEDBACK, *, lines: bool = True
 ) -> Outcome:
-    """Run, write the samples to the file that the settings name or to standard output, and return the outcome.
+    """Generate samples and write them to the output file or to standard output.
 
-    If samples are resampled, the output holds for each prompt as many draws from its samples in proportion to their
-    weights, all of the same weight. The weighted samples themselves are kept in `FILE.weighted.jsonl`. Without `lines`
-    nothing goes to standard output. Samples that finished before an error or Ctrl-C are kept: the `InputError` or
-    `KeyboardInterrupt` says how many.
+    With resampling, the output contains for each prompt the requested number of samples, drawn in proportion
+    to the weights of the original samples and equally weighted. The original samples are written to
+    `FILE.weighted.jsonl`. Samples that finished before an error or Ctrl-C are saved.
+
+    Args:
+        settings: Settings of the run.
+        feedback: Progress output.
+        lines: Whether to write to standard output if there is no output file.
+
+    Raises:
+        InputError: If the settings cannot be used. The message contains the number of saved samples.
+        KeyboardInterrupt: If the user interrupts the run, with the number of saved samples.
     """
     out, resample = settings.destination.out, settings.sampling.resample
     texts = {prompt.id: prompt.text for prompt in settings.prompts}
@@ -54,7 +68,7 @@ def generate_to(
             sink: Sink = StandardOutput(texts) if lines and not resample else Sink()
         else:
             path = _weighted_path(settings) if resample else out
-            file = opened(
+            file = open_sample_file(
                 path, settings.identity(), settings.prompts, settings.own, force=settings.destination.force
             )
             sink = stack.enter_context(file)
@@ -74,15 +88,15 @@ def generate_to(
 
 
 def _run(settings: GenerationSettings, sink: Sink, feedback: Feedback) -> RunResult:
-    """Call `run`; an error or Ctrl-C says how many samples there are, and where."""
+    """Call `run`. Errors and interruptions report the number and location of the finished samples."""
     try:
         return run(settings, sink, feedback)
     except (InputError, KeyboardInterrupt) as error:
         sampling = settings.sampling
-        whole = f" of {sampling.n * len(settings.prompts)}" if sampling.until is None else ""
+        total = f" of {sampling.n * len(settings.prompts)}" if sampling.until is None else ""
         sink.interrupted()
         number = len(sink.kept) + len(sink.held)
-        there = f"{number}{whole} samples are {sink.where}"
+        there = f"{number}{total} samples are {sink.where}"
         if isinstance(error, KeyboardInterrupt):
             raise KeyboardInterrupt(f"interrupted: {there}") from error
         if not number:
@@ -91,7 +105,7 @@ def _run(settings: GenerationSettings, sink: Sink, feedback: Feedback) -> RunRes
 
 
 def _accepted(result: RunResult) -> dict[int | str, tuple[int, int]]:
-    """Return by the id of each prompt how many of its samples were accepted, and how many there are."""
+    """Return the number of accepted samples and of all samples for each prompt id."""
     shares: dict[int | str, tuple[int, int]] = {}
     for record in result.records:
         accepted, samples = shares.get(record["id"], (0, 0))
@@ -100,7 +114,7 @@ def _accepted(result: RunResult) -> dict[int | str, tuple[int, int]]:
 
 
 def _summary(result: RunResult, settings: GenerationSettings) -> str:
-    """Return the run in one line."""
+    """Return a one-line summary of the run."""
     records = result.records
     accepted = sum(record["accepted"] for record in records)
     parts = [f"{len(records)} samples, {accepted} accepted"]
@@ -108,9 +122,9 @@ def _summary(result: RunResult, settings: GenerationSettings) -> str:
         reason = records[0]["reason"]
         parts = [f"1 sample, {'accepted' if reason is None else f'not accepted ({reason})'}"]
     if result.kept:
-        parts[0] += f" ({result.kept} of the samples were there already)"
+        parts[0] += f" ({result.kept} of them from an earlier run)"
     if result.left_out:
-        parts.append(f"{result.left_out} more drawn in advance and left out")
+        parts.append(f"{result.left_out} surplus samples discarded")
     if settings.sampler.weighted and accepted:
         sizes = [
             effective_sample_size(torch.tensor(_log_weights(samples), dtype=torch.float64))
@@ -121,15 +135,15 @@ def _summary(result: RunResult, settings: GenerationSettings) -> str:
     calls = sum(record["verifier_calls"] for record in records)
     if calls:
         drawn = sum(len(record["tokens"]) for record in records)
-        each = f" ({calls / drawn:.3g} a token)" if drawn else ""
-        parts.append(f"{calls} verifier calls{each}")
+        per_token = f" ({calls / drawn:.3g} per token)" if drawn else ""
+        parts.append(f"{calls} verifier calls{per_token}")
     if result.tokens:
         parts.append(f"{result.tokens / result.seconds:.1f} tokens/s")
     return ", ".join([*parts, f"{result.seconds:.1f} s"])
 
 
 def _remarks(result: RunResult, settings: GenerationSettings) -> Iterator[str]:
-    """Yield why nothing was accepted, or which prompts were given up, and that a sampler does not follow the rule."""
+    """Yield warnings about missing accepted samples and about a sampler that does not use the verifiers."""
     sampling = settings.sampling
     reasons = Counter(record["reason"] for record in result.records)
     if None not in reasons and (len(result.records) > 1 or sampling.until is not None):
@@ -144,54 +158,54 @@ def _remarks(result: RunResult, settings: GenerationSettings) -> Iterator[str]:
         ]
         if lacking:
             yield (
-                f"fewer than {sampling.until} of {sampling.most_tries} tries were accepted of the "
-                f"prompt{'s' * (len(lacking) > 1)} with id {_listed(lacking)}: raise --max-tries"
+                f"fewer than {sampling.until} of {sampling.most_tries} samples were accepted for the "
+                f"prompt{'s' * (len(lacking) > 1)} with id {_listed(lacking)}: increase --max-tries"
             )
     if settings.sampler.uses == "nothing" and settings.has_rules and set(reasons) != {None}:
         yield (
-            f"the sampler {sampling.sampler} draws without the rule, which judges what comes out: "
-            "--sampler masked-decoding draws under it"
+            f"the sampler {sampling.sampler} applies verifiers only to finished samples: use --sampler "
+            "masked-decoding to apply them at every token"
         )
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+    return ", ".join(names[:_MAX_LISTED]) + more
 
 
 def _weighted_path(settings: GenerationSettings) -> Path:
-    """Return the file of the weighted samples, and check that the output may be written."""
+    """Return the path of the weighted samples. Raises `InputError` if the output cannot be written."""
     out = settings.destination.out
     assert out is not None
     require_regular(out)
     weighted = out.with_name(f"{out.name.removesuffix('.jsonl')}.weighted.jsonl")
     if settings.destination.force:
-        # The user has not named this file, and so has not allowed its replacement.
-        require_begun(weighted)
+        # The user did not name this file, so it is replaced only if a run created it.
+        require_sample_file(weighted)
     else:
-        require_own(out, _resampling(settings), settings.prompts, settings.own)
+        require_matching(out, _resampling(settings), settings.prompts, settings.own)
     return weighted
 
 
 def _resampling(settings: GenerationSettings) -> dict[str, Any]:
-    """What decides resampled records: a weighted run must not go on with them, as if they were its own."""
+    """Return the settings that determine resampled records, so that a weighted run does not resume them."""
     return settings.identity() | {"resample": True}
 
 
 def _resampled(records: list[dict[str, Any]], settings: GenerationSettings) -> Iterator[dict[str, Any]]:
-    """As many records of each prompt, drawn in proportion to their weights; `source` is the sample that was drawn.
+    """Yield resampled records of each prompt, drawn in proportion to their weights.
 
-    Each weighs its prompt's mean weight. A prompt without weight has one record, whose costs are those of all its
-    samples.
+    `source` is the index of the original sample. Every record has the mean weight of its prompt. A prompt
+    without positive weights has one record, which contains the total cost of its samples.
     """
-    own = settings.own
+    extra = settings.own
     for prompt, samples in zip(settings.prompts, _by_prompt(records, settings), strict=True):
-        run_name = digest(_resampling(settings), own.get(prompt.id))
+        run_name = digest(_resampling(settings), extra.get(prompt.id))
         weights = torch.tensor(_log_weights(samples), dtype=torch.float64)
         mean = float(weights.logsumexp(0)) - math.log(len(samples))
         if mean == -math.inf:
             spent = {cost: sum(record[cost] for record in samples) for cost in (*COSTS, "seconds")}
-            nothing: dict[str, Any] = {
+            empty: dict[str, Any] = {
                 "text": "",
                 "tokens": [],
                 "ended": None,
@@ -200,7 +214,7 @@ def _resampled(records: list[dict[str, Any]], settings: GenerationSettings) -> I
                 **({"log_probs": []} if "log_probs" in samples[0] else {}),
             }
             refused = {"accepted": False, "reason": _WEIGHTLESS, "source": None}
-            yield samples[0] | nothing | refused | spent | {"sample": 0, "run": run_name}
+            yield samples[0] | empty | refused | spent | {"sample": 0, "run": run_name}
             continue
         drawn = draws(weights, settings.sampling.wanted, settings.sampling.seed, prompt.stream(0)).tolist()
         for sample, source in enumerate(drawn):
@@ -220,7 +234,7 @@ def _by_prompt(records: list[dict[str, Any]], settings: GenerationSettings) -> l
 
 
 def _require_weights(records: list[dict[str, Any]], settings: GenerationSettings) -> None:
-    """Raise `InputError` that names the prompts none of whose samples has weight."""
+    """Raise `InputError` with the ids of prompts for which all samples have weight zero."""
     without = [
         samples[0]["id"]
         for samples in _by_prompt(records, settings)
@@ -228,11 +242,11 @@ def _require_weights(records: list[dict[str, Any]], settings: GenerationSettings
     ]
     if without:
         named = _listed(list(map(repr, without)))
-        hint = f"{_WEIGHTLESS} of the prompt{'s' if len(without) > 1 else ''} with id {named}: draw more samples, "
-        hint += f"or raise the budget ({len(settings.prompts) - len(without)} of {len(settings.prompts)} prompts are "
-        raise InputError("resample", True, hint + "resampled)")
+        hint = f"{_WEIGHTLESS} for the prompt{'s' if len(without) > 1 else ''} with id {named}: draw more samples "
+        resampled = f"{len(settings.prompts) - len(without)} of {len(settings.prompts)} prompts are resampled"
+        raise InputError("resample", True, f"{hint}or increase the budget ({resampled})")
 
 
 def _log_weights(records: Iterable[Record]) -> list[float]:
-    """Return the log-weights of records of a weighted sampler; -inf for those that are not accepted."""
+    """Return the log-weights of records of a weighted sampler, -inf for records that are not accepted."""
     return [-math.inf if record["log_weight"] is None else record["log_weight"] for record in records]

@@ -1,4 +1,4 @@
-"""The scheduler of `trialogue generate`: which samples are drawn, when, and by which process."""
+"""Scheduler of `trialogue generate`, which assigns samples to rounds, batches and workers."""
 
 import math
 import time
@@ -18,20 +18,26 @@ from trialogue.generation.output.sink import Key, Record, Sink
 from trialogue.generation.settings import GenerationSettings, Sampling
 
 AT_ONCE = 1 << 14
-"""Maximum number of samples per round. It bounds the memory of a run, whatever `n` is."""
+"""Maximum number of samples per round, which bounds the memory of a run."""
 _ROWS = 64
 """Default number of rows per batch of a worker. If a worker dies, its batch is drawn again."""
 
 
 class Schedule:
-    """The samples of a run of `prompts` prompts, some of which an earlier run has `kept`.
+    """The samples of a run and their state.
 
-    They are the first `n` of each prompt. With `until` they are the first up to the one that is accepted as the
-    `until`th, `most_tries` at most. Which ones these are depends on the samples alone, not on how many are drawn at
-    once. Samples that were drawn in advance and come after the last one are left out.
+    Each prompt has `n` samples, or with `until` the samples up to the accepted sample number `until`, at most
+    `most_tries`. This set does not depend on the number of samples drawn at the same time. Surplus samples
+    are discarded.
 
-    If the output is `ordered`, `finish` returns samples in the order of prompts and samples. Raises `InputError` if
-    the samples in `kept` make this order impossible.
+    Args:
+        sampling: Options on the number of samples.
+        prompts: Number of prompts.
+        kept: Records of an earlier run.
+        ordered: Whether `finish` returns samples in the order of prompts and samples.
+
+    Raises:
+        InputError: If `ordered` is True and the order of `kept` does not allow it.
     """
 
     def __init__(
@@ -39,22 +45,22 @@ class Schedule:
     ) -> None:
         self._sampling, self._ordered, self._finished = sampling, ordered, dict(kept)
         self._waiting: dict[int, set[int]] = defaultdict(set)
-        """Samples of each prompt that are finished and not yet returned."""
+        """Finished samples of each prompt that have not been returned."""
         self._turn = (0, 0)
-        """The sample that an ordered output gets next."""
+        """Key of the next sample in an ordered output."""
         self.counts = [0] * prompts
-        """How many samples of each prompt are finished without a gap."""
+        """Number of samples of each prompt that are finished without a gap."""
         self.accepted = [0] * prompts
-        """How many of these are accepted."""
+        """Number of accepted samples in these counts."""
         self.left_out = 0
-        """Number of samples that were drawn and do not belong to the run."""
+        """Number of surplus samples that were discarded."""
         for place in range(prompts):
             self._advance(place)
         if ordered:
             _require_order(list(kept), self.pending())
 
     def pending(self) -> list[Key]:
-        """Return the keys of the next round of samples, which is empty if the run is finished."""
+        """Return the keys of the next round of samples. The list is empty if the run is finished."""
         missing = (
             (place, sample)
             for place, count in enumerate(self.counts)
@@ -64,7 +70,7 @@ class Schedule:
         return list(islice(missing, AT_ONCE))
 
     def finish(self, key: Key, record: Record) -> list[tuple[Key, Record]]:
-        """Take a sample that was drawn, and return the samples that can be written now, perhaps earlier ones."""
+        """Store a finished sample, and return the samples that can now be written."""
         place, sample = key
         if not self._missing(place):
             self.left_out += 1
@@ -77,22 +83,28 @@ class Schedule:
             beyond = {other for other in waiting if other >= self.counts[place]}
             self.left_out += len(beyond)
             waiting -= beyond
-        ready = self._in_turn() if self._ordered else [(place, other) for other in self._certain(place)]
-        for own_place, own_sample in ready:
-            self._waiting[own_place].remove(own_sample)
-        return [(own, self._finished[own]) for own in ready]
+        ready = (
+            self._next_in_order()
+            if self._ordered
+            else [(place, other) for other in self._final_samples(place)]
+        )
+        for ready_place, ready_sample in ready:
+            self._waiting[ready_place].remove(ready_sample)
+        return [(ready_key, self._finished[ready_key]) for ready_key in ready]
 
     def keys(self) -> list[Key]:
-        """Return the keys of the samples of a finished run, in the order of prompts and samples."""
+        """Return the keys of all samples of a finished run, ordered by prompt and sample."""
         return [(place, sample) for place, count in enumerate(self.counts) for sample in range(count)]
 
-    def _certain(self, place: int) -> list[int]:
-        """Return the waiting samples of a prompt that belong to the run."""
-        every = self._sampling.until is None
-        return sorted(one for one in self._waiting[place] if every or one < self.counts[place])
+    def _final_samples(self, place: int) -> list[int]:
+        """Return the waiting samples of a prompt that are certain to belong to the run."""
+        is_fixed_number = self._sampling.until is None
+        return sorted(
+            sample for sample in self._waiting[place] if is_fixed_number or sample < self.counts[place]
+        )
 
-    def _in_turn(self) -> list[Key]:
-        """Return the waiting samples that have none missing before them."""
+    def _next_in_order(self) -> list[Key]:
+        """Return the waiting samples that directly follow the samples already returned."""
         ready = []
         place, sample = self._turn
         while place < len(self.counts):
@@ -108,40 +120,44 @@ class Schedule:
         return ready
 
     def _advance(self, place: int) -> None:
-        """Count the samples of a prompt that have no gap before them."""
+        """Update the number of samples of a prompt that are finished without a gap."""
         while self._missing(place) and (place, self.counts[place]) in self._finished:
             self.accepted[place] += bool(self._finished[place, self.counts[place]]["accepted"])
             self.counts[place] += 1
 
     def _missing(self, place: int) -> int:
-        """Return how many samples of a prompt to draw at once, from the first that is not finished."""
+        """Return the number of samples of a prompt to draw next, starting at the first unfinished one."""
         until, count = self._sampling.until, self.counts[place]
         if until is None:
             return self._sampling.n - count
         wanted = until - self.accepted[place]
-        # With few samples the accepted share is uncertain: one of each kind is added to them.
+        # Adding one accepted and one rejected sample stabilises the estimated share (rule of succession).
         share = (self.accepted[place] + 1) / (count + 2) if count else 1.0
         return max(0, min(math.ceil(wanted / share), self._sampling.most_tries - count))
 
 
 def _require_order(kept: list[Key], pending: list[Key]) -> None:
-    """Raise `InputError` if samples that are missing would come after `kept` ones that follow them."""
-    why = None
+    """Raise `InputError` if the samples in `kept` are out of order or have gaps."""
+    problem = None
     if kept != sorted(kept):
-        why = "the samples that are there are in another order"
+        problem = "the samples in the file are in another order"
     elif kept and pending and min(pending) < kept[-1]:
         earlier = min(pending)[0] < kept[-1][0]
-        what = "more samples of an earlier prompt" if earlier else "samples that are missing"
-        why = f"{what} would come behind later ones"
-    if why is not None:
-        raise InputError("ordered", True, f"{why}: leave it out, or begin anew with --force")
+        missing = "new samples of an earlier prompt" if earlier else "missing samples"
+        problem = f"{missing} would follow later ones"
+    if problem is not None:
+        raise InputError("ordered", True, f"leave it out or overwrite the file with --force: {problem}")
 
 
 class RunResult(NamedTuple):
-    """The records of a run in the order of prompts and samples.
+    """Result of a run.
 
-    `kept` of the records come from an earlier run, and `left_out` samples were drawn in advance and are not among
-    them. `tokens` and `seconds` count this run only.
+    Attributes:
+        records: Records in the order of prompts and samples.
+        kept: Number of records from an earlier run.
+        left_out: Number of surplus samples that were discarded.
+        tokens: Number of tokens generated in this run.
+        seconds: Duration of this run in seconds.
     """
 
     records: list[Record]
@@ -152,29 +168,35 @@ class RunResult(NamedTuple):
 
 
 def run(settings: GenerationSettings, sink: Sink, feedback: Feedback) -> RunResult:
-    """Draw the samples that `sink` does not hold yet, and write each as it finishes.
+    """Generate the samples that are not in `sink` yet, and write each as it finishes.
 
-    Raises `InputError` for settings that cannot be used, and if memory does not suffice.
+    Args:
+        settings: Settings of the run.
+        sink: Destination of the records.
+        feedback: Progress output.
+
+    Raises:
+        InputError: If the settings cannot be used or the memory does not suffice.
     """
     sampling, earlier = settings.sampling, {**sink.kept, **sink.held}
     schedule = Schedule(sampling, len(settings.prompts), sink.kept, ordered=settings.destination.ordered)
 
     def take(key: Key, record: Record) -> None:
-        for own, ready in schedule.finish(key, record):
-            sink.write(own, ready)
+        for ready_key, ready_record in schedule.finish(key, record):
+            sink.write(ready_key, ready_record)
         if key not in sink.kept:
             sink.hold(key, record)
 
     for key, record in list(sink.held.items()):
         take(key, record)
     executor = settings.execution.opened(settings.machine.threads)
-    pending, tokens, began = schedule.pending(), 0, time.perf_counter()
+    pending, tokens, start = schedule.pending(), 0, time.perf_counter()
     if pending and not executor.alone(len(_batches(pending, settings))):
-        tokens = _draw_apart(settings, executor, schedule, take, feedback)
+        tokens = _draw_with_workers(settings, executor, schedule, take, feedback)
     elif pending:
         feedback.report(f"loading {settings.inputs.model}")
         drawer = Drawer(settings, feedback)
-        began = time.perf_counter()
+        start = time.perf_counter()
         while pending:
             tokens += drawer.draw(pending, take)
             pending = schedule.pending()
@@ -188,12 +210,18 @@ def run(settings: GenerationSettings, sink: Sink, feedback: Feedback) -> RunResu
         kept=sum(key in earlier for key in keys),
         left_out=schedule.left_out,
         tokens=tokens,
-        seconds=time.perf_counter() - began,
+        seconds=time.perf_counter() - start,
     )
 
 
 class DrawnBatch(NamedTuple):
-    """The result of a worker: the records of samples, their number of tokens, and warnings."""
+    """Result of a worker.
+
+    Attributes:
+        records: Records by key.
+        tokens: Number of generated tokens.
+        notes: Warnings.
+    """
 
     records: list[tuple[Key, Record]]
     tokens: int
@@ -201,22 +229,22 @@ class DrawnBatch(NamedTuple):
 
 
 def _batches(pending: Sequence[Key], settings: GenerationSettings) -> list[tuple[Key, ...]]:
-    """Return the samples in batches, each of which one worker draws at once."""
+    """Split the samples into batches for workers."""
     rows = settings.machine.batch_size or _ROWS
     size = max(1, rows // settings.sampler.rows_per_sample)
     return [tuple(pending[start : start + size]) for start in range(0, len(pending), size)]
 
 
-def _draw_apart(
+def _draw_with_workers(
     settings: GenerationSettings,
     executor: Executor,
     schedule: Schedule,
     take: Callable[[Key, Record], None],
     feedback: Feedback,
 ) -> int:
-    """Draw all samples of `schedule` by the workers of `executor`, and return how many tokens they have.
+    """Generate all samples of `schedule` with the workers of `executor`, and return their number of tokens.
 
-    Raises `InputError` if the verifiers of a worker are made of other files than this process sees.
+    Raises `InputError` if a worker and this process have different verifier files.
     """
     device = settings.machine.device
     accelerated = device is None or device.startswith("cuda")
@@ -228,8 +256,8 @@ def _draw_apart(
             for _, batch in crew.done([[keys] for keys in _batches(pending, settings)]):
                 for key, record in batch.records:
                     if record["run"] != runs[key[0]]:
-                        verifier = settings.rule_of(settings.prompts[key[0]]).specs
-                        hint = "a worker reads other files than this process: give all machines the same"
+                        verifier = settings.rule_for(settings.prompts[key[0]]).specs
+                        hint = "use the same verifier files on all machines: a worker has different files"
                         raise InputError("verifier", list(verifier), hint)
                     take(key, record)
                 tokens += batch.tokens
@@ -244,7 +272,7 @@ def _draw_apart(
 
 
 def _worker(settings: GenerationSettings) -> Callable[[tuple[Key, ...]], DrawnBatch]:
-    """Load what a worker needs, and return its function that draws a batch."""
+    """Load a worker, and return its function that generates a batch."""
     torch.set_num_threads(settings.machine.threads)
     notes: list[str] = []
     drawer = Drawer(settings, Feedback(warn=notes.append))

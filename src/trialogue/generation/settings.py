@@ -24,8 +24,8 @@ _TRIES = 10
 MOST_SAMPLES = 10_000_000
 """Maximum number of samples of a run, over all prompts. Their records stay in memory until the run ends."""
 _TOO_MANY = (
-    f"a run has at most {MOST_SAMPLES} samples over all prompts; draw fewer, or start several runs with different "
-    "--seed"
+    f"a run can have at most {MOST_SAMPLES} samples over all prompts; generate fewer, or start several runs with "
+    "different --seed"
 )
 
 
@@ -49,7 +49,7 @@ class SamplerSettings:
 
     @property
     def truncation(self) -> dict[str, Any]:
-        """The arguments of `trialogue.samplers.truncated`."""
+        """Keyword arguments of `trialogue.samplers.truncated`."""
         return {name: getattr(self, name) for name in TRUNCATION}
 
     @property
@@ -68,9 +68,9 @@ class SamplerSettings:
         """Raise `InputError` if only one token is left and `sampler` would repeat it forever."""
         # A sampler that uses verdicts and has no weights samples again after a rejection.
         if self.deterministic is not None and sampler.uses == "verdicts" and not sampler.weighted:
-            hint = f"the sampler {self.sampler} would draw the same token again after every rejection"
+            hint = f"the sampler {self.sampler} would repeat the same token after every rejection"
             value = getattr(self, self.deterministic)
-            raise InputError(self.deterministic, value, f"{hint}: leave more than one token to draw from")
+            raise InputError(self.deterministic, value, f"use a larger value: {hint}")
 
 
 @validated
@@ -107,17 +107,15 @@ class Sampling(SamplerSettings):
                 raise InputError(name, number, _TOO_MANY)
         if self.until is None and self.max_tries is not None:
             raise InputError(
-                "max_tries", self.max_tries, "leave it out: it bounds --until, which is not given"
+                "max_tries", self.max_tries, "leave it out or add --until: it applies only to --until"
             )
         if self.until is not None and self.deterministic is not None:
-            hint = (
-                "--until would draw the same sample again: leave more than one token to draw from, or use --n"
-            )
+            hint = "use a larger value, or --n instead of --until, which would repeat the same sample"
             raise InputError(self.deterministic, getattr(self, self.deterministic), hint)
         if self.until is not None and self.n != 1:
-            raise InputError("n", self.n, f"--until {self.until} is given too: leave out one of them")
+            raise InputError("n", self.n, f"leave out either --n or --until {self.until}")
         if self.max_tries is not None and self.max_tries < self.wanted:
-            hint = f"use at least {self.wanted}, the number that --until wants accepted"
+            hint = f"use at least {self.wanted}, the value of --until"
             raise InputError("max_tries", self.max_tries, hint)
 
     @property
@@ -157,7 +155,7 @@ class Destination:
 
     def __post_init__(self) -> None:
         if self.force and self.out is None:
-            raise InputError("force", True, "leave it out: without --out there is no file to begin anew")
+            raise InputError("force", True, "leave it out or add --out: there is no file to overwrite")
 
 
 @validated
@@ -186,7 +184,18 @@ class MachineSettings:
 
 @dataclass(frozen=True)
 class GenerationSettings:
-    """All settings of a run of `trialogue generate`. The sampler is the one that `sampling` names."""
+    """All settings of a run of `trialogue generate`.
+
+    Args:
+        inputs: Options on the model and the prompts.
+        prompts: Prompts of the run.
+        sampler: The sampler named in `sampling`.
+        rule: Verifiers of all prompts.
+        sampling: Options on number, length and randomness of the samples.
+        destination: Options on the output.
+        machine: Options on hardware and number formats.
+        execution: Options on parallel workers.
+    """
 
     inputs: Inputs
     prompts: tuple[Prompt, ...]
@@ -199,7 +208,7 @@ class GenerationSettings:
 
     def __post_init__(self) -> None:
         for prompt in self.prompts:
-            self.rule_of(prompt)
+            self.rule_for(prompt)
         self.rule.require_used(spec for prompt in self.prompts for spec in prompt.rule)
         if self.sampling.wanted * len(self.prompts) > MOST_SAMPLES:
             name = "n" if self.sampling.until is None else "until"
@@ -207,24 +216,26 @@ class GenerationSettings:
                 name, self.sampling.wanted, f"{_TOO_MANY}; there are {len(self.prompts)} prompts"
             )
         if self.sampler.uses != "nothing" and not self.has_rules:
-            raise InputError("verifier", None, f"the sampler {self.sampling.sampler} needs one")
+            raise InputError(
+                "verifier", None, f"use one: the sampler {self.sampling.sampler} needs a verifier"
+            )
         if self.destination.stream and (len(self.prompts) > 1 or self.sampling.most_tries > 1):
-            hint = "one sample of one prompt can be shown: leave out --n and --until, give one prompt"
+            hint = "use one prompt, without --n and --until: only a single sample can be shown"
             raise InputError("stream", True, hint)
         if self.destination.stream and self.execution.executor != "local":
-            hint = f"leave it out: what grows on --executor {self.execution.executor} is not seen before it is whole"
+            hint = f"leave it out: --executor {self.execution.executor} returns only finished samples"
             raise InputError("stream", True, hint)
         if self.sampling.resample and not self.sampler.weighted:
-            hint = f"samples of the sampler {self.sampling.sampler} have no weights"
+            hint = f"leave it out: samples of the sampler {self.sampling.sampler} have no weights"
             raise InputError("resample", True, hint)
         if self.sampling.resample and self.sampling.until is not None:
-            # A run that stops at an accepted sample has too many of those: the mean of its weights is biased.
-            hint = "leave it out, or use --n: weights of a run that ends with an accepted sample have no mean"
+            # Stopping at an accepted sample biases the mean of the weights.
+            hint = "leave it out, or use --n: stopping at an accepted sample biases the weights"
             raise InputError("resample", True, hint)
         self.sampling.require_choice(self.sampler)
         if not self.sampler.keeps_prompts:
-            # A record holds the prompt as it was given, and what the model wrote behind it.
-            hint = "leave it out: a record cannot say what became of the prompt (trialogue.samplers.generate can)"
+            # A record contains the original prompt, followed by the completion.
+            hint = "leave it out, or use trialogue.samplers.generate: output records contain only unchanged prompts"
             raise InputError("erase_prompt", True, hint)
 
     @property
@@ -232,15 +243,15 @@ class GenerationSettings:
         """Whether any prompt has a verifier."""
         return bool(self.rule.specs) or any(prompt.rule for prompt in self.prompts)
 
-    def rule_of(self, prompt: Prompt) -> Rule:
-        """Return the verifiers of `prompt`: those of all prompts and its own."""
-        return located(prompt.where, partial(self.rule.joined, prompt))
+    def rule_for(self, prompt: Prompt) -> Rule:
+        """Return the verifiers of `prompt`, which include those shared by all prompts."""
+        return located(prompt.where, partial(self.rule.combined, prompt))
 
     @property
     def own(self) -> dict[int | str, dict[str, Any]]:
-        """Entries of `identity` that differ for prompts with verifiers of their own, by prompt id."""
+        """Entries of `identity` that differ for prompts with additional verifiers, by prompt id."""
         ruled = [prompt for prompt in self.prompts if prompt.rule]
-        return {prompt.id: self.rule_of(prompt).identity(prompt.rule) for prompt in ruled}
+        return {prompt.id: self.rule_for(prompt).identity(prompt.rule) for prompt in ruled}
 
     def runs(self) -> list[str]:
         """Return a digest for each prompt of all settings and verifier files that determine its samples."""
@@ -250,7 +261,7 @@ class GenerationSettings:
     def identity(self) -> dict[str, Any]:
         """Return the settings that determine the samples, as JSON values. Runs with equal settings can be resumed."""
         name, sampling = self.sampling.sampler, asdict(self.sampling)
-        # How many samples there are, and what becomes of them, changes none of them.
+        # The number of samples and resampling do not affect the samples themselves.
         del sampling["n"], sampling["until"], sampling["max_tries"], sampling["resample"]
         if not sampling["log_probs"]:
             del sampling["log_probs"]

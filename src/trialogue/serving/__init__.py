@@ -1,1 +1,1 @@
-"""`trialogue serve`: an endpoint of OpenAI's interface whose requests share the running batches of the engine."""
+"""`trialogue serve`: an endpoint with the OpenAI API, whose requests share the running batches of the engine."""

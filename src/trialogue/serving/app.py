@@ -1,4 +1,4 @@
-"""The application: what clients send as requests to the worker, and what it tells as answers."""
+"""ASGI application with the endpoints of the OpenAI API."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ from trialogue.generation.prompts import json_value
 from trialogue.serving.body import Kind
 from trialogue.serving.errors import Refused
 from trialogue.serving.jobs import Event, Failed, FinishedChoice, Job, PartialChoice
-from trialogue.serving.requests import read
+from trialogue.serving.requests import read_request
 from trialogue.serving.responses import CompletionResponse
 from trialogue.serving.settings import Serving
 from trialogue.serving.streams import Events, Stream
@@ -35,22 +35,27 @@ from trialogue.serving.worker import Worker
 Value = TypeVar("Value")
 
 _RETRY_AFTER = "1"
-_READING = 4
-"""Requests that are read at once, so that threads are left for the others"""
+_MAX_PARSING = 4
+"""Maximum number of request bodies parsed concurrently."""
 
 
-class _Begun(NamedTuple):
-    """A request that waits or is under way: its events come in `events`, `answer` writes them."""
+class _SubmittedRequest(NamedTuple):
+    """A submitted request, its events and the builder of its response."""
 
     job: Job
     events: Events
-    answer: CompletionResponse
+    response: CompletionResponse
 
 
 class Application:
-    """The endpoints of OpenAI's interface on a `worker` and its `verifiers`; `app` is the ASGI application.
+    """Endpoints of the OpenAI API. The attribute `app` is the ASGI application.
 
-    Clients have to know the `api_key`, if there is one, and to call the server by one of `hosts`.
+    Args:
+        worker: Worker that generates the samples.
+        verifiers: Verifiers available to requests.
+        serving: Model name and limits of requests.
+        api_key: Key that clients must send, or None.
+        hosts: Host names that requests may use.
     """
 
     def __init__(
@@ -63,18 +68,18 @@ class Application:
     ) -> None:
         self.worker, self._verifiers, self._serving, self._key = worker, verifiers, serving, api_key
         self._created = int(time.time())
-        self._reading = CapacityLimiter(_READING)
-        answer = self._answer
+        self._reading = CapacityLimiter(_MAX_PARSING)
+        response = self._respond
         self.app = Starlette(
             routes=[
-                Route("/health", self._guarded(self._health, open_=True)),
-                Route("/v1/models", self._guarded(self._models)),
-                Route("/v1/models/{name:path}", self._guarded(self._model)),
-                Route("/v1/completions", self._guarded(partial(answer, "completion")), methods=["POST"]),
-                Route("/v1/chat/completions", self._guarded(partial(answer, "chat")), methods=["POST"]),
+                Route("/health", self._protected(self._health, open_=True)),
+                Route("/v1/models", self._protected(self._models)),
+                Route("/v1/models/{name:path}", self._protected(self._model)),
+                Route("/v1/completions", self._protected(partial(response, "completion")), methods=["POST"]),
+                Route("/v1/chat/completions", self._protected(partial(response, "chat")), methods=["POST"]),
             ],
             middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)],
-            exception_handlers={HTTPException: _missing},
+            exception_handlers={HTTPException: _http_error},
             lifespan=self._lifespan,
         )
 
@@ -88,26 +93,26 @@ class Application:
             self._verifiers.close()
             await run_in_threadpool(self.worker.close)
 
-    def _guarded(
+    def _protected(
         self, handle: Callable[[Request], Awaitable[Response]], open_: bool = False
     ) -> Callable[[Request], Awaitable[Response]]:
-        """`handle`, for clients that know the key unless it is `open_`; what it raises as an answer."""
+        """Wrap `handle` to check the API key, unless `open_`, and to convert exceptions to responses."""
 
-        async def guarded(request: Request) -> Response:
+        async def protected(request: Request) -> Response:
             try:
                 if not open_:
                     self._require_key(request)
                 return await handle(request)
             except Refused as refused:
-                return _refusal(refused)
+                return _error_response(refused)
             except InputError as error:
-                return _refusal(Refused.of(error))
+                return _error_response(Refused.of(error))
             except ClientDisconnect:
                 return Response(status_code=499)
             except Exception as error:
-                return _refusal(Refused(500, reason(error), code="internal_error"))
+                return _error_response(Refused(500, reason(error), code="internal_error"))
 
-        return guarded
+        return protected
 
     def _require_key(self, request: Request) -> None:
         given = request.headers.get("authorization", "").encode("latin-1")
@@ -118,10 +123,10 @@ class Application:
     async def _health(self, request: Request) -> Response:
         del request
         alive = self.worker.alive and not self.worker.closing
-        told = {"status": "ok" if alive else "stopping", "requests": self.worker.unfinished}
-        return JSONResponse(told, 200 if alive else 503)
+        status = {"status": "ok" if alive else "stopping", "requests": self.worker.unfinished}
+        return JSONResponse(status, 200 if alive else 503)
 
-    def _told(self) -> dict[str, Any]:
+    def _model_info(self) -> dict[str, Any]:
         return {
             "id": self._serving.called,
             "object": "model",
@@ -132,35 +137,35 @@ class Application:
 
     async def _models(self, request: Request) -> Response:
         del request
-        return JSONResponse({"object": "list", "data": [self._told()]})
+        return JSONResponse({"object": "list", "data": [self._model_info()]})
 
     async def _model(self, request: Request) -> Response:
         name = request.path_params["name"]
         if name != self._serving.called:
-            message = f"model={name!r}: the model here is {self._serving.called!r}"
+            message = f"model={name!r}: use {self._serving.called!r}, the model of this server"
             raise Refused(404, message, "model", "model_not_found")
-        return JSONResponse(self._told())
+        return JSONResponse(self._model_info())
 
-    async def _answer(self, kind: Kind, request: Request) -> Response:
+    async def _respond(self, kind: Kind, request: Request) -> Response:
         body = await self._body(request)
-        begun = await self._begin(kind, body, request)
+        submitted = await self._submit(kind, body, request)
         try:
-            if not begun.job.request.body.stream:
-                return await self._whole(request, begun)
-            # What fails before the first sign of an answer has a status of its own.
-            first = await self._unless_gone(request, begun.events.get())
+            if not submitted.job.request.body.stream:
+                return await self._complete_response(request, submitted)
+            # An error before the first event determines the HTTP status.
+            first = await self._unless_disconnected(request, submitted.events.get())
             if isinstance(first, Failed):
                 raise first.refused
         except BaseException:
-            self.worker.withdraw(begun.job)
+            self.worker.withdraw(submitted.job)
             raise
-        return Stream(self._pieces(begun, first), partial(self.worker.withdraw, begun.job))
+        return Stream(self._stream_events(submitted, first), partial(self.worker.withdraw, submitted.job))
 
     async def _body(self, request: Request) -> Any:
-        """The JSON value that a client sends; raises `Refused` for one that is too large, or none."""
+        """Return the JSON body of a request. Raises `Refused` if it is too large or invalid."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
-            # A page in a browser can send other kinds anywhere without asking.
+            # Browsers send other content types to any site without a preflight request.
             raise Refused(415, "send the content type application/json", code="unsupported_media_type")
         too_large = Refused(413, f"send at most {self._serving.body} bytes", code="body_too_large")
         stated = request.headers.get("content-length", "")
@@ -177,51 +182,55 @@ class Application:
         except (ValueError, RecursionError) as error:
             raise Refused(400, f"the body is not JSON: {error}", "body", "invalid_json") from None
 
-    async def _begin(self, kind: Kind, body: Any, request: Request) -> _Begun:
+    async def _submit(self, kind: Kind, body: Any, request: Request) -> _SubmittedRequest:
         loop, events = asyncio.get_running_loop(), Events()
 
-        def tell(event: Event) -> None:
-            # A loop that is closed has nobody left to tell.
+        def notify(event: Event) -> None:
+            # The event loop may be closed during shutdown.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(events.put, event)
 
         worker, verifiers = self.worker, self._verifiers
-        # A client that finds no place is told so at once, not after its rule is compiled.
+        # A full queue is reported before the verifiers are compiled.
         worker.reserve()
         try:
-            reading = partial(read, kind, body, worker.model, verifiers, self._serving, worker.context)
-            asked = await to_thread.run_sync(reading, limiter=self._reading)
-            made = _made(verifiers.judging(asked.wishes, asked.sampler, asked.body.stops))
-            judging = await self._unless_gone(request, made)
+            reading = partial(
+                read_request, kind, body, worker.model, verifiers, self._serving, worker.context
+            )
+            completion = await to_thread.run_sync(reading, limiter=self._reading)
+            pending = _await_verifiers(
+                verifiers.get(completion.requested_verifiers, completion.sampler, completion.body.stops)
+            )
+            judging = await self._unless_disconnected(request, pending)
             parse = None
-            if asked.calls is not None:
-                made = _made(verifiers.judging((asked.calls,), asked.sampler, ()))
-                [call] = (await self._unless_gone(request, made)).built
+            if completion.calls is not None:
+                pending = _await_verifiers(verifiers.get((completion.calls,), completion.sampler, ()))
+                [call] = (await self._unless_disconnected(request, pending)).built
                 parse = call.verifier.parser
             name, tokenization = self._serving.called, worker.model.tokenization
-            answer = CompletionResponse(asked, judging, name, tokenization, parse)
-            job = Job(asked, judging, tell)
+            response = CompletionResponse(completion, judging, name, tokenization, parse)
+            job = Job(completion, judging, notify)
             worker.submit(job)
         except BaseException:
             worker.release()
             raise
-        return _Begun(job, events, answer)
+        return _SubmittedRequest(job, events, response)
 
-    async def _whole(self, request: Request, begun: _Begun) -> Response:
+    async def _complete_response(self, request: Request, submitted: _SubmittedRequest) -> Response:
         finished: list[FinishedChoice] = []
-        while len(finished) < begun.job.request.choices:
-            event = await self._unless_gone(request, begun.events.get())
+        while len(finished) < submitted.job.request.choices:
+            event = await self._unless_disconnected(request, submitted.events.get())
             if isinstance(event, Failed):
                 raise event.refused
             if isinstance(event, FinishedChoice):
                 finished.append(event)
-        # Reading calls runs the patterns of their schemas.
-        return JSONResponse(await run_in_threadpool(begun.answer.whole, finished))
+        # Parsing tool calls matches the patterns of their schemas, which can be slow.
+        return JSONResponse(await run_in_threadpool(submitted.response.whole, finished))
 
-    async def _unless_gone(self, request: Request, awaited: Awaitable[Value]) -> Value:
-        """What is `awaited`; raises `ClientDisconnect` where the client goes before that."""
+    async def _unless_disconnected(self, request: Request, awaited: Awaitable[Value]) -> Value:
+        """Await a result. Raises `ClientDisconnect` if the client disconnects first."""
         waiting = asyncio.ensure_future(awaited)
-        going = asyncio.ensure_future(_gone(request))
+        going = asyncio.ensure_future(_wait_for_disconnect(request))
         try:
             await asyncio.wait((waiting, going), return_when=asyncio.FIRST_COMPLETED)
             if waiting.done():
@@ -231,51 +240,52 @@ class Application:
             waiting.cancel()
             going.cancel()
 
-    async def _pieces(self, begun: _Begun, event: Event) -> AsyncIterator[str]:
-        """The events of a stream, the first of which is `event`."""
-        answer, finished = begun.answer, list[FinishedChoice]()
+    async def _stream_events(self, submitted: _SubmittedRequest, event: Event) -> AsyncIterator[str]:
+        """Yield the server-sent events of a stream that begins with `event`."""
+        response, finished = submitted.response, list[FinishedChoice]()
         while True:
             if isinstance(event, Failed):
-                yield _line(event.refused.body())
+                yield _server_sent_event(event.refused.body())
                 return
             if isinstance(event, PartialChoice):
-                pieces = answer.part(*event)
+                pieces = response.part(*event)
             else:
                 finished.append(event)
-                pieces = await run_in_threadpool(answer.last, finished)
+                pieces = await run_in_threadpool(response.last, finished)
             for piece in pieces:
-                yield _line(piece)
-            if len(finished) == begun.job.request.choices:
+                yield _server_sent_event(piece)
+            if len(finished) == submitted.job.request.choices:
                 break
-            event = await begun.events.get()
+            event = await submitted.events.get()
         yield "data: [DONE]\n\n"
 
 
-async def _made(judging: Future[RequestVerifiers]) -> RequestVerifiers:
-    """What `judging` will be: others may wait for it too, whoever goes."""
+async def _await_verifiers(judging: Future[RequestVerifiers]) -> RequestVerifiers:
+    """Await verifiers without cancelling their construction, because other requests may share them."""
     return await asyncio.shield(asyncio.wrap_future(judging))
 
 
-async def _gone(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
+    """Wait until the client disconnects."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
-def _line(value: dict[str, Any]) -> str:
+def _server_sent_event(value: dict[str, Any]) -> str:
     return f"data: {json.dumps(value)}\n\n"
 
 
-def _refusal(refused: Refused) -> Response:
+def _error_response(refused: Refused) -> Response:
     headers = {"Retry-After": _RETRY_AFTER} if refused.status in (429, 503) else {}
     if refused.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return JSONResponse(refused.body(), refused.status, headers)
 
 
-async def _missing(request: Request, error: Exception) -> Response:
-    """What answers for paths and methods that there are none of."""
+async def _http_error(request: Request, error: Exception) -> Response:
+    """Return the response for an unknown path or method."""
     assert isinstance(error, HTTPException)
     message = f"{request.method} {request.url.path}: {error.detail}"
-    response = _refusal(Refused(error.status_code, message, code="not_found"))
+    response = _error_response(Refused(error.status_code, message, code="not_found"))
     response.headers.update(error.headers or {})
     return response

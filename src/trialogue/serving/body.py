@@ -1,4 +1,4 @@
-"""The bodies of requests in OpenAI's interface, with the fields that this server adds."""
+"""Request bodies of the OpenAI API, with the additional fields of this server."""
 
 import json
 import secrets
@@ -16,10 +16,10 @@ from trialogue.validation import Count, NonNegative, Share
 Kind = Literal["completion", "chat"]
 MOST_STOPS = 16
 LONGEST_STOP = 256
-"""Maximum length of a stop string in bytes: automata are built of them."""
+"""Maximum length of a stop string in bytes, which bounds the size of its automaton."""
 
 Item = TypeVar("Item")
-_Some = Annotated[list[Item], MinLen(1)]
+_NonEmptyList = Annotated[list[Item], MinLen(1)]
 _Zero = Annotated[float, Interval(ge=0, le=0)]
 
 
@@ -30,7 +30,7 @@ class _StreamOptions(BaseModel):
 
 
 class Body(BaseModel):
-    """The fields that both kinds of requests have. A field that is null counts as missing."""
+    """Fields common to both kinds of requests. A null field counts as missing."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -51,13 +51,13 @@ class Body(BaseModel):
     response_format: Any = None
     rule: Any = None
     sampler: Any = None
-    # Fields that may only have a value without effect.
+    # Unsupported fields, which may have only their default value.
     presence_penalty: _Zero = 0.0
     frequency_penalty: _Zero = 0.0
     logit_bias: Annotated[dict[str, Any], MaxLen(0)] = {}
     store: Literal[False] = False
     service_tier: Literal["auto", "default"] = "auto"
-    # Fields that no sample depends on.
+    # Fields that do not affect samples.
     user: Any = None
     safety_identifier: Any = None
     prompt_cache_key: Any = None
@@ -65,25 +65,25 @@ class Body(BaseModel):
 
     @property
     def stops(self) -> tuple[str, ...]:
-        """The texts that complete a sample."""
+        """Stop strings."""
         return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
 
     def sampling(self, sampler: str) -> SamplerSettings:
-        """Return how tokens are sampled by the sampler of a name."""
+        """Return the sampling settings for the sampler with this name."""
         return SamplerSettings(sampler, self.temperature, self.top_p, self.top_k, self.min_p)
 
 
 class CompletionBody(Body):
-    """The body of a request for completions of texts."""
+    """Body of a text completion request."""
 
-    prompt: str | _Some[str] | _Some[int] | _Some[list[int]]
+    prompt: str | _NonEmptyList[str] | _NonEmptyList[int] | _NonEmptyList[list[int]]
     best_of: Count | None = None
     logprobs: Annotated[int, Interval(ge=0, le=0)] | None = None
     echo: Literal[False] = False
 
 
 class ChatBody(Body):
-    """The body of a request for the next message of a conversation."""
+    """Body of a chat completion request."""
 
     messages: Any = None
     tools: Any = None
@@ -93,23 +93,28 @@ class ChatBody(Body):
     top_logprobs: Annotated[int, Interval(ge=0, le=0)] = 0
 
 
-_LOG_PROBS = "only the tokens that are drawn have log-probabilities: use 0"
-_UNSUPPORTED = "it cannot be honoured here: leave it out"
+_LOG_PROBS = "use 0: log-probabilities are available only for sampled tokens"
+_UNSUPPORTED = "leave it out: it is not supported"
 _HINTS = {
-    "prompt": "give a text, a list of texts, token ids, or a list of lists of those",
-    "stop": f"give a text, or a list of at most {MOST_STOPS} texts, none of them empty",
+    "prompt": "use a string, a list of strings, a list of token ids, or a list of such lists",
+    "stop": f"use a string or a list of at most {MOST_STOPS} strings, none of them empty",
     "stream_options": 'use {"include_usage": true}',
     "logprobs": _LOG_PROBS,
     "top_logprobs": _LOG_PROBS,
-    "metadata": "give an object",
+    "metadata": "use an object",
     **dict.fromkeys(("presence_penalty", "frequency_penalty", "logit_bias", "store", "echo"), _UNSUPPORTED),
 }
 
 
 def read_body(kind: Kind, body: object) -> CompletionBody | ChatBody:
-    """Return the `body` of a request.
+    """Validate the body of a request.
 
-    Raises `InputError` for the first field that cannot be honoured.
+    Args:
+        kind: Kind of the request.
+        body: JSON value.
+
+    Raises:
+        InputError: If a field is unknown, unsupported or invalid.
     """
     if not isinstance(body, Mapping):
         raise InputError("body", body, "send a JSON object")
@@ -123,11 +128,11 @@ def read_body(kind: Kind, body: object) -> CompletionBody | ChatBody:
         hint = _HINTS.get(field, fault["msg"].removeprefix("Input "))
         if fault["type"] == "extra_forbidden":
             close = get_close_matches(field, fields.model_fields, n=1)
-            hint = f"it cannot be honoured here: did you mean {close[0]}?" if close else _UNSUPPORTED
+            hint = f"it is not supported: did you mean {close[0]}?" if close else _UNSUPPORTED
         raise InputError(field, given.get(field), hint) from None
     for text in read.stops:
         require_text("stop", text)
         if len(text.encode()) > LONGEST_STOP:
-            raise InputError("stop", text, f"use texts of at most {LONGEST_STOP} bytes")
+            raise InputError("stop", text, f"use strings of at most {LONGEST_STOP} bytes")
     require_text("metadata", json.dumps(read.metadata, ensure_ascii=False))
     return read

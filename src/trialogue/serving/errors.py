@@ -1,4 +1,4 @@
-"""Errors as OpenAI's interface writes them: a status, and a body that names the field."""
+"""Error responses of the OpenAI API."""
 
 from typing import Any
 
@@ -6,7 +6,14 @@ from trialogue.errors import InputError
 
 
 class Refused(Exception):
-    """A request that is not answered: `status`, what is wrong in a line, the field and a code of OpenAI's."""
+    """Error that is returned to the client.
+
+    Args:
+        status: HTTP status code.
+        message: One-line error message.
+        param: Name of the invalid field, if any.
+        code: Error code of the OpenAI API, if any.
+    """
 
     def __init__(self, status: int, message: str, param: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
@@ -14,11 +21,11 @@ class Refused(Exception):
 
     @classmethod
     def of(cls, error: InputError) -> "Refused":
-        """What an `InputError` says, as a bad request."""
+        """Convert an `InputError` to an error with status 400."""
         return cls(400, " ".join(str(error).split()), error.field, "invalid_value")
 
     def body(self) -> dict[str, Any]:
-        """The body of the answer."""
+        """Return the JSON body of the response."""
         kind = "server_error" if self.status >= 500 else "invalid_request_error"
         if self.status == 429:
             kind = "rate_limit_error"

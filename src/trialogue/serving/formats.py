@@ -1,4 +1,4 @@
-"""Tools and formats of responses as verifiers that a request asks for."""
+"""Verifiers for the tools and the response format of a request."""
 
 import json
 from typing import Any
@@ -8,12 +8,24 @@ from trialogue.generation.prompts import require_tools
 from trialogue.serving.verifiers import RequestedVerifier
 
 
-def tools_asked(tools: object, choice: object) -> tuple[list[Any] | None, RequestedVerifier | None, bool]:
-    """What the template lists, what a call is, and whether there has to be one."""
+def read_tools(tools: object, choice: object) -> tuple[list[Any] | None, RequestedVerifier | None, bool]:
+    """Read the fields `tools` and `tool_choice` of a request.
+
+    Args:
+        tools: Tool definitions, or None.
+        choice: Value of `tool_choice`, or None.
+
+    Returns:
+        The tool definitions for the chat template, the verifier of tool calls, and whether a tool call is
+        required.
+
+    Raises:
+        InputError: If a field is invalid.
+    """
     hint = 'use "none", "auto", "required" or {"type": "function", "function": {"name": NAME}}'
     if tools is None:
         if choice not in (None, "none", "auto"):
-            raise InputError("tool_choice", choice, "there are no tools: give some, or leave it out")
+            raise InputError("tool_choice", choice, "leave it out or add tools")
         return None, None, False
     require_tools(tools)
     assert isinstance(tools, list)
@@ -24,7 +36,7 @@ def tools_asked(tools: object, choice: object) -> tuple[list[Any] | None, Reques
             raise InputError("tool_choice", choice, hint)
         chosen = [one for one in tools if one.get("function", one).get("name") == name]
         if not chosen:
-            raise InputError("tool_choice", choice, "none of the tools is called so")
+            raise InputError("tool_choice", choice, "use the name of one of the tools")
         return tools, RequestedVerifier("tools", "tools", json.dumps(chosen)), True
     choice = "auto" if choice is None else choice
     if one_of("tool_choice", choice, ("none", "auto", "required"), hint) == "none":
@@ -32,8 +44,16 @@ def tools_asked(tools: object, choice: object) -> tuple[list[Any] | None, Reques
     return tools, RequestedVerifier("tools", "tools", json.dumps(tools)), choice == "required"
 
 
-def format_asked(value: object, tools: bool) -> list[RequestedVerifier]:
-    """What the field `response_format` asks for; beside `tools` it can ask for nothing."""
+def read_response_format(value: object, tools: bool) -> list[RequestedVerifier]:
+    """Return the verifiers for the field `response_format`.
+
+    Args:
+        value: Value of the field, or None.
+        tools: Whether the request has tools, which exclude a JSON format.
+
+    Raises:
+        InputError: If the value is invalid or combined with tools.
+    """
     hint = 'use {"type": "json_schema", "json_schema": {"name": NAME, "schema": SCHEMA}}, or the type "json_object"'
     if value is None:
         return []
@@ -43,7 +63,7 @@ def format_asked(value: object, tools: bool) -> list[RequestedVerifier]:
     if kind == "text":
         return []
     if tools:
-        hint = "it cannot hold beside tools, whose calls are no such JSON: leave out one of them"
+        hint = "leave out tools or response_format: they cannot be combined"
         raise InputError("response_format", value, hint)
     schema: object = {"type": "object"}
     if kind == "json_schema":

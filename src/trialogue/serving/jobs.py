@@ -1,4 +1,4 @@
-"""What is asked of the worker, and what it tells of it."""
+"""Jobs of the worker, and the events that it reports."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,14 +13,25 @@ from trialogue.serving.verifiers import RequestVerifiers
 
 
 class PartialChoice(NamedTuple):
-    """The text so far of the choice number `choice`."""
+    """Current text of an unfinished choice.
+
+    Attributes:
+        choice: Index of the choice.
+        text: Text so far.
+    """
 
     choice: int
     text: str
 
 
 class FinishedChoice(NamedTuple):
-    """A finished sample as the choice number `choice`, and what is said of it."""
+    """Finished sample of a choice.
+
+    Attributes:
+        choice: Index of the choice.
+        sample: The sample.
+        verdict: Outcome of the sample.
+    """
 
     choice: int
     sample: Sample
@@ -28,7 +39,7 @@ class FinishedChoice(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """Why a request has no answer."""
+    """Error that ends a request."""
 
     refused: Refused
 
@@ -38,13 +49,23 @@ Event = PartialChoice | FinishedChoice | Failed
 
 @dataclass(eq=False)
 class Job:
-    """A request under way, judged by `verifiers`; `tell` is called with what happens, in the worker's thread."""
+    """Running or waiting request.
+
+    Args:
+        request: The request.
+        verifiers: Verifiers of the request.
+        notify: Function called with each event in the thread of the worker.
+        submissions: Submissions of the prompts, with the index of the first choice of each.
+        shown: Last text reported for each choice.
+        alone: Whether the job has a run that no other job may join.
+        run: Run that the job has joined, or None.
+        decode: Function that decodes the tokens of a completion, or None before the first use.
+    """
 
     request: CompletionRequest
     verifiers: RequestVerifiers
-    tell: Callable[[Event], None]
+    notify: Callable[[Event], None]
     submissions: dict[Submission, int] = field(default_factory=dict)
-    """The submissions of the prompts, with the choice that each begins with"""
     shown: dict[int, str] = field(default_factory=dict)
     alone: bool = False
     run: OpenRun | None = None
@@ -52,7 +73,7 @@ class Job:
 
     @property
     def terms(self) -> Terms:
-        """What decides its samples, beside prompt and seed."""
+        """Settings that, besides prompt and seed, determine the samples."""
         request = self.request
         return Terms(
             self.verifiers.verifier,

@@ -1,4 +1,4 @@
-"""The requests that clients send, read from their bodies."""
+"""Validated requests and the functions that read them."""
 
 import dataclasses
 import json
@@ -14,99 +14,121 @@ from trialogue.samplers import SAMPLERS
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.serving.body import ChatBody, CompletionBody, Kind, read_body
 from trialogue.serving.errors import Refused
-from trialogue.serving.formats import format_asked, tools_asked
+from trialogue.serving.formats import read_response_format, read_tools
 from trialogue.serving.settings import Serving
 from trialogue.serving.verifiers import RequestedVerifier, VerifierCache
 
-_SHORT = 16
-"""Default length of a completion in tokens, as in OpenAI's interface; a chat gets what the server allows."""
+_DEFAULT_MAX_TOKENS = 16
+"""Default length of a text completion in tokens, as in the OpenAI API."""
 
 
 @dataclass(frozen=True)
 class CompletionRequest:
-    """A request with the fields of `body`: samples of `prompts` (token ids), under all verifiers of `wishes`.
+    """Validated request.
 
-    If `calls` is given, texts that are calls of these tools are returned as such.
+    Args:
+        body: Fields of the request.
+        prompts: Token ids of each prompt.
+        sampler: Sampler.
+        sampling: Sampling settings.
+        requested_verifiers: Verifiers that the samples must satisfy.
+        calls: Verifier of tool calls, or None. Texts that it parses are returned as tool calls.
+        max_new_tokens: Maximum number of tokens per completion.
+        max_steps: Maximum number of sampler steps per sample.
     """
 
     body: CompletionBody | ChatBody
     prompts: Sequence[Sequence[int]]
     sampler: Sampler[Any]
     sampling: SamplerSettings
-    wishes: Sequence[RequestedVerifier]
+    requested_verifiers: Sequence[RequestedVerifier]
     calls: RequestedVerifier | None
     max_new_tokens: int
     max_steps: int
 
     @property
     def choices(self) -> int:
-        """How many samples the answer has."""
+        """Total number of samples."""
         return self.body.n * len(self.prompts)
 
     @property
     def log_probs(self) -> bool:
-        """Whether the answer has the log-probabilities of the tokens; a completion asks for them by 0."""
+        """Whether the response contains the log-probabilities of the tokens."""
         return self.body.logprobs is not None and self.body.logprobs is not False
 
     @property
-    def in_parts(self) -> bool:
-        """Whether the text can be sent while it grows: no token is taken back, and it is not a call."""
+    def is_incremental(self) -> bool:
+        """Whether the text can be streamed while it grows."""
         return self.body.stream and not self.sampler.goes_back and self.calls is None
 
 
-def read(
+def read_request(
     kind: Kind, content: object, model: TextModel, verifiers: VerifierCache, serving: Serving, context: int
 ) -> CompletionRequest:
-    """Return the request in `content`, a JSON value, of sequences of up to `context` tokens.
+    """Read and validate a request.
 
-    Raises `InputError` or `Refused` for every part of it that cannot be honoured.
+    Args:
+        kind: Kind of the request.
+        content: JSON body.
+        model: Model of the server.
+        verifiers: Verifiers of the server.
+        serving: Limits of the server.
+        context: Maximum length of a sequence in tokens.
+
+    Raises:
+        InputError: If a field is invalid or not supported.
+        Refused: If the model is unknown or the context is too short.
     """
     body = read_body(kind, content)
     if body.model not in (None, serving.called):
-        message = f"model={body.model!r}: the model here is {serving.called!r}"
+        message = f"model={body.model!r}: use {serving.called!r}, the model of this server"
         raise Refused(404, message, "model", "model_not_found")
-    wishes = format_asked(body.response_format, isinstance(body, ChatBody) and bool(body.tools))
-    wishes += [] if body.rule is None else verifiers.wishes(body.rule)
+    requested_verifiers = read_response_format(
+        body.response_format, isinstance(body, ChatBody) and bool(body.tools)
+    )
+    requested_verifiers += [] if body.rule is None else verifiers.read_rule(body.rule)
     calls = None
     if isinstance(body, ChatBody):
-        field, (tools, calls, required) = "messages", tools_asked(body.tools, body.tool_choice)
-        wishes += [calls] if calls is not None and required else []
-        prompts = [_conversation(model.tokenization, body.messages, tools)]
+        field, (tools, calls, required) = "messages", read_tools(body.tools, body.tool_choice)
+        requested_verifiers += [calls] if calls is not None and required else []
+        prompts = [_encode_messages(model.tokenization, body.messages, tools)]
     else:
-        field, prompts = "prompt", _prompts(body.prompt, model.tokenization)
+        field, prompts = "prompt", _encode_prompts(body.prompt, model.tokenization)
     if not all(prompts):
         if model.empty_prompt is None:
-            hint = "it has no tokens, and the model has none to begin with: give a text"
+            hint = "use a text: the prompt is empty and the model has no BOS token"
             raise InputError(field, "", hint)
         prompts = [prompt or list(model.empty_prompt) for prompt in prompts]
-    name, sampler = _sampler(body.sampler, bool(wishes))
+    name, sampler = _read_sampler(body.sampler, bool(requested_verifiers))
     sampling = body.sampling(name)
     sampling.require_choice(sampler)
-    longest = _longest(body, max(map(len, prompts)), field, serving, context)
+    longest = _max_new_tokens(body, max(map(len, prompts)), field, serving, context)
     steps = serving.max_steps if body.max_steps is None else body.max_steps
-    request = CompletionRequest(body, prompts, sampler, sampling, tuple(wishes), calls, longest, steps)
+    request = CompletionRequest(
+        body, prompts, sampler, sampling, tuple(requested_verifiers), calls, longest, steps
+    )
     if isinstance(body, CompletionBody) and body.best_of not in (None, body.n):
-        raise InputError("best_of", body.best_of, 'leave it out: {"name": "best-of-n"} is a sampler')
+        raise InputError("best_of", body.best_of, 'leave it out, or use the sampler {"name": "best-of-n"}')
     if request.choices > serving.samples:
-        hint = f"a request may ask for {serving.samples} samples, its prompts times its n"
+        hint = f"use at most {serving.samples} samples per request (number of prompts times n)"
         raise InputError("n", body.n, hint)
     if steps > serving.max_steps:
         raise InputError("max_steps", steps, f"use at most {serving.max_steps}")
     if body.stream and request.log_probs:
-        raise InputError("logprobs", True, "they are known when a sample is finished: leave out stream")
+        raise InputError("logprobs", True, "leave out logprobs or stream: they cannot be combined")
     if body.stream_options is not None and not body.stream:
-        raise InputError("stream_options", {}, "they are for streams: leave them out")
+        raise InputError("stream_options", {}, "leave it out or use stream: it applies only to streams")
     return request
 
 
-def _sampler(value: object, judged: bool) -> tuple[str, Sampler[Any]]:
-    """Return the name of a sampler and the sampler with its options; by default a mask if there is a rule."""
+def _read_sampler(value: object, has_verifier: bool) -> tuple[str, Sampler[Any]]:
+    """Return the name of the sampler and the sampler. The default is masked decoding if there is a verifier."""
     if value is None:
-        value = "masked-decoding" if judged else "ancestral"
+        value = "masked-decoding" if has_verifier else "ancestral"
     options = {"name": value} if isinstance(value, str) else value
     if not isinstance(options, dict) or options.get("name") not in SAMPLERS:
         names = ", ".join(SAMPLERS)
-        raise InputError("sampler", value, f'give a name, or {{"name": NAME}} and its options: {names}')
+        raise InputError("sampler", value, f'use a name, or {{"name": NAME}} with options: {names}')
     name, kind = options["name"], SAMPLERS[options["name"]]
     known: list[str] = (
         [one.name for one in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []
@@ -115,7 +137,7 @@ def _sampler(value: object, judged: bool) -> tuple[str, Sampler[Any]]:
     for key in chosen:
         if key not in known:
             raise InputError(
-                f"sampler.{key}", chosen[key], f"the options of {name} are {', '.join(known) or 'none'}"
+                f"sampler.{key}", chosen[key], f"use an option of {name}: {', '.join(known) or 'it has none'}"
             )
     try:
         sampler = kind(**{key: tuple(one) if isinstance(one, list) else one for key, one in chosen.items()})
@@ -124,21 +146,21 @@ def _sampler(value: object, judged: bool) -> tuple[str, Sampler[Any]]:
         raise InputError(f"sampler.{error.field}", error.value, error.hint) from None
     except TypeError:
         raise InputError(
-            "sampler", value, "its options are numbers, texts, truth values or lists of these"
+            "sampler", value, "use numbers, strings, booleans or lists of these as options"
         ) from None
     if not sampler.keeps_prompts:
+        raise InputError("sampler", value, "use a sampler that keeps the prompt: this one may erase it")
+    if sampler.uses != "nothing" and not has_verifier:
         raise InputError(
-            "sampler", value, "it may erase the prompt: an answer cannot say what became of that"
+            "sampler", value, "add a rule, a response_format or tools: this sampler needs a verifier"
         )
-    if sampler.uses != "nothing" and not judged:
-        raise InputError("sampler", value, "it needs a verifier: give a rule, a response_format or tools")
     return name, sampler
 
 
-def _conversation(tokenization: Tokenization, messages: Any, tools: list[Any] | None) -> list[int]:
+def _encode_messages(tokenization: Tokenization, messages: Any, tools: list[Any] | None) -> list[int]:
     require_text("messages", json.dumps([messages, tools], ensure_ascii=False))
     if isinstance(messages, str):
-        raise InputError("messages", messages, 'give a list of objects with a "role" and a "content"')
+        raise InputError("messages", messages, 'use a list of objects with "role" and "content"')
     try:
         return tokenization.chat(messages, tools=tools)
     except InputError as error:
@@ -146,7 +168,7 @@ def _conversation(tokenization: Tokenization, messages: Any, tools: list[Any] | 
         raise InputError(field, error.value, error.hint) from error
 
 
-def _prompts(value: str | Sequence[Any], tokenization: Tokenization) -> list[list[int]]:
+def _encode_prompts(value: str | Sequence[Any], tokenization: Tokenization) -> list[list[int]]:
     several = [value] if isinstance(value, str) or isinstance(value[0], int) else value
     for text in several:
         if isinstance(text, str):
@@ -154,21 +176,23 @@ def _prompts(value: str | Sequence[Any], tokenization: Tokenization) -> list[lis
     prompts = [tokenization.encode(one) if isinstance(one, str) else list(one) for one in several]
     for token in (token for prompt in prompts for token in prompt):
         if not 0 <= token < tokenization.vocab_size:
-            hint = f"the model has the tokens 0 to {tokenization.vocab_size - 1}"
+            hint = f"use token ids from 0 to {tokenization.vocab_size - 1}"
             raise InputError("prompt", token, hint)
     return prompts
 
 
-def _longest(body: CompletionBody | ChatBody, prompt: int, field: str, serving: Serving, context: int) -> int:
-    """Return the longest completion, of prompts of up to `prompt` tokens."""
+def _max_new_tokens(
+    body: CompletionBody | ChatBody, prompt: int, field: str, serving: Serving, context: int
+) -> int:
+    """Return the maximum number of new tokens for prompts of up to `prompt` tokens."""
     if prompt >= context:
-        message = f"{field}: it has {prompt} tokens, and the context holds {context}: shorten it"
+        message = f"{field}: it has {prompt} tokens and the context {context}: use a shorter prompt"
         raise Refused(400, message, field, "context_length_exceeded")
-    name, value, default = "max_tokens", body.max_tokens, _SHORT
+    name, value, default = "max_tokens", body.max_tokens, _DEFAULT_MAX_TOKENS
     if isinstance(body, ChatBody):
         default, other = serving.max_new_tokens, body.max_completion_tokens
         if other is not None and value not in (None, other):
-            hint = "max_completion_tokens is given too: leave out one of them"
+            hint = "leave out max_tokens or max_completion_tokens: their values differ"
             raise InputError("max_tokens", value, hint)
         if other is not None:
             name, value = "max_completion_tokens", other
@@ -177,6 +201,8 @@ def _longest(body: CompletionBody | ChatBody, prompt: int, field: str, serving: 
     if value > serving.max_new_tokens:
         raise InputError(name, value, f"use at most {serving.max_new_tokens}")
     if prompt + value > context:
-        message = f"{name}={value}: the prompt has {prompt} tokens, and the context holds {context}"
+        message = (
+            f"{name}={value}: use at most {context - prompt}: the prompt has {prompt} of {context} tokens"
+        )
         raise Refused(400, message, name, "context_length_exceeded")
     return value

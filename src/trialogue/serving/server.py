@@ -1,4 +1,4 @@
-"""The server: a model, its worker and its address."""
+"""Server of `trialogue serve`: loading of the model, network address and shutdown."""
 
 import ipaddress
 import os
@@ -18,27 +18,38 @@ from trialogue.serving.settings import Address, Serving
 from trialogue.serving.verifiers import VerifierCache
 from trialogue.serving.worker import Worker
 
-_KEY = "TRIALOGUE_API_KEY"
+_KEY_VARIABLE = "TRIALOGUE_API_KEY"
 ROWS = 16
 
 
-def application(
+def create_application(
     model: TextModel,
     serving: Serving,
     machine: MachineSettings,
     api_key: str | None = None,
     hosts: Sequence[str] = ("*",),
 ) -> Application:
-    """The application that answers with `model`; raises `InputError` for rules that do not fit it."""
+    """Create the application for a loaded model.
+
+    Args:
+        model: Loaded model.
+        serving: Limits of requests and named verifiers.
+        machine: Options on the hardware.
+        api_key: Key that clients must send, or None.
+        hosts: Host names that requests may use.
+
+    Raises:
+        InputError: If a named verifier does not fit the model.
+    """
     whole, timeout = serving.verifier_whole, serving.verifier_timeout
     rules = VerifierCache(
         model, serving.rules, Rule(verifier_whole=whole, verifier_timeout=timeout), serving.requests
     )
-    known = [serving.context] if model.max_length is None else [serving.context, model.max_length]
+    limits = [serving.context] if model.max_length is None else [serving.context, model.max_length]
     worker = Worker(
         model,
         rows=min(ROWS, model.batch_size) if machine.batch_size is None else machine.batch_size,
-        context=min(known),
+        context=min(limits),
         most=serving.requests,
         samplers=serving.samplers,
         layers=rules.layers,
@@ -47,11 +58,20 @@ def application(
     return Application(worker, rules, serving, api_key, hosts)
 
 
-def serve(serving: Serving, address: Address, machine: MachineSettings, say: Callable[[str], None]) -> None:
-    """Serve until the process is told to stop; `say` is told what is done, and where the server is found."""
-    api_key = os.environ.get(_KEY) or None if address.api_key is None else address.api_key
-    with listening(address) as bound:
-        say(f"loading {serving.model}")
+def serve(
+    serving: Serving, address: Address, machine: MachineSettings, report: Callable[[str], None]
+) -> None:
+    """Load a model and serve it until the process is stopped.
+
+    Args:
+        serving: Model and limits of requests.
+        address: Network address and access.
+        machine: Options on the hardware.
+        report: Function called with progress messages and the URL of the server.
+    """
+    api_key = os.environ.get(_KEY_VARIABLE) or None if address.api_key is None else address.api_key
+    with open_socket(address) as bound:
+        report(f"loading {serving.model}")
         checkpoint = open_pretrained(
             str(serving.model),
             device=machine.device,
@@ -60,19 +80,23 @@ def serve(serving: Serving, address: Address, machine: MachineSettings, say: Cal
         )
         model = checkpoint.load(recompute=machine.recompute, weights=machine.weights)
         host, port = bound.getsockname()[:2]
-        served = application(model, serving, machine, api_key, hosts_of(address, host))
+        served = create_application(model, serving, machine, api_key, allowed_hosts(address, host))
         if api_key is None and not ipaddress.ip_address(host).is_loopback:
-            say(f"whoever reaches {host} may ask: --api-key KEY asks for a key")
-        say(f"serving {serving.called} at http://{_in_url(host)}:{port}/v1")
-        running(served.app, address.grace).run(sockets=[bound])
+            report(f"every client that can reach {host} has access: use --api-key KEY to require a key")
+        report(f"serving {serving.called} at http://{_in_url(host)}:{port}/v1")
+        create_server(served.app, address.grace).run(sockets=[bound])
 
 
-def hosts_of(address: Address, host: str) -> tuple[str, ...]:
-    """The names that clients may call a server by which listens at `host`, the `address` in numbers.
+def allowed_hosts(address: Address, host: str) -> tuple[str, ...]:
+    """Return the host names that requests may use.
 
-    At a loopback address these are its own and those that are allowed: a page elsewhere may have given a name of its
-    own this machine's address, and browsers would let it read the answers. How others reach another address is not
-    known, and any name will do unless some are allowed.
+    For a loopback address, these are its names and the allowed ones. Otherwise a web page could resolve its
+    own domain to this machine, and the browser would let it read responses (DNS rebinding). Any other address
+    accepts all names unless some are configured.
+
+    Args:
+        address: Configured address.
+        host: Numeric address on which the server listens.
     """
     loopback = ("localhost", "127.0.0.1", "[::1]")
     if ipaddress.ip_address(host).is_loopback or address.allowed_host:
@@ -84,8 +108,13 @@ def _in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def running(app: Any, grace: float) -> uvicorn.Server:
-    """A server of the application `app` that is to run; requests may take `grace` seconds when it is stopped."""
+def create_server(app: Any, grace: float) -> uvicorn.Server:
+    """Return a server for the ASGI application `app`.
+
+    Args:
+        app: ASGI application.
+        grace: Time in seconds for running requests when the server stops.
+    """
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -98,13 +127,13 @@ def running(app: Any, grace: float) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-def listening(address: Address) -> socket.socket:
-    """A socket at the `address`; raises `InputError` where there is none."""
+def open_socket(address: Address) -> socket.socket:
+    """Return a socket that listens on `address`. Raises `InputError` if that is not possible."""
     try:
         family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((address.host, address.port), family=family, backlog=512)
     except socket.gaierror as error:
-        raise InputError("host", address.host, f"it is no address: {error.strerror}") from None
+        raise InputError("host", address.host, f"use a valid address: {error.strerror}") from None
     except OSError as error:
-        hint = f"cannot listen at {address.host}: {error.strerror or error}: choose another"
+        hint = f"use another port: cannot listen on {address.host} ({error.strerror or error})"
         raise InputError("port", address.port, hint) from None

@@ -48,7 +48,7 @@ class Serving:
 
     def __post_init__(self) -> None:
         if self.model is None:
-            hint = "name one: a hub id, a folder, or one of `trialogue models list`"
+            hint = "use a Hugging Face id, a folder, or a name from `trialogue models list`"
             raise InputError("model", None, hint)
         for rule in self.rule:
             name, _, spec = rule.partition("=")
@@ -57,12 +57,12 @@ class Serving:
 
     @property
     def called(self) -> str:
-        """The name of the model in requests."""
+        """Name of the model in requests."""
         return str(self.model) if self.name is None else self.name
 
     @property
     def rules(self) -> dict[str, str]:
-        """The specs of the verifiers that clients may name, by name."""
+        """Specs of the named verifiers, by name."""
         return {name: spec for name, _, spec in (rule.partition("=") for rule in self.rule)}
 
 
@@ -87,7 +87,7 @@ class Address:
     def __post_init__(self) -> None:
         for name in self.allowed_host:
             if not _NAME.fullmatch(name):
-                hint = "write a name without scheme and port, such as example.org, *.example.org or *"
+                hint = "use a name without scheme and port, for example example.org, *.example.org or *"
                 raise InputError("allowed_host", name, hint)
         if self.api_key == "":
-            raise InputError("api_key", "", "give a key that is not empty, or leave it out")
+            raise InputError("api_key", "", "use a key that is not empty, or leave it out")

@@ -1,4 +1,4 @@
-"""Events of a request for a reader, however slow, and the stream that they are sent as."""
+"""Event queue of a request, and the HTTP stream in which the events are sent."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -10,34 +10,39 @@ from trialogue.serving.jobs import Event, PartialChoice
 
 
 class Events:
-    """What waits for a reader: of the texts of a choice the latest, however slowly they are read."""
+    """Queue of events that keeps only the latest text of each choice, so that slow readers do not grow it."""
 
     def __init__(self) -> None:
         self._waiting: dict[object, Event] = {}
-        self._there = asyncio.Event()
+        self._available = asyncio.Event()
 
     def put(self, event: Event) -> None:
-        """Let `event` wait, in the place of an earlier text of its choice."""
+        """Add `event`, replacing an unread text of the same choice."""
         self._waiting[event.choice if isinstance(event, PartialChoice) else object()] = event
-        self._there.set()
+        self._available.set()
 
     async def get(self) -> Event:
-        """The event that has waited the longest."""
+        """Remove and return the oldest event."""
         while not self._waiting:
-            self._there.clear()
-            await self._there.wait()
+            self._available.clear()
+            await self._available.wait()
         return self._waiting.pop(next(iter(self._waiting)))
 
 
 class Stream(StreamingResponse):
-    """A stream that says in `ended` when nobody reads any more, also where nobody ever has."""
+    """HTTP stream of server-sent events.
+
+    Args:
+        pieces: Events to send.
+        ended: Function called when the stream ends, also if the client disconnects.
+    """
 
     def __init__(self, pieces: AsyncIterator[str], ended: Callable[[], None]) -> None:
         super().__init__(pieces, media_type="text/event-stream")
         self._ended = ended
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the pieces."""
+        """Send the events."""
         try:
             await super().__call__(scope, receive, send)
         finally:

@@ -1,4 +1,4 @@
-"""The verifiers that requests are judged by: built once for all that ask for the same."""
+"""Verifiers of requests, compiled once and shared by requests that need the same."""
 
 import json
 from collections import OrderedDict
@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from trialogue.errors import InputError
 from trialogue.generation.verifiers.kinds import KINDS
-from trialogue.generation.verifiers.specs import Built, Loaded, Rule, rule_of
+from trialogue.generation.verifiers.specs import Built, Loaded, Rule, combine_verifiers
 from trialogue.models.hub.opening import TextModel
 from trialogue.oracles import Verifier
 from trialogue.samplers.prefix.contract.sampler import Sampler
@@ -21,28 +21,35 @@ from trialogue.verifiers import GrammarVerifier
 
 Field = Literal["rule", "response_format", "tools"]
 
-KEPT = 64
-"""VerifierCache that are kept for those who ask again"""
-_MASKS = 1024
-"""Prefixes of which each of them remembers what may follow: a bit for every token"""
+CACHE_SIZE = 64
+"""Maximum number of cached verifiers."""
+_CACHED_MASKS = 1024
+"""Number of prefixes whose token masks each verifier caches."""
 _OPTIONS = Rule()
 _COMPILING = 4
-"""VerifierCache that are compiled at once"""
-LONGEST = 1 << 16
-"""Characters of what a client describes: compiling takes more than linear time"""
-_OF_TEXTS = {
+"""Maximum number of concurrent compilations."""
+MAX_SPEC_LENGTH = 1 << 16
+"""Maximum length of a spec in characters, since the compilation time grows more than linearly."""
+_CLIENT_KINDS = {
     "regex": GrammarVerifier.regex,
     "choice": GrammarVerifier.choice,
     "lark": GrammarVerifier.lark,
     "json-schema": GrammarVerifier.json_schema,
     "tools": GrammarVerifier.tools,
 }
-"""What clients may describe themselves: languages, by what they hold and not by files."""
+"""Kinds of verifiers that clients may specify. None of them reads a file."""
 
 
 @dataclass(frozen=True)
 class RequestedVerifier:
-    """A verifier that a request asks for in `field`: one of `kind`, with its `content`, or the server's rule `name`."""
+    """Verifier in a field of a request.
+
+    Args:
+        field: Field of the request.
+        kind: Kind of the verifier.
+        content: Content of the spec.
+        name: Name of a verifier of the server, or None.
+    """
 
     field: Field
     kind: str
@@ -50,34 +57,46 @@ class RequestedVerifier:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        if self.name is None and len(self.content) > LONGEST:
-            raise InputError(self.field, len(self.content), f"use at most {LONGEST} characters")
+        if self.name is None and len(self.content) > MAX_SPEC_LENGTH:
+            raise InputError(self.field, len(self.content), f"use at most {MAX_SPEC_LENGTH} characters")
 
     @property
-    def said(self) -> Any:
-        """What an answer repeats of it."""
+    def value(self) -> Any:
+        """JSON value that represents the verifier in the response."""
         return self.name if self.name is not None else {self.kind: self.content}
 
 
 @dataclass(frozen=True, eq=False)
 class RequestVerifiers:
-    """What judges the samples of a request: `verifier` is what a sampler is given, of which `built` are the parts."""
+    """Verifiers of the samples of a request.
+
+    Args:
+        verifier: Product of all verifiers, or None.
+        built: The single verifiers.
+    """
 
     verifier: Verifier | None
     built: tuple[Built, ...]
 
     @property
     def notes(self) -> list[str]:
-        """What a user should know of them."""
+        """Notes of the verifiers for the user."""
         return [note for one in self.built for note in one.verifier.notes]
 
 
 class VerifierCache:
-    """Verifiers for a `model`, and the `named` rules of the server, which are loaded once; the latest others are kept.
+    """Cache of the verifiers of requests.
 
-    They are made by threads of their own: nothing else waits for one that takes long, and at most `most` are under way
-    or wait, those among them that nobody wants any more. The functions of named rules are asked as `options` say.
-    Raises `InputError` for a named rule that cannot be built.
+    Verifiers are compiled in separate threads. Named verifiers of the server are loaded once.
+
+    Args:
+        model: Model of the server.
+        named: Specs of the named verifiers of the server.
+        options: Options on verifier functions.
+        most: Maximum number of verifiers that are compiled or wait for compilation.
+
+    Raises:
+        InputError: If a named verifier cannot be built.
     """
 
     def __init__(
@@ -89,31 +108,38 @@ class VerifierCache:
     ) -> None:
         self._most, self._unfinished = most, 0
         self._model, self._named, self._options, self._lock = model, dict(named), options, Lock()
-        self._kept: OrderedDict[object, Future[RequestVerifiers]] = OrderedDict()
+        self._cache: OrderedDict[object, Future[RequestVerifiers]] = OrderedDict()
         self._compilers = ThreadPoolExecutor(_COMPILING, thread_name_prefix="compiler")
         self._loading, self._loaded = Lock(), dict[tuple[str, bool], list[Loaded]]()
         layers = dict[int, None]()
         for name in self._named:
-            for one in self._of_name(name, verdicts=True):
-                built = one.built(verdicts=True, ranks=False, stop=())
+            for one in self._load_named(name, verdicts=True):
+                built = one.for_sampler(verdicts=True, ranks=False, stop=())
                 built.require_fit(model)
                 layers |= dict.fromkeys(built.verifier.layers)
             if name in KINDS:
-                raise InputError("rule", name, "it is the name of a kind of verifier: choose another")
+                raise InputError("rule", name, "use another name: this is a kind of verifier")
         self.layers = tuple(layers)
-        """The blocks whose hidden states named rules read"""
+        """Layers whose hidden states the named verifiers read."""
 
     def close(self) -> None:
-        """Compile nothing more."""
+        """Stop the compilation of further verifiers."""
         self._compilers.shutdown(wait=False, cancel_futures=True)
 
-    def wishes(self, value: object) -> list[RequestedVerifier]:
-        """What the field "rule" asks for: a name of the server's, KIND:CONTENT, {KIND: CONTENT}, or a list of these."""
-        return [self._wish(one) for one in (value if isinstance(value, list) else [value])]
+    def read_rule(self, value: object) -> list[RequestedVerifier]:
+        """Read the field "rule" of a request.
 
-    def _wish(self, value: object) -> RequestedVerifier:
-        names = ", ".join(self._named) or "the server has none"
-        hint = f"give {{KIND: CONTENT}} with a kind of {', '.join(_OF_TEXTS)}, or a name of the server's ({names})"
+        Args:
+            value: Name of a verifier of the server, KIND:CONTENT, {KIND: CONTENT}, or a list of these.
+
+        Raises:
+            InputError: If the value is invalid or reads a file.
+        """
+        return [self._read_verifier(one) for one in (value if isinstance(value, list) else [value])]
+
+    def _read_verifier(self, value: object) -> RequestedVerifier:
+        names = ", ".join(self._named) or "there are none"
+        hint = f"use {{KIND: CONTENT}} with a kind of {', '.join(_CLIENT_KINDS)}, or a verifier of the server ({names})"
         if isinstance(value, str) and value in self._named:
             kind, _, content = self._named[value].partition(":")
             return RequestedVerifier("rule", kind, content, value)
@@ -123,74 +149,87 @@ class VerifierCache:
         if not isinstance(value, dict) or len(value) != 1:
             raise InputError("rule", value, hint)
         [(kind, content)] = value.items()
-        if kind in KINDS and kind not in _OF_TEXTS:
-            hint = f"{kind} reads a file of the server's: only the server's own rules do ({names})"
+        if kind in KINDS and kind not in _CLIENT_KINDS:
+            hint = f"use a verifier of the server ({names}): requests cannot read files with {kind}"
             raise InputError("rule", value, hint)
-        if kind not in _OF_TEXTS:
+        if kind not in _CLIENT_KINDS:
             raise InputError("rule", value, hint)
         if not isinstance(content, str):
             content = json.dumps(content)
         if not content:
-            raise InputError("rule", value, "its content is empty")
+            raise InputError("rule", value, "use a content that is not empty")
         return RequestedVerifier("rule", kind, content)
 
-    def judging(
-        self, wishes: Sequence[RequestedVerifier], sampler: Sampler[Any], stop: Sequence[str]
+    def get(
+        self, read_rule: Sequence[RequestedVerifier], sampler: Sampler[Any], stop: Sequence[str]
     ) -> Future[RequestVerifiers]:
-        """What will judge texts up to the strings `stop` by all of `wishes`, for samples of `sampler`.
+        """Return a future for the combined verifiers of a request.
 
-        The result raises `InputError` for a wish that cannot be built. Raises `Refused` where too many are being made.
+        Args:
+            wishes: Requested verifiers.
+            sampler: Sampler of the request.
+            stop: Stop strings.
+
+        Returns:
+            Future that raises `InputError` if a verifier cannot be built.
+
+        Raises:
+            Refused: If too many verifiers are waiting for compilation.
         """
-        if not wishes:
-            nothing = Future[RequestVerifiers]()
-            nothing.set_result(RequestVerifiers(None, ()))
-            return nothing
+        if not read_rule:
+            empty = Future[RequestVerifiers]()
+            empty.set_result(RequestVerifiers(None, ()))
+            return empty
         uses = sampler.uses == "verdicts", sampler.uses in ("nothing", "ranks")
-        key = tuple(wishes), uses, tuple(stop)
+        key = tuple(read_rule), uses, tuple(stop)
         with self._lock:
-            # Samples under equal terms share what is known only where these hold the same verifier.
-            first = key not in self._kept
-            if first:
+            # Samples share cached values only if they use the same verifier object.
+            is_new = key not in self._cache
+            if is_new:
                 if self._unfinished >= self._most:
-                    message = f"{self._most} rules are compiled or wait for it: try again later"
+                    message = f"{self._most} verifiers are waiting for compilation: try again later"
                     raise Refused(429, message, code="rate_limit_exceeded")
-                self._kept[key] = self._compilers.submit(self._judging, *key)
+                self._cache[key] = self._compilers.submit(self._compile, *key)
                 self._unfinished += 1
-            judging = self._kept[key]
-            self._kept.move_to_end(key)
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-        if first:
-            judging.add_done_callback(partial(self._made, key))
-        return judging
+            get = self._cache[key]
+            self._cache.move_to_end(key)
+            while len(self._cache) > CACHE_SIZE:
+                self._cache.popitem(last=False)
+        if is_new:
+            get.add_done_callback(partial(self._finish_compilation, key))
+        return get
 
-    def _made(self, key: object, judging: Future[RequestVerifiers]) -> None:
-        """Count one less that is being made, and forget one that failed."""
-        failed = judging.cancelled() or judging.exception() is not None
+    def _finish_compilation(self, key: object, get: Future[RequestVerifiers]) -> None:
+        """Update the number of unfinished compilations, and remove a failed one from the cache."""
+        failed = get.cancelled() or get.exception() is not None
         with self._lock:
             self._unfinished -= 1
-            if failed and self._kept.get(key) is judging:
-                del self._kept[key]
+            if failed and self._cache.get(key) is get:
+                del self._cache[key]
 
-    def _judging(
-        self, wishes: tuple[RequestedVerifier, ...], uses: tuple[bool, bool], stop: tuple[str, ...]
+    def _compile(
+        self, read_rule: tuple[RequestedVerifier, ...], uses: tuple[bool, bool], stop: tuple[str, ...]
     ) -> RequestVerifiers:
-        built = [one for wish in wishes for one in self._built(wish, uses, stop)]
-        return RequestVerifiers(rule_of(built), tuple(built))
+        built = [one for requested in read_rule for one in self._build(requested, uses, stop)]
+        return RequestVerifiers(combine_verifiers(built), tuple(built))
 
-    def _built(self, wish: RequestedVerifier, uses: tuple[bool, bool], stop: Sequence[str]) -> list[Built]:
+    def _build(
+        self, requested: RequestedVerifier, uses: tuple[bool, bool], stop: Sequence[str]
+    ) -> list[Built]:
         verdicts, ranks = uses
         try:
-            if wish.name is not None:
-                loaded = self._of_name(wish.name, verdicts)
-                return [one.built(verdicts=verdicts, ranks=ranks, stop=stop) for one in loaded]
-            verifier = _OF_TEXTS[wish.kind](wish.content, self._model.tokenization, memory=_MASKS)
+            if requested.name is not None:
+                loaded = self._load_named(requested.name, verdicts)
+                return [one.for_sampler(verdicts=verdicts, ranks=ranks, stop=stop) for one in loaded]
+            verifier = _CLIENT_KINDS[requested.kind](
+                requested.content, self._model.tokenization, memory=_CACHED_MASKS
+            )
         except InputError as error:
-            raise InputError(wish.field, error.value, error.hint) from error
+            raise InputError(requested.field, error.value, error.hint) from error
         verifier = (verifier.up_to(stop) if stop else verifier).prepared()
-        return [Built(KINDS[wish.kind], verifier, None, None, ())]
+        return [Built(KINDS[requested.kind], verifier, None, None, ())]
 
-    def _of_name(self, name: str, verdicts: bool) -> list[Loaded]:
+    def _load_named(self, name: str, verdicts: bool) -> list[Loaded]:
         with self._loading:
             if (name, verdicts) not in self._loaded:
                 rule = replace(self._options, verifier=(self._named[name],))

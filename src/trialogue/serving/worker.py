@@ -1,4 +1,4 @@
-"""The thread that owns the model: requests join its open runs, which take turns."""
+"""Worker thread that owns the model and advances its open runs in turn."""
 
 from collections import deque
 from queue import Empty, SimpleQueue
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from trialogue.errors import InputError, reason
-from trialogue.generation.output.outcomes import verdicts
+from trialogue.generation.output.outcomes import sample_outcomes
 from trialogue.models.hub.opening import TextModel
 from trialogue.samplers import OpenRun
 from trialogue.samplers.prefix.contract.sampler import Sampler
@@ -18,9 +18,16 @@ from trialogue.serving.jobs import Failed, FinishedChoice, Job, PartialChoice
 
 
 class Worker:
-    """Draws what is asked for with `model`, up to `rows` rows of `context` tokens at once for each of some `samplers`.
+    """Thread that generates the samples of all requests.
 
-    At most `most` requests are under way or wait: `reserve` raises `Refused` for more.
+    Args:
+        model: Model of the server.
+        rows: Maximum number of sequences per run.
+        context: Maximum length of a sequence in tokens.
+        most: Maximum number of running or waiting requests.
+        samplers: Maximum number of runs, each for one sampler configuration.
+        layers: Layers whose hidden states verifiers may read.
+        memory: Memory limit of each run.
     """
 
     def __init__(
@@ -39,57 +46,60 @@ class Worker:
         self._commands = SimpleQueue[tuple[str, Job | None]]()
         self._waiting = deque[Job]()
         self._runs: dict[tuple[Sampler[Any], Job | None], OpenRun] = {}
-        """The runs of the samplers, those first that were joined the longest ago"""
+        """Runs by sampler, ordered by the time at which a job last joined."""
         self._jobs: dict[OpenRun, list[Job]] = {}
         self._unfinished, self._lock = 0, Lock()
         self._thread = Thread(target=self._work, args=(torch.get_num_threads(),), name="worker", daemon=True)
         self.closing = False
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the thread."""
         self._thread.start()
 
     @property
     def alive(self) -> bool:
-        """Whether it works."""
+        """Whether the thread is running."""
         return self._thread.is_alive()
 
     @property
     def unfinished(self) -> int:
-        """How many requests are under way or wait."""
+        """Number of running or waiting requests."""
         return self._unfinished
 
     def reserve(self) -> None:
-        """Take a place among the requests, to submit a job or to be released; raises `Refused` where none is free."""
+        """Reserve a place for a request. Raises `Refused` if none is free."""
         with self._lock:
             if self._unfinished >= self._most:
-                message = f"{self._most} requests are under way or wait: try again later"
+                message = f"{self._most} requests are running or waiting: try again later"
                 raise Refused(429, message, code="rate_limit_exceeded")
             self._unfinished += 1
 
     def release(self) -> None:
-        """Give back a place that was reserved for a job which is not submitted."""
+        """Release a reserved place without submitting a job."""
         with self._lock:
             self._unfinished -= 1
 
     def submit(self, job: Job) -> None:
-        """Let `job` wait for rows, in a place that is reserved for it; raises `Refused` where nothing works."""
+        """Submit a job for which a place is reserved.
+
+        Raises:
+            InputError: If a sample needs more rows than a run has.
+            Refused: If the worker is stopping.
+        """
         if job.request.sampler.rows_per_sample > self.rows:
-            hint = (
-                f"its samples take {job.request.sampler.rows_per_sample} rows, and the server has {self.rows}"
-            )
+            hint = f"use a sampler with at most {self.rows} rows per sample, not {job.request.sampler.rows_per_sample}"
             raise InputError("sampler", job.request.sampling.sampler, hint)
         with self._lock:
             if self.closing or not self.alive:
-                raise _stopping()
+                raise _stopping_error()
             self._commands.put(("submit", job))
 
     def withdraw(self, job: Job) -> None:
-        """Nobody wants the answer to `job` any more: its rows are free."""
+        """Cancel a job and free its rows."""
         self._commands.put(("withdraw", job))
 
     def close(self) -> None:
-        """Stop; requests that are not finished are told so."""
+        """Stop the worker. Unfinished requests fail with status 503."""
         with self._lock:
             self.closing = True
         self._commands.put(("close", None))
@@ -101,25 +111,25 @@ class Worker:
         try:
             while True:
                 try:
-                    if not self._obeyed():
+                    if not self._process_commands():
                         break
-                    self._turn()
-                except Exception as error:  # what comes from no single run concerns all
+                    self._advance_runs()
+                except Exception as error:  # An error outside a single run affects all requests.
                     self._fail(Refused(500, reason(error), code="internal_error"))
         finally:
-            self._fail(_stopping())
+            self._fail(_stopping_error())
 
-    def _turn(self) -> None:
+    def _advance_runs(self) -> None:
         self._admit()
         for key, run in list(self._runs.items()):
             if run.busy:
                 try:
                     self._step(run)
-                except Exception as error:  # whatever a verifier, a sampler or a model raises
+                except Exception as error:  # Verifiers, samplers and models may raise anything.
                     self._recover(key, run, error)
 
     def _fail(self, refused: Refused) -> None:
-        """CompletionResponse all requests with `refused`, and begin anew without any."""
+        """Fail all requests with `refused` and remove all runs."""
         jobs = [*self._waiting, *(job for jobs in self._jobs.values() for job in jobs)]
         self._waiting.clear()
         self._runs.clear()
@@ -127,8 +137,8 @@ class Worker:
         for job in jobs:
             self._end(job, Failed(refused))
 
-    def _obeyed(self) -> bool:
-        """Take the commands that have come, or wait for one where there is nothing else to do; False at the last."""
+    def _process_commands(self) -> bool:
+        """Process pending commands, or wait for one if the worker is idle. Return False after the last."""
         idle = not self._waiting and not any(run.busy for run in self._runs.values())
         while True:
             try:
@@ -144,14 +154,14 @@ class Worker:
                 self._end(job)
 
     def _admit(self) -> None:
-        """Let requests join the runs of their samplers, as far as there may be as many of these.
+        """Add waiting requests to the runs of their samplers.
 
-        Where one has to wait for a run to end, nothing more joins the one that was joined the longest ago.
+        While a request waits for a run to end, no request joins the run that was joined the longest time ago.
         """
         ending: OpenRun | None = None
         for job in list(self._waiting):
             try:
-                run = self._run_of(job)
+                run = self._run_for(job)
                 if run is None:
                     ending = next(iter(self._runs.values()))
                 if run is None or run is ending:
@@ -184,8 +194,8 @@ class Worker:
     def _key(self, job: Job) -> tuple[Sampler[Any], Job | None]:
         return job.request.sampler, job if job.alone else None
 
-    def _run_of(self, job: Job) -> OpenRun | None:
-        """The run that `job` may join; None where it has to wait for one."""
+    def _run_for(self, job: Job) -> OpenRun | None:
+        """Return the run for `job`, or None if it must wait."""
         key = self._key(job)
         if key not in self._runs:
             if len(self._runs) >= self._samplers:
@@ -211,7 +221,7 @@ class Worker:
         for submission, samples in run.step():
             job = of_submission[submission]
             request, first = job.request, job.submissions[submission]
-            said = verdicts(
+            outcomes = sample_outcomes(
                 samples,
                 [job.verifiers.built] * len(samples),
                 sampler=request.sampler,
@@ -222,15 +232,15 @@ class Worker:
                 context=self.context,
                 stop=request.body.stops,
             )
-            for sample, verdict in zip(samples, said, strict=True):
-                job.tell(FinishedChoice(first + sample.index, sample, verdict))
+            for sample, verdict in zip(samples, outcomes, strict=True):
+                job.notify(FinishedChoice(first + sample.index, sample, verdict))
         for job in list(self._jobs[run]):
             if not any(one.left for one in job.submissions):
                 self._end(job)
-        if any(job.request.in_parts for job in self._jobs.get(run, ())):
+        if any(job.request.is_incremental for job in self._jobs.get(run, ())):
             for submission, index, completion in run.growing():
                 job = of_submission[submission]
-                if job.request.in_parts:
+                if job.request.is_incremental:
                     self._show(job, job.submissions[submission] + index, completion)
 
     def _show(self, job: Job, choice: int, completion: list[int]) -> None:
@@ -240,10 +250,10 @@ class Worker:
         text = job.decode(completion)
         if text != job.shown.get(choice, ""):
             job.shown[choice] = text
-            job.tell(PartialChoice(choice, text))
+            job.notify(PartialChoice(choice, text))
 
     def _recover(self, key: tuple[Sampler[Any], Job | None], run: OpenRun, error: Exception) -> None:
-        """Begin anew what was under way in a run that raised: each request by itself, so that one alone fails."""
+        """Restart the requests of a failed run, each in a separate run, so that only the faulty request fails."""
         jobs = self._jobs.pop(run)
         del self._runs[key]
         for job in jobs:
@@ -251,9 +261,16 @@ class Worker:
                 job.alone, job.run = True, None
                 self._waiting.append(job)
             elif len(jobs) > 1:
-                # Whose error it was is not known, and what it says may be another's.
+                # The message may contain data of another request, so it is not returned.
                 self._end(
-                    job, Failed(Refused(500, "the samples broke off: ask again", code="internal_error"))
+                    job,
+                    Failed(
+                        Refused(
+                            500,
+                            "the request was aborted by an internal error: retry it",
+                            code="internal_error",
+                        )
+                    ),
                 )
             else:
                 status = 400 if isinstance(error, InputError) else 500
@@ -262,7 +279,7 @@ class Worker:
 
     def _end(self, job: Job, event: Failed | None = None) -> None:
         if event is not None:
-            job.tell(event)
+            job.notify(event)
         run, job.run = job.run, None
         if run is not None and run in self._jobs:
             self._jobs[run].remove(job)
@@ -276,5 +293,5 @@ class Worker:
         self.release()
 
 
-def _stopping() -> Refused:
+def _stopping_error() -> Refused:
     return Refused(503, "the server is stopping", code="unavailable")

@@ -6,7 +6,7 @@ import torch
 from refusals import wrong_errors
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
-from trialogue.generation.cloning.drawing import Drawn, draw, standing
+from trialogue.generation.cloning.drawing import Drawn, describe_convergence, draw
 from trialogue.generation.cloning.samplers import SAMPLERS, SCORE, chain_of
 from trialogue.models.networks.factored import FactoredAttention, FactoredAttentionConfig
 from trialogue.oracles import whole_sequences
@@ -57,7 +57,7 @@ def test_a_killed_run_is_resumed(tmp_path, monkeypatch, sampler, often):
     chain, path = chain_of(sampler, 3), tmp_path / "chains.safetensors"
     complete = draw(chain, NETWORK, START, (3, 6), seed=1)
     if often:
-        monkeypatch.setattr("trialogue.generation.cloning.drawing._SECONDS", 0.0)
+        monkeypatch.setattr("trialogue.generation.cloning.drawing._CHECKPOINT_SECONDS", 0.0)
     step, taken = type(chain).step, []
 
     def killed(*given):
@@ -91,7 +91,7 @@ def test_further_sweeps_continue_from_the_saved_ones(tmp_path):
     before = sha256_of(path)
     assert torch.equal(draw(chain, NETWORK, START, 6, seed=1, path=path).samples[6], complete.samples[6])
     assert sha256_of(path) == before
-    with pytest.raises(InputError, match="has gone on to 6 sweeps"):
+    with pytest.raises(InputError, match=" has 6 sweeps"):
         draw(chain, NETWORK, START, 4, seed=1, path=path)
 
 
@@ -100,7 +100,7 @@ def test_fewer_sweeps_have_the_results_of_a_shorter_run(tmp_path, monkeypatch, o
     chain, path = chain_of("metropolis", 3), tmp_path / "chains.safetensors"
     few = draw(chain, NETWORK, START, 3, seed=1)
     if often:
-        monkeypatch.setattr("trialogue.generation.cloning.drawing._SECONDS", 0.0)
+        monkeypatch.setattr("trialogue.generation.cloning.drawing._CHECKPOINT_SECONDS", 0.0)
     more = draw(chain, NETWORK, START, (3, 6), seed=1, path=path)
     again = draw(chain, NETWORK, START, 3, seed=1, path=path)
     assert torch.equal(again.energies, few.energies)
@@ -118,11 +118,13 @@ def test_the_file_of_another_run_is_refused(tmp_path):
 
 
 def test_the_state_of_convergence_is_described_in_words():
-    assert standing(None) == "too few sweeps to say"
-    assert standing(Convergence(100.0, 1.01, 0.0, 1.0)) == "mixed"
-    assert standing(Convergence(100.0, 1.5, 0.0, 1.0)) == "not mixed: raise --sweeps"
-    assert standing(Convergence(100.0, 1.0, 9.0, 1.0)) == "not mixed: raise --sweeps"
-    assert standing(Convergence(100.0, float("nan"), 0.0, 0.0)) == "not mixed: no sequence moves"
+    assert describe_convergence(None) == "too few sweeps to assess"
+    assert describe_convergence(Convergence(100.0, 1.01, 0.0, 1.0)) == "mixed"
+    assert describe_convergence(Convergence(100.0, 1.5, 0.0, 1.0)) == "not mixed: increase --sweeps"
+    assert describe_convergence(Convergence(100.0, 1.0, 9.0, 1.0)) == "not mixed: increase --sweeps"
+    assert (
+        describe_convergence(Convergence(100.0, float("nan"), 0.0, 0.0)) == "not mixed: no sequence changes"
+    )
     few = Drawn({}, torch.zeros(8, 3), 0.5)
     assert few.convergence(7) is None
 

@@ -14,7 +14,7 @@ from trialogue.data import Clones
 from trialogue.errors import InputError
 from trialogue.executors import EXECUTORS
 from trialogue.executors.folders import SharedFolder
-from trialogue.generation.cloning.making import _making
+from trialogue.generation.cloning.making import _start_worker
 
 
 @pytest.fixture
@@ -77,6 +77,6 @@ def test_a_worker_that_cannot_start_leaves_no_folder(tmp_path, monkeypatch):
     maker: Any = None
     # A file occupies the path of the second folder. The traceback keeps all objects while the error is held.
     with pytest.raises(InputError, match="trialogue-") as error:
-        _making(maker, folder, {"networks": b"", "networks/layers-1": b""})
+        _start_worker(maker, folder, {"networks": b"", "networks/layers-1": b""})
     assert error.value.field == "path"
     assert list(tmp_path.iterdir()) == [tmp_path / "work"]

@@ -32,7 +32,7 @@ class GroupedHelp(argparse.RawDescriptionHelpFormatter):
     """A help formatter for parsers whose description lists the commands."""
 
     def add_argument(self, action: argparse.Action) -> None:
-        """Add an argument unless it stands for the commands."""
+        """Add an argument unless it represents the commands."""
         if not isinstance(action, argparse._SubParsersAction):
             super().add_argument(action)
 
@@ -42,7 +42,11 @@ GROUPS = ("Generate", "Inspect", "Train", "Setup", "Laboratory", "Other")
 
 
 class Commands:
-    """The commands of a parser. Every module of commands has a function `add(commands)` that adds its own."""
+    """Commands of a parser, added by a function `add(commands)` of each command module.
+
+    Args:
+        parser: Parser to which the commands are added.
+    """
 
     def __init__(self, parser: argparse.ArgumentParser) -> None:
         self._parsers = parser.add_subparsers(metavar="COMMAND", required=True, prog=parser.prog)
@@ -77,7 +81,7 @@ class Commands:
         return parser
 
     def group(self, name: str, about: str, *, group: str = "Other") -> "Commands":
-        """Add a command that has commands of its own, and return these."""
+        """Add a command with subcommands, and return its `Commands`."""
         return Commands(self._add(name, about, group))
 
     def summary(self) -> str:
@@ -92,7 +96,7 @@ class Commands:
 
     def _add(self, name: str, about: str, group: str, **settings: Any) -> argparse.ArgumentParser:
         if name in self._parsers.choices:
-            raise InputError("command", name, "a command of this name exists already; choose another name")
+            raise InputError("command", name, "use another name: this command already exists")
         self._summaries.setdefault(group, {})[name] = about.partition("\n")[0]
         summary = self._summaries[group][name]
         return self._parsers.add_parser(name, help=summary, description=about, allow_abbrev=False, **settings)

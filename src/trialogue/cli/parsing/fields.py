@@ -1,4 +1,4 @@
-"""Dataclasses as the one place where options are stated: a command line sets their fields, typed by their classes."""
+"""Conversion of dataclasses to command line options."""
 
 import contextlib
 import dataclasses
@@ -20,15 +20,24 @@ _NUMBERS = {int: "a whole number", float: "a number"}
 
 
 def override(default: Instance, tokens: Sequence[str], *, name: str, prog: str, description: str) -> Instance:
-    """`default`, an instance of a dataclass, with the fields that the command line's `tokens` set.
+    """Return a copy of a dataclass instance with the fields set on the command line.
 
-    `name` is what the fields belong to, `prog` and `description` head the help that `--help` among the tokens
-    prints. Raises `InputError` for an unknown field, a value of the wrong type, or one that the class refuses.
+    Args:
+        default: Instance with the default values.
+        tokens: Words of the command line.
+        name: Owner of the fields, for error messages.
+        prog: Program name in the help.
+        description: Description in the help.
+
+    Raises:
+        InputError: If a field is unknown, or its value has the wrong type or is rejected by the class.
     """
     given: Any = default
     values = _values(given)
     unchecked = _unchecked(type(given))
-    parsed, unknown, complaint = _parsed(unchecked, tokens, prog, description, default=unchecked(**values))
+    parsed, unknown, complaint = _parse_with_tyro(
+        unchecked, tokens, prog, description, default=unchecked(**values)
+    )
     if complaint:
         raise InputError("fields", " ".join(tokens), complaint)
     if unknown:
@@ -39,11 +48,13 @@ def override(default: Instance, tokens: Sequence[str], *, name: str, prog: str, 
 
 
 class Group(NamedTuple):
-    """Fields of a dataclass as options of a command: `options` is the class, or an instance that holds the defaults.
+    """Fields of a dataclass as options of a command.
 
-    The options of a command itself are `terse`: a flag is off until it is given, None cannot be written, and an option
-    of several values takes one each time that it comes. The others are as `override` has them. `description` heads
-    them in the help.
+    Attributes:
+        options: The dataclass, or an instance with the defaults.
+        description: Description in the help.
+        terse: Whether flags have no negative form, None cannot be given, and options with several values are
+            repeated for each value. If False, options are parsed as in `override`.
     """
 
     options: Any
@@ -60,30 +71,48 @@ def parse(
     unknown: str,
     elsewhere: Callable[[], Mapping[str, str]] = dict,
 ) -> dict[str, Any]:
-    """An instance for each of `groups`, by its title, with the fields that the command line's `tokens` set.
+    """Parse a command line into instances of dataclasses.
 
-    An option is the name of its field; where two groups have one of the same name, the first group's it is. The
-    error for an option that no group has says `unknown`, and whose it is where that is known `elsewhere`: options of
-    other commands, with what has them. Raises `InputError`, as `override` does.
+    The option of a field has the name of the field. If two groups have a field of the same name, the option
+    belongs to the first group.
+
+    Args:
+        groups: Groups of options by title.
+        tokens: Words of the command line.
+        prog: Program name in the help.
+        description: Description in the help.
+        unknown: Message for an unknown option.
+        elsewhere: Function that returns options of other commands and their owners, for hints in error
+            messages.
+
+    Returns:
+        An instance for each group, by title.
+
+    Raises:
+        InputError: If an option is unknown, or its value has the wrong type or is rejected by the class.
     """
     from tyro.conf import DisallowNone, FlagCreatePairsOff, OmitArgPrefixes, UseAppendAction, arg
 
     members: dict[str, tuple[str, Any, Any]] = {}
     types_of: dict[str, Any] = {}
     for title, group in groups.items():
-        shown = _shown(group, hidden=types_of)
+        shown = _tyro_class(group, hidden=types_of)
         markers = (DisallowNone, FlagCreatePairsOff, UseAppendAction) if group.terse else ()
         kind = Annotated[(shown, arg(name=title), OmitArgPrefixes, *markers)]  # type: ignore[valid-type]
         members[title] = (f"group_{len(members)}", kind, shown())
         types_of = _types(group) | types_of
     words = attach(groups, tokens)
     command = dataclasses.make_dataclass("Command", members.values(), frozen=True)
-    parsed, strange, complaint = _parsed(command, words, prog, description)
+    parsed, unknown_words, complaint = _parse_with_tyro(command, words, prog, description)
     if complaint:
-        forms = {name: form for group in groups.values() for name, form in _forms(group).items()}
-        raise _refused(complaint, words, types_of, forms)
-    if strange:
-        raise _strange(strange[0], [option_of(name) for name in types_of], elsewhere(), unknown, prog)
+        placeholders = {
+            name: form for group in groups.values() for name, form in _placeholders(group).items()
+        }
+        raise _tyro_error(complaint, words, types_of, placeholders)
+    if unknown_words:
+        raise _unknown_word_error(
+            unknown_words[0], [option_of(name) for name in types_of], elsewhere(), unknown, prog
+        )
     instances = {}
     for title, group in groups.items():
         section = getattr(parsed, members[title][0])
@@ -96,7 +125,7 @@ def parse(
 
 
 def attach(groups: Mapping[str, Group], tokens: Sequence[str]) -> list[str]:
-    """The command line's `tokens` as `parse` reads them: with the values attached to the options that take them."""
+    """Return `tokens` with values attached to their options (`--option=value`)."""
     options: set[str] = set()
     spelling: dict[str, str] = {}
     for group in groups.values():
@@ -109,7 +138,7 @@ def attach(groups: Mapping[str, Group], tokens: Sequence[str]) -> list[str]:
 
 
 def _values(options: Any) -> dict[str, Any]:
-    """The values of an instance by field, or the defaults of a class."""
+    """Return the values of an instance by field, or the defaults of a class."""
     values = {}
     for field in dataclasses.fields(options):
         if not field.init:
@@ -128,47 +157,47 @@ def _class_of(options: Any) -> Any:
 
 
 def _types(group: Group) -> dict[str, Any]:
-    """The type of each field, without None."""
+    """Return the type of each field, without None."""
     hints = typing.get_type_hints(_class_of(group.options))
-    kinds = {}
+    field_types = {}
     for name in _values(group.options):
         members = [kind for kind in typing.get_args(hints[name]) if kind is not types.NoneType]
         union = isinstance(hints[name], types.UnionType) or typing.get_origin(hints[name]) is typing.Union
-        kinds[name] = members[0] if union and len(members) == 1 else hints[name]
-    return kinds
+        field_types[name] = members[0] if union and len(members) == 1 else hints[name]
+    return field_types
 
 
-def _forms(group: Group) -> dict[str, str]:
-    """What the help shows for the values of each field that says it itself."""
+def _placeholders(group: Group) -> dict[str, str]:
+    """Return the placeholder that the help shows for the values of each field, if it is specified."""
     hints = typing.get_type_hints(_class_of(group.options), include_extras=True)
     return {
         name: form
         for name, hint in hints.items()
-        for said in getattr(hint, "__metadata__", ())
-        if (form := getattr(said, "metavar", None)) is not None
+        for metadata in getattr(hint, "__metadata__", ())
+        if (form := getattr(metadata, "metavar", None)) is not None
     }
 
 
 def _is_sequence(kind: Any) -> bool:
-    """Whether a field takes several values, or may."""
+    """Return whether a field can have several values."""
     several = (tuple, list, Sequence)
     return any(typing.get_origin(member) in several for member in (kind, *typing.get_args(kind)))
 
 
 def _unchecked(kind: Any, **namespace: Any) -> Any:
-    """A dataclass without its own checks: they run on the whole instance, where their errors keep their words."""
+    """Return a subclass without `__post_init__`, so that checks run later on the complete instance."""
     return type(kind.__name__, (kind,), {"__post_init__": lambda _: None, **namespace})
 
 
-def _shown(group: Group, hidden: Collection[str]) -> Any:
-    """The class of a group as tyro is to show it: unchecked, with its defaults, and without the fields of `hidden`."""
+def _tyro_class(group: Group, hidden: Collection[str]) -> Any:
+    """Return the class of a group for tyro, without checks and without the options in `hidden`."""
     from tyro.conf import Suppress, arg
 
     kind = _class_of(group.options)
     hints = typing.get_type_hints(kind, include_extras=True)
-    # The docstring of a sampler tells the defaults of its fields.
-    told = not group.terse and "(default: " in (kind.__doc__ or "")
-    hint = arg(help_behavior_hint="" if told else _default)
+    # The docstring of a sampler contains the defaults of its fields.
+    has_defaults = not group.terse and "(default: " in (kind.__doc__ or "")
+    hint = arg(help_behavior_hint="" if has_defaults else _default)
     fields = [
         (name, Annotated[(hints[name], hint, *((Suppress,) if name in hidden else ()))], value)
         for name, value in _values(group.options).items()
@@ -178,14 +207,14 @@ def _shown(group: Group, hidden: Collection[str]) -> Any:
 
 
 def _default(value: str) -> str:
-    """What the help says of a default: nothing where the option is not given at all."""
+    """Return the text on a default value in the help. Empty if the default means that the option is absent."""
     return "" if value in ("None", "False", "()", "") else f"({value})"
 
 
-def _parsed(
+def _parse_with_tyro(
     kind: Any, words: Sequence[str], prog: str, description: str, **settings: Any
 ) -> tuple[Any, list[str], str]:
-    """What tyro makes of `words`: an instance of `kind`, the words that it does not know, and its complaint."""
+    """Return the instance parsed by tyro, the unknown words, and the error message."""
     import tyro
 
     box = io.StringIO()
@@ -202,49 +231,49 @@ def _parsed(
     except SystemExit as error:
         if not error.code:
             raise
-        return None, [], _first_words(box.getvalue())
+        return None, [], _first_paragraph(box.getvalue())
     return parsed, unknown, ""
 
 
-def _refused(
-    complaint: str, words: Sequence[str], kinds: Mapping[str, Any], forms: Mapping[str, str]
+def _tyro_error(
+    complaint: str, words: Sequence[str], field_types: Mapping[str, Any], placeholders: Mapping[str, str]
 ) -> InputError:
-    """The error for what tyro complains of: it names the option, and the hint follows from the field's type."""
+    """Convert an error of tyro into an `InputError` that names the option and the expected type."""
     named = re.search(r"--[\w-]+", complaint)
     name = "" if named is None else named[0][2:].replace("-", "_")
-    if named is None or name not in kinds:
+    if named is None or name not in field_types:
         return InputError("options", " ".join(words), complaint)
-    value, kind = _given(named[0], words), kinds[name]
+    value, kind = _given_value(named[0], words), field_types[name]
     if value is None:
-        return InputError(name, value, f"{named[0]}: give it a value")
+        return InputError(name, value, f"{named[0]}: add a value")
     if typing.get_origin(kind) is Literal:
         wanted = f"use {' or '.join(map(str, typing.get_args(kind)))}"
     elif kind in _NUMBERS:
         wanted = f"use {_NUMBERS[kind]}"
     else:
-        wanted = f"use {forms[name]}" if name in forms else complaint
+        wanted = f"use {placeholders[name]}" if name in placeholders else complaint
     return InputError(name, value, f"{named[0]}: invalid: {wanted}")
 
 
-def _given(option: str, words: Sequence[str]) -> str | None:
-    """What stands behind `option`, None where nothing does."""
+def _given_value(option: str, words: Sequence[str]) -> str | None:
+    """Return the value after `option`, or None."""
     if option not in words:
         return value_of(option, words)
     behind = itertools.takewhile(lambda word: not word.startswith("--"), words[words.index(option) + 1 :])
     return " ".join(behind) or None
 
 
-def _strange(
+def _unknown_word_error(
     word: str, known: Sequence[str], elsewhere: Mapping[str, str], unknown: str, prog: str
 ) -> InputError:
-    """The error for a `word` that is none of the options `known`, and perhaps one of those that others have."""
+    """Return the error for an unknown word, with a suggestion if a known option is similar."""
     if not word.startswith("-"):
-        hint = "no option takes it: put a text of several words into quotation marks, and an option before each value"
-        return InputError("word", word, f"{hint} (`{prog} --help` lists the options)")
+        hint = "quote texts of several words, and write an option before each value"
+        return InputError("word", word, f"{hint} (see `{prog} --help`)")
     option = word.partition("=")[0]
     close = difflib.get_close_matches(option, [*known, *elsewhere], n=1)
     if not close:
-        hint = f"`{prog} --help` lists what there is"
+        hint = f"see `{prog} --help`"
     elif close[0] in known:
         hint = f"did you mean {close[0]}?"
     elif close[0] == option:
@@ -254,10 +283,10 @@ def _strange(
     return InputError("option", word, f"{unknown}: {hint}")
 
 
-def _first_words(box: str) -> str:
-    """The first paragraph inside the box that tyro draws around an error, on one line.
+def _first_paragraph(box: str) -> str:
+    """Return the first paragraph of an error message of tyro on one line.
 
-    Where its letters cannot be written, the box is a title between rules of hyphens.
+    The message is in a box, or between lines of hyphens if the terminal does not support box characters.
     """
     lines = [line.strip("│ ") for line in box.splitlines() if line.startswith("│")]
     if not lines:

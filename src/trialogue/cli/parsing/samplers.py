@@ -1,4 +1,4 @@
-"""Samplers as commands name them: their options, what their help says, and the lists of samplers and verifiers."""
+"""Options and help texts of samplers and verifiers."""
 
 import dataclasses
 import inspect
@@ -17,11 +17,10 @@ _ESCAPES = {r"\n": "\n", r"\t": "\t", r"\r": "\r", r"\\": "\\"}
 def parsed_with_sampler(
     command: str, about: str, options: Mapping[str, type], tokens: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the option groups of a command by title, and the sampler under "sampler".
+    """Parse a command line with the options of its sampler.
 
-    If `tokens` name no sampler, it is masked decoding where a verifier has a token mask, else ancestral sampling.
-    "sampler named" says whether they name one. If they contain `--help`, the help of the command and of the named
-    sampler is printed.
+    Without `--sampler`, the sampler is masked decoding if a verifier has a token mask, and ancestral sampling
+    otherwise. `--help` prints the help of the command and of the named sampler.
 
     Args:
         command: Name of the command.
@@ -29,8 +28,12 @@ def parsed_with_sampler(
         options: Class of each group of options, by title.
         tokens: Words of the command line.
 
+    Returns:
+        The option groups by title, the sampler under "sampler", and under "sampler named" whether `--sampler`
+        was given.
+
     Raises:
-        InputError: As `fields.parse`.
+        InputError: See `fields.parse`.
         SystemExit: After the help is printed.
     """
     groups = {title: Group(kind, inspect.getdoc(kind) or "") for title, kind in options.items()}
@@ -78,16 +81,16 @@ def _has_mask(words: Sequence[str]) -> bool:
 
 
 def sampler_class(name: str) -> Any:
-    """Return the class of the sampler `name`; raises `InputError` if there is none."""
+    """Return the class of the sampler `name`. Raises `InputError` if it does not exist."""
     from trialogue.samplers import SAMPLERS
 
     if name not in SAMPLERS:
-        raise InputError("sampler", name, f"the samplers are {', '.join(SAMPLERS)}")
+        raise InputError("sampler", name, f"use one of {', '.join(SAMPLERS)}")
     return SAMPLERS[name]
 
 
 def options_of_samplers() -> dict[str, str]:
-    """The options that some sampler has, with the samplers that have it."""
+    """Return the options of all samplers, with the names of the samplers that have each."""
     from trialogue.samplers import SAMPLERS
 
     owners: dict[str, list[str]] = {}
@@ -104,56 +107,54 @@ def options_of_samplers() -> dict[str, str]:
 
 
 def description_of(sampler: Any) -> str:
-    """What the docstring of a sampler says to one who types: its samplers by their names, and nothing of other
-    objects.
-    """
-    # The help of each option shows its line of the section `Args`.
-    said = _by_name((inspect.getdoc(sampler) or "").partition("\n\nArgs:")[0])
-    # Sentences on other objects of Python, and on fields that are refused here.
+    """Return the description of a sampler for the help, without Python names."""
+    # The help of each option contains its entry of the section `Args`.
+    text = _by_name((inspect.getdoc(sampler) or "").partition("\n\nArgs:")[0])
+    # Omit sentences on other Python objects and on unsupported fields.
     others = re.compile(r"`([A-Z]\w*|erase_prompt)`")
-    paragraphs = [re.split(r"(?<=[.:])\s+(?=[A-Z`])", paragraph) for paragraph in said.split("\n\n")]
+    paragraphs = [re.split(r"(?<=[.:])\s+(?=[A-Z`])", paragraph) for paragraph in text.split("\n\n")]
     return "\n\n".join(
         " ".join(sentence for sentence in sentences if not others.search(sentence))
         for sentences in paragraphs
     )
 
 
-def _by_name(said: str) -> str:
-    """What is said of samplers, with the names that they have in commands."""
+def _by_name(text: str) -> str:
+    """Replace class names of samplers by their command line names."""
     from trialogue.samplers import SAMPLERS
 
     for name, registered in SAMPLERS.loadable():
-        said = said.replace(f"`{registered.__name__}`", name)
-    return said
+        text = text.replace(f"`{registered.__name__}`", name)
+    return text
 
 
 def with_escapes(sampler: Any) -> Any:
-    """The sampler with its texts as they are meant."""
+    """Return the sampler with escape sequences in its texts replaced."""
     values = {field.name: getattr(sampler, field.name) for field in dataclasses.fields(sampler)}
     texts = {name: unescaped(value) for name, value in values.items() if isinstance(value, str)}
     return dataclasses.replace(sampler, **texts)
 
 
 def unescaped(text: str) -> str:
-    r"""`text` with \n, \t, \r and \\ as what they stand for."""
+    r"""Replace the escape sequences \n, \t, \r and \\ in `text`."""
     return re.sub(r"\\[ntr\\]", lambda match: _ESCAPES[match[0]], text)
 
 
 def print_listed() -> None:
-    """Print every sampler and every kind of verifier that there is."""
+    """Print all samplers and kinds of verifiers."""
     from trialogue.generation.verifiers.kinds import KINDS
     from trialogue.samplers import SAMPLERS
 
     samplers = {
         name: _by_name((sampler.__doc__ or "").partition("\n")[0]) for name, sampler in SAMPLERS.loadable()
     }
-    verifiers = {kind.written(name): kind.said for name, kind in KINDS.loadable()}
+    verifiers = {kind.spec_form(name): kind.description for name, kind in KINDS.loadable()}
     for title, listed in (("samplers", samplers), ("verifiers", verifiers)):
         _print_box(title, listed)
 
 
 def _print_box(title: str, listed: Mapping[str, str]) -> None:
-    """Print names with what they mean, as the help shows options."""
+    """Print names and descriptions in the format of the help."""
     from rich.console import Console
     from rich.panel import Panel
     from rich.table import Table

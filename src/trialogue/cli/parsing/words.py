@@ -1,13 +1,17 @@
-"""Words of a command line, before the parser reads them: which of them are values, and of which option."""
+"""Preprocessing of the words of a command line."""
 
 from collections.abc import Collection, Iterable, Sequence
 
 
 def attached(words: Iterable[str], options: Collection[str]) -> list[str]:
-    """`words` with values attached to those `options` that take one: `--stop a` as `--stop=a`.
+    """Attach values to their options, for example `--stop a` as `--stop=a`.
 
-    A word is a value unless it looks like an option: it begins with a dash, and is neither a number nor, like a
-    sentence that begins with one, of several words.
+    A word is a value unless it looks like an option. Words that begin with a dash are options, except for
+    numbers and texts of several words.
+
+    Args:
+        words: Words of the command line.
+        options: Options that take a value.
     """
     waiting = list(words)[::-1]
     result: list[str] = []
@@ -20,13 +24,13 @@ def attached(words: Iterable[str], options: Collection[str]) -> list[str]:
 
 
 def value_of(option: str, words: Sequence[str]) -> str | None:
-    """The last value that is attached to `option`, None where there is none."""
+    """Return the last value attached to `option`, or None."""
     values = [word.partition("=")[2] for word in words if word.startswith(f"{option}=")]
     return values[-1] if values else None
 
 
 def option_of(name: str) -> str:
-    """The option that sets the field `name`."""
+    """Return the option that sets the field `name`."""
     return f"--{name.replace('_', '-')}"
 
 

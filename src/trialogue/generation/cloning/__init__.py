@@ -1,1 +1,1 @@
-"""Clones of a corpus: factored networks of growing depth trained on it, and sequences sampled from them."""
+"""Clones of a corpus: sequences sampled from factored networks of increasing depth trained on it."""

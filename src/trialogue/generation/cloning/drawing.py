@@ -1,4 +1,4 @@
-"""Sequences drawn from a network by a chain: followed sweep by sweep, and resumed where the drawing was cut short."""
+"""Sample sequences from a network by a Markov chain, with intermediate results and checkpoints."""
 
 import math
 import time
@@ -19,23 +19,27 @@ from trialogue.tensor_files import read_tensors, write_tensors
 from trialogue.validation import Count, validated
 
 _KIND = "trialogue drawing 1"
-_SECONDS = 15.0
-"""So much work may be lost to a kill."""
-_HINT = "delete it to draw anew"
+_CHECKPOINT_SECONDS = 15.0
+"""Time between checkpoints in seconds."""
+_RESTART_HINT = "delete the file to start again"
 
 
 class Drawn(NamedTuple):
-    """Sequences after each number of sweeps that was asked for, and how the chains came to the greatest of them."""
+    """Samples of a Markov chain after given numbers of sweeps.
+
+    Attributes:
+        samples: Samples (rows, N) int64, by number of sweeps.
+        energies: Energies (sweeps + 1, rows) float64, before the first sweep and after each sweep.
+        acceptance: Share of the updates that changed a token. A proposal equal to the current token does not
+            count.
+    """
 
     samples: dict[int, Tensor]
-    """by sweeps, (rows, N) int64"""
     energies: Tensor
-    """(sweeps + 1, rows) float64, the first before the first sweep"""
     acceptance: float
-    """share of the updates that changed their token; a proposal of the present token changes none"""
 
     def convergence(self, sweeps: int) -> Convergence | None:
-        """What the energies up to so many sweeps say; None of fewer than eight sweeps, which say nothing."""
+        """Return the convergence diagnostics of the first `sweeps` sweeps, or None for fewer than eight sweeps."""
         energies = self.energies[1 : sweeps + 1]
         return convergence(energies) if len(energies) >= 8 else None
 
@@ -51,26 +55,37 @@ def draw(
     path: str | PathLike[str] | None = None,
     report: Callable[[int, float], object] = lambda *_: None,
 ) -> Drawn:
-    """Run `chain` on `model` from each row of `start` (rows, N), N steps a sweep, and keep where it stood.
+    """Run a Markov chain from each start row and store its states.
 
-    `sweeps` is the number of sweeps to keep, or several numbers. The state is stored in the file `path`, from which a
-    run that was interrupted, or one of more sweeps, continues. `report` is called after every sweep with the mean
-    energy: that of the chain, or the published score if the chain has none. Raises `InputError` for a file that is
-    damaged or of other chains.
+    Args:
+        chain: Markov chain.
+        model: Model whose conditional distributions the chain uses.
+        start: Initial states (rows, N) int64. One sweep has N steps.
+        sweeps: Number of sweeps, or several numbers, after which to store the states.
+        seed: Random seed.
+        path: Checkpoint file, from which an interrupted or longer run continues. No file by default.
+        report: Function called after each sweep with the number of sweeps and the mean energy. The energy is defined
+            by the chain, or is the published score otherwise.
+
+    Raises:
+        InputError: If the file is damaged or belongs to other chains, or if it has passed a requested number
+            of sweeps without storing it.
     """
     wanted = (sweeps,) if isinstance(sweeps, int) else sweeps
     running = RunningChains(chain, model, start, seed)
     drawing = _Drawing(running, model, None if path is None else Path(path))
-    behind = drawing.sweeps < max(wanted)
+    is_incomplete = drawing.sweeps < max(wanted)
     while drawing.sweeps < max(wanted):
         drawing.sweep(set(wanted))
         report(drawing.sweeps, float(drawing.energies[-1].mean()))
-    if behind:
+    if is_incomplete:
         drawing.save()
-    lacking = [number for number in wanted if number not in drawing.samples]
-    if lacking:
-        hint = f"{path} has gone on to {drawing.sweeps} sweeps and kept those of {sorted(drawing.samples)}: {_HINT}"
-        raise InputError("sweeps", lacking[0], hint)
+    missing = [number for number in wanted if number not in drawing.samples]
+    if missing:
+        hint = (
+            f"{_RESTART_HINT}: {path} has {drawing.sweeps} sweeps and stores only {sorted(drawing.samples)}"
+        )
+        raise InputError("sweeps", missing[0], hint)
     most = max(wanted)
     return Drawn(
         {number: drawing.samples[number] for number in wanted},
@@ -80,7 +95,7 @@ def draw(
 
 
 class _Drawing:
-    """Chains under way, with what has been kept of them, in memory and on disk."""
+    """Running chains and their stored states, in memory and on disk."""
 
     def __init__(self, running: RunningChains, model: Masked, path: Path | None) -> None:
         self._running, self._model, self._path = running, model, path
@@ -97,28 +112,28 @@ class _Drawing:
 
     @property
     def sweeps(self) -> int:
-        """How many are done."""
+        """Number of completed sweeps."""
         return self._running.steps // self._sites
 
     def sweep(self, kept: set[int]) -> None:
-        """Do what is left of the present sweep; keep where the chains stand if its number is in `kept`."""
+        """Complete the current sweep, and store the states if its number is in `kept`."""
         while True:
             before = self._running.tokens
             self._running.advance(1)
             self.changes += int((before != self._running.tokens).sum())
-            whole = self._running.steps % self._sites == 0
-            if whole:
+            is_complete = self._running.steps % self._sites == 0
+            if is_complete:
                 self.energies.append(self._energy())
                 self.changed[self.sweeps] = self.changes
                 if self.sweeps in kept:
                     self.samples[self.sweeps] = self._running.tokens.cpu().clone()
-            if time.monotonic() - self._saved > _SECONDS:
+            if time.monotonic() - self._saved > _CHECKPOINT_SECONDS:
                 self.save()
-            if whole:
+            if is_complete:
                 return
 
     def save(self) -> None:
-        """Write everything to the file, where there is one."""
+        """Write the checkpoint file, if a path is given."""
         if self._path is not None:
             tensors = {f"chains/{name}": tensor for name, tensor in self._running.saved().items()}
             tensors |= {f"sample/{number}": tokens for number, tokens in self.samples.items()}
@@ -128,7 +143,7 @@ class _Drawing:
         self._saved = time.monotonic()
 
     def _restore(self, path: Path) -> None:
-        tensors, metadata = read_tensors(path, _KIND, _HINT)
+        tensors, metadata = read_tensors(path, _KIND, _RESTART_HINT)
         parts: dict[str, dict[str, Tensor]] = {"chains": {}, "sample": {}}
         for name, tensor in tensors.items():
             part, _, rest = name.partition("/")
@@ -145,12 +160,12 @@ class _Drawing:
         return SCORE.energy(self._model, self._running.tokens) if known is None else known.clone()
 
 
-def standing(found: Convergence | None) -> str:
-    """Whether chains have mixed, in words."""
+def describe_convergence(found: Convergence | None) -> str:
+    """Return a description of whether the chains have mixed."""
     if found is None:
-        return "too few sweeps to say"
+        return "too few sweeps to assess"
     if found.mixed:
         return "mixed"
     if math.isnan(found.r_hat):
-        return "not mixed: no sequence moves"
-    return "not mixed: raise --sweeps"
+        return "not mixed: no sequence changes"
+    return "not mixed: increase --sweeps"

@@ -1,4 +1,4 @@
-"""Making one clone: a network trained, and sequences drawn from it."""
+"""Creation of one clone: train a network and sample sequences from it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -29,40 +29,52 @@ from trialogue.training import (
 
 
 class Made(NamedTuple):
-    """A clone, and what its chains did: nothing for the text itself."""
+    """A clone and the behaviour of its Markov chains.
+
+    Attributes:
+        clone: The clone.
+        convergence: Convergence diagnostics of the chains. None for the text itself and for few sweeps.
+        energies: Mean energies (sweeps + 1,) float64, before the first sweep and after each sweep. None for
+            the text itself.
+    """
 
     clone: Clone
     convergence: Convergence | None
     energies: Tensor | None
-    """(sweeps + 1,) float64: means over sequences, the first before the first sweep"""
 
 
-def name_of(depth: int) -> str:
-    """The name of the clone by a network of so many layers."""
+def clone_name(depth: int) -> str:
+    """Return the name of the clone with this number of layers."""
     return f"layers-{depth}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Maker:
-    """All that a clone is made of, but for its depth."""
+    """Settings and data from which clones of any depth are created.
+
+    Args:
+        network: Options on networks and their training.
+        drawing: Options on sampling.
+        train: Training sequences (n, N) int64.
+        scored: Sequences (m, N) int64 on which the loss is evaluated.
+        start: Initial states of the chains (rows, N) int64.
+        vocab_size: Number of tokens.
+        sweeps: Number of sweeps of existing clones, by depth.
+        device: Device, or None for the GPU if there is one and the CPU otherwise.
+        threads: Number of PyTorch threads per worker.
+    """
 
     network: NetworkSettings
     drawing: DrawingSettings
     train: Tensor
-    """(n, N) int64: what networks are trained on"""
     scored: Tensor
-    """(m, N) int64: what their loss is measured on"""
     start: Tensor
-    """(rows, N) int64: where chains start"""
     vocab_size: int
     sweeps: Mapping[int, int]
-    """by depth, those of a clone that is there"""
     device: str | None
-    """None: the GPU, where there is one"""
     threads: int = 1
-    """of torch, in a worker"""
 
-    def made(
+    def make(
         self,
         depth: int,
         work: Path,
@@ -70,9 +82,16 @@ class Maker:
         progress: bool = False,
         report: Callable[[str], object] = lambda _: None,
     ) -> Made:
-        """The clone by a network of `depth` layers; the folder `work` keeps what it is made from."""
-        where = checked_device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        drawing, name = self.drawing, name_of(depth)
+        """Create the clone of a network.
+
+        Args:
+            depth: Number of layers.
+            work: Folder for networks and chains.
+            progress: Whether to show a progress bar.
+            report: Function called with progress messages.
+        """
+        torch_device = checked_device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        drawing, name = self.drawing, clone_name(depth)
         report(f"{name}: training the network")
         network = factored_network(
             self.network,
@@ -81,7 +100,7 @@ class Maker:
             self.vocab_size,
             work / "networks",
             seed=drawing.seed,
-            device=where,
+            device=torch_device,
             progress=progress,
         )
         order, length = network.config.max_order, self.start.shape[1]
@@ -96,7 +115,7 @@ class Maker:
             path=work / "chains" / f"{name}.safetensors",
             report=lambda done, energy: report(f"{name}: sweep {done} of {sweeps}, mean energy {energy:.2f}"),
         )
-        found = drawn.convergence(sweeps)
+        diagnostics = drawn.convergence(sweeps)
         scored = chain if isinstance(chain, MaskedMetropolis) else None
         clone = Clone(
             name=name,
@@ -109,11 +128,13 @@ class Maker:
             bodies=None if scored is None else float(scored.bodies),
             sweeps=sweeps,
             acceptance=drawn.acceptance,
-            effective_sample_size=None if found is None else finite_or_none(found.effective_sample_size),
-            r_hat=None if found is None else finite_or_none(found.r_hat),
+            effective_sample_size=None
+            if diagnostics is None
+            else finite_or_none(diagnostics.effective_sample_size),
+            r_hat=None if diagnostics is None else finite_or_none(diagnostics.r_hat),
             network_loss=corpus_score(network, self.scored).loss,
         )
-        return Made(clone, found, drawn.energies.mean(1))
+        return Made(clone, diagnostics, drawn.energies.mean(1))
 
 
 def factored_network(
@@ -127,10 +148,20 @@ def factored_network(
     device: torch.device | str = "cpu",
     progress: bool = False,
 ) -> FactoredAttention:
-    """A network of `layers` layers trained on `sequences` (n, N), which answers in single precision.
+    """Train a factored attention network, in single precision after training.
 
-    It is kept in the folder `artifacts`, from which a training that was cut short goes on. Raises `InputError` for a
-    rank above the vocabulary, a learning rate at which the loss diverges, and files that are damaged.
+    Args:
+        settings: Options on the network and its training.
+        layers: Number of layers.
+        sequences: Training sequences (n, N) int64.
+        vocab_size: Number of tokens.
+        artifacts: Folder that stores the network and the state of an interrupted training.
+        seed: Random seed.
+        device: Device of the training.
+        progress: Whether to show a progress bar.
+
+    Raises:
+        InputError: If the rank exceeds the vocabulary size, if the loss diverges, or if a file is damaged.
     """
     config = settings.network(layers, vocab_size, sequences.shape[1])
     distribution = IndividualMasks(MASKED_SHARE)

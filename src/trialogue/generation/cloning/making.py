@@ -1,4 +1,4 @@
-"""Clones of a user's text in a folder: networks trained, sequences drawn, and what is known of each."""
+"""Create a folder of clones of a text."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,16 +16,16 @@ from trialogue.errors import InputError
 from trialogue.executors import Executor
 from trialogue.executors.folders import SharedFolder
 from trialogue.executors.local import Local
-from trialogue.generation.cloning.maker import Made, Maker, name_of
+from trialogue.generation.cloning.maker import Made, Maker, clone_name
 from trialogue.generation.cloning.settings import CloneSettings
 from trialogue.randomness import generator
 from trialogue.storage import atomic_write, locked, make_folder, stored_object
 
 _WORK, _SETTINGS = "making", "settings.json"
-_SCORED = 1024
-"""Held-out rows that a network's loss is measured on."""
+_MAX_SCORED_ROWS = 1024
+"""Maximum number of held-out rows on which the loss of a network is evaluated."""
 Files = Mapping[str, bytes]
-"""By their paths in a folder."""
+"""Contents of files by relative path."""
 
 
 def make_clones(
@@ -37,13 +37,23 @@ def make_clones(
     progress: bool = False,
     report: Callable[[str], object] = lambda _: None,
 ) -> Iterator[Made]:
-    """The text itself and then a clone for each depth, each yielded when it is in the folder `settings.out`.
+    """Yield the text itself and a clone for each depth, as soon as each is stored in `settings.out`.
 
-    What a run that was cut short has trained and drawn is kept in the folder, and the same settings go on with it; so
-    does a run of more sweeps, or of other depths beside those that are there. The workers of an `executor` make clones
-    at the same time, each with `threads` threads of torch; they come in the order in which they are ready. Raises
-    `InputError` as `Corpus.open` and `train` do, for fewer held-out sequences than are asked for, and for a folder of
-    other clones.
+    An interrupted run with the same settings continues from the stored networks and chains. So does a run
+    with more sweeps or other depths.
+
+    Args:
+        settings: Settings of the clones.
+        device: Device, or None for the GPU if there is one and the CPU otherwise.
+        executor: Executor whose workers create clones in parallel. Clones are then yielded in order of
+            completion.
+        threads: Number of PyTorch threads per worker.
+        progress: Whether to show a progress bar.
+        report: Function called with progress messages.
+
+    Raises:
+        InputError: If the text cannot be read, if it has too few held-out sequences, if a training fails, or
+            if the folder contains clones with other settings.
     """
     executor = executor or Local()
     if device is not None and executor.same_disk:
@@ -62,9 +72,9 @@ def make_clones(
         settings.network.network(depth, corpus.vocab_size, corpus.length)
     start = held_out(corpus, settings.drawing.sequences, settings.drawing.seed)
     work = make_folder(settings.out / _WORK)
-    busy = "another process makes clones there: wait for it, or stop it"
+    busy = "wait for the other process that creates clones there, or stop it"
     with locked(work / "lock", "out", str(settings.out), busy):
-        _require_same(work / _SETTINGS, settings.identity(corpus.fingerprint))
+        _require_same_settings(work / _SETTINGS, settings.identity(corpus.fingerprint))
         clones = Clones.create(
             settings.out, corpus.tokenizer, length=corpus.length, vocab_size=corpus.vocab_size
         )
@@ -75,57 +85,57 @@ def make_clones(
             network=settings.network,
             drawing=settings.drawing,
             train=corpus.train,
-            scored=_scored(corpus),
+            scored=_scored_rows(corpus),
             start=start,
             vocab_size=corpus.vocab_size,
-            # More sweeps than are asked for are no reason to draw fewer anew.
+            # An existing clone with more sweeps is not replaced by one with fewer.
             sweeps={
-                depth: int(clones[name_of(depth)].sweeps or 0)
+                depth: int(clones[clone_name(depth)].sweeps or 0)
                 for depth in depths
-                if name_of(depth) in clones.names
+                if clone_name(depth) in clones.names
             },
             device=None if device is None else str(device),
             threads=threads,
         )
         if executor.alone(len(depths)):
             for depth in depths:
-                made = maker.made(depth, work, progress=progress, report=report)
+                made = maker.make(depth, work, progress=progress, report=report)
                 clones.add(made.clone)
                 yield made
         else:
-            yield from _made_apart(maker, depths, work, executor, clones, report)
+            yield from _make_with_workers(maker, depths, work, executor, clones, report)
 
 
 def held_out(corpus: Corpus, count: int, seed: int) -> Tensor:
-    """Different held-out rows (count, N), in an order of their own."""
+    """Return `count` distinct held-out rows (count, N) in random order."""
     if count > len(corpus.test):
-        hint = f"the held-out text has {len(corpus.test)} sequences: use fewer, or hold more of the text out"
+        hint = f"use at most {len(corpus.test)}, the number of held-out sequences, or hold out more text"
         raise InputError("sequences", count, hint)
     chosen = torch.randperm(len(corpus.test), generator=generator(seed, "clones", "starts"))[:count]
     return corpus.test[chosen].clone()
 
 
-def _scored(corpus: Corpus) -> Tensor:
-    return corpus.test[:: max(1, len(corpus.test) // _SCORED)][:_SCORED]
+def _scored_rows(corpus: Corpus) -> Tensor:
+    return corpus.test[:: max(1, len(corpus.test) // _MAX_SCORED_ROWS)][:_MAX_SCORED_ROWS]
 
 
-def _require_same(path: Path, identity: dict[str, Any]) -> None:
-    """Keep what makes clones go together; raises `InputError` where the folder has others."""
+def _require_same_settings(path: Path, identity: dict[str, Any]) -> None:
+    """Store the settings of the clones. Raises `InputError` if the folder has other settings."""
     wanted = json.loads(json.dumps(identity))
-    there = stored_object(path, "out", "it is damaged: give another folder")
-    if there is None:
+    stored = stored_object(path, "out", "use another folder: it is damaged")
+    if stored is None:
         atomic_write(path, json.dumps(wanted, indent=1) + "\n")
         return
     for field, value in wanted.items():
-        if there.get(field) != value:
+        if stored.get(field) != value:
             if field == "fingerprint":
-                hint = f"{path.parent.parent} has clones of another text or vocabulary: give another folder"
+                hint = f"use another folder: {path.parent.parent} has clones of another text or vocabulary"
                 raise InputError("text", value, hint)
-            hint = f"the clones in {path.parent.parent} have {there.get(field)}: give another folder"
+            hint = f"use another folder: the clones in {path.parent.parent} have {stored.get(field)}"
             raise InputError(field, value, hint)
 
 
-def _made_apart(
+def _make_with_workers(
     maker: Maker,
     depths: Sequence[int],
     work: Path,
@@ -133,24 +143,24 @@ def _made_apart(
     clones: Clones,
     report: Callable[[str], object],
 ) -> Iterator[Made]:
-    """A clone for each depth, each yielded when it is among `clones`, and what it is made from in the folder `work`."""
+    """Create clones with the workers of an executor, and yield each after storing it and its files."""
     accelerated = maker.device is None or maker.device.startswith("cuda")
     with SharedFolder(work).open() as folder:
-        # A worker that does not see the folder goes on with what is in it all the same.
+        # Workers without access to the folder receive its files.
         kept = {} if executor.same_disk else _files(work)
         with executor.crew(
-            partial(_making, maker, folder, kept), len(depths), accelerated=accelerated
+            partial(_start_worker, maker, folder, kept), len(depths), accelerated=accelerated
         ) as crew:
             for _, (made, files) in crew.done([[depth] for depth in depths]):
                 for path, content in files.items():
                     atomic_write(work / path, content)
                 clones.add(made.clone)
-                report(f"{made.clone.name}: made")
+                report(f"{made.clone.name}: finished")
                 yield made
 
 
-def _making(maker: Maker, folder: SharedFolder, kept: Files) -> Callable[[int], tuple[Made, Files]]:
-    """In a worker: what makes the clone of a depth, with the files that the process that hires cannot see."""
+def _start_worker(maker: Maker, folder: SharedFolder, kept: Files) -> Callable[[int], tuple[Made, Files]]:
+    """Start a worker, and return its function that creates a clone. It also returns files that are not shared."""
     with folder.beginning() as work:
         if work != folder.path:
             for path, content in kept.items():
@@ -159,10 +169,10 @@ def _making(maker: Maker, folder: SharedFolder, kept: Files) -> Callable[[int], 
 
     def make(depth: int) -> tuple[Made, Files]:
         if work == folder.path:
-            return maker.made(depth, work), {}
+            return maker.make(depth, work), {}
         before = _files(work)
-        made = maker.made(depth, work)
-        # What others have made since is newer than what is kept here of theirs.
+        made = maker.make(depth, work)
+        # Return only changed files, since other workers may have newer versions of the rest.
         return made, {path: content for path, content in _files(work).items() if before.get(path) != content}
 
     return make

@@ -1,8 +1,9 @@
-"""The samplers of clones: the published chain on masked scores, its corrections, and Gibbs.
+"""Markov chains of clones: Gibbs, the published chain on masked scores, and corrections of it.
 
-Section A.3 of the document on the distributional simplicity bias samples exp(-E), E the sum of raw logits of masked
-sites. Where conditionals are those of a distribution of k bodies that is k times its energy, a sharpened distribution,
-and where the gauge of the logits is another, another distribution: `MaskedMetropolis`.
+Section A.3 of the document on the distributional simplicity bias samples exp(-E), where E is the sum of raw
+logits of masked sites. If the conditionals belong to a k-body distribution, E is k times its energy, so
+that the sampled distribution is sharper. If the gauge of the logits differs, the sampled distribution differs
+too. See `MaskedMetropolis`.
 """
 
 from typing import Any, Literal, get_args
@@ -12,17 +13,22 @@ from trialogue.oracles import Chain
 from trialogue.samplers import Gibbs, MaskedMetropolis
 
 Sampler = Literal["gibbs", "metropolis", "metropolis-by-order", "metropolis-normalised"]
-"""Gibbs; Metropolis on raw scores, as published; on these over the number of bodies; on log-probabilities."""
+"""Gibbs, or Metropolis on raw scores (as published), on raw scores divided by the order, or on log-probabilities."""
 SAMPLERS: tuple[str, ...] = get_args(Sampler)
 
 SCORE = MaskedMetropolis()
-"""Whose energy tells of every sampler how far it has come: the published one."""
+"""The published chain, whose energy measures the progress of chains without an energy."""
 
 
 def chain_of(sampler: str, max_order: int) -> Chain[Any]:
-    """The chain of that name on a network of interactions of at most `max_order` bodies.
+    """Return the Markov chain with this name.
 
-    Raises `InputError` for another name.
+    Args:
+        sampler: Name of the chain.
+        max_order: Maximum order of the interactions of the network.
+
+    Raises:
+        InputError: If the name is unknown.
     """
     one_of("sampler", sampler, SAMPLERS)
     if sampler == "gibbs":

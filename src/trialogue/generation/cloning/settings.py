@@ -88,7 +88,7 @@ class TextSettings:
 
     def __post_init__(self) -> None:
         if self.text is None:
-            raise InputError("text", None, "name a text file: trialogue clone --text FILE --out FOLDER")
+            raise InputError("text", None, "use a text file: trialogue clone --text FILE --out FOLDER")
 
 
 @validated
@@ -110,7 +110,14 @@ class DrawingSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class CloneSettings:
-    """All settings of `trialogue clone`."""
+    """All settings of `trialogue clone`.
+
+    Args:
+        text: Options on the text.
+        network: Options on networks and their training.
+        drawing: Options on sampling.
+        out: Folder of the clones.
+    """
 
     text: TextSettings
     network: NetworkSettings

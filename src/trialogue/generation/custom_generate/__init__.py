@@ -1,7 +1,8 @@
-"""Samplers for users of transformers: `model.generate(**inputs, custom_generate=decoding(sampler=..., verifier=...))`.
+"""Samplers for `model.generate` of transformers.
 
-Everything else of a call to `generate` stays as it is, and so does `pipeline("text-generation", ...)`: what a sampler
-cannot honour is refused in one line before anything is loaded.
+Pass `decoding(sampler=..., verifier=...)` as the argument `custom_generate` of `model.generate` or of
+`pipeline("text-generation", ...)`. All other arguments keep their meaning. An argument that the sampler does
+not support raises `InputError` before anything is loaded.
 """
 
 from trialogue.generation.custom_generate.decoder import decoding

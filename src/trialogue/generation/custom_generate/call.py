@@ -1,4 +1,4 @@
-"""What one call of `generate` asks of a sampler, read and checked before anything is loaded."""
+"""The arguments of one `generate` call, checked before anything is loaded."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,25 +10,34 @@ from transformers import GenerationConfig
 from transformers.generation import GenerationMode
 
 from trialogue.errors import InputError
-from trialogue.generation.custom_generate.criteria import StoppingRules, stopped_by
-from trialogue.generation.custom_generate.processors import process_of, split
+from trialogue.generation.custom_generate.criteria import StoppingRules, read_stopping_criteria
+from trialogue.generation.custom_generate.processors import combine_processors, split_processors
 from trialogue.models.wrappers.processed import Process
 from trialogue.samplers.prefix.contract.sampler import Sampler
 from trialogue.samplers.prefix.weighted_rejection import WeightedRejection
 
-# What transformers adds by itself, or what makes no difference to a sampler.
+# Arguments that transformers adds automatically, or that have no effect on a sampler.
 _WITHOUT_EFFECT = ("use_cache", "logits_to_keep", "tokenizer", "cache_position")
-_NEVER_KEPT = ("output_attentions", "output_hidden_states")
-_CHECKED = ("attention_mask", "inputs_embeds", "past_key_values", "position_ids", *_NEVER_KEPT)
+_UNSUPPORTED_OUTPUTS = ("output_attentions", "output_hidden_states")
+_CHECKED = ("attention_mask", "inputs_embeds", "past_key_values", "position_ids", *_UNSUPPORTED_OUTPUTS)
 
 
 @dataclass(frozen=True)
 class Call:
-    """What is drawn: `num_samples` of each of `prompts`, which are padded on the left to `width` tokens.
+    """Arguments of one `generate` call.
 
-    `stopped` is where completions end, `process` what the scores pass through, `truncation` the arguments of
-    `truncated`; `greedy`, `scores`, `logits` and `dictionary` are whether the likeliest token is taken and what is
-    returned.
+    Args:
+        prompts: Token ids of each prompt, without padding.
+        width: Length in tokens to which the prompts are padded on the left.
+        num_samples: Number of samples per prompt.
+        stopped: Conditions at which completions end.
+        process: Function applied to the model's scores before masking, or None.
+        truncation: Keyword arguments for `truncated`.
+        greedy: Whether to choose the most likely token at each step.
+        scores: Whether to return the processed scores of each step.
+        logits: Whether to return the logits of each step.
+        dictionary: Whether to return a `SamplerOutput` instead of a tensor.
+        pad_token: Token id for padding, or None.
     """
 
     prompts: list[list[int]]
@@ -45,12 +54,12 @@ class Call:
 
     @property
     def max_new_tokens(self) -> int:
-        """The most tokens of a completion."""
+        """Maximum number of tokens per completion."""
         return self.stopped.max_length - self.width
 
     @property
-    def cuts(self) -> bool:
-        """Whether temperature 0, top-k or the like leave tokens out."""
+    def removes_tokens(self) -> bool:
+        """Whether greedy decoding, top-k, top-p or min-p removes tokens."""
         return self.greedy or bool(set(self.truncation) - {"temperature"})
 
 
@@ -63,29 +72,42 @@ def read_call(
     model_kwargs: Mapping[str, Any],
     sampler: Sampler[Any],
 ) -> Call:
-    """What a call says; raises `InputError` for whatever of it `sampler` cannot honour."""
+    """Check the arguments of a `generate` call and return them as a `Call`.
+
+    Args:
+        model: The model on which `generate` was called.
+        input_ids: Token ids (rows, width) of the prompts, padded on the left.
+        processors: Logits processors, in their order of application.
+        criteria: Stopping criteria.
+        config: Generation settings of the call.
+        model_kwargs: Remaining keyword arguments for the model.
+        sampler: Sampler that will generate the completions.
+
+    Raises:
+        InputError: If `sampler` does not support one of the arguments.
+    """
     if model.config.is_encoder_decoder:
-        raise InputError("model", type(model).__name__, "it is no causal language model")
+        raise InputError("model", type(model).__name__, "use a causal language model")
     mode = config.get_generation_mode()
     if mode not in (GenerationMode.SAMPLE, GenerationMode.GREEDY_SEARCH):
         raise InputError(
-            "generation mode", mode.value, "a sampler draws by itself: leave out beams and assistants"
+            "generation mode", mode.value, "use sampling or greedy search, without beams or assistant models"
         )
     _require_outputs(config, sampler)
-    _require_own_tokens(input_ids, model_kwargs)
+    _require_token_inputs(input_ids, model_kwargs)
     dictionary, greedy = bool(config.return_dict_in_generate), not config.do_sample
     if greedy and not (sampler.masks_first or sampler.uses == "nothing"):
-        hint = f"{type(sampler).__name__} needs more than the likeliest token: use True"
+        hint = f"{type(sampler).__name__} does not support greedy decoding: use True"
         raise InputError("do_sample", False, hint)
     rows = _prompts(input_ids, model_kwargs.get("attention_mask"))
     num_samples = config.num_return_sequences or 1
-    before, truncation = split(processors, do_sample=not greedy)
+    before, truncation = split_processors(processors, do_sample=not greedy)
     return Call(
         prompts=rows[::num_samples],
         width=input_ids.shape[1],
         num_samples=num_samples,
-        stopped=stopped_by(criteria, config.max_length, input_ids.device),
-        process=process_of(before, rows, input_ids.shape[1], keeps_prompts=sampler.keeps_prompts),
+        stopped=read_stopping_criteria(criteria, config.max_length, input_ids.device),
+        process=combine_processors(before, rows, input_ids.shape[1], keeps_prompts=sampler.keeps_prompts),
         truncation=truncation,
         greedy=greedy,
         scores=dictionary and bool(config.output_scores),
@@ -96,28 +118,27 @@ def read_call(
 
 
 def _require_outputs(config: GenerationConfig, sampler: Sampler[Any]) -> None:
-    """Raise `InputError` for what a sampler has none of, and `generate` is to return."""
+    """Raise `InputError` if the call requests an output that `sampler` cannot produce."""
     if not config.return_dict_in_generate:
         return
-    for name in _NEVER_KEPT:
+    for name in _UNSUPPORTED_OUTPUTS:
         if getattr(config, name, False):
-            raise InputError(
-                name, True, "a sampler asks for distributions and keeps no such thing: leave it out"
-            )
+            raise InputError(name, True, "samplers do not return this output: leave it out")
     if config.output_scores and (sampler.goes_back or isinstance(sampler, WeightedRejection)):
         hint = (
-            f"{type(sampler).__name__} takes tokens back, or draws them until one is accepted: leave it out, "
+            f"{type(sampler).__name__} does not sample each token from one distribution: leave it out "
+            "or use output_logits"
         )
-        raise InputError("output_scores", True, hint + "or use output_logits")
+        raise InputError("output_scores", True, hint)
 
 
-def _require_own_tokens(input_ids: Tensor, model_kwargs: Mapping[str, Any]) -> None:
-    """Raise `InputError` unless the model is asked about the tokens alone, from position 0."""
+def _require_token_inputs(input_ids: Tensor, model_kwargs: Mapping[str, Any]) -> None:
+    """Raise `InputError` unless the inputs are token ids at positions counted from 0, without a cache."""
     if model_kwargs.get("inputs_embeds") is not None:
-        raise InputError("inputs_embeds", "a tensor", "give input_ids: a sampler is on tokens")
+        raise InputError("inputs_embeds", "a tensor", "use input_ids: samplers work on token ids")
     past = model_kwargs.get("past_key_values")
     if past is not None and past.get_seq_length() > 0:
-        hint = "leave it out: a sampler keeps a cache of its own"
+        hint = "leave it out: the sampler creates a new cache"
         raise InputError("past_key_values", type(past).__name__, hint)
     mask, positions = model_kwargs.get("attention_mask"), model_kwargs.get("position_ids")
     if positions is not None:
@@ -125,16 +146,18 @@ def _require_own_tokens(input_ids: Tensor, model_kwargs: Mapping[str, Any]) -> N
         counted = (real.cumsum(-1) - 1).to(positions.device)
         same = positions.shape[-1] == counted.shape[-1] and bool((positions == counted)[real > 0].all())
         if not same:
-            hint = "leave it out: a sampler counts tokens from 0"
+            hint = "leave it out: the sampler counts positions from 0"
             raise InputError("position_ids", tuple(positions.shape), hint)
     for name, value in model_kwargs.items():
         if name in (*_CHECKED, *_WITHOUT_EFFECT) or value is None or value is False:
             continue
-        raise InputError(name, type(value).__name__, "leave it out: a sampler gives the model tokens alone")
+        raise InputError(
+            name, type(value).__name__, "leave it out: the sampler passes only token ids to the model"
+        )
 
 
 def _prompts(input_ids: Tensor, attention_mask: Tensor | None) -> list[list[int]]:
-    """The token ids of each row without its padding, which must be on the left."""
+    """Return the token ids of each row without left padding."""
     rows: list[list[int]] = input_ids.tolist()
     if attention_mask is None:
         return rows

@@ -1,4 +1,4 @@
-"""The stopping criteria of a call: where its completions end."""
+"""Stopping criteria of a `generate` call."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,18 +14,31 @@ from trialogue.samplers.prefix.batch import SequenceStop, Stop
 
 @dataclass
 class StoppingRules:
-    """Where completions end: at `max_length` columns of the batch, at one of `ends`, or where one of `stop` says so."""
+    """Conditions at which completions end.
+
+    Args:
+        max_length: Maximum length of the padded sequence, prompt included.
+        ends: Token ids that end a sequence.
+        stop: Stop strings and stop functions.
+    """
 
     max_length: int
     ends: list[int] = field(default_factory=list)
     stop: list[str | Stop] = field(default_factory=list)
 
 
-def stopped_by(criteria: Sequence[Any], max_length: int, device: torch.device) -> StoppingRules:
-    """What the `criteria` of a call say; those of the user's own are asked row by row, without padding.
+def read_stopping_criteria(criteria: Sequence[Any], max_length: int, device: torch.device) -> StoppingRules:
+    """Convert stopping criteria of transformers into `StoppingRules`.
 
-    The least of their lengths counts; `max_length` is where none says how long sequences may become, `device` where
-    criteria find the tokens. Raises `InputError` for one that needs scores.
+    User-defined criteria are called for each row without padding and without scores.
+
+    Args:
+        criteria: Stopping criteria of the call. The smallest maximum length applies.
+        max_length: Maximum length if no criterion sets one.
+        device: Device of the token tensors that are passed to user-defined criteria.
+
+    Raises:
+        InputError: If a criterion needs scores.
     """
     lengths = [criterion.max_length for criterion in criteria if type(criterion) is MaxLengthCriteria]
     stopped = StoppingRules(min(lengths, default=max_length))
@@ -37,22 +50,22 @@ def stopped_by(criteria: Sequence[Any], max_length: int, device: torch.device) -
         elif type(criterion) is StopStringCriteria:
             stopped.stop += criterion.stop_strings
         elif isinstance(criterion, ConfidenceCriteria):
-            hint = "it needs scores, which a sampler has none of while it runs: leave it out"
+            hint = "leave it out: it needs scores, which are not available while the sampler runs"
             raise InputError("stopping_criteria", type(criterion).__name__, hint)
         else:
-            stopped.stop.append(_asked(criterion, device))
+            stopped.stop.append(_as_stop(criterion, device))
     return stopped
 
 
-def _asked(criterion: Any, device: torch.device) -> SequenceStop:
-    """`criterion` as a function of prompt and completion; of a prompt alone it is not asked."""
+def _as_stop(criterion: Any, device: torch.device) -> SequenceStop:
+    """Convert `criterion` into a stop function, which returns False for an empty completion."""
 
     def stop(sequence: tuple[int, ...], start: int) -> bool:
         if len(sequence) == start:
             return False
         try:
-            answer = criterion(torch.tensor([sequence], device=device), None)
-            return bool(torch.as_tensor(answer).any())
+            stops = criterion(torch.tensor([sequence], device=device), None)
+            return bool(torch.as_tensor(stops).any())
         except Exception as error:
             raise InputError("stopping_criteria", type(criterion).__name__, reason(error)) from error
 

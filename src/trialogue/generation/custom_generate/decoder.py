@@ -1,4 +1,4 @@
-"""The callable that `model.generate(custom_generate=...)` is given."""
+"""Custom generation function for `model.generate`."""
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ from trialogue.errors import InputError, one_of, reason
 from trialogue.generation.custom_generate.call import read_call
 from trialogue.generation.custom_generate.following import Follower, RecordedSampler
 from trialogue.generation.custom_generate.oracles import evaluating, oracle_of
-from trialogue.generation.custom_generate.outputs import SamplerOutput, own_logits, padded
+from trialogue.generation.custom_generate.outputs import SamplerOutput, compute_logits, padded
 from trialogue.generation.custom_generate.rejected import Policy, report
 from trialogue.generation.custom_generate.withheld import withheld
 from trialogue.models.tokenization import Tokenization
@@ -42,41 +42,57 @@ def decoding(
     memory: int = DEFAULT_MEMORY,
     recompute: bool = False,
 ) -> Callable[..., Any]:
-    """A callable for `model.generate(custom_generate=...)` that draws by `sampler` (ancestral sampling by default).
+    """Return a function for `model.generate(custom_generate=...)` that generates with a sampler.
 
-    `verifier` may be a function that makes one for the tokenizer, such as
-    `lambda tokenization: GrammarVerifier.regex("yes|no", tokenization)`. A grammar or a function of text judges what
-    comes before a `stop` string, or one of the call's `stop_strings`. Without a `seed` one is drawn from torch's global
-    generator, so that `transformers.set_seed` makes calls reproducible. The other arguments are those of
-    `trialogue.samplers.generate` and `load_pretrained`.
+    `generate` applies its arguments in the usual order. Logits processors that are functions of the prefix
+    (repetition penalty, n-grams, bad words, biases, suppressed and forced tokens, minimum lengths,
+    user-defined processors) receive each prefix without padding. A sampler that masks first then applies the
+    verifier's mask, followed by temperature, top-k, top-p and min-p. Other samplers truncate before the
+    verifier is applied. A constraint that requires unlikely tokens then needs `top_k=0`. `do_sample=False`
+    selects the most likely token that the mask allows. User-defined stopping criteria are called for each row
+    with prompt and completion, without scores.
 
-    Where samples are not accepted, by the verifier or because there is no way on, `rejected` says what happens: "raise"
-    raises `RejectedSamplesError`, which holds them all; "warn" and "keep" return them, the one with a warning that says
-    how many and why. Without a verifier every completion is accepted, one that `max_new_tokens` cuts included.
+    A `streamer` receives each token as soon as it is sampled if the sampler never goes back, and otherwise
+    the final completion. With `return_dict_in_generate=True` the output is a `SamplerOutput`, whose `samples`
+    contain `num_return_sequences` samples per prompt. `samples.log_prob` is the log-probability under the
+    unmodified model. `samples.log_weight` refers to the model's distribution after processors and
+    temperature.
 
-    The call is honoured as `generate` does, in its order: logits processors that are functions of the prefix
-    (repetition penalty, n-grams, bad words, biases, suppressed and forced tokens, least lengths, those of the user's
-    own) see each prefix without padding; then comes the mask of a sampler that masks first; then temperature, top-k,
-    top-p and min-p cut what it leaves. Other samplers cut first: a rule that wants unlikely tokens then needs
-    `top_k=0`. `do_sample=False` takes the likeliest token that the mask allows. `samples.log_prob` is the model's own,
-    and `samples.log_weight` concerns its distribution after processors and temperature. Stopping criteria of the user's
-    own are asked row by row, with prompt and completion and without scores. A `streamer` gets each token when it is
-    drawn, by a sampler that never goes back, else the completion when it is final. With `return_dict_in_generate=True`
-    the output has `samples`, of which `num_return_sequences` belong to each prompt, `scores` (of a sampler that never
-    goes back) and `logits` if they are asked for (see `SamplerOutput`).
+    Args:
+        sampler: Sampler that generates the completions. Ancestral sampling by default.
+        verifier: Verifier, or a function that creates one from a `Tokenization`, for example
+            `lambda tokenization: GrammarVerifier.regex("yes|no", tokenization)`. A grammar or a text function
+            checks the text before a stop string.
+        tokenizer: Tokenizer of the model.
+        rejected: Handling of samples that the verifier rejects or that cannot be completed. "raise" raises
+            `RejectedSamplesError`, "warn" returns them with a warning, and "keep" returns them. Without a
+            verifier every completion is accepted, including those cut by `max_new_tokens`.
+        seed: Random seed. By default it is taken from torch's global generator, so that
+            `transformers.set_seed` makes calls reproducible.
+        stop: Stop strings or stop functions, see `trialogue.samplers.generate`.
+        max_queries: Maximum number of model evaluations, see `trialogue.samplers.generate`.
+        max_steps: Maximum number of sampler steps, see `trialogue.samplers.generate`.
+        batch_size: Number of sequences sampled at the same time, see `trialogue.samplers.generate`.
+        memory: Memory limit in bytes, see `trialogue.samplers.generate`.
+        recompute: Whether to evaluate every prefix without a cache, see `load_pretrained`.
 
-    Raises `InputError`, when called, for whatever of the call cannot be honoured: beams, assistants, guidance,
-    watermarks and other processors that keep state or need an encoder or the whole batch, cuts of other kinds
-    (typical, epsilon, eta, top-h), embeddings as inputs, right padding, positions of one's own, attentions and hidden
-    states, arguments of the model's own, and greedy decoding by a sampler that needs more than the likeliest token.
+    Returns:
+        The custom generation function.
+
+    Raises:
+        InputError: If an argument is invalid. The returned function raises `InputError` for unsupported
+            arguments of `generate`. These are beams, assistants, guidance, watermarks and other processors
+            that keep state or need an encoder or the whole batch; truncation other than top-k, top-p and
+            min-p; input embeddings, right padding, custom positions and other model arguments; attentions and
+            hidden states as outputs; and greedy decoding with a sampler that does not support it.
     """
     one_of("rejected", rejected, get_args(Policy))
     if verifier is not None and not (is_verifier(verifier) or callable(verifier)):
-        hint = "give a Verifier, or a function that makes one for a Tokenization"
+        hint = "use a Verifier, or a function that creates one from a Tokenization"
         raise InputError("verifier", type(verifier).__name__, hint)
     chosen: Sampler[Any] = Ancestral() if sampler is None else sampler
 
-    # `generate` passes those of its keyword arguments that this signature names and its own methods do not have.
+    # `generate` passes only keyword arguments that are named in this signature.
     def custom_generate(
         model: Any,
         input_ids: Tensor,
@@ -88,7 +104,7 @@ def decoding(
     ) -> Any:
         model_kwargs |= withheld(inspect.currentframe())
         streamer = model_kwargs.pop("streamer", None)
-        with _ended(streamer), evaluating(model):
+        with _ending(streamer), evaluating(model):
             require_verifier(chosen, verifier)
             call = read_call(
                 model, input_ids, logits_processor, stopping_criteria, generation_config, model_kwargs, chosen
@@ -104,7 +120,7 @@ def decoding(
                 call.prompts,
                 num_samples=call.num_samples,
                 sampler=chosen if recorded is None else recorded,
-                verifier=_made(verifier, oracle.tokenization),
+                verifier=_build_verifier(verifier, oracle.tokenization),
                 max_new_tokens=call.max_new_tokens,
                 seed=int(torch.randint(1 << 62, ())) if seed is None else seed,
                 stop=[*stop_parts(stop), *strings, *call.stopped.stop] or None,
@@ -128,15 +144,15 @@ def decoding(
                 output.scores = recorded.scores(steps, oracle.vocab_size, pad, sequences.device)
             if call.logits:
                 starts = [call.width - length for length in samples.prompt_lengths.tolist()]
-                output.logits = own_logits(model, sequences, starts, call.width)
+                output.logits = compute_logits(model, sequences, starts, call.width)
             return output
 
     return custom_generate
 
 
 @contextmanager
-def _ended(streamer: Any) -> Iterator[None]:
-    """Tell `streamer` when it is over, even by an error: its reader would wait without end."""
+def _ending(streamer: Any) -> Iterator[None]:
+    """Call `streamer.end()` on exit, also after an error, so that its reader stops waiting."""
     try:
         yield
     finally:
@@ -144,23 +160,23 @@ def _ended(streamer: Any) -> Iterator[None]:
             streamer.end()
 
 
-def _made(
+def _build_verifier(
     verifier: Verifier | Callable[[Tokenization], Verifier] | None, tokenization: Tokenization
 ) -> Verifier | None:
-    """The verifier for a tokenization."""
+    """Return the verifier for a tokenization."""
     if verifier is None:
         return None
     if is_verifier(verifier):
         return as_verifier(verifier)
-    make = cast(Callable[[Tokenization], Verifier], verifier)
-    hint = "it is called with a Tokenization, to make a verifier: put a function of a text into TextVerifier there"
+    build = cast(Callable[[Tokenization], Verifier], verifier)
+    hint = "the function is called with a Tokenization; to check text, return a TextVerifier from it"
     try:
-        made = make(tokenization)
+        built = build(tokenization)
     except InputError:
         raise
     except Exception as error:
         name = getattr(verifier, "__name__", type(verifier).__name__)
         raise InputError("verifier", name, f"{hint} ({reason(error)})") from error
-    if not is_verifier(made):
-        raise InputError("verifier", type(made).__name__, f"the function must return a Verifier: {hint}")
-    return as_verifier(made)
+    if not is_verifier(built):
+        raise InputError("verifier", type(built).__name__, f"the function must return a Verifier ({hint})")
+    return as_verifier(built)

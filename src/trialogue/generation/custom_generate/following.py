@@ -1,4 +1,4 @@
-"""What is taken from a run while it goes on: tokens for a streamer, and the distributions that they are drawn from."""
+"""Observers of a running sampler that stream tokens and record the distributions from which they are sampled."""
 
 from typing import Any, cast
 
@@ -14,8 +14,8 @@ from trialogue.samplers.prefix.contract.sampler import Judges, Sampler, Uses
 from trialogue.samplers.prefix.output.samples import Samples
 
 
-class _WatchedDecoding:
-    """The `decoding` itself; `uncut` are the distributions (n, vocab) that it last cut, None before that."""
+class _UncutDecoding:
+    """Wrapper of a `Decoding` that stores in `uncut` the last distributions (n, vocab) before truncation."""
 
     def __init__(self, decoding: Decoding) -> None:
         self._decoding = decoding
@@ -25,22 +25,28 @@ class _WatchedDecoding:
         return getattr(self._decoding, name)
 
     def log_probs(self, rows: Tensor, lengths: Tensor | None = None, cut: bool = True) -> Tensor:
-        """Return the next-token distribution (n, vocab) of each row."""
+        """Return the next-token log-probabilities (n, vocab) of each row."""
         distributions = self._decoding.log_probs(rows, lengths, cut=False)
         return self.cut(distributions, rows) if cut else distributions
 
     def cut(self, log_probs: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Return what top-k and top-p keep of `log_probs` (n, vocab) of `rows` (n,), renormalised."""
+        """Truncate and renormalise `log_probs` (n, vocab) of `rows` (n,), and store the input."""
         self.uncut = log_probs
         return self._decoding.cut(log_probs, rows)
 
 
 class RecordedSampler(Sampler[Any]):
-    """The sampler `sampler`, which never goes back, and the distribution that each token is drawn from.
+    """Wrapper of a sampler that records the distribution from which each token is sampled.
 
-    With `greedy` the distribution is the one before the cut to its likeliest token, so that it tells what the others
-    had; what the sampler does is the same. Raises `InputError` for a sampler that draws a token otherwise than from one
-    distribution.
+    The wrapped sampler must never go back. It behaves as without the wrapper.
+
+    Args:
+        sampler: Sampler to record.
+        samples: Total number of samples.
+        greedy: Whether to record the distribution before the most likely token is chosen.
+
+    Raises:
+        InputError: If the sampler does not sample each token from one distribution.
     """
 
     uses: Uses = "nothing"
@@ -52,38 +58,52 @@ class RecordedSampler(Sampler[Any]):
         self._sampler, self._greedy = sampler, greedy
         self.uses, self.judges, self.weighted = sampler.uses, sampler.judges, sampler.weighted
         self.masks_first, self.keeps_prompts = sampler.masks_first, sampler.keeps_prompts
-        self._drawn: list[tuple[Tensor, Tensor]] = []
+        self._step_distributions: list[tuple[Tensor, Tensor]] = []
         self._distributions: list[list[Tensor]] = [[] for _ in range(samples)]
 
     def init(self, decoding: Decoding) -> Any:
-        """The state of the sampler."""
+        """Return the initial state of the wrapped sampler."""
         return self._sampler.init(decoding)
 
     def step(self, decoding: Decoding, state: Any, verifier: Judge, choose: Choose) -> tuple[Moves, Any]:
-        """The step of the sampler."""
-        watched = _WatchedDecoding(decoding)
+        """Run one step of the wrapped sampler and record its distributions."""
+        watched = _UncutDecoding(decoding)
 
-        def noted(log_weights: Tensor, rows: Tensor) -> Tensor:
+        def record(log_weights: Tensor, rows: Tensor) -> Tensor:
             distributions = watched.uncut if self._greedy and watched.uncut is not None else log_weights
-            if self._drawn or log_weights.shape[1] != decoding.vocab_size or len(distributions) != len(rows):
-                hint = f"{type(self._sampler).__name__} draws a token in several parts: leave it out"
+            if (
+                self._step_distributions
+                or log_weights.shape[1] != decoding.vocab_size
+                or len(distributions) != len(rows)
+            ):
+                hint = f"leave it out: {type(self._sampler).__name__} samples a token in several stages"
                 raise InputError("output_scores", True, hint)
-            self._drawn.append((rows, distributions.log_softmax(-1)))
+            self._step_distributions.append((rows, distributions.log_softmax(-1)))
             return choose(log_weights, rows)
 
         return self._sampler.step(
-            cast(Decoding, watched) if self._greedy else decoding, state, verifier, noted
+            cast(Decoding, watched) if self._greedy else decoding, state, verifier, record
         )
 
-    def file(self, samples: Tensor) -> None:
-        """Note what was drawn in this step by the rows of `samples` (rows,)."""
-        for rows, distributions in self._drawn:
+    def assign(self, samples: Tensor) -> None:
+        """Assign the distributions of the last step to the sample indices in `samples` (rows,)."""
+        for rows, distributions in self._step_distributions:
             for sample, distribution in zip(samples[rows].tolist(), distributions, strict=True):
                 self._distributions[sample].append(distribution)
-        self._drawn.clear()
+        self._step_distributions.clear()
 
     def scores(self, steps: int, vocab_size: int, pad: int, device: torch.device) -> tuple[Tensor, ...]:
-        """Of each of `steps` steps the log-laws (samples, vocab); where a sample was finished, `pad` is certain."""
+        """Return the recorded log-probabilities of each step.
+
+        Args:
+            steps: Number of steps to return.
+            vocab_size: Number of tokens.
+            pad: Token that has probability 1 after the end of a sample.
+            device: Device of the result.
+
+        Returns:
+            One tensor (samples, vocab) float32 per step.
+        """
         finished = torch.full((vocab_size,), -torch.inf)
         finished[pad] = 0.0
         return tuple(
@@ -98,19 +118,25 @@ class RecordedSampler(Sampler[Any]):
 
 
 class Follower:
-    """The observer of a run that gives the tokens of its one sample to a `streamer`, and files what was `recorded`."""
+    """Observer that streams the tokens of one sample and assigns recorded distributions to samples.
+
+    Args:
+        start: Length of the prompt in tokens.
+        streamer: Streamer of transformers that receives the new tokens, if any.
+        recorded: Sampler whose distributions are assigned after each step, if any.
+    """
 
     def __init__(self, start: int, streamer: Any = None, recorded: RecordedSampler | None = None) -> None:
-        self._seen, self._streamer, self._recorded = start, streamer, recorded
+        self._length, self._streamer, self._recorded = start, streamer, recorded
 
     def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
-        """Told after every step."""
+        """Handle the tokens of one sampler step."""
         if self._recorded is not None:
-            self._recorded.file(samples)
+            self._recorded.assign(samples)
         if self._streamer is not None:
-            for token in tokens[0, self._seen : int(lengths[0])].clone():
+            for token in tokens[0, self._length : int(lengths[0])].clone():
                 self._streamer.put(token[None])
-            self._seen = int(lengths[0])
+            self._length = int(lengths[0])
 
     def filed(self, places: Tensor, samples: Samples) -> None:
-        """Nothing that was not known already."""
+        """Do nothing, because `moved` has already handled all tokens."""

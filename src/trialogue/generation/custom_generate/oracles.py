@@ -1,7 +1,7 @@
-"""The oracle of a model that `generate` is called on, made once and kept beside the model.
+"""The oracle of a model on which `generate` is called, created once and stored with the model.
 
-Making one takes a second: passes that try the model's cache, and tables of the tokenizer. The model holds it, and it
-goes with the model; copies of the model and files of it leave it out.
+Creating an oracle takes about a second, because it tests the model's cache and builds tokenizer tables. The
+oracle is not copied or saved with the model.
 """
 
 from collections.abc import Iterator
@@ -11,30 +11,37 @@ from typing import Any
 
 from trialogue.models.hub.pretrained import PretrainedOracle
 
-_PLACE = "_trialogue_oracles"
+_ATTRIBUTE = "_trialogue_oracles"
 
 
-class _Kept(dict[Any, Any]):
-    """The latest oracle, by what it was made with."""
+class _OracleCache(dict[Any, Any]):
+    """The most recent oracle, by the arguments it was created with."""
 
-    def __deepcopy__(self, memo: object) -> "_Kept":
-        return _Kept()
+    def __deepcopy__(self, memo: object) -> "_OracleCache":
+        return _OracleCache()
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
         return dict, ()
 
 
 def oracle_of(model: Any, tokenizer: Any, *, recompute: bool, ends: list[int]) -> PretrainedOracle:
-    """The oracle of `model` with `tokenizer`, sequences of which end at one of `ends`, if there are any.
+    """Return the oracle of `model`, from the stored one if possible.
 
-    An end beyond the vocabulary, such as -1, is a way to say never. Raises `InputError` as `PretrainedOracle` does.
+    Args:
+        model: Causal language model of transformers.
+        tokenizer: Tokenizer of the model.
+        recompute: Whether to evaluate every prefix without a cache.
+        ends: Token ids that end a sequence. Ids outside the vocabulary, for example -1, are ignored.
+
+    Raises:
+        InputError: See `PretrainedOracle`.
     """
-    places = vars(model)
-    kept = places.get(_PLACE)
-    if not isinstance(kept, _Kept):
-        kept = places[_PLACE] = _Kept()
+    attributes = vars(model)
+    cache = attributes.get(_ATTRIBUTE)
+    if not isinstance(cache, _OracleCache):
+        cache = attributes[_ATTRIBUTE] = _OracleCache()
     head = model.get_output_embeddings()
-    # It holds tokenizer and head, so that no other thing has their ids.
+    # The stored oracle holds references to tokenizer and head, so that their ids stay unique.
     key = (
         id(tokenizer),
         id(head),
@@ -43,23 +50,23 @@ def oracle_of(model: Any, tokenizer: Any, *, recompute: bool, ends: list[int]) -
         model.dtype,
         recompute,
     )
-    made = kept.get(key)
-    if made is None:
-        made = tokenizer, PretrainedOracle(model, tokenizer, recompute=recompute)
-        kept.clear()
-        kept[key] = made
-    # A call has ends of its own.
-    oracle = copy(made[1])
+    entry = cache.get(key)
+    if entry is None:
+        entry = tokenizer, PretrainedOracle(model, tokenizer, recompute=recompute)
+        cache.clear()
+        cache[key] = entry
+    # The copy receives the end tokens of this call.
+    oracle = copy(entry[1])
     ends = [end for end in ends if 0 <= end < oracle.vocab_size]
-    stated = oracle.tokenization.eos
-    oracle.eos = stated if stated in ends else next(iter(ends), None)
+    default_end = oracle.tokenization.eos
+    oracle.eos = default_end if default_end in ends else next(iter(ends), None)
     oracle.other_ends = tuple(sorted({end for end in ends if end != oracle.eos}))
     return oracle
 
 
 @contextmanager
 def evaluating(model: Any) -> Iterator[None]:
-    """`model` without dropout and the like; then each of its modules is in training again where it was."""
+    """Switch `model` to evaluation mode, and restore the mode of each module on exit."""
     trained = [module for module in model.modules() if module.training]
     model.eval()
     try:

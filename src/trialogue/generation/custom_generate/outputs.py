@@ -1,4 +1,4 @@
-"""What a call of `generate` returns: padded sequences, and what else it asked for."""
+"""Return values of `generate`: padded sequences, scores and logits."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,30 +12,44 @@ from trialogue.samplers.prefix.output.samples import Samples
 
 @dataclass
 class SamplerOutput(GenerateDecoderOnlyOutput):  # type: ignore[misc] # transformers has no types
-    """What `generate` returns where it is asked for a dictionary: `sequences`, and the `samples` behind them.
+    """Output of `generate` with `return_dict_in_generate=True`.
 
-    `scores` are, of every step, the logarithms (n, vocab) of the distribution that its tokens were drawn from, after
-    processors, mask and cut; of a greedy step of the distribution before only the likeliest token is left, without
-    those that a verifier was not asked about, as none of them could be it. Several ends of sequence are one there.
-    `logits` are the model's own.
+    Attributes:
+        sequences: Token ids (n, length) of prompts and completions, padded on both sides.
+        scores: For each step, the log-probabilities (n, vocab) from which the token was sampled, after
+            processors, mask and truncation. In greedy decoding these are the log-probabilities before the
+            most likely token is chosen; tokens that the verifier did not need to check may be missing. All
+            end-of-sequence tokens are merged into one.
+        logits: For each step, the unprocessed logits (n, vocab) of the model.
+        samples: The samples with their weights, log-probabilities and acceptance.
     """
 
     samples: Samples | None = None
 
 
 def padded(input_ids: Tensor, samples: Samples, pad: int) -> Tensor:
-    """The inputs as they were and the completions behind them, padded on the right with `pad`."""
+    """Return `input_ids` followed by the completions, padded on the right with `pad`."""
     completions = samples.completions()
     longest = max(map(len, completions))
     tails = [[*completion, *[pad] * (longest - len(completion))] for completion in completions]
     return torch.cat((input_ids, torch.tensor(tails, dtype=input_ids.dtype, device=input_ids.device)), 1)
 
 
-def own_logits(model: Any, sequences: Tensor, starts: list[int], width: int) -> tuple[Tensor, ...]:
-    """The model's logits (n, vocab) float32 for every token behind the first `width` of `sequences` (n, length).
+def compute_logits(model: Any, sequences: Tensor, starts: list[int], width: int) -> tuple[Tensor, ...]:
+    """Compute the model's logits for every token after the prompts.
 
-    `starts` are where the prompts begin, behind their padding. One pass over each row: equal to what was found token by
-    token but for rounding. What follows a completion is padding, as it is for `generate`.
+    Each row needs one forward pass. The result equals the logits of token-by-token generation up to rounding
+    error.
+
+    Args:
+        model: Causal language model of transformers.
+        sequences: Token ids (n, length), padded on both sides.
+        starts: Start index of each prompt after its left padding.
+        width: Length of the padded prompts.
+
+    Returns:
+        For each of the `length - width` steps, the logits (n, vocab) float32. Positions after the end of a
+        completion are evaluated on padding tokens, as in `generate`.
     """
     steps = sequences.shape[1] - width
     rows: list[Tensor] = []

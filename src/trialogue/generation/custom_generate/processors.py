@@ -1,8 +1,8 @@
-"""The logits processors of a call: what comes before the mask, and what cuts behind it.
+"""Logits processors of a `generate` call, split_processors into those before and those after the verifier's mask.
 
-`generate` of transformers puts penalties and the like first, then the user's own processors, and what sharpens and cuts
-the distribution last. A sampler does the first to the model's scores, prefix by prefix and without padding, masks, and
-cuts.
+`generate` of transformers applies penalties first, then user-defined processors, then temperature and
+truncation. A sampler applies the penalties and user-defined processors to the model's scores of each prefix
+without padding. It then masks the scores and applies temperature and truncation.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ _WARPERS = {
     hf.TopPLogitsWarper: "top_p",
     hf.MinPLogitsWarper: "min_p",
 }
-_OF_TOKENS = (
+_TOKEN_PROCESSORS = (
     *_WARPERS,
     LogitNormalization,
     hf.InfNanRemoveLogitsProcessor,
@@ -33,8 +33,8 @@ _OF_TOKENS = (
     hf.SequenceBiasLogitsProcessor,
     hf.SuppressTokensLogitsProcessor,
 )
-# They count the columns of the whole batch, padding included, and look at no token.
-_OF_LENGTHS = (
+# These processors use only the length of the padded batch, not the tokens.
+_LENGTH_PROCESSORS = (
     hf.ExponentialDecayLengthPenalty,
     hf.ForcedBOSTokenLogitsProcessor,
     hf.ForcedEOSTokenLogitsProcessor,
@@ -42,60 +42,85 @@ _OF_LENGTHS = (
     hf.MinNewTokensLengthLogitsProcessor,
     hf.SuppressTokensAtBeginLogitsProcessor,
 )
-_CUTS = (hf.EpsilonLogitsWarper, hf.EtaLogitsWarper, hf.TopHLogitsWarper, hf.TypicalLogitsWarper)
+_UNSUPPORTED_WARPERS = (
+    hf.EpsilonLogitsWarper,
+    hf.EtaLogitsWarper,
+    hf.TopHLogitsWarper,
+    hf.TypicalLogitsWarper,
+)
 
 
-def split(processors: Sequence[Any], *, do_sample: bool) -> tuple[list[Any], dict[str, Any]]:
-    """What of the `processors` of a call comes before the mask, and the arguments of `truncated` for the others.
+def split_processors(processors: Sequence[Any], *, do_sample: bool) -> tuple[list[Any], dict[str, Any]]:
+    """Split the processors of a call into those before and those after the mask.
 
-    Raises `InputError` for those of transformers that keep state or need the batch as a whole, and for cuts that are
-    none of top-k, top-p and min-p.
+    Args:
+        processors: Logits processors, in their order of application.
+        do_sample: Whether to sample. If False, the truncation is greedy (temperature 0).
+
+    Returns:
+        The processors to apply before the mask, and the keyword arguments of `truncated` that replace the
+        others.
+
+    Raises:
+        InputError: If a processor of transformers keeps state, needs the whole batch, or truncates by a rule
+            other than top-k, top-p and min-p.
     """
     before = list(processors)
-    while before and type(before[-1]) is LogitNormalization:  # a distribution is normalised anyway
+    while before and type(before[-1]) is LogitNormalization:  # The sampler normalises in any case.
         before.pop()
     truncation: dict[str, Any] = {}
     order = list(_WARPERS)
-    while before and type(before[-1]) in order and _is_plain(before[-1]):
+    while before and type(before[-1]) in order and _is_default_warper(before[-1]):
         name = _WARPERS[type(before[-1])]
         order = order[: order.index(type(before[-1]))]
         truncation[name] = getattr(before.pop(), name)
     for processor in before:
-        _require_honourable(processor)
+        _require_supported(processor)
     return before, truncation if do_sample else {"temperature": 0.0}
 
 
-def _is_plain(warper: Any) -> bool:
-    """Whether it removes tokens, and keeps no more of them than it says."""
-    least = getattr(warper, "min_tokens_to_keep", 1)
-    return bool(least == 1 and getattr(warper, "filter_value", -torch.inf) == -torch.inf)
+def _is_default_warper(warper: Any) -> bool:
+    """Return whether `warper` sets removed tokens to -inf and has no minimum number of tokens above 1."""
+    minimum = getattr(warper, "min_tokens_to_keep", 1)
+    return bool(minimum == 1 and getattr(warper, "filter_value", -torch.inf) == -torch.inf)
 
 
-def _require_honourable(processor: Any) -> None:
+def _require_supported(processor: Any) -> None:
+    """Raise `InputError` if a sampler cannot apply `processor`."""
     kind = type(processor)
-    if kind in _CUTS:
-        hint = "a sampler cuts by temperature, top_k, top_p and min_p: leave it out"
-    elif kind in (*_OF_TOKENS, *_OF_LENGTHS, PrefixConstrainedLogitsProcessor):
+    if kind in _UNSUPPORTED_WARPERS:
+        hint = "use temperature, top_k, top_p or min_p instead"
+    elif kind in (*_TOKEN_PROCESSORS, *_LENGTH_PROCESSORS, PrefixConstrainedLogitsProcessor):
         return
     elif kind.__module__.split(".")[0] == "transformers":
-        hint = "it needs state, an encoder or the batch as a whole, and a sampler asks about prefixes: leave it out"
+        hint = "leave it out: it needs state, an encoder or the whole batch, and samplers process single prefixes"
     else:
         return
     raise InputError("logits_processor", kind.__name__, hint)
 
 
-def process_of(
+def combine_processors(
     processors: Sequence[Any], prompts: Sequence[Sequence[int]], width: int, *, keeps_prompts: bool
 ) -> Process | None:
-    """The function of a prefix and its scores that does what `processors` do; None where there are none.
+    """Combine logits processors into one function of a prefix and its scores.
 
-    `prompts` are those of the batch without padding, which transformers pads on the left to `width`. Raises
-    `InputError` for what cannot be told from a prefix: which row of the batch it is of, or how much padding that has.
+    Args:
+        processors: Logits processors to apply, in this order.
+        prompts: Token ids of the prompts of the batch, without padding.
+        width: Length to which transformers pads the prompts on the left.
+        keeps_prompts: Whether every prefix of the sampler begins with its prompt.
+
+    Returns:
+        The combined function, or None if there are no processors.
+
+    Raises:
+        InputError: If a processor depends on the row index or on the amount of padding and these cannot be
+            determined from the prefix.
     """
     if not processors:
         return None
     padding = _Padding(prompts, width)
-    steps = [_step(processor, padding, keeps_prompts) for processor in processors]
+    steps = [_processing_step(processor, padding, keeps_prompts) for processor in processors]
 
     def process(prefix: Tensor, scores: Tensor) -> Tensor:
         for step in steps:
@@ -105,95 +130,98 @@ def process_of(
     return process
 
 
-def _step(processor: Any, padding: "_Padding", keeps_prompts: bool) -> Process:
+def _processing_step(processor: Any, padding: "_Padding", keeps_prompts: bool) -> Process:
+    """Return the function that applies `processor` to a prefix and its scores."""
     kind = type(processor)
-    if kind in _OF_LENGTHS:
+    if kind in _LENGTH_PROCESSORS:
         padding.require_known(processor, keeps_prompts)
-        return _reported(processor, lambda prefix, scores: processor(padding.padded(prefix), scores))
+        return _with_processor_name(
+            processor, lambda prefix, scores: processor(padding.padded(prefix), scores)
+        )
     if kind is hf.RepetitionPenaltyLogitsProcessor:
-        return _reported(processor, _penalty(processor, padding))
+        return _with_processor_name(processor, _repetition_penalty(processor, padding))
     if kind is PrefixConstrainedLogitsProcessor and len(padding.prompts) > 1:
-        hint = "of a batch it must know which row a prefix is of: put the rule into a verifier, or give one prompt"
+        hint = "use a verifier instead or pass one prompt: it depends on the row index in the batch"
         raise InputError("logits_processor", kind.__name__, hint)
-    return _reported(processor, processor if kind in _OF_TOKENS else _Repeated(processor))
+    return _with_processor_name(
+        processor, processor if kind in _TOKEN_PROCESSORS else _StatelessProcessor(processor)
+    )
 
 
-def _penalty(processor: Any, padding: "_Padding") -> Process:
-    """A repetition penalty for prefixes without padding: that is what it was told to ignore."""
+def _repetition_penalty(processor: Any, padding: "_Padding") -> Process:
+    """Return a copy of a repetition penalty for prefixes without padding."""
     ignored = processor.prompt_ignore_length
     if isinstance(ignored, Tensor):
-        if ignored.tolist() != padding.of_rows:
-            hint = "it ignores other tokens than padding row by row: put that into a processor of your own"
+        if ignored.tolist() != padding.per_prompt:
+            hint = "use a custom processor: per-row prompt_ignore_length is supported only for padding"
             raise InputError("logits_processor", type(processor).__name__, hint)
         ignored = None
-    if ignored and any(padding.of_rows):
-        hint = f"it ignores {ignored} tokens of rows that begin with padding: give prompts of one length"
+    if ignored and any(padding.per_prompt):
+        hint = f"use prompts of equal length: it ignores the first {ignored} tokens, which include padding"
         raise InputError("logits_processor", type(processor).__name__, hint)
     return hf.RepetitionPenaltyLogitsProcessor(processor.penalty, prompt_ignore_length=ignored)
 
 
 class _Padding:
-    """How much transformers pads on the left of prefixes, by the prompts that they begin with."""
+    """Determine the amount of left padding of a prefix from the prompt at its start."""
 
     def __init__(self, prompts: Sequence[Sequence[int]], width: int) -> None:
         self.prompts, self._width = [tuple(prompt) for prompt in prompts], width
-        self.of_rows = [width - len(prompt) for prompt in self.prompts]
+        self.per_prompt = [width - len(prompt) for prompt in self.prompts]
         self._lengths = sorted(set(map(len, self.prompts)))
-        self._known = set(self.prompts)
+        self._distinct_prompts = set(self.prompts)
 
     def require_known(self, processor: Any, keeps_prompts: bool) -> None:
-        """Raise `InputError` unless prefixes tell how they are padded."""
+        """Raise `InputError` if the padding of a prefix cannot be determined."""
         if len(self._lengths) == 1:
             return
         longer = ((one, length) for one in self.prompts for length in self._lengths if length < len(one))
-        if not keeps_prompts or any(one[:length] in self._known for one, length in longer):
-            hint = "it counts tokens, and of prompts of different lengths one begins with another"
-            hint = f"{hint}: give them in calls of their own"
+        if not keeps_prompts or any(one[:length] in self._distinct_prompts for one, length in longer):
+            hint = "use one call per prompt length: it depends on the amount of padding"
             raise InputError("logits_processor", type(processor).__name__, hint)
 
     def padded(self, prefix: Tensor) -> Tensor:
-        """`prefix` (1, length) behind as many zeros as it has padding."""
+        """Return `prefix` (1, length) with its left padding replaced by zeros."""
         tokens, length = tuple(prefix[0].tolist()), self._lengths[0]
         if len(self._lengths) > 1:
-            length = next(one for one in self._lengths if tokens[:one] in self._known)
+            length = next(one for one in self._lengths if tokens[:one] in self._distinct_prompts)
         return torch.nn.functional.pad(prefix, (self._width - length, 0))
 
 
-class _Repeated:
-    """A processor of the user's own, which is asked again about its first prefix once it has seen another.
+class _StatelessProcessor:
+    """Check that a user-defined processor does not keep state between calls.
 
-    One that keeps state between calls would answer for a batch that samplers do not have.
+    After the first call with a different prefix, the processor is called again with its first prefix. A
+    different result raises `InputError`.
     """
 
     def __init__(self, processor: Callable[[Tensor, Tensor], Tensor]) -> None:
         self._processor = processor
         self._first: tuple[Tensor, Tensor, Tensor] | None = None
-        self._settled = False
+        self._is_checked = False
 
     def __call__(self, prefix: Tensor, scores: Tensor) -> Tensor:
-        given = None if self._settled else scores.clone()
-        answer = self._processor(prefix, scores)
+        given = None if self._is_checked else scores.clone()
+        output = self._processor(prefix, scores)
         if given is None:
-            return answer
+            return output
         if self._first is None:
-            self._first = prefix, given, answer.clone()
+            self._first = prefix, given, output.clone()
         elif not torch.equal(self._first[0], prefix):
             prefix, scores, before = self._first
             if not torch.equal(self._processor(prefix, scores), before):
                 hint = (
-                    "it answers otherwise when it is asked again about the same prefix: a sampler goes back and "
-                    "forth, "
+                    "remove its state or use a verifier: two calls with the same prefix gave different scores"
                 )
-                hint += "so keep no state in it, or put the rule into a verifier"
                 raise InputError("logits_processor", type(self._processor).__name__, hint)
-            self._settled = True
-        return answer
+            self._is_checked = True
+        return output
 
 
-def _reported(processor: Any, step: Process) -> Process:
-    """`step`, what it raises in one line that names the processor."""
+def _with_processor_name(processor: Any, step: Process) -> Process:
+    """Return `step` with its exceptions converted to an `InputError` that names the processor."""
 
-    def reported(prefix: Tensor, scores: Tensor) -> Tensor:
+    def call_step(prefix: Tensor, scores: Tensor) -> Tensor:
         try:
             return step(prefix, scores)
         except InputError:
@@ -201,4 +229,4 @@ def _reported(processor: Any, step: Process) -> Process:
         except Exception as error:
             raise InputError("logits_processor", type(processor).__name__, reason(error)) from error
 
-    return reported
+    return call_step

@@ -1,4 +1,4 @@
-"""What becomes of samples that were not accepted: they are never returned without a word, unless that was asked for."""
+"""Handling of samples that are not accepted."""
 
 import warnings
 from collections import Counter
@@ -16,10 +16,11 @@ Policy = Literal["raise", "warn", "keep"]
 
 
 class RejectedSamplesError(RuntimeError):
-    """Some of the samples that were drawn are not accepted: one line that says how many, and why.
+    """Error for samples that are not accepted, with the number of samples and the reasons.
 
-    Nothing is lost: `sequences` (n, length) is what `generate` would have returned, `samples` what is behind it, where
-    `accepted` tells which ones are.
+    Attributes:
+        sequences: Token ids (n, length) that `generate` would have returned.
+        samples: All samples, accepted or not.
     """
 
     def __init__(self, line: str, sequences: Tensor, samples: Samples) -> None:
@@ -36,18 +37,30 @@ def report(
     call: Call,
     oracle: Autoregressive,
 ) -> None:
-    """Raise, warn or do nothing, as `policy` says, if some of `samples` are not accepted."""
+    """Raise an error or issue a warning if some samples are not accepted.
+
+    Args:
+        policy: Whether to raise an error, issue a warning or do nothing.
+        samples: All samples of the call.
+        sequences: Token ids (n, length) that `generate` would return.
+        sampler: Sampler that generated the samples.
+        call: Arguments of the call.
+        oracle: Oracle of the model.
+
+    Raises:
+        RejectedSamplesError: If a sample is not accepted and `policy` is "raise".
+    """
     rejected = (~samples.accepted).nonzero()[:, 0].tolist()
     if policy == "keep" or not rejected:
         return
-    why, refusals = Counter[str](), samples.refusals()
+    counts, refusals = Counter[str](), samples.refusals()
     for row in rejected:
         length, drawn = int(samples.lengths[row]), int(samples.lengths[row] - samples.prompt_lengths[row])
         if samples.stopped[row] == "failed":
-            why[
+            counts[
                 reasons.failure(
                     sampler,
-                    cut=call.cuts,
+                    cut=call.removes_tokens,
                     length=length,
                     drawn=drawn,
                     max_new_tokens=call.max_new_tokens,
@@ -56,24 +69,26 @@ def report(
                 )
             ] += 1
         elif samples.stopped[row]:
-            why[f"stopped by {samples.stopped[row]}"] += 1
+            counts[f"stopped by {samples.stopped[row]}"] += 1
         else:
-            ended = _ended(samples, row, call.max_new_tokens, oracle)
-            why[reasons.rejection(ended, call.max_new_tokens, *filter(None, [refusals[row]]))] += 1
-    told = "; ".join(f"{reason} ({count})" if len(why) > 1 else reason for reason, count in why.most_common())
-    line = f"{len(rejected)} of {len(samples.accepted)} samples are not accepted: {told}"
+            ended = _end_reason(samples, row, call.max_new_tokens, oracle)
+            counts[reasons.rejection(ended, call.max_new_tokens, *filter(None, [refusals[row]]))] += 1
+    summary = "; ".join(
+        f"{reason} ({count})" if len(counts) > 1 else reason for reason, count in counts.most_common()
+    )
+    line = f"{len(rejected)} of {len(samples.accepted)} samples are not accepted: {summary}"
     if policy == "warn":
         warnings.warn(line, stacklevel=2)
         return
     raise RejectedSamplesError(
-        f"{line}; the error's sequences and samples hold all that was drawn, rejected='warn' or 'keep' returns it",
+        f"{line}. This error has attributes sequences and samples; use rejected='warn' or 'keep' to return them.",
         sequences,
         samples,
     )
 
 
-def _ended(samples: Samples, row: int, max_new_tokens: int, oracle: Autoregressive) -> str:
-    """How the complete sample `row` ended."""
+def _end_reason(samples: Samples, row: int, max_new_tokens: int, oracle: Autoregressive) -> str:
+    """Return the reason for which the complete sample `row` ended."""
     length, start = int(samples.lengths[row]), int(samples.prompt_lengths[row])
     if length > start and int(samples.tokens[row, length - 1]) == oracle.eos:
         return "eos"

@@ -1,9 +1,9 @@
-"""The streamer of a call of `model.generate`, and other arguments that transformers withholds from a callable.
+"""Read the arguments of `model.generate` that transformers does not pass to a custom generation function.
 
-`generate` passes neither the streamer nor an assistant nor `synced_gpus` to a callable, and has no hook for them. But
-it has put the prompt into the streamer, whose reader would wait for the end forever, and the others would be ignored
-without an error. This file reads them from the frame of `generate`. Nothing else in the package looks into frames, and
-nothing is changed there. If `generate` has another name in a later version, the arguments are not found.
+`generate` does not pass on the streamer, the assistant model and `synced_gpus`, and offers no hook for them.
+The reader of a streamer would wait forever for its end, and the other arguments would be ignored silently.
+This module therefore reads them from the call frame of `generate` without changing the frame. If the function
+is renamed in a later version of transformers, the arguments are not found.
 """
 
 from types import FrameType
@@ -11,7 +11,14 @@ from typing import Any
 
 
 def withheld(frame: FrameType | None) -> dict[str, Any]:
-    """Return the arguments of `generate` that it does not pass on, where `frame` is the callable's."""
+    """Return the arguments that `generate` does not pass on.
+
+    Args:
+        frame: Call frame of the custom generation function, or None.
+
+    Returns:
+        The arguments that are not None, by name. Empty if the caller is not `generate`.
+    """
     caller = None if frame is None else frame.f_back
     if caller is None or caller.f_code.co_name != "generate":
         return {}

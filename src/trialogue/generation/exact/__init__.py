@@ -1,3 +1,1 @@
-"""`trialogue distribution`: the exact distribution of what a sampler samples on an oracle that is small enough, and
-what it costs.
-"""
+"""Exact output distribution and expected cost of a sampler on a small model."""

@@ -1,4 +1,4 @@
-"""The tree of prefixes as a picture: how often a sampler goes each way, against how often it should."""
+"""Figure of the prefix tree with its probabilities under the sampler and the target."""
 
 import math
 from collections.abc import Sequence
@@ -13,13 +13,18 @@ if TYPE_CHECKING:
     import matplotlib.figure
 
 Prefix = tuple[int, ...]
-_MOST_OFTEN = 4.0
-"""Colours end where a way is taken so many times as often, or as seldom, as it should be."""
+_MAX_RATIO = 4.0
+"""Largest ratio of the two probabilities on the colour scale."""
 
 
-class Way(NamedTuple):
-    """A prefix in the picture: where it stands, and its mass under the sampler and under the restricted
-    distribution.
+class TreeNode(NamedTuple):
+    """A node of the tree in the figure.
+
+    Attributes:
+        depth: Number of tokens of the prefix.
+        height: Vertical position.
+        distribution: Probability of the prefix under the sampler.
+        restricted: Probability of the prefix under the restricted distribution.
     """
 
     depth: int
@@ -28,14 +33,24 @@ class Way(NamedTuple):
     restricted: float
 
 
-def shown_outputs(distribution: SamplerDistribution, most: int) -> list[ExactOutput]:
-    """The outputs that are heaviest under either distribution, at most `most`, in the order of their tokens."""
+def most_probable_outputs(distribution: SamplerDistribution, most: int) -> list[ExactOutput]:
+    """Return the `most` most probable outputs under either distribution, ordered by their tokens.
+
+    Args:
+        distribution: Exact distribution of a sampler.
+        most: Maximum number of outputs.
+    """
     heaviest = sorted(distribution.outputs, key=lambda one: -max(one.distribution, one.restricted))[:most]
     return sorted(heaviest, key=lambda one: one.tokens)
 
 
-def ways(outputs: Sequence[ExactOutput], everything: Sequence[ExactOutput]) -> dict[Prefix, Way]:
-    """Every prefix of `outputs`; masses are those of `everything` that begins so."""
+def tree_nodes(outputs: Sequence[ExactOutput], everything: Sequence[ExactOutput]) -> dict[Prefix, TreeNode]:
+    """Return the node of each prefix of the outputs.
+
+    Args:
+        outputs: Outputs in the figure.
+        everything: All outputs, which determine the probabilities of the prefixes.
+    """
     heights: dict[Prefix, list[float]] = {}
     for line, output in enumerate(outputs):
         for depth in range(len(output.tokens) + 1):
@@ -47,50 +62,54 @@ def ways(outputs: Sequence[ExactOutput], everything: Sequence[ExactOutput]) -> d
                 masses[one.tokens[:depth]][0] += one.distribution
                 masses[one.tokens[:depth]][1] += one.restricted
     return {
-        prefix: Way(len(prefix), (min(lines) + max(lines)) / 2, *masses[prefix])
+        prefix: TreeNode(len(prefix), (min(lines) + max(lines)) / 2, *masses[prefix])
         for prefix, lines in heights.items()
     }
 
 
 def draw_tree(distribution: SamplerDistribution, most: int) -> "matplotlib.figure.Figure":
-    """The tree of the `most` heaviest outputs, and beside each what the sampler and the restricted distribution give
-    it.
+    """Draw the tree of the most probable outputs with their probabilities.
 
-    A way is as thick as the sampler's mass on it, red where it is taken
-    more often than it should be, blue where more seldom, dashed where it should not be taken at all.
+    The width of a branch shows its probability under the sampler. Red branches are too probable under the
+    sampler, blue branches too improbable. Dashed branches have probability zero under the restricted
+    distribution.
+
+    Args:
+        distribution: Exact distribution of a sampler.
+        most: Maximum number of outputs.
     """
     import matplotlib.figure
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LogNorm
 
-    outputs = shown_outputs(distribution, most)
-    nodes = ways(outputs, distribution.outputs)
+    outputs = most_probable_outputs(distribution, most)
+    nodes = tree_nodes(outputs, distribution.outputs)
     names = {
         one.tokens[:depth]: one.spelled[depth - 1]
         for one in outputs
         for depth in range(1, len(one.tokens) + 1)
     }
-    deepest = max((way.depth for way in nodes.values()), default=0)
-    lines = len(outputs) + _hidden(distribution, outputs)
+    deepest = max((node.depth for node in nodes.values()), default=0)
+    lines = len(outputs) + _extra_lines(distribution, outputs)
     drawing = matplotlib.figure.Figure(
         figsize=(2.5 + 0.55 * max(deepest, 4) + 3.4, 1.6 + 0.24 * max(lines, 6))
     )
     tree, bars = drawing.subplots(1, 2, sharey=True, width_ratios=(max(deepest, 4) * 0.55 + 1.0, 3.4))
-    colours = ScalarMappable(LogNorm(1 / _MOST_OFTEN, _MOST_OFTEN), "coolwarm")
-    for prefix, way in nodes.items():
+    colours = ScalarMappable(LogNorm(1 / _MAX_RATIO, _MAX_RATIO), "coolwarm")
+    for prefix, node in nodes.items():
         if not prefix:
             continue
         above = nodes[prefix[:-1]]
-        ratio = way.distribution / way.restricted if way.restricted > 0 else math.inf
-        shade = colours.to_rgba(np.clip([ratio], 1 / _MOST_OFTEN, _MOST_OFTEN))[0]
-        style = "--" if way.restricted == 0 else "-" if way.distribution > 0 else ":"
-        width = 0.8 + 7 * math.sqrt(way.distribution)
-        # Down first, then on: lines of siblings do not cross those of others.
-        places = ([above.depth, above.depth + 0.35, way.depth], [above.height, way.height, way.height])
+        ratio = node.distribution / node.restricted if node.restricted > 0 else math.inf
+        shade = colours.to_rgba(np.clip([ratio], 1 / _MAX_RATIO, _MAX_RATIO))[0]
+        style = "--" if node.restricted == 0 else "-" if node.distribution > 0 else ":"
+        width = 0.8 + 7 * math.sqrt(node.distribution)
+        # The vertical segment comes first, so that branches do not cross.
+        places = ([above.depth, above.depth + 0.35, node.depth], [above.height, node.height, node.height])
         tree.plot(*places, color=shade, lw=width, ls=style, solid_capstyle="round", solid_joinstyle="round")
         tree.annotate(
             names[prefix],
-            (way.depth - 0.32, way.height),
+            (node.depth - 0.32, node.height),
             ha="center",
             va="center",
             fontsize=8,
@@ -111,14 +130,14 @@ def draw_tree(distribution: SamplerDistribution, most: int) -> "matplotlib.figur
         format="%g",
         fraction=min(0.08, 0.5 / (1 + 0.24 * lines)),
         shrink=0.8,
-        label="taken so many times as often as it should be",
+        label="probability under the sampler / target",
     )
     scale.ax.minorticks_off()
     return drawing
 
 
-def _hidden(distribution: SamplerDistribution, outputs: Sequence[ExactOutput]) -> int:
-    """Lines below the outputs: for those not shown, and for failing."""
+def _extra_lines(distribution: SamplerDistribution, outputs: Sequence[ExactOutput]) -> int:
+    """Return the number of additional lines, for other outputs and for failures."""
     return int(len(outputs) < len(distribution.outputs)) + int(
         distribution.failed + distribution.never_halts > 0
     )
@@ -150,12 +169,12 @@ def _draw_bars(bars: Any, distribution: SamplerDistribution, outputs: Sequence[E
         bars.barh(
             line - 0.19, due, height=0.36, color=OURS, label="restricted distribution" if line == 0 else None
         )
-        wrong = due == 0
+        is_wrong = due == 0
         bars.barh(
             line + 0.19,
             given,
             height=0.36,
-            color=BAD if wrong else "#bf8700",
+            color=BAD if is_wrong else "#bf8700",
             label="the sampler" if line == 0 else None,
         )
         bars.annotate(

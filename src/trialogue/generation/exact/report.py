@@ -1,6 +1,4 @@
-"""What a sampler samples on a small oracle, exactly, beside the distribution that it is to sample: the oracle's,
-restricted.
-"""
+"""Exact distribution of a sampler on a small model, compared with the restricted distribution of the model."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -13,7 +11,7 @@ import numpy as np
 from trialogue.errors import InputError
 from trialogue.generation.exact.settings import DistributionSettings
 from trialogue.generation.exact.sources import LoadedSource, load_source, read_values
-from trialogue.generation.verifiers.specs import rule_of
+from trialogue.generation.verifiers.specs import combine_verifiers
 from trialogue.models.wrappers.spelled import SpelledTokenization
 from trialogue.oracles import Verifier
 from trialogue.samplers import ValueGuided, truncated
@@ -36,8 +34,14 @@ Prefix = tuple[int, ...]
 
 @dataclass(frozen=True)
 class ExactOutput:
-    """One output: its completion in tokens, as text, and token by token; what the sampler gives it, and what it
-    should.
+    """An output and its probabilities.
+
+    Args:
+        tokens: Token ids of the completion.
+        text: Text of the completion.
+        spelled: Text of each token.
+        distribution: Probability under the sampler.
+        restricted: Probability under the restricted distribution.
     """
 
     tokens: Prefix
@@ -49,17 +53,29 @@ class ExactOutput:
 
 @dataclass(frozen=True)
 class SamplerDistribution:
-    """The exact distribution of a sampler.
+    """Exact distribution of a sampler, compared with the model's distribution restricted to accepted outputs.
 
-    `outputs` are sorted by their restricted probability, then by that of the sampler; `accepted_mass` is the oracle's
-    probability of the rule (of values: their mean). `kl` is KL(distribution, restricted), infinite where the sampler
-    gives outputs that the rule does not allow, or none; `reverse_kl` is KL(restricted, distribution), infinite where it
-    misses some. Both are in nats; what the distribution lacks of 1 is output that the restricted distribution does not
-    have. `weighted_variation` is that of the distribution of outputs drawn by weight, of many samples, where the
-    sampler has weights. `rejected` is the probability of outputs outside of the restricted distribution, `failed` that
-    of stopping before an output, `never_halts` of neither. `different_nodes` is the expected number of different
-    prefixes whose distribution is asked for, and `leaf_mass` the stationary probability of leaves, of a value-guided
-    sampler.
+    Probabilities of the sampler may sum to less than 1. The rest is the probability of no output.
+
+    Args:
+        sampler: Description of the sampler.
+        outputs: Outputs, sorted by restricted probability and then by the probability under the sampler.
+        accepted_mass: Probability of accepted outputs under the model, or the mean value for graded
+            verifiers.
+        total_variation: Total variation distance between the two distributions.
+        kl: KL(distribution, restricted) in nats. Infinite if the sampler gives outputs that are not accepted,
+            or none.
+        reverse_kl: KL(restricted, distribution) in nats. Infinite if the sampler misses an accepted output.
+        weighted_variation: Total variation distance of the distribution resampled by weight from many
+            samples. None if the sampler has no weights.
+        rejected: Probability of outputs outside the restricted distribution.
+        failed: Probability of stopping without an output.
+        never_halts: Probability of running forever.
+        expected_calls: Expected number of model evaluations.
+        states: Number of states of the sampler.
+        different_nodes: Expected number of distinct prefixes that a value-guided sampler evaluates. None for
+            others.
+        leaf_mass: Stationary probability of the leaves of a value-guided sampler. None for others.
     """
 
     sampler: str
@@ -78,7 +94,7 @@ class SamplerDistribution:
     leaf_mass: float | None
 
     def record(self) -> dict[str, Any]:
-        """The distribution as JSON values: what is infinite is null."""
+        """Return the distribution as JSON values, in which infinite numbers are None."""
         numbers = {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in vars(self).items()
@@ -101,10 +117,14 @@ class SamplerDistribution:
 def sampler_distribution(settings: DistributionSettings) -> SamplerDistribution:
     """Compute the exact distribution of a sampler.
 
-    Raises `InputError` for settings that cannot be used, and for trees and samplers with more than `max_states` nodes
-    or states.
+    Args:
+        settings: All settings of the command.
+
+    Raises:
+        InputError: If the settings cannot be used, or if the tree or the sampler has more than `max_states`
+            nodes or states.
     """
-    with _in_options():
+    with _with_option_names():
         return _sampler_distribution(settings, load_source(settings.source))
 
 
@@ -117,13 +137,13 @@ def _sampler_distribution(settings: DistributionSettings, source: LoadedSource) 
         verdicts=sampler.uses == "verdicts",
         ranks=sampler.uses in ("nothing", "ranks"),
     )
-    # At temperature 0 there is one output: it is compared with the distribution without a temperature.
+    # At temperature 0 there is one output, which is compared with the distribution at temperature 1.
     tempered = truncated(source.oracle, temperature=sampling.temperature or 1.0)
     limits: dict[str, Any] = {"prompt": source.prompt, "max_new_tokens": sampling.max_new_tokens}
-    # Values in a file may lead where a language rules everything out.
+    # Values in a file may guide the sampler to prefixes that no accepted output has.
     languages = [one for one in built if isinstance(one.verifier, LanguageVerifier) and written is None]
-    tree = prefix_tree(tempered, **limits, max_nodes=sampling.max_states, viable=rule_of(languages))
-    rule = rule_of(built)
+    tree = prefix_tree(tempered, **limits, max_nodes=sampling.max_states, viable=combine_verifiers(languages))
+    rule = combine_verifiers(built)
     guide: Verifier | None = written or rule
     if values == "exact" and rule is not None:
         guide = exact_values(tempered, rule, **limits, max_nodes=sampling.max_states)
@@ -131,10 +151,10 @@ def _sampler_distribution(settings: DistributionSettings, source: LoadedSource) 
         one if one.threshold is None else one._replace(verifier=Threshold(one.verifier, one.threshold))
         for one in built
     ]
-    judged = rule_of(judges)
-    target, accepted = _restricted(tree, judged or written)
-    if written is not None and judged is not None:
-        _require_hope(written, str(values), tree, target, source)
+    restriction = combine_verifiers(judges)
+    target, accepted = _restricted(tree, restriction or written)
+    if written is not None and restriction is not None:
+        _require_reachable(written, str(values), tree, target, source)
     distribution = exact_distribution(
         sampler,
         truncated(source.oracle, **sampling.truncation),
@@ -143,32 +163,34 @@ def _sampler_distribution(settings: DistributionSettings, source: LoadedSource) 
         max_states=sampling.max_states,
     )
     if written is not None and not distribution.probabilities and not distribution.never_halts:
-        hint = (
-            "with these the sampler stops before an output every time: give one, and its way, values above 0"
-        )
+        hint = "use positive values for an output and all its prefixes: the sampler always stops without an output"
         raise InputError("values", values, hint)
-    guided = None
-    if _is_plain(sampler) and guide is not None and not sampling.cuts:
-        guided = walk_conductances(tree, guide)
-    return _report(settings, source, distribution, target, accepted, guided)
+    conductances = None
+    if _is_default_value_guided(sampler) and guide is not None and not sampling.cuts:
+        conductances = walk_conductances(tree, guide)
+    return _report(settings, source, distribution, target, accepted, conductances)
 
 
-def _is_plain(sampler: Sampler[Any]) -> bool:
+def _is_default_value_guided(sampler: Sampler[Any]) -> bool:
     """Return whether a sampler is the published value-guided one, with all children and without momentum."""
     return isinstance(sampler, ValueGuided) and sampler == ValueGuided(
         lazy=sampler.lazy, stop_at_leaf=sampler.stop_at_leaf
     )
 
 
-def _restricted(tree: PrefixTree, judged: Verifier | None) -> tuple[dict[Prefix, float], float]:
-    """p(x) V(x) over its sum, of complete sequences, and the sum."""
+def _restricted(tree: PrefixTree, restriction: Verifier | None) -> tuple[dict[Prefix, float], float]:
+    """Return the restricted distribution p(x) V(x) / Z over complete sequences, and its normaliser Z."""
     leaves = np.flatnonzero(tree.leaf)
     weights = np.exp(tree.log_probs[leaves])
-    if judged is not None:
-        weights = weights * tree.values(judged, leaves)
+    if restriction is not None:
+        weights = weights * tree.values(restriction, leaves)
     total = math.fsum(weights)
     if not total > 0:
-        raise InputError("verifier", 0.0, "it accepts nothing that the oracle can give within the horizon")
+        raise InputError(
+            "verifier",
+            0.0,
+            "use another verifier or more tokens: it accepts no output of the model",
+        )
     return {
         tree.prefixes[leaf]: weight / total
         for leaf, weight in zip(leaves.tolist(), weights.tolist(), strict=True)
@@ -176,33 +198,31 @@ def _restricted(tree: PrefixTree, judged: Verifier | None) -> tuple[dict[Prefix,
     }, total
 
 
-def _require_hope(
+def _require_reachable(
     written: TableValues, file: str, tree: PrefixTree, target: dict[Prefix, float], source: LoadedSource
 ) -> None:
-    """Raise `InputError` for a positive value of a prefix that the rule's outcome is certain to be zero after."""
+    """Raise `InputError` for a positive value of a prefix that has no accepted continuation."""
     start = len(source.prompt)
-    hopeful = {x[:length] for x in target for length in range(start, len(x) + 1)}
-    for place in np.flatnonzero(~np.array([prefix in hopeful for prefix in tree.prefixes])).tolist():
+    viable = {x[:length] for x in target for length in range(start, len(x) + 1)}
+    for place in np.flatnonzero(~np.array([prefix in viable for prefix in tree.prefixes])).tolist():
         prefix = tree.prefixes[place]
         value = written.table.get(prefix, 0.0)
         if value > 0:
             text = " ".join(_spelled(source, prefix))
-            rejected = (
-                "the rule rejects it" if tree.leaf[place] else "nothing that the rule accepts begins so"
-            )
-            raise InputError("values", file, f"of {text!r} it is {value:g}, but {rejected}: give 0 there")
+            rejected = "the verifier rejects it" if tree.leaf[place] else "it has no accepted continuation"
+            raise InputError("values", file, f"use the value 0 for {text!r}, not {value:g}: {rejected}")
 
 
 @contextmanager
-def _in_options() -> Iterator[None]:
-    """Name the options of the command in errors about trees and samplers that are too large."""
+def _with_option_names() -> Iterator[None]:
+    """Convert errors about large trees and samplers to the option names of the command."""
     try:
         yield
     except InputError as error:
         if error.field == "max_states":
             hint = (
-                f"the sampler has more states than the {error.value:,} that are listed: shorten --max-new-tokens, "
-                "raise --max-states, or sample instead (`trialogue generate`, trialogue.generate)"
+                f"the sampler has more than {error.value:,} states: decrease --max-new-tokens, increase --max-states, "
+                "or sample instead (`trialogue generate`, trialogue.generate)"
             )
             raise InputError("max_states", error.value, hint) from None
         if error.field == "max_new_tokens" and "max_nodes" in error.hint:
@@ -212,7 +232,7 @@ def _in_options() -> Iterator[None]:
 
 
 def _spelled(source: LoadedSource, tokens: Prefix) -> tuple[str, ...]:
-    """The texts of `tokens` one by one."""
+    """Return the text of each token."""
     spelled = source.tokenization
     if isinstance(spelled, SpelledTokenization):
         return tuple(spelled.spellings[token] for token in tokens)
@@ -225,7 +245,7 @@ def _report(
     distribution: ExactDistribution,
     target: dict[Prefix, float],
     accepted: float,
-    guided: Any,
+    conductances: Any,
 ) -> SamplerDistribution:
     start, given = len(source.prompt), distribution.probabilities
     text = source.tokenization.text
@@ -254,8 +274,8 @@ def _report(
         never_halts=distribution.never_halts,
         expected_calls=distribution.expected_calls,
         states=distribution.states,
-        different_nodes=None if guided is None else math.fsum(guided.visited),
+        different_nodes=None if conductances is None else math.fsum(conductances.visited),
         leaf_mass=None
-        if guided is None
-        else math.fsum(guided.weight[guided.leaf]) / math.fsum(guided.weight),
+        if conductances is None
+        else math.fsum(conductances.weight[conductances.leaf]) / math.fsum(conductances.weight),
     )

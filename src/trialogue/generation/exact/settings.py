@@ -36,7 +36,7 @@ class Source:
         given = [name for name in ("table", "distribution", "model") if getattr(self, name) is not None]
         if len(given) != 1:
             value = None if not given else getattr(self, given[1])
-            hint = "give one oracle: --table FILE, --distribution NAME or --model MODEL"
+            hint = "use exactly one of --table FILE, --distribution NAME and --model MODEL"
             raise InputError(given[1] if given else "table", value, hint)
 
 
@@ -70,13 +70,21 @@ class DisplaySettings:
     def __post_init__(self) -> None:
         if self.figure is not None:
             if self.figure.suffix.lstrip(".") not in FORMS:
-                raise InputError("figure", str(self.figure), "name a file that ends in .svg or .png")
+                raise InputError("figure", str(self.figure), "use a file name that ends in .svg or .png")
             require_folder(self.figure)
 
 
 @dataclass(frozen=True)
 class DistributionSettings:
-    """All settings of `trialogue distribution`. The sampler is the one that `sampling` names."""
+    """All settings of `trialogue distribution`.
+
+    Args:
+        source: Options on the model.
+        sampler: The sampler named in `sampling`.
+        rule: Verifiers.
+        sampling: Options on the sampler.
+        shown: Options on the output.
+    """
 
     source: Source
     sampler: Any
@@ -87,21 +95,21 @@ class DistributionSettings:
     def __post_init__(self) -> None:
         self.rule.require_used()
         if self.rule.on_error != "raise":
-            hint = "leave it out: a distribution is of what the rule answers, and has none where it raises"
+            hint = "leave it out: the exact distribution requires a verifier that does not raise"
             raise InputError("on_error", self.rule.on_error, hint)
         name = self.sampling.sampler
         if self.sampling.values is None:
             if self.sampler.uses != "nothing" and not self.rule.specs:
                 others = " or --values FILE" if self.sampler.uses == "weights" else ""
                 raise InputError(
-                    "verifier", None, f"the sampler {name} needs one: give --verifier SPEC{others}"
+                    "verifier", None, f"add --verifier SPEC{others}: the sampler {name} needs it"
                 )
         elif self.sampler.uses != "weights":
             raise InputError(
-                "values", self.sampling.values, f"the sampler {name} uses no values: leave them out"
+                "values", self.sampling.values, f"leave it out: the sampler {name} uses no values"
             )
         elif self.sampling.values == "exact" and not self.rule.specs:
-            raise InputError("values", "exact", "they are of a rule: give --verifier SPEC")
+            raise InputError("values", "exact", "add --verifier SPEC: exact values require a verifier")
 
 
 OPTIONS: dict[str, type] = {

@@ -1,1 +1,1 @@
-"""Samples as records, and the files that they are written to."""
+"""Output records of samples, and the files to which they are written."""

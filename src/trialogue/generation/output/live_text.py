@@ -1,4 +1,4 @@
-"""Text that appears while it grows, and is taken back where a sampler goes back."""
+"""Display of a growing text on a terminal, with corrections when tokens are removed."""
 
 import shutil
 from collections.abc import Callable
@@ -7,21 +7,25 @@ from typing import NamedTuple, TextIO
 
 from rich.cells import cell_len
 
-# A model may write anything: what would steer the terminal is shown as a picture of itself.
+# Control characters in model output could change the terminal state, so their Unicode symbols are shown.
 _CONTROLS = {code: chr(0x2400 + code) for code in range(32)} | dict.fromkeys(range(127, 160), "�")
 _PRINTABLE = str.maketrans(_CONTROLS | {ord("\t"): "    ", ord("\n"): "\n"})
 
 
 def printable(text: str) -> str:
-    """`text` as it can be shown on a terminal."""
+    """Return `text` with control characters replaced by printable symbols."""
     return text.translate(_PRINTABLE)
 
 
 class LiveText:
-    """Shows a text that changes on the terminal `stream`; elsewhere it shows nothing before the end.
+    """Display of a changing text on a stream.
 
-    Where the text grows, what is new is written. Where it was taken back, the terminal lines since the change are
-    written anew; where they have left the screen, a mark says so and the last line is written again.
+    On a terminal, new text is appended. If the text changed elsewhere, the terminal lines from the change
+    onwards are rewritten. If these lines have scrolled off the screen, a mark "↶" is printed and the last
+    line is repeated. On other streams only the final text is written.
+
+    Args:
+        stream: Output stream.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -29,7 +33,7 @@ class LiveText:
         self._terminal = stream.isatty()
 
     def show(self, text: str) -> None:
-        """The text is now `text`."""
+        """Update the displayed text to `text`."""
         text = printable(text)
         if not self._terminal or text == self._shown:
             return
@@ -41,7 +45,7 @@ class LiveText:
         self._shown = text
 
     def end(self, text: str) -> None:
-        """The text is `text`, and final."""
+        """Write the final `text` and end the line."""
         if self._terminal:
             self.show(text)
             self._stream.write("\n")
@@ -63,14 +67,17 @@ class LiveText:
 
 
 def _ignore(line: str) -> None:
-    """Show nothing."""
+    """Discard the line."""
 
 
 class Feedback(NamedTuple):
-    """How a run reports to its user; by default not at all.
+    """Progress output of a run, disabled by default.
 
-    `live` shows the text of the first sample while it grows, `progress` shows a progress bar, `report` is called with
-    each long step before the first sample, and `warn` with each warning.
+    Attributes:
+        live: Display for the text of the first sample while it grows.
+        progress: Whether to show a progress bar.
+        report: Function called with a message before each long step that precedes the first sample.
+        warn: Function called with each warning.
     """
 
     live: LiveText | None = None
@@ -80,13 +87,13 @@ class Feedback(NamedTuple):
 
 
 def _common_lines(first: str, second: str) -> int:
-    """Characters of the whole lines that two texts begin with alike."""
+    """Return the number of characters in the complete lines with which both texts begin."""
     pairs = zip(first.split("\n")[:-1], second.split("\n")[:-1], strict=False)
     return sum(len(line) + 1 for line, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _rows(line: str, columns: int) -> int:
-    """Rows that a line takes on a terminal of `columns` columns: one that just fills a row does not begin another."""
+    """Return the number of terminal rows that a line occupies."""
     rows, column = 1, 0
     for character in line:
         width = cell_len(character)

@@ -1,4 +1,4 @@
-"""What is said of finished samples: how each ended, whether it is accepted, and why not."""
+"""Outcomes of finished samples: how they ended, whether they are accepted, and the reason of a rejection."""
 
 import math
 from collections.abc import Sequence
@@ -12,11 +12,15 @@ from trialogue.verifiers.languages.stop_strings import StopStrings
 
 
 class SampleOutcome(NamedTuple):
-    """What is said of a sample.
+    """Outcome of a sample.
 
-    `ended` tells how a complete one ended: "eos", "stop", "max_new_tokens" or "context". Where it is not `accepted`,
-    `reason` says why. `value` is the product of what graded verifiers (functions, probes) gave the complete text; None
-    where there is none, or where it was not asked for. A sample is accepted only where none is below its threshold.
+    Attributes:
+        ended: How a complete sample ended: "eos", "stop", "max_new_tokens" or "context". None if it is
+            incomplete.
+        accepted: Whether all verifiers accept the sample and no value is below its threshold.
+        reason: Reason of the rejection, or None if the sample is accepted.
+        value: Product of the values of graded verifiers (functions, probes) for the complete text. None if
+            there are no graded verifiers or they were not evaluated.
     """
 
     ended: str | None
@@ -25,7 +29,7 @@ class SampleOutcome(NamedTuple):
     value: float | None
 
 
-def verdicts(
+def sample_outcomes(
     samples: Samples,
     built: Sequence[Sequence[Built]],
     *,
@@ -37,16 +41,27 @@ def verdicts(
     context: int | None,
     stop: Sequence[str],
 ) -> list[SampleOutcome]:
-    """The verdicts on `samples` of `sampler`, each judged by the verifiers `built` for it.
+    """Return the outcome of each sample.
 
-    `cut` says whether temperature 0, top-k or the like leave tokens out, `longest` is the longest completion, `context`
-    the longest sequence, `stop` are the strings that complete a text.
+    Args:
+        samples: Finished samples.
+        built: Verifiers of each sample.
+        sampler: Sampler that generated the samples.
+        tokenization: Tokenization of the model.
+        eos: Token that ends a sequence, or None.
+        cut: Whether greedy decoding, top-k, top-p or min-p removes tokens.
+        longest: Maximum number of tokens per completion.
+        context: Maximum length of a sequence, or None.
+        stop: Strings that complete a text.
     """
     completions, refusals, accepted = samples.completions(), samples.refusals(), samples.accepted.tolist()
-    graded = [[(one.graded, one.threshold) for one in own if one.graded is not None] for own in built]
-    final = {one: one.final(samples) for own in graded for one, _ in own}
+    graded = [
+        [(verifier.graded, verifier.threshold) for verifier in verifiers if verifier.graded is not None]
+        for verifiers in built
+    ]
+    final = {verifier: verifier.final(samples) for verifiers in graded for verifier, _ in verifiers}
     strings = StopStrings(stop) if stop else None
-    said = []
+    outcomes = []
     for row, completion in enumerate(completions):
         stopped, length = samples.stopped[row], int(samples.lengths[row])
         ended = None
@@ -57,7 +72,7 @@ def verdicts(
                 ended = "stop"
             else:
                 ended = "context" if length == context else "max_new_tokens"
-        values = [(final[one][row], threshold) for one, threshold in graded[row]]
+        values = [(final[verifier][row], threshold) for verifier, threshold in graded[row]]
         below = [
             f"value {value:.4g} below the threshold {threshold:.4g}"
             for value, threshold in values
@@ -78,14 +93,16 @@ def verdicts(
             reason = f"failed: {error or failure}"
         elif ended is not None:
             reason = reasons.rejection(ended, longest, *below[:1], *filter(None, [error, refusals[row]]))
-        fine = accepted[row] and not below
-        said.append(
-            SampleOutcome(ended, fine, None if fine else reason, _product([value for value, _ in values]))
+        is_accepted = accepted[row] and not below
+        outcomes.append(
+            SampleOutcome(
+                ended, is_accepted, None if is_accepted else reason, _product([value for value, _ in values])
+            )
         )
-    return said
+    return outcomes
 
 
 def _product(values: Sequence[float | None]) -> float | None:
-    """The product of values, which are asked for one after the other as long as it is positive."""
+    """Return the product of `values`, or None unless all are available or one of them is 0."""
     known = [value for value in values if value is not None]
     return math.prod(known) if known and (len(known) == len(values) or 0 in known) else None

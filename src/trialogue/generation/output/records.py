@@ -1,10 +1,10 @@
-"""Samples as records: the fields of an output line, which the server's answers share."""
+"""Output records of samples, shared by output files and server responses."""
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trialogue.generation.output.outcomes import SampleOutcome, verdicts
+from trialogue.generation.output.outcomes import SampleOutcome, sample_outcomes
 from trialogue.generation.output.sink import Record
 from trialogue.generation.settings import GenerationSettings, Sampling
 from trialogue.generation.verifiers.specs import Built
@@ -15,10 +15,16 @@ COSTS = ("queries", "distinct_queries", "forward_passes", "positions", "verifier
 
 
 def outcome_of(sample: Sample, verdict: SampleOutcome, *, weighted: bool) -> dict[str, Any]:
-    """Return what became of a sample, as JSON values.
+    """Return the outcome of a sample as JSON values.
 
-    `log_prob` is null if a token was appended without a call of the model. `log_weight` is null if the sampler is not
-    `weighted`, since all accepted samples then count alike, and if the sample is not accepted: it has weight zero.
+    Args:
+        sample: Finished sample.
+        verdict: Outcome of the sample.
+        weighted: Whether the sampler assigns weights.
+
+    Returns:
+        The fields of the record. `log_prob` is None if a token was appended without evaluating the model.
+        `log_weight` is None if the sampler is not weighted or the sample is not accepted (weight zero).
     """
     return {
         "accepted": verdict.accepted,
@@ -31,7 +37,7 @@ def outcome_of(sample: Sample, verdict: SampleOutcome, *, weighted: bool) -> dic
 
 
 def cost_of(sample: Sample) -> dict[str, float]:
-    """Return the costs of a sample."""
+    """Return the computational costs of a sample."""
     return {**{name: getattr(sample, name) for name in COSTS}, "seconds": round(sample.seconds, 6)}
 
 
@@ -44,13 +50,18 @@ def records_of(
     settings: GenerationSettings,
     runs: Sequence[str],
 ) -> list[Record]:
-    """Return the output lines of `samples`.
+    """Return the output records of `samples`.
 
-    `keys` holds the place of the prompt of each sample, and the place of the sample among those of the prompt.
-    `built` are the verifiers of each prompt, and `runs` the names of their runs.
+    Args:
+        samples: Finished samples.
+        keys: For each sample, the index of its prompt and its index among the samples of the prompt.
+        oracle: Model that generated the samples.
+        built: Verifiers of each prompt.
+        settings: Settings of the run.
+        runs: Run identifier of each prompt.
     """
     sampling = settings.sampling
-    said = verdicts(
+    outcomes = sample_outcomes(
         samples,
         [built[place] for place, _ in keys],
         sampler=settings.sampler,
@@ -61,9 +72,9 @@ def records_of(
         context=oracle.max_length,
         stop=sampling.stop,
     )
-    followed = followed_config(oracle.generation_config, sampling)
+    generation_config = compare_generation_config(oracle.generation_config, sampling)
     records = []
-    for (place, number), sample, verdict in zip(keys, samples, said, strict=True):
+    for (place, number), sample, verdict in zip(keys, samples, outcomes, strict=True):
         outcome = outcome_of(sample, verdict, weighted=settings.sampler.weighted)
         value = outcome.pop("value")
         if sample.token_log_probs is not None:
@@ -77,7 +88,7 @@ def records_of(
                 "tokens": list(sample.tokens),
                 **outcome,
                 "value": value,
-                "generation_config": followed,
+                "generation_config": generation_config,
                 **cost_of(sample),
                 "run": runs[place],
             }
@@ -85,25 +96,30 @@ def records_of(
     return records
 
 
-def followed_config(config: Mapping[str, Any], sampling: Sampling) -> dict[str, dict[str, Any]]:
-    """Return which settings of the model's generation config are "used" in the run, and which are "ignored".
+def compare_generation_config(config: Mapping[str, Any], sampling: Sampling) -> dict[str, dict[str, Any]]:
+    """Compare the generation settings recommended by the model with the settings of the run.
 
-    The tokens that end a text are the model's. Other settings are those of the command, which may agree with them.
+    Args:
+        config: Generation config of the model. Its end tokens are always used.
+        sampling: Sampling settings of the run.
+
+    Returns:
+        A dictionary with the settings "used" in the run and those that are "ignored".
     """
-    holding = {
+    active = {
         **sampling.truncation,
         "max_new_tokens": sampling.longest,
         "do_sample": sampling.temperature > 0,
     }
-    holding["top_k"] = holding["top_k"] or 0
+    active["top_k"] = active["top_k"] or 0
     used = {
         name: value
         for name, value in config.items()
-        if name == "eos_token_id" or (name in holding and holding[name] == value)
+        if name == "eos_token_id" or (name in active and active[name] == value)
     }
     return {"used": used, "ignored": {name: value for name, value in config.items() if name not in used}}
 
 
 def finite(number: float) -> float | None:
-    """Return `number`, or None if it is not finite, which JSON cannot write."""
+    """Return `number`, or None if it is not finite, since JSON has no such numbers."""
     return number if math.isfinite(number) else None

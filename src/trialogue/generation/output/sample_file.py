@@ -1,8 +1,8 @@
-"""The file that samples are written to: one JSON line each, as they finish, and what a killed run left is kept.
+"""Output file with one JSON line per finished sample, from which an interrupted run can be resumed.
 
-Beside `FILE` lies `FILE.settings.json`, which says what decided the samples. A run with the same settings goes on where
-the file ends; one with other settings is refused. While a run goes on, samples that have finished before their turn lie
-in `FILE.waiting.jsonl`.
+`FILE.settings.json` stores the settings that determine the samples. A run with the same settings continues at
+the end of the file, and a run with other settings raises an error. During a run, `FILE.waiting.jsonl` stores
+samples that finished before an earlier sample.
 """
 
 import json
@@ -22,135 +22,159 @@ from trialogue.generation.prompts import Prompt, repeated
 from trialogue.generation.settings import digest
 from trialogue.storage import atomic_write, require_folder, writing
 
-Own = Mapping[int | str, Mapping[str, Any]]
+PromptSettings = Mapping[int | str, Mapping[str, Any]]
 
 
 class FoundRecords(NamedTuple):
-    """The records of a file by prompt and sample, and the bytes that they take."""
+    """Records read from a file.
+
+    Attributes:
+        records: Records by prompt index and sample index.
+        complete_bytes: Number of bytes of the complete lines.
+    """
 
     records: dict[Key, Record]
-    whole: int
+    complete_bytes: int
 
 
 class SampleFile(Sink):
-    """An open output file, with the records that it had.
+    """Open output file with the records of earlier runs.
 
-    Records that have finished before their turn lie in a second file beside it. Both files stay as they were until the
-    first record is written: a run that fails before that costs no sample of an earlier one.
+    Neither the file nor the file of waiting records changes before the first record is written. A run that
+    fails earlier loses no samples.
+
+    Args:
+        file: File open_sample_file for reading and writing.
+        path: Path of the file.
+        found: Records in the file.
+        waiting: Records in the file of waiting records.
+        settings: Content of the settings file.
     """
 
     def __init__(
         self, file: BinaryIO, path: Path, found: FoundRecords, waiting: FoundRecords, settings: str
     ) -> None:
         super().__init__()
-        self._file, self._path, self._settings, self._begun = file, path, settings, False
-        self._whole, self._waiting_whole = found.whole, waiting.whole
+        self._file, self._path, self._settings, self._is_started = file, path, settings, False
+        self._complete_bytes, self._waiting_complete_bytes = found.complete_bytes, waiting.complete_bytes
         self.kept = found.records
         self.held = {key: record for key, record in waiting.records.items() if key not in self.kept}
 
     def append(self, record: Record) -> None:
-        """Append a line, and pass it to the operating system."""
-        self._begin()
+        """Append a line and flush it to the operating system."""
+        self._start_writing()
         with writing(self._path):
             self._file.write(line_of(record))
             self._file.flush()
 
     def hold(self, key: Key, record: Record) -> None:
-        """Append the record of the sample `key` to the file of those that wait, unless it is there already."""
+        """Append the record of the sample `key` to the file of waiting records, unless it is already there."""
         if key in self.held:
             return
-        self._begin()
+        self._start_writing()
         self.held[key] = record
         path = _waiting_path(self._path)
         with writing(path), path.open("ab") as waiting:
             waiting.write(line_of(record))
 
     def settle(self) -> None:
-        """Remove the file of records that wait."""
+        """Remove the file of waiting records."""
         self.held.clear()
         _waiting_path(self._path).unlink(missing_ok=True)
 
-    def _begin(self) -> None:
-        """Before the first record, cut off what is not kept, and write the settings."""
-        if self._begun:
+    def _start_writing(self) -> None:
+        """Before the first record, write the settings and truncate incomplete or discarded lines."""
+        if self._is_started:
             return
         if not self.kept and not self.held:
             atomic_write(_settings_path(self._path), self._settings)
-        for path, whole in ((self._path, self._whole), (_waiting_path(self._path), self._waiting_whole)):
+        for path, complete_bytes in (
+            (self._path, self._complete_bytes),
+            (_waiting_path(self._path), self._waiting_complete_bytes),
+        ):
             with writing(path), suppress(FileNotFoundError):
-                os.truncate(path, whole)
-        self._file.seek(self._whole)
-        self._begun = True
+                os.truncate(path, complete_bytes)
+        self._file.seek(self._complete_bytes)
+        self._is_started = True
 
 
 @contextmanager
-def opened(
+def open_sample_file(
     path: Path,
     identity: dict[str, Any],
     prompts: tuple[Prompt, ...],
-    own: Own = MappingProxyType({}),
+    prompt_settings: PromptSettings = MappingProxyType({}),
     *,
     force: bool = False,
 ) -> Iterator[SampleFile]:
-    """Open `path` for the samples of `prompts` that `identity` decides; `force` begins anew with the first sample.
+    """Open an output file for the samples of a run.
 
-    What decides those of a prompt alone may be its `own`, by id.
+    An incomplete last line of an interrupted run is removed when the first sample is written.
 
-    A torn last line, which a killed run may have left, is cut off by the first sample. Raises `InputError` where the
-    file holds anything but samples of these settings and prompts, where another process is writing to it, or where it
-    cannot be written.
+    Args:
+        path: Path of the output file.
+        identity: Settings that determine the samples.
+        prompts: Prompts of the run.
+        prompt_settings: Additional settings of single prompts, by prompt id.
+        force: Whether to discard existing samples when the first sample is written.
+
+    Raises:
+        InputError: If the file contains samples of other settings or prompts, if another process is writing
+            to it, or if it is not writable.
     """
     require_regular(path)
     require_folder(path)
     given, path = path, path.absolute()
     with writing(path), path.open("ab"):
-        pass  # Where nothing can be written, nobody else is writing.
+        pass  # This checks write access before the lock is created.
     lock = FileLock(path.with_name(f".{path.name}.lock"))
     with writing(path):
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            hint = "another process is writing to it: choose another file"
+            hint = "use another file: another process is writing to this one"
             raise InputError("out", str(path), hint) from None
     try:
         found, waiting = (
-            FoundRecords({}, 0) if force else _found(one, path, identity, prompts, own)
+            FoundRecords({}, 0) if force else _read_records(one, path, identity, prompts, prompt_settings)
             for one in (path, _waiting_path(path))
         )
         with writing(path):
             file = path.open("r+b")
         with file:
             sink = SampleFile(file, path, found, waiting, _settings_text(identity))
-            sink.where = f"kept in {given}; the same command goes on"
+            sink.where = f"saved in {given}; run the same command to continue"
             yield sink
     finally:
-        # While it is held: filelock tries anew where the file that it locked has lost its name.
+        # Remove the file before releasing the lock: filelock retries if the file it has locked was removed.
         Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
 
 
-def require_own(path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...], own: Own) -> None:
-    """Raise `InputError` where `path` holds anything but samples of `prompts` that `identity` and `own` decide."""
-    _found(path.absolute(), path.absolute(), identity, prompts, own)
+def require_matching(
+    path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...], prompt_settings: PromptSettings
+) -> None:
+    """Raise `InputError` if `path` contains anything but samples of these settings and prompts."""
+    _read_records(path.absolute(), path.absolute(), identity, prompts, prompt_settings)
 
 
 def require_regular(path: Path) -> None:
-    """Raise `InputError` where `path` is a device, a pipe or "-": nothing can be gone on with there."""
+    """Raise `InputError` if `path` is a device, a pipe or "-", because such an output cannot be resumed."""
     if str(path) == "-" or (path.exists() and not path.is_file() and not path.is_dir()):
-        hint = "it is no file that a run could go on with: leave it out for standard output, or name a file"
+        hint = "use a regular file, or leave it out for standard output"
         raise InputError("out", str(path), hint)
 
 
-def require_begun(path: Path) -> None:
-    """Raise `InputError` unless `path` is empty or missing, or comes with the settings of a run that began it."""
+def require_sample_file(path: Path) -> None:
+    """Raise `InputError` unless `path` is empty, missing or accompanied by a settings file."""
     path = path.absolute()
-    if _content(path) and _begun_with(path) is None:
-        hint = "it is no file of samples: move it away, or choose another file for the output"
+    if _content(path) and _stored_settings(path) is None:
+        hint = "use another output file or move this one: it is not a file of samples"
         raise InputError("out", str(path), hint)
 
 
 def replace(path: Path, identity: dict[str, Any], records: Iterable[Record]) -> None:
-    """Write a whole file of `records` that `identity` decides, in the place of what is there."""
+    """Replace the file at `path` and its settings file."""
     path = path.absolute()
     content = b"".join(map(line_of, records))
     atomic_write(_settings_path(path), _settings_text(identity))
@@ -170,30 +194,34 @@ def _settings_text(identity: dict[str, Any]) -> str:
     return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
 
 
-def _found(
-    file: Path, path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...], own: Own
+def _read_records(
+    file: Path,
+    path: Path,
+    identity: dict[str, Any],
+    prompts: tuple[Prompt, ...],
+    prompt_settings: PromptSettings,
 ) -> FoundRecords:
-    """What a `file` of the run that writes to `path` holds."""
+    """Return the records in `file`, which belongs to the run that writes to `path`."""
     content = _content(file)
     if not content:
         return FoundRecords({}, 0)
-    _require_same(path, identity)
-    whole = content.rfind(b"\n") + 1
+    _require_same_settings(path, identity)
+    complete_bytes = content.rfind(b"\n") + 1
     places = {prompt.id: place for place, prompt in enumerate(prompts)}
-    runs, kept = {prompt.id: digest(identity, own.get(prompt.id)) for prompt in prompts}, {}
-    for number, line in enumerate(content[:whole].splitlines(), 1):
+    runs, kept = {prompt.id: digest(identity, prompt_settings.get(prompt.id)) for prompt in prompts}, {}
+    for number, line in enumerate(content[:complete_bytes].splitlines(), 1):
         try:
             record = json.loads(line)
             place, sample = places.get(record["id"]), record["sample"]
-            same = record["run"] == runs.get(record["id"], digest(identity))
+            is_same = record["run"] == runs.get(record["id"], digest(identity))
         except (ValueError, KeyError, TypeError):
-            raise _refused(file, f"line {number} is no sample of a run") from None
-        if not same:
-            raise _refused(file, f"line {number} belongs to another run")
+            raise _unusable(file, f"line {number} is not a sample") from None
+        if not is_same:
+            raise _unusable(file, f"line {number} belongs to a run with other settings")
         if place is None or repeated(record) != prompts[place].given():
-            raise _refused(file, f"line {number} has a prompt that is not among the prompts")
+            raise _unusable(file, f"line {number} has a prompt that is not in the input")
         kept[place, sample] = record
-    return FoundRecords(kept, whole)
+    return FoundRecords(kept, complete_bytes)
 
 
 def _content(path: Path) -> bytes:
@@ -205,8 +233,8 @@ def _content(path: Path) -> bytes:
         raise InputError("out", str(path), f"it cannot be read: {error.strerror or error}") from None
 
 
-def _begun_with(path: Path) -> dict[str, Any] | None:
-    """The settings of the run that began `path`, if there are any."""
+def _stored_settings(path: Path) -> dict[str, Any] | None:
+    """Return the settings of the run that created `path`, or None if they cannot be read."""
     try:
         settings = json.loads(_settings_path(path).read_text(encoding="utf-8"))["settings"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -214,16 +242,16 @@ def _begun_with(path: Path) -> dict[str, Any] | None:
     return settings if isinstance(settings, dict) else None
 
 
-def _require_same(path: Path, identity: dict[str, Any]) -> None:
-    """Raise `InputError` naming the first setting that differs from those the file was begun with."""
-    begun = _begun_with(path)
-    if begun is None:
-        raise _refused(path, f"it does not come with its settings ({_settings_path(path).name})")
-    for name in (*identity, *begun):
-        if begun.get(name) != identity.get(name):
-            hint = f"{path.name} was begun with {begun.get(name)!r}: choose another file, or begin anew with --force"
+def _require_same_settings(path: Path, identity: dict[str, Any]) -> None:
+    """Raise `InputError` that names the first setting that differs from the settings file."""
+    stored = _stored_settings(path)
+    if stored is None:
+        raise _unusable(path, f"its settings file {_settings_path(path).name} is missing or invalid")
+    for name in (*identity, *stored):
+        if stored.get(name) != identity.get(name):
+            hint = f"{path.name} was created with {stored.get(name)!r}: use another file or overwrite it with --force"
             raise InputError(name, identity.get(name), hint)
 
 
-def _refused(path: Path, reason: str) -> InputError:
-    return InputError("out", str(path), f"{reason}: choose another file, or begin anew with --force")
+def _unusable(path: Path, reason: str) -> InputError:
+    return InputError("out", str(path), f"use another file or overwrite it with --force: {reason}")

@@ -1,4 +1,4 @@
-"""The sinks of `trialogue generate`: where its records are written."""
+"""Destinations of the output records of `trialogue generate`."""
 
 import json
 import sys
@@ -10,11 +10,11 @@ from trialogue.errors import InputError
 from trialogue.generation.output.live_text import printable
 
 Key = tuple[int, int]
-"""A sample: the place of its prompt among the prompts, and its own among the samples of that prompt."""
+"""Index of the prompt, and index of the sample among the samples of the prompt."""
 Record = dict[str, Any]
-"""A sample as its output line describes it."""
+"""Output record of a sample, which is written as one JSON line."""
 
-_ELSEWHERE = "write to a file with --out FILE"
+_USE_FILE = "write to a file with --out FILE"
 
 
 def line_of(record: Record) -> bytes:
@@ -23,13 +23,15 @@ def line_of(record: Record) -> bytes:
 
 
 class Sink:
-    """Records in memory.
+    """Destination that stores records in memory.
 
-    `kept` holds the records that are written, by prompt and sample. `held` holds those that have finished before
-    their turn. `where` says what becomes of them if the run is interrupted.
+    Attributes:
+        kept: Written records, by prompt index and sample index.
+        held: Records that finished before an earlier sample.
+        where: Description of where the records are if the run is interrupted.
     """
 
-    where = "drawn; with --out they would be kept"
+    where = "generated; use --out to save them"
 
     def __init__(self) -> None:
         self.kept: dict[Key, Record] = {}
@@ -45,22 +47,25 @@ class Sink:
         """Write one line."""
 
     def hold(self, key: Key, record: Record) -> None:
-        """Keep the record of a sample that has finished before its turn."""
+        """Store the record of a sample that finished before an earlier sample."""
         self.held[key] = record
 
     def settle(self) -> None:
-        """Drop the records that wait: the run is finished."""
+        """Discard the waiting records at the end of the run."""
         self.held.clear()
 
     def interrupted(self) -> None:
-        """Save the records that wait: the run ends early."""
+        """Save the waiting records when the run is interrupted."""
 
 
 class StandardOutput(Sink):
-    """Lines on standard output: JSON, or on a terminal the text with its log-weight or the reason of its rejection.
+    """Write records to standard output.
+
+    A terminal shows each text with its log-weight or the reason of its rejection. Other outputs receive JSON
+    lines.
 
     Args:
-        texts: Texts of the prompts by id, printed on a terminal before the samples of each prompt.
+        texts: Prompt texts by id. On a terminal, each is printed before the samples of its prompt.
     """
 
     where = "written"
@@ -68,11 +73,11 @@ class StandardOutput(Sink):
     def __init__(self, texts: Mapping[int | str, str]) -> None:
         super().__init__()
         if sys.stdout is None:
-            raise InputError("stdout", None, f"it is closed: {_ELSEWHERE}")
+            raise InputError("stdout", None, f"it is closed: {_USE_FILE}")
         self._texts, self._prompt = texts, None
 
     def interrupted(self) -> None:
-        """Write the records that wait, in order."""
+        """Write the waiting records in order."""
         with suppress(InputError, BrokenPipeError):
             for key in sorted(self.held):
                 self.write(key, self.held[key])
@@ -82,25 +87,25 @@ class StandardOutput(Sink):
         line = line_of(record)
         if sys.stdout.isatty():
             prompt = record["id"]
-            line = _shown(record, None if prompt == self._prompt else self._texts[prompt]).encode()
+            line = _format_record(record, None if prompt == self._prompt else self._texts[prompt]).encode()
             self._prompt = prompt
         try:
             sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
         except BrokenPipeError:
-            raise  # A reader that has seen enough is no mistake.
+            raise  # The reader closed the pipe, which is not an error.
         except OSError as error:
-            hint = f"it cannot be written: {error.strerror or error}: {_ELSEWHERE}"
+            hint = f"it cannot be written: {error.strerror or error}: {_USE_FILE}"
             raise InputError("stdout", str(sys.stdout.name), hint) from error
 
 
-def _shown(record: Record, prompt: str | None) -> str:
-    """Return the text of a record with its log-weight or reason, below the `prompt` if one is given."""
+def _format_record(record: Record, prompt: str | None) -> str:
+    """Return the text of a record with its log-weight or rejection reason, after the `prompt` if given."""
     weight, reason = record["log_weight"], record["reason"]
-    said = "accepted" if weight is None else f"{weight:+.2f}"
+    label = "accepted" if weight is None else f"{weight:+.2f}"
     text = printable(record["text"]) + ("" if reason is None else f"  [{reason}]")
     first, *others = text.split("\n")
-    lines = [f"{'rejected' if reason is not None else said:>10}  {first}"]
+    lines = [f"{'rejected' if reason is not None else label:>10}  {first}"]
     lines += [f"{'':10}  {line}" for line in others]
     if prompt is not None:
         lines.insert(0, printable(prompt))

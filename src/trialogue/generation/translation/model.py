@@ -1,4 +1,4 @@
-"""A translation model on disk: a vocabulary, a refiner, its twin, or both, in one folder."""
+"""Translation model on disk: a folder with a vocabulary and one or both of the networks."""
 
 from __future__ import annotations
 
@@ -19,45 +19,64 @@ from trialogue.storage import atomic_write, make_folder
 
 VOCABULARY, CARD = "vocabulary.json", "translation.json"
 HELD_OUT = ("held-out.sources.txt", "held-out.targets.txt")
-"""The pairs that it was not trained on, line by line: `trialogue translate` reads the sources."""
+"""Files with the held-out sentences, one per line."""
 Network = Literal["refiner", "twin"]
 NETWORKS: tuple[Network, ...] = ("refiner", "twin")
 
 
 @dataclass(frozen=True)
 class TranslationModel:
-    """A vocabulary and the networks that were trained with it, at least one of them."""
+    """A vocabulary and the networks trained with it.
+
+    Args:
+        vocabulary: Shared vocabulary of both languages.
+        networks: Networks by name, at least one.
+    """
 
     vocabulary: SubwordVocabulary
     networks: dict[Network, EncoderDecoder]
 
     @property
     def max_length(self) -> int:
-        """Tokens of the longest source that its networks read."""
+        """Maximum number of tokens of a source sentence."""
         return min(network.config.max_length for network in self.networks.values())
 
     def refiner(self) -> Refiner:
-        """The bidirectional network; raises `InputError` where the model has none."""
+        """Return the bidirectional network. Raises `InputError` if the model has none."""
         return Refiner(self._network("refiner"))
 
     def twin(self) -> CausalTranslator:
-        """The autoregressive network; raises `InputError` where the model has none."""
+        """Return the autoregressive network. Raises `InputError` if the model has none."""
         return CausalTranslator(self._network("twin"))
 
     def save(self, folder: str | PathLike[str], card: dict[str, Any]) -> Path:
-        """Write it to `folder`, with a `card` that says what it is trained on; the card comes last."""
-        made = make_folder(folder)
-        self.vocabulary.save(made / VOCABULARY)
+        """Write the model to a folder.
+
+        Args:
+            folder: The folder, which is created if necessary.
+            card: JSON values that describe the training. They are written last.
+
+        Returns:
+            Path of the card.
+        """
+        target = make_folder(folder)
+        self.vocabulary.save(target / VOCABULARY)
         for name, network in self.networks.items():
-            save_model(network, _weights(made, name))
-        held = {**card, "vocabulary": self.vocabulary.identity, "networks": sorted(self.networks)}
-        return atomic_write(made / CARD, json.dumps(held, indent=1))
+            save_model(network, _weights(target, name))
+        content = {**card, "vocabulary": self.vocabulary.identity, "networks": sorted(self.networks)}
+        return atomic_write(target / CARD, json.dumps(content, indent=1))
 
     @classmethod
     def open(cls, folder: str | PathLike[str], *, device: str = "cpu") -> TranslationModel:
-        """The model that was saved in `folder`.
+        """Load a saved model.
 
-        Raises `InputError` where there is none, for a damaged file, and for a vocabulary of another model.
+        Args:
+            folder: Folder of the model.
+            device: Device of the networks.
+
+        Raises:
+            InputError: If the folder contains no model, if a file is damaged, or if the vocabulary belongs to
+                another model.
         """
         path = Path(folder)
         try:
@@ -67,29 +86,29 @@ class TranslationModel:
             if not names:
                 raise KeyError("networks")
         except (OSError, ValueError, KeyError, TypeError) as error:
-            hint = f"it holds no {CARD} that `trialogue train-translation` wrote: name such a folder"
+            hint = f"use a folder written by `trialogue train-translation`: it has no valid {CARD}"
             raise InputError("model", str(folder), hint) from error
         usable_device(device)
         vocabulary = SubwordVocabulary.open(path / VOCABULARY, identity)
         networks = {name: load_model(_weights(path, name), EncoderDecoder, device=device) for name in names}
         for name, network in networks.items():
             if network.config.vocab_size != len(vocabulary):
-                hint = f"it has {network.config.vocab_size} tokens and its vocabulary {len(vocabulary)}: train it anew"
+                hint = f"train it again: it has {network.config.vocab_size} tokens and its vocabulary {len(vocabulary)}"
                 raise InputError("model", str(_weights(path, name)), hint)
         return cls(vocabulary, networks)
 
     def _network(self, name: Network) -> EncoderDecoder:
         if name not in self.networks:
-            hint = f"the model has a {' and a '.join(self.networks)}: ask for that, or train it with both"
+            hint = f"use the network of the model ({', '.join(self.networks)}), or train the model with both"
             raise InputError("network", name, hint)
         return self.networks[name]
 
 
 def require_outside(out: Path, folder: Path) -> None:
-    """Raise `InputError` where the file `out`, which is to be written, is one of the model that lies in `folder`."""
-    own = (CARD, VOCABULARY, *HELD_OUT, *(_weights(folder, name).name for name in NETWORKS))
-    if out.resolve() in [(folder / name).resolve() for name in own]:
-        raise InputError("out", str(out), "it is a file of the model: name another one")
+    """Raise `InputError` if the output file `out` is a file of the model in `folder`."""
+    files = (CARD, VOCABULARY, *HELD_OUT, *(_weights(folder, name).name for name in NETWORKS))
+    if out.resolve() in [(folder / name).resolve() for name in files]:
+        raise InputError("out", str(out), "use another file: this one belongs to the model")
 
 
 def _weights(folder: Path, name: str) -> Path:

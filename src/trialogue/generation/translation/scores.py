@@ -1,4 +1,4 @@
-"""How good translations are, and how often they stutter."""
+"""Quality of translations and rate of repeated words."""
 
 import itertools
 from collections.abc import Sequence
@@ -15,7 +15,14 @@ _WORD = regex.compile(r"\w+(?:['’\-]\w+)*|[^\w\s]")
 
 
 class Quality(NamedTuple):
-    """BLEU (Papineni et al. 2002) and chrF (Popović 2015) of translations, from 0 to 100, and how each was taken."""
+    """BLEU (Papineni et al. 2002) and chrF (Popović 2015) of translations.
+
+    Attributes:
+        bleu: BLEU, from 0 to 100.
+        bleu_signature: Signature of sacreBLEU for BLEU.
+        chrf: chrF, from 0 to 100.
+        chrf_signature: Signature of sacreBLEU for chrF.
+    """
 
     bleu: float
     bleu_signature: str
@@ -24,22 +31,33 @@ class Quality(NamedTuple):
 
 
 class Stutter(NamedTuple):
-    """Of each sentence: repeated words that the reference does not repeat, and pairs of adjacent words; int64 (n,)."""
+    """Repeated words in sentences.
+
+    Attributes:
+        repeated: Number of repeated words per sentence that the reference does not repeat (n,) int64.
+        pairs: Number of pairs of adjacent words per sentence (n,) int64.
+    """
 
     repeated: NDArray[np.int64]
     pairs: NDArray[np.int64]
 
     @property
     def rate(self) -> float:
-        """The share of the pairs of all sentences that repeat a word; 0 where there is no pair."""
+        """Share of the pairs of all sentences that repeat a word. 0 if there are no pairs."""
         return float(self.repeated.sum() / max(1, self.pairs.sum()))
 
 
 def quality(outputs: Sequence[str], references: Sequence[str], tokenize: str = "13a") -> Quality:
-    """BLEU and chrF of `outputs` beside one reference each, both detokenised, by sacreBLEU (Post 2018).
+    """Compute BLEU and chrF with sacreBLEU (Post 2018).
 
-    `tokenize` is a tokenizer of sacreBLEU's: "13a" or "intl" for languages with spaces, "zh" for Chinese, "char".
-    Raises `InputError` where the two have unequal lengths, or none.
+    Args:
+        outputs: Detokenised translations.
+        references: One detokenised reference per translation.
+        tokenize: Tokenizer of sacreBLEU: "13a" or "intl" for languages with spaces, "zh" for Chinese, or
+            "char".
+
+    Raises:
+        InputError: If the numbers of outputs and references differ or are zero.
     """
     require_aligned(outputs, references)
     metrics = from_extra("sacrebleu.metrics", "score")
@@ -49,11 +67,18 @@ def quality(outputs: Sequence[str], references: Sequence[str], tokenize: str = "
 
 
 def stutter(outputs: Sequence[str], references: Sequence[str]) -> Stutter:
-    """How often consecutive words are repeated in `outputs`, but not in the reference of each.
+    """Count consecutive repeated words that the reference does not repeat.
 
-    A pair of adjacent words of an output counts where both are the same and the reference has no such pair. Words are
-    runs of letters and digits, and other marks one by one; case matters. The thesis (section 4.2.3) gives no
-    definition: this one is ours. Raises `InputError` where the two have unequal lengths, or none.
+    A pair of adjacent words counts if both are equal and the reference has no such pair. Words are runs of
+    letters and digits, and single other marks. Case matters. The thesis (section 4.2.3) gives no definition,
+    so this one is ours.
+
+    Args:
+        outputs: Translations.
+        references: One reference per translation.
+
+    Raises:
+        InputError: If the numbers of outputs and references differ or are zero.
     """
     require_aligned(outputs, references)
     counts = [
@@ -71,10 +96,10 @@ def _stutters(words: list[str], reference: list[str]) -> tuple[int, int]:
 
 
 def require_aligned(outputs: Sequence[str], references: Sequence[str]) -> None:
-    """Raise `InputError` unless there is one reference for each output, and at least one."""
+    """Raise `InputError` unless there is one reference per output, and at least one output."""
     if len(outputs) != len(references) or not len(outputs):
         counts = f"{len(outputs)} outputs and {len(references)} references"
-        raise InputError("references", counts, "give one reference for each output, and at least one")
+        raise InputError("references", counts, "use one reference per output, and at least one")
     for field, sentences in (("outputs", outputs), ("references", references)):
         for sentence in sentences:
             require_text(field, sentence)

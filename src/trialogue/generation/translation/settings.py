@@ -44,23 +44,25 @@ class Translating:
 
     def __post_init__(self) -> None:
         if self.model is None:
-            hint = "name a folder: trialogue train-translation writes one"
+            hint = "use a folder written by `trialogue train-translation`"
             raise InputError("model", None, hint)
         if self.rescore and self.network == "twin":
             raise InputError(
-                "rescore", True, "the twin ranks what the refiner writes: leave one of the two out"
+                "rescore",
+                True,
+                "leave it out or use --network refiner: it applies to hypotheses of the refiner",
             )
         _ = self.beam, self.search
 
     @property
     def beam(self) -> LengthBeam:
-        """The decoding of the refiner."""
+        """Decoding of the refiner."""
         chain = Refinement(start=self.start, keep=self.keep, steps=self.steps)
         return LengthBeam(self.steps, self.hypotheses, chain, self.alpha, not self.keep_repeats)
 
     @property
     def search(self) -> BeamSearch:
-        """The decoding of the twin."""
+        """Decoding of the twin."""
         return BeamSearch(self.hypotheses, self.alpha)
 
 
@@ -88,7 +90,7 @@ class Lines:
 
     def __post_init__(self) -> None:
         if self.input is not None and self.out is not None and self.input.resolve() == self.out.resolve():
-            raise InputError("out", str(self.out), "it is the file that is read: name another one")
+            raise InputError("out", str(self.out), "use another file: this one is the input")
 
 
 @validated
@@ -119,15 +121,15 @@ class Pairs:
 
     def __post_init__(self) -> None:
         if self.text is None:
-            raise InputError("text", None, "name a table of pairs (`trialogue train-translation --help`)")
-        if self.out is None:
-            raise InputError("out", None, "name the folder that the model goes to")
-        if self.targets is not None and self.columns != (1, 2):
             raise InputError(
-                "columns", self.columns, "a file of its own for each language has none: leave it out"
+                "text", None, "use a file of sentence pairs (see `trialogue train-translation --help`)"
             )
+        if self.out is None:
+            raise InputError("out", None, "use a folder for the model")
+        if self.targets is not None and self.columns != (1, 2):
+            raise InputError("columns", self.columns, "leave it out: it does not apply with --targets")
         checked_size(self.vocab, SPECIAL, "vocab")
         if self.distil and self.networks == "refiner":
-            raise InputError("networks", self.networks, "distillation takes a twin too: use both")
+            raise InputError("networks", self.networks, "use both: distillation also requires the twin")
         if self.distil and self.networks == "twin":
-            raise InputError("distil", True, "the twin is who distils: use both networks")
+            raise InputError("distil", True, "use both networks: distillation also requires the refiner")

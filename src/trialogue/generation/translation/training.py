@@ -1,4 +1,4 @@
-"""A translation model from a user's own pairs."""
+"""Training of a translation model on sentence pairs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,13 @@ _VALIDATION = 1
 
 
 class TrainedModel(NamedTuple):
-    """A model, the split of the pairs it was trained on, and what its networks make of the held-out ones."""
+    """Result of a training.
+
+    Attributes:
+        model: The model.
+        split: Split of the sentence pairs.
+        scores: Scores on the held-out pairs, by network.
+    """
 
     model: TranslationModel
     split: Split
@@ -40,21 +46,27 @@ class TrainedModel(NamedTuple):
 def train_translation(
     pairs: Pairs, training: TranslationTraining, report: Callable[[str], object] = str
 ) -> TrainedModel:
-    """Train what `pairs` asks for as `training` says, and save it with scores of held-out pairs.
+    """Train a translation model and save it with its scores on held-out pairs.
 
-    `report` is told of every stage. A training that was cut short goes on where it was. Under torchrun every process
-    calls this, and the main one alone reports and writes. Raises `InputError` for pairs that cannot be read or are too
-    few, and where the folder has a model already, which leaves nothing behind, or cannot be written.
+    An interrupted training resumes. Under torchrun every process calls this function, and only the main
+    process reports and writes.
+
+    Args:
+        pairs: Options on the data and networks.
+        training: Options on the training.
+        report: Function called with a message at every stage.
+
+    Raises:
+        InputError: If the pairs cannot be read or are too few, or if the folder contains a model or is not
+            writable.
     """
-    from_extra("sacrebleu", "score")  # needed after the training
-    assert pairs.out is not None  # its class sees to it
-    together = processes()
-    tell = report if together.is_main_process else str
+    from_extra("sacrebleu", "score")  # Check for the package before the training, which takes long.
+    assert pairs.out is not None  # Checked by `Pairs`.
+    group = processes()
+    notify = report if group.is_main_process else str
     folder = pairs.out
     if (folder / CARD).exists():
-        raise InputError(
-            "out", str(folder), "it holds a model already: name another folder, or delete that one"
-        )
+        raise InputError("out", str(folder), "use another folder or delete this one: it contains a model")
     text, source = _read(pairs)
     parts = split(text, pairs.test, _VALIDATION, seed=training.seed)
     texts = [*parts.train.sources, *parts.train.targets]
@@ -63,29 +75,29 @@ def train_translation(
     sources, targets = encoded_pairs(*encoded, training.max_length)
     first = training.refiner if pairs.networks == "refiner" else training.twin
     recipe = first(len(vocabulary), sources, targets)
-    if together.is_main_process:
+    if group.is_main_process:
         make_folder(folder)
-    tell(
-        f"{len(text):,} pairs, {len(sources):,} to train on; left out are {text.left_out:,} with an empty side and "
-        f"{len(parts.train) - len(sources):,} of more than {training.max_length} tokens"
+    notify(
+        f"{len(text):,} pairs, {len(sources):,} for training; skipped {text.left_out:,} with an empty side and "
+        f"{len(parts.train) - len(sources):,} with more than {training.max_length} tokens"
     )
     networks: dict[Network, EncoderDecoder] = {}
     work = folder / _UNFINISHED
     if pairs.networks != "refiner":
-        tell("training the twin")
+        notify("training the twin")
         networks["twin"] = trained(recipe, work, progress=True).network
         if pairs.distil:
-            tell("translating the sources by the twin")
+            notify("translating the sources by the twin")
             path = work / f"distilled-{recipe.hash}.safetensors"
             targets = kept_translations(CausalTranslator(networks["twin"]), sources, path, progress=True)
     if pairs.networks != "twin":
-        tell("training the refiner")
+        notify("training the refiner")
         teacher = networks["twin"] if pairs.distil else None
         recipe = training.refiner(len(vocabulary), sources, targets, teacher)
         networks["refiner"] = trained(recipe, work, progress=True).network
     model = TranslationModel(vocabulary, networks)
-    tell(f"translating {len(parts.test):,} held-out pairs")
-    scores = {network: _scored(model, network, parts.test, pairs.tokenize) for network in networks}
+    notify(f"translating {len(parts.test):,} held-out pairs")
+    scores = {network: _evaluate(model, network, parts.test, pairs.tokenize) for network in networks}
     card = {
         **source,
         "pairs": len(sources),
@@ -100,21 +112,21 @@ def train_translation(
         },
         "scores": scores,
     }
-    if together.is_main_process:
+    if group.is_main_process:
         for name, sentences in zip(HELD_OUT, (parts.test.sources, parts.test.targets), strict=True):
             atomic_write(folder / name, "".join(f"{sentence}\n" for sentence in sentences))
         model.save(folder, card)
-    # Another process may still be reading what lies in the folder that goes.
-    together.wait_for_everyone()
-    if together.is_main_process:
+    # Other processes may still read files in the folder.
+    group.wait_for_everyone()
+    if group.is_main_process:
         shutil.rmtree(work, ignore_errors=True)
-    together.wait_for_everyone()
+    group.wait_for_everyone()
     return TrainedModel(model, parts, scores)
 
 
 def _read(pairs: Pairs) -> tuple[ParallelText, dict[str, Any]]:
-    """The pairs, and what the card says of where they are from."""
-    assert pairs.text is not None  # its class sees to it
+    """Return the sentence pairs and their description for the card."""
+    assert pairs.text is not None  # Checked by `Pairs`.
     paths = [pairs.text] if pairs.targets is None else [pairs.text, pairs.targets]
     text = (
         ParallelText.read(pairs.text, pairs.columns)
@@ -126,13 +138,15 @@ def _read(pairs: Pairs) -> tuple[ParallelText, dict[str, Any]]:
     return text, {"text": pairs.text.name, "files": files, **columns}
 
 
-def _scored(model: TranslationModel, network: Network, tested: ParallelText, tokenize: str) -> dict[str, Any]:
-    """Return the scores of the translations of `tested` that `trialogue translate` writes by default."""
+def _evaluate(
+    model: TranslationModel, network: Network, held_out: ParallelText, tokenize: str
+) -> dict[str, Any]:
+    """Return the scores of translations with the default settings of `trialogue translate`."""
     settings = Translating(Path(), network=network)
     translator = LineTranslator(model, settings, truncate=True)
-    outputs = [answer.text for answer in translator.answers(tested.sources, 32)]
+    outputs = [result.text for result in translator.translate(held_out.sources, 32)]
     return {
-        **quality(outputs, tested.targets, tokenize)._asdict(),
-        "repeated_words": stutter(outputs, tested.targets).rate,
+        **quality(outputs, held_out.targets, tokenize)._asdict(),
+        "repeated_words": stutter(outputs, held_out.targets).rate,
         "translated_with": {name: value for name, value in asdict(settings).items() if name != "model"},
     }

@@ -1,4 +1,4 @@
-"""What a verifier's spec holds behind the colon: files, functions in them, and thresholds."""
+"""Parsing of the content of a verifier spec: files, functions and thresholds."""
 
 from pathlib import Path
 
@@ -7,17 +7,17 @@ from trialogue.validation import PositiveShare, check
 
 
 def is_inline(content: str) -> bool:
-    """Whether JSON is given itself, and not the name of its file."""
+    """Return whether `content` is JSON rather than the name of a file."""
     return content.lstrip().startswith(("{", "["))
 
 
 def file_unless_inline(content: str) -> Path | None:
-    """The file of FILE, None where what would be in it stands there."""
+    """Return the path of the file, or None if `content` is JSON."""
     return None if is_inline(content) else Path(content)
 
 
 def file_of_function(content: str) -> Path:
-    """The file of FILE:FUNCTION; raises `ValueError` for another form."""
+    """Return the path in FILE:FUNCTION. Raises `ValueError` for any other form."""
     file, _, function = content.rpartition(":")
     if not file or not function:
         raise ValueError
@@ -25,17 +25,21 @@ def file_of_function(content: str) -> Path:
 
 
 def file_of_probe(content: str) -> Path:
-    """The file of FILE[@THRESHOLD]; raises `InputError` for a threshold that no probability reaches, or every one."""
+    """Return the path in FILE[@THRESHOLD].
+
+    Raises:
+        InputError: If the threshold is not above 0 and at most 1.
+    """
     threshold = threshold_of(content)
     if threshold is None:
         return Path(content)
-    hint = "the threshold of a probe is a probability above 0: 1 accepts only what is certain"
+    hint = "use a probability above 0 and at most 1 as the threshold of a probe"
     check("threshold", threshold, PositiveShare, hint)
     return Path(content.rpartition("@")[0])
 
 
 def threshold_of(content: str) -> float | None:
-    """The number behind the last @, if it is one: a file's name may hold an @ as well."""
+    """Return the number after the last "@", or None if no number follows."""
     try:
         return float(content.rpartition("@")[2]) if "@" in content else None
     except ValueError:
@@ -43,7 +47,7 @@ def threshold_of(content: str) -> float | None:
 
 
 def content_of(spec: str, path: Path) -> bytes:
-    """The file at `path` that `spec` names; raises `InputError` where it cannot be read."""
+    """Return the bytes of the file at `path`. Raises `InputError` if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -53,7 +57,7 @@ def content_of(spec: str, path: Path) -> bytes:
 
 
 def text_of(spec: str, path: Path) -> str:
-    """The text of the file at `path` that `spec` names; raises `InputError` where it is none."""
+    """Return the text of the file at `path`. Raises `InputError` if it is not UTF-8."""
     try:
         return content_of(spec, path).decode()
     except UnicodeDecodeError:

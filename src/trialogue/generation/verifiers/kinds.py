@@ -1,6 +1,6 @@
-"""Kinds of verifiers by name, and how each is built from the text after the colon.
+"""Kinds of verifiers by name, and functions that build them from the text after the colon of a spec.
 
-Importing this module imports neither torch nor a verifier, so that `--help` is fast.
+This module imports neither torch nor a verifier, so that `--help` is fast.
 """
 
 import json
@@ -49,11 +49,17 @@ class VerifierOptions:
     """Allow no white space between the tokens of JSON (compact), or all that JSON allows (flexible)."""
 
 
-class Wanted(NamedTuple):
-    """A verifier to build: its `spec`, the text after the colon (`content`), and the options on verifiers (`rule`).
+class VerifierRequest(NamedTuple):
+    """Specification of a verifier to build.
 
-    With `verdicts` the sampler calls for 0 or 1. Functions added to `fits` are called once the model is loaded; they
-    raise `InputError` if the verifier is for another model.
+    Attributes:
+        spec: The complete spec KIND:CONTENT.
+        content: The text after the colon.
+        rule: Options that apply to every verifier.
+        tokenization: Tokenization of the model.
+        verdicts: Whether the sampler needs values of 0 or 1.
+        model_checks: List to which the builder can append functions. Each is called with the loaded model and raises
+            `InputError` if the verifier was made for another model.
     """
 
     spec: str
@@ -61,7 +67,7 @@ class Wanted(NamedTuple):
     rule: "VerifierOptions"
     tokenization: "Tokenization"
     verdicts: bool
-    fits: list[Callable[["TextModel"], None]]
+    model_checks: list[Callable[["TextModel"], None]]
 
 
 @dataclass(frozen=True)
@@ -69,20 +75,22 @@ class VerifierKind:
     """A kind of verifier.
 
     Args:
-        form: The form of the content, as messages show it; empty for a kind without content.
-        said: The explanation in the help, one line.
-        build: Function that builds the verifier. It raises `ValueError` for a content of another form.
-        path: Function from a content to the file that it names, or None. It raises `ValueError` like `build`.
-        judges_prompts: Whether the verifier can judge a prompt without a completion.
-        graded: Whether values are degrees, which records show.
+        form: Form of the content, as shown in messages. Empty for a kind without content.
+        description: One-line description for the help.
+        build: Function that builds the verifier. It raises `ValueError` if the content has another form.
+        path: Function that returns the path of the file named in the content, or None. It raises `ValueError`
+            like `build`.
+        judges_prompts: Whether the verifier can evaluate a prompt without a completion.
+        graded: Whether values are graded rather than 0 or 1. Output records then contain the values.
         is_function: Whether the options on functions apply.
         is_json: Whether the option on white space applies.
-        has_mask: Whether the verifier knows all accepted tokens at once. Masked decoding is then the default sampler.
+        has_mask: Whether the verifier provides the set of all accepted tokens. Masked decoding is then the
+            default sampler.
     """
 
     form: str
-    said: str
-    build: Callable[[Wanted], "Verifier"]
+    description: str
+    build: Callable[[VerifierRequest], "Verifier"]
     path: Callable[[str], Path | None] = Path
     judges_prompts: bool = True
     graded: bool = False
@@ -90,88 +98,90 @@ class VerifierKind:
     is_json: bool = False
     has_mask: bool = False
 
-    def written(self, name: str) -> str:
+    def spec_form(self, name: str) -> str:
         """Return the form of a spec of this kind, which is registered as `name`."""
         return f"{name}:{self.form}" if self.form else name
 
 
-def _regex(wanted: Wanted) -> "Verifier":
+def _regex(request: VerifierRequest) -> "Verifier":
     from trialogue.verifiers import GrammarVerifier
 
-    return GrammarVerifier.regex(wanted.content, wanted.tokenization)
+    return GrammarVerifier.regex(request.content, request.tokenization)
 
 
-def _choice(wanted: Wanted) -> "Verifier":
+def _choice(request: VerifierRequest) -> "Verifier":
     from trialogue.verifiers import GrammarVerifier
 
-    return GrammarVerifier.choice(wanted.content, wanted.tokenization)
+    return GrammarVerifier.choice(request.content, request.tokenization)
 
 
-def _lark(wanted: Wanted) -> "Verifier":
+def _lark(request: VerifierRequest) -> "Verifier":
     from trialogue.verifiers import GrammarVerifier
 
-    text = text_of(wanted.spec, Path(wanted.content))
+    text = text_of(request.spec, Path(request.content))
     try:
-        return GrammarVerifier.lark(text, wanted.tokenization)
+        return GrammarVerifier.lark(text, request.tokenization)
     except InputError as error:
-        raise InputError("verifier", wanted.spec, error.hint) from error
+        raise InputError("verifier", request.spec, error.hint) from error
 
 
-def _json_schema(wanted: Wanted) -> "Verifier":
+def _json_schema(request: VerifierRequest) -> "Verifier":
     from trialogue.verifiers import GrammarVerifier
 
-    whitespace = wanted.rule.json_whitespace
-    return GrammarVerifier.json_schema(_json(wanted), wanted.tokenization, whitespace=whitespace)
+    whitespace = request.rule.json_whitespace
+    return GrammarVerifier.json_schema(_json(request), request.tokenization, whitespace=whitespace)
 
 
-def _tools(wanted: Wanted) -> "Verifier":
+def _tools(request: VerifierRequest) -> "Verifier":
     from trialogue.verifiers import GrammarVerifier
 
-    return GrammarVerifier.tools(_json(wanted), wanted.tokenization, whitespace=wanted.rule.json_whitespace)
+    return GrammarVerifier.tools(
+        _json(request), request.tokenization, whitespace=request.rule.json_whitespace
+    )
 
 
-def _json(wanted: Wanted) -> Any:
-    content = wanted.content
-    text = content if is_inline(content) else text_of(wanted.spec, Path(content))
+def _json(request: VerifierRequest) -> Any:
+    content = request.content
+    text = content if is_inline(content) else text_of(request.spec, Path(content))
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError("verifier", wanted.spec, f"it is not JSON: {error}") from None
+        raise InputError("verifier", request.spec, f"it is not JSON: {error}") from None
 
 
-def _pydantic(wanted: Wanted) -> "Verifier":
+def _pydantic(request: VerifierRequest) -> "Verifier":
     from trialogue.verifiers import pydantic_verifier
 
     return pydantic_verifier(
-        file_of_function(wanted.content),
-        wanted.content.rpartition(":")[2],
-        wanted.tokenization,
-        whitespace=wanted.rule.json_whitespace,
-        timeout=wanted.rule.verifier_timeout or None,
+        file_of_function(request.content),
+        request.content.rpartition(":")[2],
+        request.tokenization,
+        whitespace=request.rule.json_whitespace,
+        timeout=request.rule.verifier_timeout or None,
     )
 
 
-def _python(wanted: Wanted) -> "Verifier":
+def _python(request: VerifierRequest) -> "Verifier":
     from trialogue.verifiers import python_verifier
 
-    rule = wanted.rule
+    rule = request.rule
     return python_verifier(
-        file_of_function(wanted.content),
-        wanted.content.rpartition(":")[2],
+        file_of_function(request.content),
+        request.content.rpartition(":")[2],
         scope=rule.verifier_scope,
         whole=rule.verifier_whole,
         timeout=rule.verifier_timeout or None,
-        tokenization=wanted.tokenization if rule.verifier_reads == "text" else None,
+        tokenization=request.tokenization if rule.verifier_reads == "text" else None,
     )
 
 
-def _probe(wanted: Wanted) -> "Verifier":
+def _probe(request: VerifierRequest) -> "Verifier":
     from trialogue.generation.verifiers.graded import Graded
     from trialogue.training.probes.probe_files import load_probe
     from trialogue.verifiers import ProbeVerifier
 
-    saved, threshold = load_probe(file_of_probe(wanted.content)), threshold_of(wanted.content)
-    wanted.fits.append(saved.check)
+    saved, threshold = load_probe(file_of_probe(request.content)), threshold_of(request.content)
+    request.model_checks.append(saved.check)
     return Graded(
         ProbeVerifier(saved.probe, saved.layer),
         saved.threshold if threshold is None else threshold,
@@ -195,7 +205,7 @@ KINDS: Registry[VerifierKind] = Registry(
         ),
         "json-schema": VerifierKind(
             "FILE",
-            "JSON that the schema in a file allows; the schema itself may stand there",
+            "JSON that is valid under the schema in a file; the schema itself may be given instead",
             _json_schema,
             path=file_unless_inline,
             is_json=True,
@@ -211,7 +221,7 @@ KINDS: Registry[VerifierKind] = Registry(
         ),
         "tools": VerifierKind(
             "FILE",
-            "a call of one of the tools whose definitions a file lists, as the model's chat template writes it",
+            "a call of one of the tools defined in a file, in the format of the model's chat template",
             _tools,
             path=file_unless_inline,
             is_json=True,
@@ -228,17 +238,16 @@ KINDS: Registry[VerifierKind] = Registry(
         ),
         "probe": VerifierKind(
             "FILE[@THRESHOLD]",
-            "what a trained probe reads off the hidden states: accepted is what reaches its threshold, or the one "
-            "written. Samplers that rank go by the values themselves, samplers that weigh by them too unless a "
-            "threshold is "
-            "written",
+            "texts whose value, predicted by a trained probe from the hidden states, reaches THRESHOLD (default: the "
+            "threshold stored with the probe). Ranking samplers use the values themselves, and so do weighting "
+            "samplers if THRESHOLD is left out",
             _probe,
             path=file_of_probe,
-            # It judges the token that was appended last.
+            # The probe evaluates the last token of the completion.
             judges_prompts=False,
             graded=True,
         ),
     },
     of=VerifierKind,
 )
-"""Every kind of verifier by its name; a package adds one by an entry point, whose value is its `VerifierKind`."""
+"""Kinds of verifiers by name. A package adds one by an entry point whose value is a `VerifierKind`."""

@@ -1,6 +1,6 @@
-"""Verifiers as the command line names them: by an option of their own, or by a kind of `KINDS` and its content.
+"""Verifiers given on the command line, by a separate option or by a spec KIND:CONTENT.
 
-Importing this module imports neither torch nor a verifier, so that `--help` is fast.
+This module imports neither torch nor a verifier, so that `--help` is fast.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from tyro.conf import arg
 from trialogue.errors import InputError
 from trialogue.generation.prompts import Prompt, located
 from trialogue.generation.verifiers.contents import content_of
-from trialogue.generation.verifiers.kinds import KINDS, VerifierKind, VerifierOptions, Wanted
+from trialogue.generation.verifiers.kinds import KINDS, VerifierKind, VerifierOptions, VerifierRequest
 from trialogue.validation import validated
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 SHORTHANDS = {"json_schema": "json-schema", "regex": "regex", "grammar": "lark", "pydantic": "pydantic"}
-"""The kinds of verifiers that have an option of their own, by its field; `choice` has one too."""
+"""Kinds of verifiers with a separate option, by the field of the option. `choice` is handled separately."""
 _NO_OPTIONS: dict[str, Any] = dict.fromkeys((*SHORTHANDS, "choice"), ())
 
 
@@ -53,16 +53,16 @@ class Rule(VerifierOptions):
 
     def __post_init__(self) -> None:
         for spec in self.specs:
-            with_option(self, spec, partial(_read_file, spec))
+            _call_with_option(self, spec, partial(_read_file, spec))
 
     @property
     def specs(self) -> tuple[str, ...]:
-        """The specs KIND:CONTENT of all verifiers, those that have an option of their own first."""
+        """Specs KIND:CONTENT of all verifiers, starting with the separate options."""
         return (*self._options, *self.verifier)
 
     @property
     def _options(self) -> dict[str, tuple[str, object]]:
-        """By the spec that each option stands for, the option and its value."""
+        """Name and value of the separate options, by the equivalent spec."""
         options: dict[str, tuple[str, object]] = {
             f"{kind}:{value}": (field, value)
             for field, kind in SHORTHANDS.items()
@@ -73,31 +73,37 @@ class Rule(VerifierOptions):
         return options
 
     def require_used(self, others: Iterable[str] = ()) -> None:
-        """Raise `InputError` for an option on verifiers of which there are none, here or among the specs `others`."""
+        """Raise `InputError` if an option applies to a kind of verifier that is neither here nor in `others`."""
         kinds = [_split(spec)[0] for spec in (*self.specs, *others)]
-        functions = any(kind.is_function for kind in kinds), "functions, and no verifier is one"
-        json = any(kind.is_json for kind in kinds), "JSON, and no verifier is one of that"
-        for field, default, (there, what) in (
+        functions = any(kind.is_function for kind in kinds), "functions"
+        json = any(kind.is_json for kind in kinds), "JSON verifiers"
+        for field, default, (is_used, applies_to) in (
             ("verifier_scope", "completion", functions),
             ("verifier_reads", "text", functions),
             ("verifier_whole", False, functions),
             ("json_whitespace", "compact", json),
         ):
-            if getattr(self, field) != default and not there:
-                raise InputError(field, getattr(self, field), f"leave it out: it is for {what}")
+            if getattr(self, field) != default and not is_used:
+                hint = f"leave it out: it applies only to {applies_to}"
+                raise InputError(field, getattr(self, field), hint)
 
-    def joined(self, prompt: Prompt) -> "Rule":
-        """The rule with that of `prompt` as well; raises `InputError` where this names no verifier."""
-        return replace(self, verifier=(*self.verifier, *_found(prompt))) if prompt.rule else self
+    def combined(self, prompt: Prompt) -> "Rule":
+        """Return this rule together with the rule of `prompt`. Raises `InputError` for an invalid spec."""
+        return replace(self, verifier=(*self.verifier, *_resolved_specs(prompt))) if prompt.rule else self
 
     @property
     def _writes_json(self) -> bool:
         return any(_split(spec)[0].is_json for spec in self.specs)
 
     def identity(self, written: Sequence[str] = ()) -> dict[str, Any]:
-        """What decides verdicts, as JSON values: the specs, the sha256 of their files, and what functions are given.
+        """Return the settings that determine verdicts, as JSON values.
 
-        The last specs are called as they were `written`: from which folder files are found decides nothing.
+        Args:
+            written: The last specs as the user wrote them, with relative paths. They replace the resolved
+                specs in the result.
+
+        Returns:
+            The specs, the SHA-256 hashes of their files, and the options on verifiers.
         """
         files: dict[str, str] = {}
         named = (*self.specs[: len(self.specs) - len(written)], *written)
@@ -105,7 +111,7 @@ class Rule(VerifierOptions):
             path = _path(spec)
             if path is not None:
                 content, key = hashlib.sha256(content_of(spec, path)).hexdigest(), f"content of {_path(name)}"
-                # Two folders may each have a file of one name.
+                # Files in different folders may have the same name.
                 files[key if files.get(key, content) == content else f"own {key}"] = content
         functions = {
             name: getattr(self, name) for name in ("verifier_scope", "verifier_reads", "verifier_whole")
@@ -117,39 +123,51 @@ class Rule(VerifierOptions):
     def build(
         self, tokenization: "Tokenization", *, verdicts: bool, ranks: bool = False, stop: Sequence[str] = ()
     ) -> list["Built"]:
-        """The verifier of each spec, for models of a `tokenization`; with `verdicts` probabilities are cut to 0 or 1.
+        """Build the verifier of each spec.
 
-        Where a sampler only `ranks` by values, they are what they are; a threshold decides about the one that is
-        chosen.
+        Args:
+            tokenization: Tokenization of the model.
+            verdicts: Whether the sampler needs values of 0 or 1. Graded values are then compared with their
+                threshold.
+            ranks: Whether the sampler ranks by graded values. The threshold is then applied only to the
+                selected sample.
+            stop: Stop strings. Verifiers of text evaluate the text before the first of them.
 
-        Verifiers of text judge what comes before the first of the strings `stop`. Raises `InputError` for what does not
-        compile or load; whether it fits the model is what `Built.require_fit` asks once that is there.
+        Raises:
+            InputError: If a verifier does not compile or load. `Built.require_fit` checks separately that it
+                model_checks the model.
         """
         loaded = self.load(tokenization, verdicts=verdicts)
-        return [one.built(verdicts=verdicts, ranks=ranks, stop=stop) for one in loaded]
+        return [one.for_sampler(verdicts=verdicts, ranks=ranks, stop=stop) for one in loaded]
 
     def load(self, tokenization: "Tokenization", *, verdicts: bool) -> list["Loaded"]:
-        """What of `build` is the same for all strings to stop at, and takes the most of its time."""
+        """Load the verifiers. This part of `build` takes the most time and does not depend on stop strings."""
         from trialogue.verifiers import as_verifier
 
         loaded = []
         for spec in self.specs:
             kind, content = _split(spec)
-            wanted = Wanted(spec, content, self, tokenization, verdicts, [])
-            verifier = with_option(self, spec, partial(_build, kind, wanted))
-            loaded.append(Loaded(kind, as_verifier(verifier), tuple(wanted.fits)))
+            request = VerifierRequest(spec, content, self, tokenization, verdicts, [])
+            verifier = _call_with_option(self, spec, partial(_build, kind, request))
+            loaded.append(Loaded(kind, as_verifier(verifier), tuple(request.model_checks)))
         return loaded
 
 
 class Loaded(NamedTuple):
-    """The verifier of a spec, which may be used by several samplers, up to several strings to stop at."""
+    """Loaded verifier of a spec, which several samplers with different stop strings can share.
+
+    Attributes:
+        kind: Kind of the verifier.
+        verifier: The verifier without stop strings.
+        model_checks: Functions that raise `InputError` if the verifier was made for another model.
+    """
 
     kind: "VerifierKind"
     verifier: "Verifier"
-    fits: tuple[Callable[["TextModel"], None], ...]
+    model_checks: tuple[Callable[["TextModel"], None], ...]
 
-    def built(self, *, verdicts: bool, ranks: bool, stop: Sequence[str]) -> "Built":
-        """The verifier as a sampler is given it: arguments are those of `Rule.build`."""
+    def for_sampler(self, *, verdicts: bool, ranks: bool, stop: Sequence[str]) -> "Built":
+        """Return the verifier for a sampler. See `Rule.build` for the arguments."""
         from trialogue.generation.verifiers.graded import Graded
         from trialogue.verifiers import Threshold
 
@@ -162,48 +180,64 @@ class Loaded(NamedTuple):
             judge, cut = Threshold(graded, threshold), None
         else:
             judge, cut = graded, threshold if ranks else None
-        return Built(self.kind, judge, graded, cut, self.fits)
+        return Built(self.kind, judge, graded, cut, self.model_checks)
 
 
 class Built(NamedTuple):
-    """A verifier as a sampler is given it; `graded` remembers its values, which `threshold` cuts in the end."""
+    """Verifier as used by a sampler.
+
+    Attributes:
+        kind: Kind of the verifier.
+        verifier: The verifier to evaluate.
+        graded: Wrapper that caches graded values, or None.
+        threshold: Threshold to apply to finished samples, or None.
+        model_checks: Functions that raise `InputError` if the verifier was made for another model.
+    """
 
     kind: "VerifierKind"
     verifier: "Verifier"
     graded: "Graded | None"
     threshold: float | None
-    fits: tuple[Callable[["TextModel"], None], ...]
+    model_checks: tuple[Callable[["TextModel"], None], ...]
 
     def require_fit(self, oracle: "TextModel") -> None:
-        """Raise `InputError` where the verifier is for another model than `oracle`."""
-        for fit in self.fits:
+        """Raise `InputError` if the verifier was made for another model than `oracle`."""
+        for fit in self.model_checks:
             fit(oracle)
 
 
-def built_of_prompts(
+def build_for_prompts(
     rule: Rule, prompts: Sequence[Prompt], tokenization: "Tokenization", **settings: Any
 ) -> list[list[Built]]:
-    """The verifiers of each of `prompts`: those of the `rule`, which all share, and its own.
+    """Build the verifiers of each prompt.
 
-    Prompts with the same rule share verifiers. Arguments and errors are those of `Rule.build`; an error in a prompt's
-    own names its line.
+    Prompts with equal rules share verifiers.
+
+    Args:
+        rule: Verifiers shared by all prompts.
+        prompts: Prompts with their additional verifiers.
+        tokenization: Tokenization of the model.
+        **settings: Further arguments of `Rule.build`.
+
+    Raises:
+        InputError: As in `Rule.build`. An error in the rule of a prompt names its line in the prompt file.
     """
-    shared, own = rule.build(tokenization, **settings), dict[tuple[str, ...], list[Built]]()
-    specs = [_found(prompt) for prompt in prompts]
+    shared, by_specs = rule.build(tokenization, **settings), dict[tuple[str, ...], list[Built]]()
+    specs = [_resolved_specs(prompt) for prompt in prompts]
     for prompt, found in zip(prompts, specs, strict=True):
-        if found not in own:
+        if found not in by_specs:
             alone = replace(rule, verifier=found, **_NO_OPTIONS)
-            own[found] = located(prompt.where, partial(alone.build, tokenization, **settings))
-    return [shared + own[found] for found in specs]
+            by_specs[found] = located(prompt.where, partial(alone.build, tokenization, **settings))
+    return [shared + by_specs[found] for found in specs]
 
 
 def distinct(built: Iterable[Sequence[Built]]) -> list[Built]:
-    """The verifiers of all prompts, each once."""
+    """Return the verifiers of all prompts without duplicates."""
     return list({id(one): one for of_prompt in built for one in of_prompt}.values())
 
 
-def rule_of(built: Sequence[Built]) -> "Verifier | None":
-    """The product of the verifiers of a prompt, None where it has none."""
+def combine_verifiers(built: Sequence[Built]) -> "Verifier | None":
+    """Return the product of the verifiers of a prompt, or None if it has none."""
     from trialogue.verifiers import Product
 
     verifiers = [one.verifier for one in built]
@@ -211,13 +245,13 @@ def rule_of(built: Sequence[Built]) -> "Verifier | None":
 
 
 def has_mask(spec: str) -> bool:
-    """Return whether the verifier of a spec knows all accepted tokens at once; False for a kind that does not exist."""
+    """Return whether the verifier of `spec` provides the set of all accepted tokens. False for an unknown kind."""
     name = spec.partition(":")[0]
     return name in KINDS and KINDS[name].has_mask
 
 
-def with_option(rule: Rule, spec: str, call: Callable[[], Result]) -> Result:
-    """Return the result of `call`; an `InputError` about `spec` names the option that the user wrote."""
+def _call_with_option(rule: Rule, spec: str, call: Callable[[], Result]) -> Result:
+    """Return the result of `call`. An `InputError` about `spec` names the option that the user wrote."""
     try:
         return call()
     except InputError as error:
@@ -230,39 +264,39 @@ def with_option(rule: Rule, spec: str, call: Callable[[], Result]) -> Result:
 def _split(spec: str) -> tuple[VerifierKind, str]:
     name, colon, content = spec.partition(":")
     if name not in KINDS:
-        *others, last = (kind.written(name) for name, kind in KINDS.loadable())
+        *others, last = (kind.spec_form(name) for name, kind in KINDS.loadable())
         raise InputError("verifier", spec, f"write it as {', '.join(others)} or {last}")
     kind = KINDS[name]
     if bool(content) != bool(kind.form) or (colon and not content):
-        what = "nothing stands behind the colon" if kind.form else "it has no content"
-        raise InputError("verifier", spec, f"{what}: write it as {kind.written(name)}")
+        problem = "the content after the colon is missing" if kind.form else "this kind has no content"
+        raise InputError("verifier", spec, f"write it as {kind.spec_form(name)}: {problem}")
     return kind, content
 
 
-def _build(kind: VerifierKind, wanted: Wanted) -> "Verifier":
+def _build(kind: VerifierKind, request: VerifierRequest) -> "Verifier":
     try:
-        return kind.build(wanted)
+        return kind.build(request)
     except InputError:
         raise
     except ValueError as error:
-        form = kind.written(wanted.spec.partition(":")[0])
-        raise InputError("verifier", wanted.spec, f"write it as {form}: {error}") from error
+        form = kind.spec_form(request.spec.partition(":")[0])
+        raise InputError("verifier", request.spec, f"write it as {form}: {error}") from error
 
 
-def _found(prompt: Prompt) -> tuple[str, ...]:
-    """The specs of the rule of `prompt`, with the files that they name where they are found."""
+def _resolved_specs(prompt: Prompt) -> tuple[str, ...]:
+    """Return the specs of the rule of `prompt`, with file paths relative to the folder of the prompt file."""
     specs = []
     for spec in prompt.rule:
         path = _path(spec)
         kind, _, content = spec.partition(":")
-        # Every form begins with its file.
-        own = path is not None and not path.is_absolute() and prompt.folder != Path()
-        specs.append(f"{kind}:{prompt.folder / content}" if own else spec)
+        # Every form of content begins with the path of the file.
+        is_relative = path is not None and not path.is_absolute() and prompt.folder != Path()
+        specs.append(f"{kind}:{prompt.folder / content}" if is_relative else spec)
     return tuple(specs)
 
 
 def _read_file(spec: str) -> bytes | None:
-    """Return the content of the file that `spec` names, if it names one."""
+    """Return the content of the file named by `spec`, or None if it names no file."""
     path = _path(spec)
     return None if path is None else content_of(spec, path)
 
@@ -274,5 +308,5 @@ def _path(spec: str) -> Path | None:
     except InputError:
         raise
     except ValueError:
-        form = kind.written(spec.partition(":")[0])
+        form = kind.spec_form(spec.partition(":")[0])
         raise InputError("verifier", spec, f"write it as {form}") from None
