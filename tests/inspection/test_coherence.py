@@ -13,7 +13,7 @@ from models.tiny_pretrained import tiny_oracle
 from refusals import wrong_errors
 from trialogue.data import PottsChain, Table
 from trialogue.inspection import coherence as measure
-from trialogue.inspection.coherence import Coherence, Runs, coherence, coherence_of, followed
+from trialogue.inspection.coherence import Coherence, Runs, coherence, coherence_of, nearest_labels
 from trialogue.randomness import generator, numpy_generator
 
 PATTERNS = [[0, 1, 1], [0, 0, 1, 0, 2]]
@@ -40,7 +40,7 @@ def labels_by_hand(tokens: Tensor, patterns: Sequence[Sequence[int]], window: in
 @pytest.mark.parametrize("window", [1, 3, 6])
 def test_labels_are_the_nearest_ones(window: int) -> None:
     tokens = torch.randint(0, 3, (20, 17), generator=generator(0, "texts"))
-    label, distance = followed(tokens, PATTERNS, window, 3)
+    label, distance = nearest_labels(tokens, PATTERNS, window, 3)
     assert label.tolist() == labels_by_hand(tokens, PATTERNS, window)
     assert int(distance.min()) >= 0
     assert int(distance.max()) <= window

@@ -67,7 +67,7 @@ def test_what_is_no_joint_distribution_is_told_from_one() -> None:
 class Enumerated(Subject):
     """Texts of `SITES` letters a, b, c between two ends, and the conditionals of them all, the ends left out."""
 
-    longest = SITES + 2
+    max_length = SITES + 2
 
     def __init__(self, bend: float) -> None:
         letters = Tokenizer(WordLevel({"a": 0, "b": 1, "c": 2, "[CLS]": 3, "[SEP]": 4, "[MASK]": 5}, "a"))

@@ -34,11 +34,11 @@ class Lookup(Subject):
 
 def test_each_row_is_written_twice_in_ordinary_tokens() -> None:
     subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
-    rows = repeated(subject.ordinary, 16, 5, 0)
+    rows = repeated(subject.ordinary_tokens, 16, 5, 0)
     assert rows.shape == (5, 32)
     assert torch.equal(rows[:, :16], rows[:, 16:])
     assert not {0, 1, 2} & set(rows.flatten().tolist())
-    assert len(subject.ordinary) == VOCAB - 3
+    assert len(subject.ordinary_tokens) == VOCAB - 3
 
 
 def test_what_is_looked_up_at_the_right_distance_is_right_and_costs_what_it_should() -> None:

@@ -42,7 +42,7 @@ def test_topics_are_those_of_the_command(
     for name, value in (("TOPICS", 4), ("PASSAGE", 40), ("WORDS", 8), ("_LENGTH", 30)):
         monkeypatch.setattr(topics, name, value)
     material, before = Material(), subject.model.config._attn_implementation
-    material.documents, material.kept = made_up_documents(), tmp_path / "kept"
+    material.documents, material.shared_folder = made_up_documents(), tmp_path / "kept"
     found = TopicRatios().take(subject, material, Effort(factor=0.2), lambda _: None)
     ratios = {one.name: one.points[0] for one in found}
     assert subject.model.config._attn_implementation == before

@@ -101,7 +101,7 @@ def test_texts_that_have_ended_are_not_among_those_that_go_on() -> None:
 def test_what_is_told_by_name_is_what_the_rules_give(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "RULES", CUTS)
     subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
-    subject.oracle, subject.opening = oracle(), [0]
+    subject.oracle, subject.start_tokens = oracle(), [0]
     subject.oracle.window = 9
     subject.oracle.generation_config = {"do_sample": True, "min_p": 0.3, "typical_p": 0.9}
     found = {one.name: one for one in DecodingRules().take(subject, Material(), Effort(), lambda _: None)}
@@ -120,9 +120,9 @@ def test_what_is_told_by_name_is_what_the_rules_give(monkeypatch: pytest.MonkeyP
 
 def test_no_text_is_longer_than_a_sliding_window() -> None:
     subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
-    subject.oracle, subject.opening = oracle(), [0]
+    subject.oracle, subject.start_tokens = oracle(), [0]
     subject.oracle.window = 1
-    assert DecodingRules().unfit(subject) == "it goes on within 1 tokens"
+    assert DecodingRules().model_refusal(subject) == "it goes on within 1 tokens"
 
 
 @pytest.mark.parametrize(

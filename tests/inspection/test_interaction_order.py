@@ -78,7 +78,7 @@ def test_a_masked_checkpoint_is_asked_in_its_frame(
     assert answer.tokens_per_byte == (None if own else pytest.approx(18 / size))
     assert asker.loss(clones["text"], 2, 0.5, 1, model="m").score.targets == 6
     # The check sees a frame that is missing.
-    monkeypatch.setattr(askers, "frame_of", lambda *of: ([], []))
+    monkeypatch.setattr(askers, "special_token_frame", lambda *of: ([], []))
     bare = asker_of(place, clones, device="cpu").loss(clones["text"], 10, 1.0, 0, model="m")
     assert abs(bare.score.loss - answer.score.loss) > 0.01
 

@@ -70,7 +70,7 @@ def test_the_context_that_matters_is_the_one_that_is_read(memory: int) -> None:
 def test_a_text_too_short_is_one_line() -> None:
     short = Material()
     short.documents = ["too short"]
-    with pytest.raises(InputError, match="give a longer text, of longer documents"):
+    with pytest.raises(InputError, match="give a longer text or longer documents"):
         ContextLength().take(Reader(4), short, Effort(), lambda _: None)
 
 
@@ -106,7 +106,7 @@ def long_reader() -> Subject:
 def test_what_repeats_stays_and_what_errs_leaves(wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "PATTERNS", patterns.PATTERNS[:1])
     subject = long_reader()
-    assert TextPatterns().unfit(subject) is None
+    assert TextPatterns().model_refusal(subject) is None
     subject.oracle = writer(wrong)
     found = {
         one.name: one for one in TextPatterns().take(subject, Material(), Effort(factor=0.5), lambda _: None)
@@ -134,8 +134,8 @@ def test_patterns_are_refused_beyond_a_sliding_window() -> None:
     subject = long_reader()
     subject.oracle = writer(0.0)
     subject.oracle.window = 100
-    assert subject.writes == 100
-    assert "it goes on within 100 tokens" in str(TextPatterns().unfit(subject))
+    assert subject.max_generated_length == 100
+    assert "it goes on within 100 tokens" in str(TextPatterns().model_refusal(subject))
 
 
 def test_what_is_no_finite_number_is_not_filed() -> None:
@@ -149,19 +149,19 @@ def test_what_is_no_finite_number_is_not_filed() -> None:
 def test_stretches_are_of_as_many_documents_as_there_are() -> None:
     subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
     documents = [*Words.documents[:5], "short"]
-    some = subject.texts(documents, 40, 5, numpy_generator(0, "some"))
+    some = subject.sample_passages(documents, 40, 5, numpy_generator(0, "some"))
     assert sorted(some.documents) == [0, 1, 2, 3, 4]
-    more = subject.texts(documents, 40, 12, numpy_generator(0, "more"))
+    more = subject.sample_passages(documents, 40, 12, numpy_generator(0, "more"))
     assert np.bincount(more.documents).tolist() == [3, 3, 2, 2, 2]
     assert len({tuple(row) for row in more.tokens.tolist()}) == 12
     values = np.arange(12.0)
     wanted = [values[more.documents == one].mean() for one in range(5)]
-    assert more.by_document(values).tolist() == wanted
-    assert more.by_document(values[:, None])[:, 0].tolist() == wanted
+    assert more.document_means(values).tolist() == wanted
+    assert more.document_means(values[:, None])[:, 0].tolist() == wanted
     with pytest.raises(
-        InputError, match="have 20 stretches of 40 tokens, of each 4 at most, and this takes 21"
+        InputError, match="contain 20 passages of 40 tokens \(at most 4 of each\), but 21 are needed"
     ):
-        subject.texts(documents, 40, 21, numpy_generator(0, "most"))
+        subject.sample_passages(documents, 40, 21, numpy_generator(0, "most"))
 
 
 def test_where_all_agree_the_interval_is_the_binomial_one() -> None:

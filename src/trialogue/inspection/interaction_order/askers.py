@@ -17,7 +17,7 @@ from torch import Tensor
 
 from trialogue.data.clones import TEXT, Clone, Clones
 from trialogue.errors import InputError
-from trialogue.inspection.subject import frame_of
+from trialogue.inspection.subject import special_token_frame
 from trialogue.models.hub.checkpoint_loading import load_checkpoint, usable_device
 from trialogue.models.hub.heads import kind_of
 from trialogue.models.hub.pretrained_masked import PretrainedMasked
@@ -158,7 +158,7 @@ class _Pretrained(Asker):
         texts = clones.decode(clones[TEXT if TEXT in clones.names else clones.names[0]].tokens)
         if self.retokenized:
             self._require_given_back(texts)
-        self._before, self._behind = frame_of(tokenizer, texts[0])
+        self._before, self._behind = special_token_frame(tokenizer, texts[0])
 
     def answer(self, clone: Clone, rows: int, share: float, seed: int) -> tuple[Score, float | None]:
         tokens = clone.tokens[:rows]

@@ -33,7 +33,7 @@ def spelled(subject: Subject) -> list[int] | None:
             for bracket in "".join(PAIRS)
         ]
         single = [one[0] for one in ids if len(one) == 1]
-        if len(set(single)) == len(ids) and set(single) <= set(subject.ordinary.tolist()):
+        if len(set(single)) == len(ids) and set(single) <= set(subject.ordinary_tokens.tolist()):
             return single
     return None
 
@@ -67,12 +67,12 @@ class Brackets(Measure):
         "not change; of a model that knows nothing it does not change either."
     )
 
-    def unfit(self, subject: Subject) -> str | None:
+    def model_refusal(self, subject: Subject) -> str | None:
         """Why it has no brackets, or no room for them."""
         if spelled(subject) is None:
             return f"its tokenizer has no token for each of {' '.join(''.join(PAIRS))}"
         if _room(subject) < 2 * _LONGEST:
-            return f"it reads {subject.longest} tokens, and this takes {2 * _LONGEST}"
+            return f"it reads {subject.max_length} tokens, and this takes {2 * _LONGEST}"
         return None
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
@@ -137,7 +137,7 @@ def bracket_log_probs(subject: Subject, rows: Tensor) -> tuple[Tensor, Tensor]:
     """
     ids = torch.tensor(spelled(subject))
     distributions, mass = [], []
-    for part in subject.parts(subject.framed(ids[rows])):
+    for part in subject.batches(subject.framed(ids[rows])):
         logits = subject.logits(part)[:, len(subject.frame[0]) :]
         chosen = logits[..., ids].double()
         distributions.append(chosen.log_softmax(-1))
@@ -165,7 +165,7 @@ def _share(right: NDArray[np.bool_], chosen: NDArray[np.bool_], at: float | None
 
 
 def _room(subject: Subject) -> int:
-    return subject.longest - len(subject.frame[0])
+    return subject.max_length - len(subject.frame[0])
 
 
 def _lengths() -> range:

@@ -17,7 +17,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
 from trialogue.inspection.measures.quantities import Quantity, curve, mean, number
-from trialogue.inspection.subject import Stretches, Subject
+from trialogue.inspection.subject import Passages, Subject
 from trialogue.oracles import Masked
 from trialogue.randomness import Choose, Streams, numpy_generator
 
@@ -72,11 +72,11 @@ class MaskedConsistency(Measure):
     kinds = ("masked",)
     needs = "text"
 
-    def unfit(self, subject: Subject) -> str | None:
+    def model_refusal(self, subject: Subject) -> str | None:
         """Why no two tokens can be masked."""
         if subject.tokenizer.mask_token_id is None:
             return "its tokenizer has no mask token"
-        return None if _length(subject) >= 4 else f"it reads {subject.longest} tokens"
+        return None if _length(subject) >= 4 else f"it reads {subject.max_length} tokens"
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:
         """Raise `InputError` for a text with too few stretches."""
@@ -106,29 +106,29 @@ class MaskedConsistency(Measure):
         if not some.any():
             raise InputError("model", subject.name, "it proposes none of the tokens of the text")
         differences = np.abs(np.where(known, text, 0.0)).sum(0)[some] / known.sum(0)[some]
-        of_text = Stretches(stretches.tokens[torch.from_numpy(some)], stretches.documents[some])
-        differing = mean(of_text.by_document(differences))
-        by_document, unit, along = stretches.by_document, "nats a pair", "tokens apart"
-        divergences = [mean(by_document(one.drawn), distance) for distance, one in found.items()]
-        gains = [mean(by_document(one.told), distance) for distance, one in found.items()]
+        of_text = Passages(stretches.tokens[torch.from_numpy(some)], stretches.documents[some])
+        differing = mean(of_text.document_means(differences))
+        document_means, unit, along = stretches.document_means, "nats a pair", "tokens apart"
+        divergences = [mean(document_means(one.drawn), distance) for distance, one in found.items()]
+        gains = [mean(document_means(one.told), distance) for distance, one in found.items()]
         reach = f", mean over {distances[0]} to {distances[-1]} apart"
         divergence, tells = "divergence of the orders", "one token tells of the other"
         return [
             number(f"orders differ on the text{reach}", differing, unit=unit, exact=0.0),
-            number(f"{divergence}{reach}", mean(by_document(drawn.mean(0))), unit=unit, exact=0.0),
-            number(f"{tells}{reach}", mean(by_document(told.mean(0))), unit=unit),
+            number(f"{divergence}{reach}", mean(document_means(drawn.mean(0))), unit=unit, exact=0.0),
+            number(f"{tells}{reach}", mean(document_means(told.mean(0))), unit=unit),
             curve(divergence, divergences, along, unit=unit, exact=0.0),
             curve(tells, gains, along, unit=unit),
         ]
 
 
-def _stretches(subject: Subject, material: Material, effort: Effort) -> Stretches:
+def _stretches(subject: Subject, material: Material, effort: Effort) -> Passages:
     random = numpy_generator(effort.seed, "consistency", "stretches")
-    return subject.texts(material.documents, _length(subject), effort.rows(_ROWS), random)
+    return subject.sample_passages(material.documents, _length(subject), effort.rows(_ROWS), random)
 
 
 def _length(subject: Subject) -> int:
-    return min(LENGTH, subject.longest - sum(map(len, subject.frame)))
+    return min(LENGTH, subject.max_length - sum(map(len, subject.frame)))
 
 
 def _distances(subject: Subject) -> list[int]:

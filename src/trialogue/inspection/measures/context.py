@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from trialogue.inspection.interaction_order.reading import TOLERANCE, saturation_step
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
 from trialogue.inspection.measures.quantities import Quantity, curve, mean, number, resampled
-from trialogue.inspection.subject import Stretches, Subject
+from trialogue.inspection.subject import Passages, Subject
 from trialogue.randomness import numpy_generator
 
 LENGTH = 256
@@ -32,15 +32,15 @@ class ContextLength(Measure):
 
     question = "How far back does context still make real text cheaper?"
     reading = (
-        "Stretches of the text begin anywhere in it: their first tokens have little context, their last ones much. "
+        "Passages of the text begin anywhere in it: their first tokens have little context, their last ones much. "
         "Each point is the mean from that many tokens to twice as many. The length that matters is the first whose "
         f"loss is within {TOLERANCE:.0%} of the whole drop of the least. Intervals are over documents."
     )
     needs = "text"
 
-    def unfit(self, subject: Subject) -> str | None:
+    def model_refusal(self, subject: Subject) -> str | None:
         """Why it has no context to speak of."""
-        return None if _length(subject) >= 8 else f"it reads {subject.longest} tokens"
+        return None if _length(subject) >= 8 else f"it reads {subject.max_length} tokens"
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:
         """Raise `InputError` for a text with too few stretches."""
@@ -55,12 +55,12 @@ class ContextLength(Measure):
         stretches = _stretches(subject, material, effort)
         rows = stretches.tokens
         losses = []
-        for part in subject.parts(subject.framed(rows)):
+        for part in subject.batches(subject.framed(rows)):
             asked = part[:, len(subject.frame[0]) + 1 :]
             distributions = subject.logits(part)[:, -asked.shape[1] - 1 : -1].log_softmax(-1)
             losses.append(-distributions.gather(-1, asked[..., None])[..., 0].double())
             report(f"{sum(map(len, losses))} of {len(rows)} stretches")
-        parted = stretches.by_document(by_context(torch.cat(losses).numpy()))
+        parted = stretches.document_means(by_context(torch.cat(losses).numpy()))
         edges = edges_of(rows.shape[1])
 
         def matters(chosen: NDArray[np.int64]) -> float:
@@ -76,10 +76,10 @@ class ContextLength(Measure):
         ]
 
 
-def _stretches(subject: Subject, material: Material, effort: Effort) -> Stretches:
+def _stretches(subject: Subject, material: Material, effort: Effort) -> Passages:
     random = numpy_generator(effort.seed, "context")
-    return subject.texts(material.documents, _length(subject), effort.rows(_ROWS), random)
+    return subject.sample_passages(material.documents, _length(subject), effort.rows(_ROWS), random)
 
 
 def _length(subject: Subject) -> int:
-    return min(LENGTH, subject.longest - len(subject.frame[0]))
+    return min(LENGTH, subject.max_length - len(subject.frame[0]))

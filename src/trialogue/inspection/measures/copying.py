@@ -41,11 +41,11 @@ class Copying(Measure):
     )
     kinds = ("causal", "masked")
 
-    def unfit(self, subject: Subject) -> str | None:
+    def model_refusal(self, subject: Subject) -> str | None:
         """Why it cannot be asked at any distance."""
         least = 2 * DISTANCES[0] + sum(map(len, subject.frame))
-        if subject.longest < least:
-            return f"it reads {subject.longest} tokens, and this takes {least}"
+        if subject.max_length < least:
+            return f"it reads {subject.max_length} tokens, and this takes {least}"
         return None
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
@@ -60,12 +60,12 @@ class Copying(Measure):
         losses: list[Point] = []
         for distance in _distances(subject):
             report(f"distance {distance}")
-            rows = repeated(subject.ordinary, distance, _rows(distance, effort), effort.seed)
+            rows = repeated(subject.ordinary_tokens, distance, _rows(distance, effort), effort.seed)
             asked = _causal if subject.kind == "causal" else _masked
             found, cost = asked(subject, rows)
             right.append(share(found.mean(1), distance))
             losses.append(mean(cost.mean(1), distance))
-        uniform = math.log(len(subject.ordinary))
+        uniform = math.log(len(subject.ordinary_tokens))
         along, reach = "tokens to the source", f"mean over distances {right[0].at:g} to {right[-1].at:g}"
         return [
             number(f"copied, {reach}", combined(right), exact=1.0),
@@ -76,7 +76,7 @@ class Copying(Measure):
 
 
 def _distances(subject: Subject) -> list[int]:
-    room = subject.longest - sum(map(len, subject.frame))
+    room = subject.max_length - sum(map(len, subject.frame))
     return [distance for distance in DISTANCES if 2 * distance <= room]
 
 
@@ -88,7 +88,7 @@ def _causal(subject: Subject, rows: Tensor) -> tuple[NDArray[np.float64], NDArra
     """Which of the repeated tokens but the first are right, and what they cost, both (rows, distance - 1)."""
     distance = rows.shape[1] // 2
     right, losses = [], []
-    for part in subject.parts(subject.framed(rows)):
+    for part in subject.batches(subject.framed(rows)):
         asked = part[:, -(distance - 1) :]
         answers = subject.logits(part)[:, -distance:-1]
         right.append(answers.argmax(-1) == asked)

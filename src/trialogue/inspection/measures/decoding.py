@@ -175,21 +175,21 @@ class DecodingRules(Measure):
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Texts from the model's own distribution, and as many at a temperature."""
-        return 2 * effort.rows(_ROWS) * subject.fed(len(subject.opening), _horizon(subject))
+        return 2 * effort.rows(_ROWS) * subject.processed_tokens(len(subject.start_tokens), _horizon(subject))
 
-    def unfit(self, subject: Subject) -> str | None:
+    def model_refusal(self, subject: Subject) -> str | None:
         """Why no text can be drawn."""
-        return None if _horizon(subject) >= 1 else f"it goes on within {subject.writes} tokens"
+        return None if _horizon(subject) >= 1 else f"it goes on within {subject.max_generated_length} tokens"
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
         """Distances of one token, and of texts by their length."""
         oracle, rows, horizon = subject.oracle, effort.rows(_ROWS), _horizon(subject)
         rules = {**RULES, **published(oracle.generation_config)}
         report(f"{rows} texts of {horizon} tokens from its own distribution")
-        single, whole = rule_distances(oracle, rules, subject.opening, rows, horizon, effort.seed)
+        single, whole = rule_distances(oracle, rules, subject.start_tokens, rows, horizon, effort.seed)
         report(f"{rows} texts at temperature {TEMPERATURE}")
         logs = sharpening_weights(
-            oracle, TEMPERATURE, subject.opening, rows, horizon, seed_of(effort.seed, "tempered")
+            oracle, TEMPERATURE, subject.start_tokens, rows, horizon, seed_of(effort.seed, "tempered")
         )
         lengths = [2**power for power in range(horizon.bit_length()) if 2**power <= horizon]
         along = "tokens of the text"
@@ -217,4 +217,4 @@ class DecodingRules(Measure):
 
 
 def _horizon(subject: Subject) -> int:
-    return min(HORIZON, subject.writes - len(subject.opening))
+    return min(HORIZON, subject.max_generated_length - len(subject.start_tokens))

@@ -32,20 +32,20 @@ class TextPatterns(Measure):
         "one that stays (Kaplan and Meier 1958)."
     )
 
-    def unfit(self, subject: Subject) -> str | None:
+    def model_refusal(self, subject: Subject) -> str | None:
         """Why the patterns cannot be written in its tokens."""
         tokenization = subject.oracle.tokenization
         for text in PATTERNS:
             if tokenization.bytes(tokenization.encode(text * REPEATS)) != (text * REPEATS).encode():
                 return f"its tokenizer does not give back {text!r}"
         longest = _longest(subject)
-        if longest + WRITTEN > subject.writes:
-            return f"it goes on within {subject.writes} tokens, and this takes {longest + WRITTEN}"
+        if longest + WRITTEN > subject.max_generated_length:
+            return f"it goes on within {subject.max_generated_length} tokens, and this takes {longest + WRITTEN}"
         return None
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Prompts and what is written behind them."""
-        return len(PATTERNS) * effort.rows(_SAMPLES) * subject.fed(_longest(subject), WRITTEN)
+        return len(PATTERNS) * effort.rows(_SAMPLES) * subject.processed_tokens(_longest(subject), WRITTEN)
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
         """The rate at which texts leave their pattern, and the share that is still in it."""
@@ -68,7 +68,7 @@ class TextPatterns(Measure):
             for length in _LENGTHS
             if np.isfinite(found.survival([length])[0])
         ]
-        rate = resampled(lambda chosen: found.chosen(chosen).hazard(), rows, effort.seed)
+        rate = resampled(lambda chosen: found.take(chosen).hazard(), rows, effort.seed)
         found_rate = number("leaves the pattern", rate, unit="per byte", exact=0.0)
         if not shares:
             return [found_rate]
@@ -82,7 +82,7 @@ def _still(runs: Runs, length: int, seed: int) -> Point:
     ended before in the pattern are not.
     """
     point = resampled(
-        lambda chosen: float(runs.chosen(chosen).survival([length])[0]), len(runs.lengths), seed, length
+        lambda chosen: float(runs.take(chosen).survival([length])[0]), len(runs.lengths), seed, length
     )
     if point.low is not None or point.value not in (0.0, 1.0):
         return point

@@ -33,7 +33,7 @@ class TopicRatios(Measure):
     kinds = ("causal", "masked")
     needs = "text"
 
-    def unfit(self, subject: Subject) -> str | None:
+    def model_refusal(self, subject: Subject) -> str | None:
         """Return which package is missing, if any."""
         try:
             from_extra("sklearn", "topics")
@@ -50,7 +50,7 @@ class TopicRatios(Measure):
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """What attention is read in; topics take a while beside it."""
-        return effort.rows(_READ) * min(_LENGTH, subject.longest)
+        return effort.rows(_READ) * min(_LENGTH, subject.max_length)
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
         """One ratio a measure, each with its interval; errors are those of `trialogue topics`."""
@@ -62,12 +62,12 @@ class TopicRatios(Measure):
             topics=TOPICS,
             passes=_PASSES,
             read=effort.rows(_READ),
-            length=min(_LENGTH, subject.longest),
+            length=min(_LENGTH, subject.max_length),
             seed=effort.seed,
         )
-        folder = None if material.kept is None else make_folder(material.kept)
+        folder = None if material.shared_folder is None else make_folder(material.shared_folder)
         try:
-            with subject.attending() as model:
+            with subject.attending_model() as model:
                 texts = [passages[place] for place in chosen]
                 [found] = measured(model, texts, settings, folder=folder, control=False, report=report)
             compared = found.compare(WORDS, single=True, resamples=_RESAMPLES, seed=effort.seed)
