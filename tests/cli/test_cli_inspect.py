@@ -319,7 +319,9 @@ def test_only_valid_inspections_with_equal_settings_are_compared(place, tmp_path
     ]
     for index, (field, value) in enumerate(damaged):
         path = written(str(index), **{field: value})
-        cases.append((f"compare {place / 'found'} {path}", "the file is not a trialogue inspection of this version"))
+        cases.append(
+            (f"compare {place / 'found'} {path}", "the file is not a trialogue inspection of this version")
+        )
     assert not wrong_refusals(cases, run_command)
 
 

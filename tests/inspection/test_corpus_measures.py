@@ -121,7 +121,7 @@ def test_losses_on_clones_are_those_of_the_command(subject: Subject, tmp_path: P
     assert half == pytest.approx(2.0395 * text.error, rel=1e-3)  # Student's of 31 degrees of freedom
     assert points["learned beyond order"].value == 0
     Clones.create(tmp_path / "empty", tokenizer.backend_tokenizer, length=6, vocab_size=42)
-    with pytest.raises(InputError, match="there are none in it yet"):
+    with pytest.raises(InputError, match="the folder has no clones yet"):
         InteractionOrder().require(subject, Material(clones=tmp_path / "empty"), Effort())
     assert InteractionOrder().refusal(subject, Material()).startswith("it needs clones of a text")
     assert Material(clones=tmp_path / "clones").identity == material.identity

@@ -14,9 +14,9 @@ from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
 from refusals import wrong_errors
 from trialogue.data import Clone, Clones, ManyBody
 from trialogue.errors import InputError
-from trialogue.inspection.interaction_order import askers, reading
-from trialogue.inspection.interaction_order.askers import CloneLoss, asker_of
-from trialogue.inspection.interaction_order.measure import Found, checkpoints_of, clone_losses
+from trialogue.inspection.interaction_order import clone_scorers, reading
+from trialogue.inspection.interaction_order.clone_scorers import CloneLoss, load_clone_scorer
+from trialogue.inspection.interaction_order.measure import CheckpointLocation, checkpoints_of, clone_losses
 from trialogue.inspection.interaction_order.picture import draw_losses
 from trialogue.inspection.interaction_order.reading import gap_of, learned_beyond, readings, saturation_step
 from trialogue.models import Transformer, TransformerConfig
@@ -67,19 +67,19 @@ def test_a_masked_checkpoint_is_asked_in_its_frame(
     place = save(tmp_path / "bert")
     of_clones = words() if own else words(["?", *reversed(WORDS)])
     clones = clones_of(tmp_path / "clones", of_clones, of_clones.get_vocab_size(), text=rows_of(of_clones))
-    asker = asker_of(place, clones, device="cpu")
-    assert not asker.causal
-    assert asker.retokenized is not own
-    answer = asker.loss(clones["text"], 10, 1.0, 0, model="m")
+    scorer = load_clone_scorer(place, clones, device="cpu")
+    assert not scorer.causal
+    assert scorer.retokenized is not own
+    answer = scorer.loss(clones["text"], 10, 1.0, 0, model="m")
     expected = masked_losses()
     assert answer.score.targets == len(expected) == 18
     assert answer.score.loss == pytest.approx(sum(expected) / len(expected), abs=1e-5)
     size = sum(len(text.encode()) for text in TEXTS)
     assert answer.tokens_per_byte == (None if own else pytest.approx(18 / size))
-    assert asker.loss(clones["text"], 2, 0.5, 1, model="m").score.targets == 6
+    assert scorer.loss(clones["text"], 2, 0.5, 1, model="m").score.targets == 6
     # The check sees a frame that is missing.
-    monkeypatch.setattr(askers, "special_token_frame", lambda *of: ([], []))
-    bare = asker_of(place, clones, device="cpu").loss(clones["text"], 10, 1.0, 0, model="m")
+    monkeypatch.setattr(clone_scorers, "special_token_frame", lambda *of: ([], []))
+    bare = load_clone_scorer(place, clones, device="cpu").loss(clones["text"], 10, 1.0, 0, model="m")
     assert abs(bare.score.loss - answer.score.loss) > 0.01
 
 
@@ -89,7 +89,7 @@ def test_special_tokens_in_a_clone_are_not_asked_about(tmp_path: Path) -> None:
     rows[2, 3] = 1  # an unknown token
     clones = clones_of(tmp_path / "clones", words(), 13, text=rows)
     score = (
-        asker_of(save(tmp_path / "bert"), clones, device="cpu")
+        load_clone_scorer(save(tmp_path / "bert"), clones, device="cpu")
         .loss(clones["text"], 9, 1.0, 0, model="m")
         .score
     )
@@ -124,10 +124,10 @@ def test_a_causal_checkpoint_is_asked_after_its_first_token(own: bool, bos: bool
         rows = torch.tensor([[spelled.index(letter) for letter in text.ljust(30)] for text in texts])
         ids = [plain.encode(text.ljust(30)).ids for text in texts]
     clones = clones_of(tmp_path / "clones", of_clones, of_clones.get_vocab_size(), text=rows)
-    asker = asker_of(tmp_path / "model", clones, device="cpu")
-    assert asker.causal
-    assert asker.retokenized is not own
-    answer = asker.loss(clones["text"], 9, 0.1, 0, model="m")
+    scorer = load_clone_scorer(tmp_path / "model", clones, device="cpu")
+    assert scorer.causal
+    assert scorer.retokenized is not own
+    answer = scorer.loss(clones["text"], 9, 0.1, 0, model="m")
     expected = []
     for one in ids:
         inputs = torch.tensor([[1, *one] if bos else one])
@@ -170,8 +170,8 @@ def test_a_model_of_two_bodies_has_learned_beyond_one(tmp_path: Path) -> None:
     )
     assert losses[2].loss == pytest.approx(exact.item(), abs=4 * losses[2].error)
     assert learned_beyond(losses) == 1
-    assert gap_of(losses[0], losses[2]).told
-    assert not gap_of(losses[1], losses[2]).told
+    assert gap_of(losses[0], losses[2]).is_significant
+    assert not gap_of(losses[1], losses[2]).is_significant
     # A model that has learned nothing tells neither.
     with torch.no_grad():
         network = FactoredAttention(net.config)
@@ -211,8 +211,8 @@ def test_what_a_training_says() -> None:
     # A higher order that is told while a lower one is not says nothing of it.
     assert learned_beyond([loss(1, "low", 2.0, 3), loss(1, "high", 3.0, 9), loss(1, "text", 2.0)]) is None
     # Nor do three errors of nothing, or less than the margin.
-    assert not gap_of(loss(1, "low", 2.01, 3, error=1e-4), loss(1, "text", 2.0, error=1e-4)).told
-    assert not gap_of(loss(1, "low", 2.5, 3, error=0.5), loss(1, "text", 2.0)).told
+    assert not gap_of(loss(1, "low", 2.01, 3, error=1e-4), loss(1, "text", 2.0, error=1e-4)).is_significant
+    assert not gap_of(loss(1, "low", 2.5, 3, error=0.5), loss(1, "text", 2.0)).is_significant
     assert learned_beyond([loss(1, "low", 9.0, 3)]) is None
     resting = readings([loss(None, "low", 3.0, 3), loss(None, "text", 2.0)])
     assert [(one.saturated, one.told_since, one.steps) for one in resting] == [(None, None, (None,))] * 2
@@ -230,7 +230,7 @@ def test_the_step_of_saturation() -> None:
 
 def test_checkpoints_of_a_training_come_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Transformer(TransformerConfig(vocab_size=3, max_length=5))
-    assert checkpoints_of("a-hub/id") == [Found("a-hub/id", None)]
+    assert checkpoints_of("a-hub/id") == [CheckpointLocation("a-hub/id", None)]
     for folder in (tmp_path / "kept", tmp_path / "recipe" / "checkpoints"):
         for step in (100, 9, 20):
             save_model(model, folder / f"step-{step}.safetensors")
@@ -238,7 +238,7 @@ def test_checkpoints_of_a_training_come_in_order(tmp_path: Path, monkeypatch: py
         found = checkpoints_of(folder if folder.name == "kept" else folder.parent)
         assert [(Path(one.place).parent, one.step) for one in found] == [(folder, s) for s in (9, 20, 100)]
     one = tmp_path / "kept" / "step-20.safetensors"
-    assert checkpoints_of(one) == [Found(str(one), 20)]
+    assert checkpoints_of(one) == [CheckpointLocation(str(one), 20)]
     for step in (500, 1000):
         save_tiny(tmp_path / "trainer" / f"checkpoint-{step}")
     assert [one.step for one in checkpoints_of(tmp_path / "trainer")] == [500, 1000]
@@ -248,7 +248,7 @@ def test_checkpoints_of_a_training_come_in_order(tmp_path: Path, monkeypatch: py
     # What is inspected under a short name may be filed in a folder of that name.
     monkeypatch.chdir(tmp_path)
     Path("smollm2").mkdir()
-    assert checkpoints_of("smollm2") == [Found("smollm2", None)]
+    assert checkpoints_of("smollm2") == [CheckpointLocation("smollm2", None)]
 
 
 def test_networks_are_asked_as_they_are_measured_in_training(tmp_path: Path) -> None:
@@ -296,8 +296,11 @@ def _of_three(place: Path) -> Path:
     ("make", "message"),
     [
         (_headless, "neither a masked nor a causal head: its config says it holds a BertModel"),
-        (_bert_that_looks_ahead, "it reads what comes after a token, and so is no causal model"),
-        (_of_three, "it knows 3 tokens: the clones in .* were made with another tokenizer, of 13 tokens"),
+        (_bert_that_looks_ahead, "use a causal model, because this one depends on later tokens"),
+        (
+            _of_three,
+            "its vocabulary has 3 tokens: use a model with 13 tokens, like the tokenizer of the clones in .*",
+        ),
         (_small, "the model has 5 positions"),
         (lambda place: place, "model=.*no such model|cannot be reached"),
     ],
@@ -313,10 +316,8 @@ def test_a_tokenizer_that_loses_the_text_is_refused(tmp_path: Path) -> None:
     place, plain = save(tmp_path / "bert"), tiny_tokenizer().backend_tokenizer
     rows = torch.tensor([plain.encode("café, naïve").ids[:6]])
     clones = clones_of(tmp_path / "clones", plain, plain.get_vocab_size(), text=rows)
-    with pytest.raises(
-        InputError, match=r"made with another tokenizer, and the model's own does not give .* becomes"
-    ):
-        asker_of(place, clones, device="cpu")
+    with pytest.raises(InputError, match=r"does not preserve the text of the clones, .* becomes"):
+        load_clone_scorer(place, clones, device="cpu")
 
 
 def test_settings_are_checked(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """Coherence of a text: how long it follows one stored pattern before it switches to another.
 
-Each window of a text is labelled with the pattern and phase that differ from it in the fewest tokens. A domain wall is a
-position at which the next window has a different label. A run is the stretch between two walls, and it is censored if
-the text ends first. Corollary 1.2.1 of the document on Potts chains describes these runs.
+Each window of a text is labelled with the pattern and phase that differ from it in the fewest tokens. A domain wall is
+a position at which the next window has a different label. A run is the stretch between two walls, and it is censored
+if the text ends first. Corollary 1.2.1 of the document on Potts chains describes these runs.
 """
 
 from __future__ import annotations

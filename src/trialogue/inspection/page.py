@@ -74,9 +74,7 @@ def compared(records: Mapping[str, Mapping[str, Any]], *, control: bool = False)
     found: dict[str, list[Series]] = {}
     for name in dict.fromkeys(name for record in records.values() for name in record["measures"]):
         measured = {
-            model: record["measures"][name]
-            for model, record in records.items()
-            if name in record["measures"]
+            model: record["measures"][name] for model, record in records.items() if name in record["measures"]
         }
         columns = columns_of({model: one["checkpoints"][-1]["quantities"] for model, one in measured.items()})
         controls = {

@@ -1,8 +1,8 @@
 """Inspect a checkpoint, or all checkpoints of a training run, and resume interrupted inspections.
 
-The folder `work/` of an inspection has one JSON file per measure and checkpoint, and one per measure for random weights.
-Each file is written atomically when its measure finishes. The file `inspection.json` combines them. Workers send their
-results to the main process, which writes all files.
+The folder `work/` of an inspection has one JSON file per measure and checkpoint, and one per measure for random
+weights. Each file is written atomically when its measure finishes. The file `inspection.json` combines them. Workers
+send their results to the main process, which writes all files.
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ def inspected(
     checkpoints = checkpoints_of(model)
     identities = [identity_of(checkpoint.place, remote_code) for checkpoint in checkpoints]
     work = make_folder(folder / _WORK)
-    with locked(work / "lock", "out", str(folder), "another process uses this folder. Wait for it or stop it"):
+    with locked(
+        work / "lock", "out", str(folder), "another process uses this folder. Wait for it or stop it"
+    ):
         settings: dict[str, Any] = {
             "effort": effort.factor,
             "seed": effort.seed,
@@ -194,9 +196,7 @@ class _Inspection:
         device, material = self._settings.device, self._material
         accelerated = device is None or device.startswith("cuda")
         with SharedFolder(self._work).open() as folder:
-            start = partial(
-                start_worker, self._settings, *material.paths, material.identity, threads, folder
-            )
+            start = partial(start_worker, self._settings, *material.paths, material.identity, threads, folder)
             with executor.crew(start, len(_task_chains(pending)), accelerated=accelerated) as crew:
                 plans: dict[str, MeasurePlan] = {}
                 for tasks, plan in crew.done([[tasks] for tasks in pending]):

@@ -8,7 +8,7 @@ from scipy.special import stdtrit
 
 from trialogue.data.clones import TEXT, Clones
 from trialogue.errors import InputError
-from trialogue.inspection.interaction_order.askers import pretrained_asker
+from trialogue.inspection.interaction_order.clone_scorers import pretrained_scorer
 from trialogue.inspection.interaction_order.measure import require_clones
 from trialogue.inspection.interaction_order.reading import gap_of, learned_beyond
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
@@ -44,15 +44,15 @@ class InteractionOrder(Measure):
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
         """Losses and gaps, clone by clone; errors are those of `trialogue interaction-order`."""
         clones = _clones(material)
-        asker = pretrained_asker(
+        scorer = pretrained_scorer(
             subject.name, subject.model, subject.tokenizer, subject.kind == "causal", clones
         )
         losses, degrees = [], {}
         for clone in clones:
             report(clone.name)
             degrees[clone.name] = min(effort.rows(_ROWS), len(clone.tokens)) - 1
-            losses.append(asker.loss(clone, effort.rows(_ROWS), 1.0, effort.seed, model=subject.name))
-        unit = f"nats a {'byte' if asker.retokenized else 'token'}"
+            losses.append(scorer.loss(clone, effort.rows(_ROWS), 1.0, effort.seed, model=subject.name))
+        unit = f"nats a {'byte' if scorer.retokenized else 'token'}"
         found = [
             number(f"loss of {one.clone}", _point(one.loss, one.error, degrees[one.clone]), unit=unit)
             for one in losses

@@ -40,7 +40,9 @@ class TextPatterns(Measure):
                 return f"its tokenizer does not give back {text!r}"
         longest = _longest(subject)
         if longest + WRITTEN > subject.max_generated_length:
-            return f"it goes on within {subject.max_generated_length} tokens, and this takes {longest + WRITTEN}"
+            return (
+                f"it goes on within {subject.max_generated_length} tokens, and this takes {longest + WRITTEN}"
+            )
         return None
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
