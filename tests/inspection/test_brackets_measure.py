@@ -12,9 +12,9 @@ from trialogue.inspection.measures.brackets import (
     Brackets,
     bracket_distribution,
     bracket_log_probs,
-    inserted,
+    insert_pairs,
     next_brackets,
-    spelled,
+    bracket_tokens,
 )
 from trialogue.inspection.measures.measure import Effort, Material
 from trialogue.inspection.subject import Subject
@@ -31,7 +31,7 @@ class Nested(Subject):
         self.memory = memory
 
     def logits(self, tokens: torch.Tensor) -> torch.Tensor:
-        ids = torch.tensor(spelled(self))
+        ids = torch.tensor(bracket_tokens(self))
         strings = (tokens[..., None] == ids).long().argmax(-1)
         rows, length = strings.shape
         width = min(self.memory, length)
@@ -51,7 +51,7 @@ def taken(subject: Subject, effort: float = 0.25) -> dict[tuple[str, str], list[
 
 def test_brackets_are_single_tokens() -> None:
     subject = Nested()
-    ids = spelled(subject)
+    ids = bracket_tokens(subject)
     assert ids is not None
     assert subject.tokenizer.convert_ids_to_tokens(ids) == ["(", ")", "[", "]"]
 
@@ -78,7 +78,7 @@ class Shallow(Nested):
     """It knows the innermost of up to `DEPTH` / 2 open brackets, and guesses that deeper ones are round."""
 
     def logits(self, tokens: torch.Tensor) -> torch.Tensor:
-        ids = torch.tensor(spelled(self))
+        ids = torch.tensor(bracket_tokens(self))
         depth = bracket_distribution(tokens.shape[1]).depth((tokens[..., None] == ids).long().argmax(-1))
         guessed = torch.full((300,), -1e4)
         guessed[ids] = torch.tensor([0.3, 0.3, 0.2, 0.2]).log()
@@ -116,7 +116,7 @@ def test_a_uniform_model_is_at_chance_and_costs_what_it_should(monkeypatch: pyte
 
 def test_an_inserted_pair_changes_nothing_of_what_may_follow() -> None:
     rows = bracket_distribution(12).sample(50)
-    longer = inserted(rows, numpy_generator(0, "test"))
+    longer = insert_pairs(rows, numpy_generator(0, "test"))
     assert longer.shape == (50, 14)
     distribution = bracket_distribution(20)
     before = distribution.next_log_probs(rows, torch.full((50,), 12))

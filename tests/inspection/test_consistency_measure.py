@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerFast
 
 from models.tiny_pretrained import tiny_model
 from trialogue.inspection.measures import consistency
-from trialogue.inspection.measures.consistency import MaskedConsistency, compared_orders
+from trialogue.inspection.measures.consistency import MaskedConsistency, compare_orders
 from trialogue.inspection.measures.measure import Effort, Material
 from trialogue.inspection.subject import Subject
 from trialogue.oracles import Masked
@@ -48,7 +48,7 @@ def orders(bend: float, rows: int = 400) -> tuple[np.ndarray, np.ndarray, np.nda
     tokens = torch.from_numpy(numpy_generator(1, "rows").integers(0, VOCAB, (rows, SITES)))
     first, second = torch.full((rows,), 1), torch.full((rows,), 3)
     streams = Streams(0, torch.arange(rows))
-    return compared_orders(Conditionals(bend), tokens, first, second, streams.choose)
+    return compare_orders(Conditionals(bend), tokens, first, second, streams.choose)
 
 
 def test_a_joint_distribution_is_the_same_in_both_orders() -> None:

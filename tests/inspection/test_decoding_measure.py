@@ -9,7 +9,7 @@ from trialogue.data import Table
 from trialogue.inspection.measures import decoding
 from trialogue.inspection.measures.decoding import (
     DecodingRules,
-    published,
+    publisher_rule,
     rule_distances,
     sharpened_distance,
     sharpening_weights,
@@ -122,7 +122,7 @@ def test_no_text_is_longer_than_a_sliding_window() -> None:
     subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
     subject.oracle, subject.start_tokens = oracle(), [0]
     subject.oracle.window = 1
-    assert DecodingRules().model_refusal(subject) == "it goes on within 1 tokens"
+    assert DecodingRules().model_refusal(subject) == "it generates texts of at most 1 tokens"
 
 
 @pytest.mark.parametrize(
@@ -145,13 +145,13 @@ def test_no_text_is_longer_than_a_sliding_window() -> None:
 def test_what_a_publisher_sets_is_named_by_what_is_applied(
     stated: dict[str, object], wanted: dict[str, dict[str, float]]
 ) -> None:
-    assert published(stated) == wanted
+    assert publisher_rule(stated) == wanted
 
 
 def test_texts_are_drawn_in_batches_of_which_none_matters(monkeypatch: pytest.MonkeyPatch) -> None:
     own, together = oracle(4), []
     for size in (3, 48):
-        monkeypatch.setattr(decoding, "_AT_ONCE", size)
+        monkeypatch.setattr(decoding, "_BATCH_SIZE", size)
         single, whole = rule_distances(own, CUTS, [0], 20, HORIZON, 0)
         logs = sharpening_weights(own, 0.7, [0], 20, HORIZON, 0)
         together.append((*single.values(), *whole.values(), logs))

@@ -13,7 +13,7 @@ from trialogue.inspection.coherence import Runs
 from trialogue.inspection.measures import patterns
 from trialogue.inspection.measures.context import LENGTH, ContextLength, by_context, edges_of
 from trialogue.inspection.measures.measure import Effort, Material
-from trialogue.inspection.measures.patterns import TextPatterns, _still
+from trialogue.inspection.measures.patterns import TextPatterns, _surviving_share
 from trialogue.inspection.measures.quantities import Point, combined, mean, number
 from trialogue.inspection.subject import Subject
 from trialogue.models.tokenization import Tokenization
@@ -126,7 +126,7 @@ def test_a_text_that_ends_is_not_one_that_stays(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(patterns, "PATTERNS", patterns.PATTERNS[:1])
     subject = long_reader()
     subject.oracle = writer(0.0, eos=True)
-    with pytest.raises(InputError, match="all that it writes ends at once"):
+    with pytest.raises(InputError, match="all its continuations are empty"):
         TextPatterns().take(subject, Material(), Effort(factor=0.5), lambda _: None)
 
 
@@ -135,13 +135,13 @@ def test_patterns_are_refused_beyond_a_sliding_window() -> None:
     subject.oracle = writer(0.0)
     subject.oracle.window = 100
     assert subject.max_generated_length == 100
-    assert "it goes on within 100 tokens" in str(TextPatterns().model_refusal(subject))
+    assert "it generates texts of at most 100 tokens" in str(TextPatterns().model_refusal(subject))
 
 
 def test_what_is_no_finite_number_is_not_filed() -> None:
     assert number("loss", Point(1.0)).record()["points"] == [{"value": 1.0}]
     for point in (Point(math.nan), Point(1.0, -math.inf, 2.0)):
-        with pytest.raises(InputError, match="no finite number for 'loss'") as raised:
+        with pytest.raises(InputError, match=".loss. is not finite") as raised:
             number("loss", point).record()
         assert raised.value.field == "model"
 
@@ -159,18 +159,18 @@ def test_stretches_are_of_as_many_documents_as_there_are() -> None:
     assert more.document_means(values).tolist() == wanted
     assert more.document_means(values[:, None])[:, 0].tolist() == wanted
     with pytest.raises(
-        InputError, match="contain 20 passages of 40 tokens \(at most 4 of each\), but 21 are needed"
+        InputError, match=r"contain 20 passages of 40 tokens \(at most 4 of each\), but 21 are needed"
     ):
         subject.sample_passages(documents, 40, 21, numpy_generator(0, "most"))
 
 
 def test_where_all_agree_the_interval_is_the_binomial_one() -> None:
     runs = Runs(np.array([64, 64, 64, 64, 3, 64]), np.array([False, False, False, False, False, True]))
-    point = _still(runs, 8, 0)  # of six texts one ended before, in the pattern: nobody knows of it
+    point = _surviving_share(runs, 8, 0)  # of six texts one ended before, in the pattern: nobody knows of it
     assert (point.value, point.at) == (1.0, 8)
     assert point.low == pytest.approx(0.025 ** (1 / 5))
     assert point.high == 1
-    mixed = _still(Runs(np.array([64, 4] * 20), np.array([True] * 40)), 8, 0)
+    mixed = _surviving_share(Runs(np.array([64, 4] * 20), np.array([True] * 40)), 8, 0)
     assert mixed.low is not None
     assert mixed.low < mixed.value == 0.5
 
