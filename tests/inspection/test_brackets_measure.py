@@ -12,9 +12,9 @@ from trialogue.inspection.measures.brackets import (
     Brackets,
     bracket_distribution,
     bracket_log_probs,
+    bracket_tokens,
     insert_pairs,
     next_brackets,
-    bracket_tokens,
 )
 from trialogue.inspection.measures.measure import Effort, Material
 from trialogue.inspection.subject import Subject

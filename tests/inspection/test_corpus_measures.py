@@ -68,7 +68,7 @@ def test_topics_are_those_of_the_command(
     assert len(list((tmp_path / "kept").iterdir())) == 2
     few = Material()
     few.documents = made_up_documents()[:3]
-    with pytest.raises(InputError, match="topics take 8 passages of 40 words"):
+    with pytest.raises(InputError, match="topics require 8 passages of 40 words"):
         TopicRatios().require(subject, few, Effort())
 
 
@@ -78,7 +78,7 @@ def test_topics_are_those_of_the_command(
         (
             "words",
             "model",
-            "topics take [0-9]+ words of the text that are single tokens of the model: fix it",
+            "topics require [0-9]+ words of the text that are single tokens of the model: fix it",
         ),
         ("length", "model", "fix it"),
         ("folder", "folder", "fix it"),

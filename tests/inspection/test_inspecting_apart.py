@@ -140,5 +140,5 @@ def test_workers_with_other_files_are_refused(
     assert inspect(place, tmp_path, *words) == 2
     last = capfd.readouterr().err.splitlines()[-1]
     assert last.startswith(f"trialogue: error: {'text' if file == 'text.txt' else 'model'}=")
-    assert "a worker reads other files than this process" in last
+    assert "a worker found different files at this path" in last
     assert filed(tmp_path) == {}

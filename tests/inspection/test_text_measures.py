@@ -141,7 +141,7 @@ def test_patterns_are_refused_beyond_a_sliding_window() -> None:
 def test_what_is_no_finite_number_is_not_filed() -> None:
     assert number("loss", Point(1.0)).record()["points"] == [{"value": 1.0}]
     for point in (Point(math.nan), Point(1.0, -math.inf, 2.0)):
-        with pytest.raises(InputError, match=".loss. is not finite") as raised:
+        with pytest.raises(InputError, match=r".loss. is not finite") as raised:
             number("loss", point).record()
         assert raised.value.field == "model"
 

@@ -25,17 +25,17 @@ from trialogue.inspection.topic_structure.ratios import (
     RAW_ATTENTION,
     SAME,
     TOGETHER,
-    Resampling,
+    BootstrapCounts,
     TopicComparison,
-    compared_embeddings,
+    compare_embeddings,
 )
 from trialogue.inspection.topic_structure.words import (
     Assignment,
-    assigned,
-    fitted_topics,
-    placed,
-    together,
-    words_of,
+    assign_words,
+    fit_topics,
+    most_frequent_pairs,
+    single_token_words,
+    tokenize_passages,
 )
 from trialogue.models.hub.attention_weights import AttendingModel, load_attending
 from trialogue.randomness import generator
@@ -66,8 +66,8 @@ def topics_of(table: torch.Tensor, measurement: TopicMeasurement) -> list[TopicC
     """The comparisons of the planted topics, in an embedding (words, width) of our own."""
     names = measurement.words.names
     own = np.array([[name in words for words in PLANTED] for name in names])
-    once = Resampling(np.ones((1, len(names))), np.ones((1, 1)))
-    return compared_embeddings(table, Assignment(np.arange(len(names)), own), np.array([[0, 1]]), once)
+    once = BootstrapCounts(np.ones((1, len(names))), np.ones((1, 1)))
+    return compare_embeddings(table, Assignment(np.arange(len(names)), own), np.array([[0, 1]]), once)
 
 
 def test_planted_topics_are_found(measurement: TopicMeasurement) -> None:
@@ -125,7 +125,8 @@ def test_means_are_those_of_a_loop_over_pairs(measurement: TopicMeasurement, sin
 def test_attention_is_that_of_a_loop_and_debiased_for_any_length(corpus: list[Passage], causal: bool) -> None:
     model = tiny_model("model", causal=causal)
     texts = [
-        placed(model.tokenizer, [passage.text], 8 + 3 * row)[0] for row, passage in enumerate(corpus[:9])
+        tokenize_passages(model.tokenizer, [passage.text], 8 + 3 * row)[0]
+        for row, passage in enumerate(corpus[:9])
     ]
     names = made_up_words()
     sums = attention_sums(model, texts, names)
@@ -163,8 +164,8 @@ def test_resampled_words_are_words_taken_as_often(measurement: TopicMeasurement)
     table = planted_table(names, PLANTED)
     own = np.array([[name in words for words in PLANTED] for name in names])
     times = np.random.RandomState(1).poisson(1, len(names)).astype(float)
-    drawn = Resampling(np.stack((np.ones(len(names)), times)), np.ones((2, 1)))
-    one = compared_embeddings(table, Assignment(np.arange(len(names)), own), np.array([[0, 1]]), drawn)[0]
+    drawn = BootstrapCounts(np.stack((np.ones(len(names)), times)), np.ones((2, 1)))
+    one = compare_embeddings(table, Assignment(np.arange(len(names)), own), np.array([[0, 1]]), drawn)[0]
     copies = [index for index in range(len(names)) for _ in range(int(times[index]))]
     unit = torch.nn.functional.normalize(table.double(), dim=1)
     values = [
@@ -192,12 +193,12 @@ def test_pairs_that_meet_most_are_those_of_a_loop(measurement: TopicMeasurement)
     size = present.shape[1]
     often = {(a, b): int((present[:, a] & present[:, b]).sum()) for a, b in combinations(range(size), 2)}
     expected = sorted(often, key=lambda pair: (-often[pair], pair))[:50]
-    assert [tuple(pair) for pair in together(measurement.words.counts, 50)] == expected
+    assert [tuple(pair) for pair in most_frequent_pairs(measurement.words.counts, 50)] == expected
 
 
 def test_as_many_pairs_that_meet_most_are_compared_as_a_topic_has(measurement: TopicMeasurement) -> None:
     found = {one.measure: one for one in measurement.compare(4)}
-    often = [tuple(map(int, pair)) for pair in measurement.met]
+    often = [tuple(map(int, pair)) for pair in measurement.frequent_pairs]
     table = torch.nn.functional.normalize(measurement.table.double(), dim=1)
     first = often[: found[COSINE].pairs[SAME]]
     assert found[COSINE].means[TOGETHER].estimate == pytest.approx(
@@ -216,17 +217,17 @@ def test_as_many_pairs_that_meet_most_are_compared_as_a_topic_has(measurement: T
 def test_words_of_several_tokens_are_counted_and_places_are_theirs() -> None:
     tokenizer = made_up_tokenizer()
     text = "The Baba, badi <unk> xx stranger-bebo bebobebo"
-    one = placed(tokenizer, [text])[0]
+    one = tokenize_passages(tokenizer, [text])[0]
     assert one.words == ["baba", "badi", "stranger", "bebo", "bebobebo"]
     assert [tokenizer.convert_ids_to_tokens(one.ids)[place] for place in one.places][:2] == ["baba", "badi"]
     pieces = transformers.PreTrainedTokenizerFast(tokenizer_object=_pieces())
-    two = placed(pieces, ["the baba badibabi"] * 3)
+    two = tokenize_passages(pieces, ["the baba badibabi"] * 3)
     assert (two[0].words, two[0].several) == (["baba"], ["badibabi"])
-    words = words_of(two, 2)
+    words = single_token_words(two, 2)
     assert (words.names, words.several, words.occurrences, words.several_kinds) == (["baba"], 3, 6, 1)
-    assert placed(pieces, ["the baba badibabi"], max_length=2)[0].several == []
-    with pytest.raises(InputError, match="no word of the text is one token in 4 passages"):
-        words_of(two, 4)
+    assert tokenize_passages(pieces, ["the baba badibabi"], max_length=2)[0].several == []
+    with pytest.raises(InputError, match="no word is a single token in at least 4 passages"):
+        single_token_words(two, 4)
 
 
 def _pieces() -> Any:
@@ -243,8 +244,8 @@ def _pieces() -> Any:
 def test_what_was_killed_goes_on_and_ends_in_the_same_numbers(
     corpus: list[Passage], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop_at: str
 ) -> None:
-    monkeypatch.setattr("trialogue.inspection.topic_structure.attention._SECONDS", -1.0)
-    monkeypatch.setattr("trialogue.inspection.topic_structure.attention._TOLD", -1.0)
+    monkeypatch.setattr("trialogue.inspection.topic_structure.attention._SAVE_SECONDS", -1.0)
+    monkeypatch.setattr("trialogue.inspection.topic_structure.attention._REPORT_SECONDS", -1.0)
     model = tiny_model("decoder", causal=True)
 
     def stop(line: str) -> None:
@@ -272,10 +273,10 @@ def test_bad_input_is_one_line(corpus: list[Passage], measurement: TopicMeasurem
             "topics=500: the corpus has 80 passages",
             lambda: measured(model, corpus, TopicSettings(topics=500)),
         ),
-        ("topics=81: the corpus has 80 documents", lambda: fitted_topics(measurement.words.counts, 81)),
-        ("length=65: decoder knows 64", lambda: measured(model, corpus, TopicSettings(topics=4, length=65))),
-        ("words=41: the text has 40", lambda: assigned(measurement.distributions, 41, single=True)),
-        ("words=40: no two words are of one topic alone", lambda: measurement.compare(40)),
+        ("topics=81: the corpus has 80 passages", lambda: fit_topics(measurement.words.counts, 81)),
+        ("length=65: use at most 64", lambda: measured(model, corpus, TopicSettings(topics=4, length=65))),
+        ("words=41: use from 2 to 40", lambda: assign_words(measurement.distributions, 41, single=True)),
+        ("words=40: no pairs of one topic, or of different topics, remain", lambda: measurement.compare(40)),
         ("seed=-1: use at least 0", lambda: TopicSettings(seed=-1)),
         ("shortest=200: use at most 128", lambda: TopicSettings(shortest=200)),
     ]
@@ -340,4 +341,4 @@ def test_the_command_measures_and_draws(
     assert "same / different" in out
     assert "pass 1" not in err  # topics are filed
     assert cli.main([*command, "--topics", "100"]) == 2
-    assert "topics=100: the corpus has 80 passages to find them in" in capsys.readouterr().err
+    assert "topics=100: the corpus has 80 passages. Use fewer topics" in capsys.readouterr().err

@@ -43,7 +43,7 @@ def bracket_tokens(subject: Subject) -> list[int] | None:
 
 
 def bracket_distribution(length: int) -> Dyck:
-    """Return the distribution of prefixes of `length` brackets in which each type and each opening is equally likely."""
+    """Return the distribution of prefixes of `length` brackets with equal probabilities of types and of opening."""
     return Dyck(length, (1 / len(PAIRS),) * len(PAIRS), 0.5, DEPTH, complete=False)
 
 

@@ -25,9 +25,9 @@ class InteractionOrder(Measure):
     reading = (
         "A clone keeps the interactions of the text up to some order, the number of interacting tokens. A model that "
         "has learned interactions of a higher order has a higher loss on the clone than on the text. For any other "
-        "model, the losses are equal. The model has learned beyond an order if the excess loss on all clones up to this "
-        "order is at least three standard errors. There is no interval. Order 0 means that no clone differs from the "
-        "text."
+        "model, the losses are equal. The model has learned beyond an order if the excess loss on all clones up to "
+        "this order is at least three standard errors. There is no interval. Order 0 means that no clone "
+        "differs from the text."
     )
     kinds = ("causal", "masked")
     needs = "clones"
