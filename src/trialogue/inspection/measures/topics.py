@@ -28,8 +28,8 @@ class TopicRatios(Measure):
         f"Latent Dirichlet allocation finds {TOPICS} topics of the text, and each is represented by its {WORDS} most "
         "likely words among the words that are single tokens. A ratio above 1 means that pairs of the same topic are "
         "more similar, or attend to each other more, than pairs of different topics. There is no ratio if the mean "
-        "over pairs of different topics may be zero or negative. Use the difference in that case. Intervals are over words "
-        "and documents."
+        "over pairs of different topics may be zero or negative. Use the difference in that case. Intervals are over "
+        "words and documents."
     )
     kinds = ("causal", "masked")
     needs = "text"
