@@ -22,7 +22,7 @@ ROUNDS, STEPS, TRAINING_STEPS = 5, 20, 300
 
 
 class Peer(nn.Module):
-    """One encoder layer with a causal mask, on one-hot tokens as the `DyckTransformer` reads them."""
+    """Encoder layer with a causal mask on the one-hot inputs of the `DyckTransformer`."""
 
     def __init__(self, reader: DyckTransformer) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Peer(nn.Module):
 
 
 def seconds(model: nn.Module, steps: int) -> float:
-    """Processor time of some steps of training."""
+    """Return the CPU time of several training steps."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     batch = bracket_batches(0, seed=1)
     start = time.process_time()
@@ -50,7 +50,7 @@ def seconds(model: nn.Module, steps: int) -> float:
 
 
 def training_seconds(contrast: str) -> float:
-    """Processor time of one training of the minimal network, as the study trains it."""
+    """Return the CPU time of one training run of the minimal network with the settings of the study."""
     config = TrainingConfig(
         steps=TRAINING_STEPS, batch_size=100, learning_rate=1e-2, weight_decay=0.0, warmup_steps=20
     )

@@ -385,7 +385,7 @@ def test_a_measure_beyond_the_memory_does_not_stop_the_others(model, inspect, mo
     monkeypatch.setattr(NoFiniteResult, "take", raising(RuntimeError(memory)))
     out = inspect(model, measures=["huge", "copying"]).out
     assert "huge: not taken: memory is insufficient for --effort 0.1. Use a smaller effort" in out
-    assert "How far back" in out
+    assert "Up to which distance" in out
     monkeypatch.setattr(NoFiniteResult, "take", lambda *_: [number("rows", Point(1.0))])
     again = inspect(model, measures=["huge", "copying"])
     assert "not taken" not in again.out
@@ -398,7 +398,7 @@ def test_a_measure_beyond_the_memory_does_not_stop_the_others(model, inspect, mo
 
 def test_a_model_beyond_the_memory_is_reported_in_one_line(model, inspect, monkeypatch):
     monkeypatch.setattr(Subject, "load", raising(MemoryError()))
-    message = "memory does not suffice to load it: use a smaller --dtype, or another --device"
+    message = "memory is insufficient to load the model. Use a smaller --dtype or another --device"
     assert inspect(model, code=2).err.splitlines()[-1].endswith(message)
 
 
@@ -409,7 +409,7 @@ def test_a_measure_that_cannot_be_imported_does_not_stop_the_others(model, inspe
     monkeypatch.setitem(MEASURES, "broken", "nowhere_to_be_found:Measure")
     answer = inspect(model, measures=())
     assert "nowhere_to_be_found" in answer.err
-    assert "How far back" in answer.out
+    assert "Up to which distance" in answer.out
     inspect(model, measures=["broken"], code=2)
 
 

@@ -68,7 +68,7 @@ def test_topics_are_those_of_the_command(
     assert len(list((tmp_path / "kept").iterdir())) == 2
     few = Material()
     few.documents = made_up_documents()[:3]
-    with pytest.raises(InputError, match="topics require 8 passages of 40 words"):
+    with pytest.raises(InputError, match="at least 8 passages of 40 words"):
         TopicRatios().require(subject, few, Effort())
 
 

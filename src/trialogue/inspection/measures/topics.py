@@ -46,7 +46,7 @@ class TopicRatios(Measure):
         """Raise `InputError` if the text has too few passages."""
         count = len(passages_of(material.documents, PASSAGE))
         if count < 2 * TOPICS:
-            hint = f"topics require {2 * TOPICS} passages of {PASSAGE} words. Give a longer text or other --measures"
+            hint = f"give a longer text, with at least {2 * TOPICS} passages of {PASSAGE} words, or other --measures"
             raise InputError("text", f"{count} passages", hint)
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
