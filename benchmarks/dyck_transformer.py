@@ -1,8 +1,9 @@
-"""Training steps a second of a `DyckTransformer`, beside a `torch.nn.TransformerEncoderLayer` of the same size.
+"""Training speed of a `DyckTransformer`, compared with a `torch.nn.TransformerEncoderLayer` of the same size.
 
-Both have one head of width 50, a residual, a ReLU network of width 50 and a norm, read the same brackets (100 words of
-up to 28, one thread) and take the same loss and AdamW. Also: the seconds of processor that one training of the study's
-minimal network takes, and what forty take. Rounds are interleaved; processor time, so that a busy machine slows nobody.
+Both have one head of width 50, a residual connection, a ReLU network of width 50 and a norm. They train on the same
+batches of 100 words of up to 28 brackets with the same loss and AdamW, on one thread. The script also measures the CPU
+time of one training run of the study's minimal network, and extrapolates it to forty runs. Rounds alternate, and CPU
+time is measured, so that other processes have little effect.
 """
 
 import sys

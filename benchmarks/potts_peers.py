@@ -37,7 +37,7 @@ def timed(run: Callable[[int], Any]) -> tuple[float, Any]:
 
 
 def cumulative_laws(weights: Any, length: int) -> tuple[Any, Any]:
-    """Return the cumulative probabilities of the first pair (V^2,) and of a token given the two before (L - 2, V^2, V)."""
+    """Return the cumulative probabilities of the first pair (V^2,), and of each later token (L - 2, V^2, V)."""
     vocab = len(weights)
     message, distributions = np.zeros((vocab, vocab)), []
     for _ in range(length - 2):
@@ -97,7 +97,7 @@ def torch_loop(weights: Any, length: int) -> Measured:
 
 
 def dynamax(weights: Any, length: int) -> Measured:
-    """Sample from a hidden Markov model whose states are pairs of tokens, with the normalization of a row as likelihood."""
+    """Sample from a hidden Markov model whose states are pairs of tokens, with the row sums as likelihoods."""
     import jax
     import jax.numpy as jnp
     from dynamax.hidden_markov_model import hmm_posterior_sample
