@@ -1,8 +1,8 @@
 """Next-token oracle for models of llama.cpp, selected by `--model llama-cpp:FILE.gguf`.
 
 The oracle uses the low-level interface of llama.cpp, which can truncate and copy sequences and evaluate sequences of
-different lengths in one batch. llama.cpp computes with the weights in the format of the file, on the device for which it
-was compiled.
+different lengths in one batch. llama.cpp computes with the weights in the format of the file, on the device for which
+it was compiled.
 """
 
 import ctypes
