@@ -16,7 +16,7 @@ for name in ("CI", "BUILD_NUMBER"):
 
 @pytest.fixture(autouse=True)
 def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use a separate cache folder for each test, so that tests are independent of each other and of the user's cache."""
+    """Use a separate cache folder for each test, so that tests do not depend on each other or on the user's cache."""
     monkeypatch.setenv("TRIALOGUE_HOME", str(tmp_path_factory.getbasetemp() / f"home-{uuid.uuid4().hex}"))
 
 

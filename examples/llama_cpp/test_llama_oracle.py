@@ -59,7 +59,7 @@ def sequences(oracle: LlamaOracle, rows: int, length: int) -> torch.Tensor:
     return len(MARKS) + (steps * 7919 + 3) % (oracle.vocab_size - len(MARKS))
 
 
-def test_laws_are_those_of_transformers(oracle: LlamaOracle, reference: PretrainedOracle) -> None:
+def test_distributions_equal_those_of_transformers(oracle: LlamaOracle, reference: PretrainedOracle) -> None:
     tokens, lengths = sequences(oracle, 12, 30), torch.arange(1, 25, 2)
     distributions = next_log_probs(oracle, tokens, lengths).exp()
     expected = next_log_probs(reference, tokens, lengths).exp()
@@ -156,7 +156,7 @@ def digits(oracle: LlamaOracle) -> GrammarVerifier:
     ],
     ids=repr,
 )
-def test_walks_obey_a_grammar(oracle: LlamaOracle, sampler: Sampler) -> None:
+def test_samplers_obey_a_grammar(oracle: LlamaOracle, sampler: Sampler) -> None:
     samples = generate(
         oracle,
         ["the cat"] * 3,
@@ -243,12 +243,12 @@ def test_command_with_the_entry_point(
         (("--model", f"transformer:{file}"), "transformer is a network"),
     ):
         assert main([*words, *more]) == 2
-        said = capsys.readouterr().err
-        assert told in said
-        assert said.count("\n") == 1
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
 
 
-def test_files_that_are_no_models_are_one_line(tmp_path: Path) -> None:
+def test_invalid_files_are_reported_in_one_line(tmp_path: Path) -> None:
     for name, content in (
         ("text.gguf", b"not a model"),
         ("cut.gguf", write_tiny(tmp_path / "a").read_bytes()[:900]),
@@ -280,7 +280,7 @@ def test_limits_are_reported(oracle: LlamaOracle) -> None:
             context.features(tokens, torch.tensor([0]), torch.tensor([stop]), torch.tensor([0]))
 
 
-def test_contexts_outlive_what_made_them(file: Path) -> None:
+def test_contexts_keep_their_model_alive(file: Path) -> None:
     context = GGUF(file).load().open(1, 4)
     gc.collect()
     features = context.features(
@@ -289,7 +289,7 @@ def test_contexts_outlive_what_made_them(file: Path) -> None:
     assert float(context.log_probs(features).exp().sum()) == pytest.approx(1, abs=1e-4)
 
 
-def test_python_ends_in_silence(file: Path) -> None:
+def test_interpreter_exits_without_output(file: Path) -> None:
     code = f"from llama_oracle import GGUF; oracle = GGUF({str(file)!r}).load(); context = oracle.open(1, 4)"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     run = subprocess.run([sys.executable, "-c", code], cwd=file.parent, env=environment, capture_output=True)
