@@ -1,4 +1,4 @@
-"""Topics and interaction order of an inspection are those of the commands of their own."""
+"""Tests that topics and interaction order of an inspection equal those of the separate commands."""
 
 import math
 import re
@@ -36,7 +36,7 @@ def subject() -> Subject:
     return Subject(model, made_up_tokenizer(), "causal", name="made up")
 
 
-def test_topics_are_those_of_the_command(
+def test_topics_equal_those_of_the_command(
     subject: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("TOPICS", 4), ("PASSAGE", 40), ("WORDS", 8), ("_LENGTH", 30)):
@@ -84,7 +84,7 @@ def test_topics_are_those_of_the_command(
         ("folder", "folder", "fix it"),
     ],
 )
-def test_only_what_is_of_the_model_is_put_to_it(
+def test_only_model_dependent_errors_name_the_model(
     field: str, told: str, hint: str, subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object, **__: object) -> None:
@@ -99,7 +99,7 @@ def test_only_what_is_of_the_model_is_put_to_it(
     assert re.fullmatch(hint, raised.value.hint)
 
 
-def test_losses_on_clones_are_those_of_the_command(subject: Subject, tmp_path: Path) -> None:
+def test_losses_on_clones_equal_those_of_the_command(subject: Subject, tmp_path: Path) -> None:
     tokenizer = made_up_tokenizer()
     clones = Clones.create(tmp_path / "clones", tokenizer.backend_tokenizer, length=6, vocab_size=42)
     for name, order in (("independent", 1), ("text", None)):
@@ -118,7 +118,9 @@ def test_losses_on_clones_are_those_of_the_command(subject: Subject, tmp_path: P
     assert gap.low < 0 < gap.high
     text = own["text"]
     half = points["loss of text"].high - points["loss of text"].value
-    assert half == pytest.approx(2.0395 * text.error, rel=1e-3)  # Student's of 31 degrees of freedom
+    assert half == pytest.approx(
+        2.0395 * text.error, rel=1e-3
+    )  # Student's quantile for 31 degrees of freedom.
     assert points["learned beyond order"].value == 0
     Clones.create(tmp_path / "empty", tokenizer.backend_tokenizer, length=6, vocab_size=42)
     with pytest.raises(InputError, match="the folder has no clones yet"):
