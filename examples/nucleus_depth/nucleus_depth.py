@@ -15,25 +15,11 @@ from pandas import Series
 
 from trialogue import generate, truncated
 from trialogue.data import Dyck
-from trialogue_lab.ledger import (
-    Claim,
-    Count,
-    Figure,
-    Part,
-    Probability,
-    Replication,
-    ResultTable,
-    Rows,
-    Seeds,
-    Settings,
-    Study,
-    panels,
-    spread,
-)
+from trialogue_lab import ledger
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(Settings):
+class Config(ledger.Settings):
     """Settings of the study.
 
     Args:
@@ -43,10 +29,10 @@ class Config(Settings):
         seeds: Random seeds, one per replication.
     """
 
-    length: Count = 32
-    open_prob: Probability = 0.4
-    draws: Count = 500
-    seeds: Seeds = tuple(range(12))
+    length: ledger.Count = 32
+    open_prob: ledger.Probability = 0.4
+    draws: ledger.Count = 500
+    seeds: ledger.Seeds = tuple(range(12))
 
 
 TOP_PS = (0.7, 0.95, 1.0)
@@ -63,24 +49,24 @@ def measure(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, ob
         yield {"kind": "depth", "seed": seed, "top_p": top_p, "depth": float(depth)}
 
 
-draws = Replication("draw", "seeds")
+draws = ledger.Replication("draw", "seeds")
 
 
 @draws
-def depth(rows: Rows, top_p: float) -> "Series[float]":
+def depth(rows: ledger.Rows, top_p: float) -> "Series[float]":
     """Mean maximum depth of a string."""
     return rows["depth"].pivot(index="seed", columns="top_p", values="depth")[top_p]
 
 
-def draw(rows: Rows) -> matplotlib.figure.Figure:
+def draw(rows: ledger.Rows) -> matplotlib.figure.Figure:
     """Draw the depth over top-p."""
-    figure, [axes] = panels()
-    spread(axes, TOP_PS, map(depth, TOP_PS), rows)
+    figure, [axes] = ledger.panels()
+    ledger.spread(axes, TOP_PS, map(depth, TOP_PS), rows)
     axes.set(xlabel="top-p", ylabel="maximum depth of a string")
     return figure
 
 
-STUDY = Study(
+STUDY = ledger.Study(
     module=__name__,
     source="Folklore: truncation makes text simpler",
     presets={
@@ -88,9 +74,11 @@ STUDY = Study(
         "pilot": Config(seeds=(100, 101, 102, 103)),
         "default": Config(),
     },
-    parts=lambda config: [Part(f"draws-{seed}", partial(measure, config, seed)) for seed in config.seeds],
+    parts=lambda config: [
+        ledger.Part(f"draws-{seed}", partial(measure, config, seed)) for seed in config.seeds
+    ],
     claims=[
-        Claim(
+        ledger.Claim(
             "truncation-flattens",
             "Strings sampled at top-p 0.7 are shallower than strings sampled without truncation.",
             depth(0.7) - depth(1.0) < 0,
@@ -99,13 +87,15 @@ STUDY = Study(
         )
     ],
     tables=[
-        ResultTable(
+        ledger.ResultTable(
             title="Maximum depth of a string",
             source="Folklore",
             cells={f"top-p {top_p}": {"depth": depth(top_p)} for top_p in TOP_PS},
         )
     ],
     figures=[
-        Figure(name="depth", caption="Depth by top-p, with one standard deviation over draws.", draw=draw)
+        ledger.Figure(
+            name="depth", caption="Depth by top-p, with one standard deviation over draws.", draw=draw
+        )
     ],
 )

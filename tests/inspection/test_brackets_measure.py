@@ -90,11 +90,11 @@ def test_accuracy_by_depth() -> None:
 
 
 def test_pairs_are_inserted_at_every_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    subject, asked = Nested(), []
+    subject, inputs = Nested(), []
     own = subject.logits
-    monkeypatch.setattr(subject, "logits", lambda tokens: asked.append(tokens) or own(tokens))
+    monkeypatch.setattr(subject, "logits", lambda tokens: inputs.append(tokens) or own(tokens))
     Brackets().take(subject, Material(), Effort(), lambda _: None)
-    shorter, longer = (next(one for one in asked if one.shape[1] == length) for length in (8, 16))
+    shorter, longer = (next(one for one in inputs if one.shape[1] == length) for length in (8, 16))
     assert len(shorter) == len(longer)
     assert not torch.equal(shorter, longer[:, :8])
 

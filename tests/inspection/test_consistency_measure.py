@@ -52,10 +52,10 @@ def orders(bend: float, rows: int = 400) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def test_joint_distribution_is_equal_in_both_orders() -> None:
-    text, drawn, told = orders(0.0)
+    text, drawn, information = orders(0.0)
     assert np.abs(text).max() < 1e-8
     assert np.abs(drawn).max() < 1e-8
-    assert told.mean() > 0.02
+    assert information.mean() > 0.02
 
 
 def test_inconsistent_conditionals_are_detected() -> None:
@@ -99,7 +99,7 @@ class Inside(Masked):
 
 def exact_divergences(model: Masked, distance: int) -> tuple[float, float]:
     """Return the exact divergence and information at each first position of the text `b a b a`."""
-    divergences, told = [], []
+    divergences, information = [], []
     for first in range(SITES - distance):
         second = first + distance
         both = torch.zeros(1, SITES, dtype=torch.bool)
@@ -115,8 +115,8 @@ def exact_divergences(model: Masked, distance: int) -> tuple[float, float]:
             divergence += float(ahead.exp() * (ahead - behind))
             tells += float(ahead.exp() * (given_one - start[second, other]))
         divergences.append(divergence)
-        told.append(tells)
-    return float(np.mean(divergences)), float(np.mean(told))
+        information.append(tells)
+    return float(np.mean(divergences)), float(np.mean(information))
 
 
 @pytest.mark.parametrize("bend", [0.0, 0.7])

@@ -55,13 +55,13 @@ def test_topics_equal_those_of_the_command(
         settings,
         control=False,
     )[0].compare(8, single=True, resamples=200)
-    told = [one for one in own if not math.isnan(one.ratio.low)]
-    assert 0 < len(told) == len(ratios) - len(own)
+    defined = [one for one in own if not math.isnan(one.ratio.low)]
+    assert 0 < len(defined) == len(ratios) - len(own)
     for one in own:
         assert ratios[f"{one.measure}, same less different"].value == pytest.approx(
             one.difference.estimate, rel=1e-6
         )
-    for one in told:
+    for one in defined:
         point = ratios[f"{one.measure}, same / different"]
         assert point.value == pytest.approx(one.ratio.estimate, rel=1e-6)
         assert (point.low, point.high) == pytest.approx((one.ratio.low, one.ratio.high), rel=1e-6)
@@ -73,7 +73,7 @@ def test_topics_equal_those_of_the_command(
 
 
 @pytest.mark.parametrize(
-    ("field", "told", "hint"),
+    ("field", "reported_field", "hint"),
     [
         (
             "words",
@@ -85,7 +85,7 @@ def test_topics_equal_those_of_the_command(
     ],
 )
 def test_only_model_dependent_errors_name_the_model(
-    field: str, told: str, hint: str, subject: Subject, monkeypatch: pytest.MonkeyPatch
+    field: str, reported_field: str, hint: str, subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object, **__: object) -> None:
         raise InputError(field, 1, "fix it")
@@ -95,7 +95,7 @@ def test_only_model_dependent_errors_name_the_model(
     material.documents = made_up_documents()
     with pytest.raises(InputError) as raised:
         TopicRatios().take(subject, material, Effort(), lambda _: None)
-    assert raised.value.field == told
+    assert raised.value.field == reported_field
     assert re.fullmatch(hint, raised.value.hint)
 
 

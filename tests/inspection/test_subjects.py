@@ -40,9 +40,9 @@ def test_recurrent_model_recomputes_prefixes() -> None:
 def test_bidirectional_model_is_refused() -> None:
     subject = made(transformers.XLNetConfig(d_model=16, n_layer=2, n_head=2, d_inner=32, **SMALL))
     assert subject.sees_future_tokens
-    told = Copying().refusal(subject, Material())
-    assert told is not None
-    assert "predictions depend on later tokens" in told
+    reason = Copying().refusal(subject, Material())
+    assert reason is not None
+    assert "predictions depend on later tokens" in reason
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])

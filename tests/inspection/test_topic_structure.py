@@ -260,9 +260,9 @@ def test_interrupted_measurement_resumes_with_equal_results(
 
     with pytest.raises(KeyboardInterrupt):
         run(stop, tmp_path)
-    told: list[str] = []
-    assert repr(run(told.append, tmp_path)) == repr(run(str, None))
-    assert any("pass 1" in line for line in told) == stop_at.startswith("topics")
+    lines: list[str] = []
+    assert repr(run(lines.append, tmp_path)) == repr(run(str, None))
+    assert any("pass 1" in line for line in lines) == stop_at.startswith("topics")
     again: list[str] = []
     run(again.append, tmp_path)
     assert len(again) == 1  # Nothing is measured again.
@@ -329,14 +329,14 @@ def test_command_prints_results_and_draws_figure(
     ]
     command = ["topics", "--model", str(model), "--text", str(text), "--out", str(tmp_path / "out"), *sizes]
     assert cli.main([*command, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["documents"], told["passages"], told["words"]) == (80, 80, 40)
-    assert {one["of"] for one in told["comparisons"]} == {
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["documents"], printed["passages"], printed["words"]) == (80, 80, 40)
+    assert {one["of"] for one in printed["comparisons"]} == {
         "one topic a word",
         "one or more topics",
         "random weights",
     }
-    assert {ATTENTION, RAW_ATTENTION, COSINE, DOT} <= {one["measure"] for one in told["comparisons"]}
+    assert {ATTENTION, RAW_ATTENTION, COSINE, DOT} <= {one["measure"] for one in printed["comparisons"]}
     assert (tmp_path / "out" / "topics.svg").read_text("utf-8").startswith("<?xml")
     assert cli.main([*command, "--no-control"]) == 0
     out, err = capsys.readouterr()
