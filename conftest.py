@@ -1,4 +1,4 @@
-"""One thread per test process, so that two processes share two cores, and the same defaults on every machine."""
+"""Configure tests with one thread per process and with the same settings on all machines."""
 
 import os
 import signal
@@ -6,17 +6,17 @@ import uuid
 
 import pytest
 
-# Processes that a test starts inherit these.
+# Child processes of tests inherit these variables.
 os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MPLBACKEND": "agg", "COLUMNS": "100"}
-# With these set, pytest compares long lists line by line to explain why they differ, which takes hours; tests
-# that a broken mutant fails produce such explanations only to drop them.
+# If these variables are set, pytest explains failed comparisons of long lists line by line, which may take hours. Tests
+# that run with a mutant fail on purpose and discard the explanation.
 for name in ("CI", "BUILD_NUMBER"):
     os.environ.pop(name, None)
 
 
 @pytest.fixture(autouse=True)
 def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is found out about models in one test is not known in another, nor kept among those of the user."""
+    """Use a separate cache folder for each test, so that tests do not depend on each other or on the user's cache."""
     monkeypatch.setenv("TRIALOGUE_HOME", str(tmp_path_factory.getbasetemp() / f"home-{uuid.uuid4().hex}"))
 
 
@@ -25,7 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
     from hypothesis import settings
 
     torch.set_num_threads(1)
-    # A shell's background jobs ignore Ctrl-C, and so would the processes whose Ctrl-C is tested.
+    # Background jobs of a shell ignore SIGINT, and child processes that are tested with SIGINT would inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
     settings.load_profile("fixed")

@@ -1,8 +1,8 @@
-"""What a proposal of Metropolis on masked scores costs, in masked passes of the sequence.
+"""Cost of a Metropolis proposal on masked scores, relative to a masked forward pass.
 
-A proposal draws another token for one site of each sequence and asks for the scores of all L sites of the sequence
-proposed. "masked pass" is one plain pass with one mask, of which that would take L. One thread, CPU time, the fastest
-of several rounds; every round proposes for each of 128 sequences.
+A proposal changes the token at one site of a sequence and evaluates the scores of all L sites of the proposed sequence.
+A naive implementation requires L passes with one mask each. The script measures CPU time on one thread. Each round
+makes one proposal for each of 128 sequences, and the fastest of several rounds counts.
 
     python benchmarks/clone_chains.py
 """
@@ -25,13 +25,13 @@ from trialogue.samplers.chains.resumable import RunningChains
 from trialogue_lab.models.published import bert
 
 SIZES = ((320, 16, 32), (300, 32, 64))
-"""Vocabulary, length of a sequence, and rank of value matrices."""
+"""Vocabulary size, sequence length, and rank of the value matrices."""
 LAYERS = (1, 2, 3, 4, 6)
 ROWS, ROUNDS = 128, 8
 
 
 def fastest(act: Callable[[], object]) -> float:
-    """Microseconds of CPU for each sequence."""
+    """Return the minimum CPU time in microseconds per sequence."""
     act()
     times = []
     for _ in range(ROUNDS):
@@ -62,7 +62,7 @@ def main() -> None:
             table.add_column(head, justify="left" if head == "network" else "right", no_wrap=True)
         start = torch.randint(vocab_size, (ROWS, sites), generator=generator(0, "start"))
         for name, network in networks(vocab_size, sites, rank).items():
-            # The plain path of every masked network: a copy of the sequence for every site.
+            # The default implementation of masked networks evaluates a copy of the sequence for each site.
             bare = fastest(partial(MaskedNetwork.site_logits, network, start)) / sites
             chains = RunningChains(MaskedMetropolis(), network, start)
             proposal = fastest(partial(chains.advance, 1))

@@ -1,10 +1,11 @@
-"""Constrained decoding behind `model.generate`, at the settings that production uses, beside a plain logits processor.
+"""Validity and speed of constrained decoding through `model.generate`, compared with a logits processor.
 
-SmolLM2-135M-Instruct as transformers loads it, four tasks of eight prompts each (one batch, padded on the left), up to
-96 new tokens, one seed. Contenders: `custom_generate=decoding(sampler=MaskedDecoding(), ...)`; the same with
-the mask behind top-k and top-p; sequential Monte Carlo of masked particles; and a llguidance logits processor of a
-dozen lines with transformers' own loop. What is valid is told by `jsonschema` and `re`, which none of them uses. They
-take turns within every task; a token costs the CPU time of all runs of a contender over the tokens of all its outputs.
+SmolLM2-135M-Instruct, loaded by transformers, completes four tasks of eight prompts each with up to 96 new tokens. The
+prompts of a task form one batch with left padding. The contenders are `decoding` with `MaskedDecoding`, the same with
+the mask applied after top-k and top-p, sequential Monte Carlo with masked particles, and a short llguidance logits
+processor in the generation loop of transformers. Outputs are validated by `jsonschema` and `re`, which no contender
+uses. The contenders alternate within each task. The cost per token is the total CPU time of a contender divided by its
+total number of tokens.
 
     trialogue models pull smollm2
     python benchmarks/constrained.py --threads 1
@@ -36,7 +37,7 @@ from trialogue.samplers import MaskedDecoding, SequentialMonteCarlo
 from trialogue.verifiers import GrammarVerifier
 
 NEW_TOKENS, SEED = 96, 0
-# Masks of both sides are the same: llguidance would otherwise leave one tokenization of what is certain.
+# Without this option, llguidance allows a single tokenization of forced text, and the masks of the contenders differ.
 EVERY_TOKENIZATION = '%llguidance {"no_forcing": true}'
 COMPACT = {"whitespace_flexible": False}
 PERSON = {
@@ -112,7 +113,14 @@ QUESTIONS = (
 
 @dataclass(frozen=True)
 class Task:
-    """Eight `prompts`, the rule as a grammar of llguidance and as a verifier, and what is `valid` by other means."""
+    """Prompts with a constraint.
+
+    Args:
+        prompts: Eight prompts.
+        grammar: The constraint as a grammar of llguidance.
+        verifier: Function that returns the constraint as a verifier, given a tokenization.
+        valid: Independent check of an output.
+    """
 
     prompts: list[str]
     grammar: str
@@ -168,7 +176,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 
 class Guidance(transformers.LogitsProcessor):  # type: ignore[misc] # transformers has no types
-    """What constrained decoding takes at least: a matcher for each row, and its mask before anything is cut."""
+    """Minimal logits processor with one llguidance matcher per row."""
 
     def __init__(self, tokenizer: LLTokenizer, grammar: str, rows: int, width: int) -> None:
         self._matchers, self._width = [LLMatcher(tokenizer, grammar) for _ in range(rows)], width
@@ -184,7 +192,7 @@ class Guidance(transformers.LogitsProcessor):  # type: ignore[misc] # transforme
 
 
 class Contenders:
-    """What draws the outputs of a task, all on one model."""
+    """Functions that generate the outputs of a task with the same model."""
 
     def __init__(self) -> None:
         oracle = load_pretrained("smollm2", packed=False)
@@ -224,16 +232,16 @@ class Contenders:
         return contenders
 
     def completions(self, sequences: Tensor, width: int) -> tuple[list[str], int]:
-        """The texts of `sequences`, and how many tokens they took, ends included."""
+        """Return the texts of sequences, and their number of tokens including end-of-sequence tokens."""
         rows = sequences[:, width:]
         ended = (rows == self.tokenizer.eos_token_id).int()
-        # Padding is the end of sequence or comes behind it.
+        # Count tokens up to the first end-of-sequence token, after which there is only padding.
         tokens = int(((ended.cumsum(1) - ended) == 0).sum())
         return self.tokenizer.batch_decode(rows, skip_special_tokens=True), tokens
 
 
 def main() -> None:
-    """Print the tables."""
+    """Run the benchmark and print the tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -248,7 +256,7 @@ def main() -> None:
     taken: dict[str, list[tuple[int, float]]] = defaultdict(list)
     valid: dict[tuple[str, str, str], int] = {}
     for run in runs.of(TASKS[arguments.tasks[0]], CONFIGS["greedy"]).values():
-        run()  # warms up
+        run()  # warm-up
     for config, settings in CONFIGS.items():
         for name in arguments.tasks:
             task = TASKS[name]

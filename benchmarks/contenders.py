@@ -1,6 +1,4 @@
-"""What `generation.py` sets side by side: the library's loops, llguidance's mask in one of them, and samplers of
-ours.
-"""
+"""Contenders of `generation.py`: generation with transformers, with llguidance, and with samplers of this package."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +32,7 @@ SCHEMA = {
 }
 
 Run = Callable[[], int]
-"""Generates once and returns the number of tokens drawn."""
+"""Function that generates once and returns the number of sampled tokens."""
 
 
 def bare(oracle: PretrainedOracle, batch: int) -> Run:
@@ -54,7 +52,7 @@ def bare(oracle: PretrainedOracle, batch: int) -> Run:
 
 
 def library(oracle: PretrainedOracle, batch: int, guided: bool = False) -> Run:
-    """The library's `generate`; `guided` by llguidance's mask for `REGEX`."""
+    """Return a run of `generate` of transformers, optionally with llguidance's mask for `REGEX`."""
     ids = torch.tensor([oracle.tokenization.encode(PROMPT)] * batch)
     settings = {"do_sample": True, "top_k": 0, "max_new_tokens": NEW_TOKENS, "min_new_tokens": NEW_TOKENS}
     tokenizer = from_tokenizer(oracle.tokenization.tokenizer) if guided else None
@@ -80,7 +78,15 @@ def ours(
     verifier: Callable[[], Verifier] | None = None,
     ragged: bool = False,
 ) -> Run:
-    """A sampler, whose queries are counted; `batch` counts rows, `ragged` cuts a token more off every next prompt."""
+    """Return a run of a sampler, which counts model calls.
+
+    Args:
+        oracle: Model.
+        batch: Number of rows.
+        sampler: Sampler.
+        verifier: Function that creates a verifier for each run.
+        ragged: Whether to shorten each prompt by one token more than the previous one.
+    """
     ids = oracle.tokenization.encode(PROMPT)
     samples = max(1, batch // sampler.rows_per_sample)
     prompts = [ids[: len(ids) - row] for row in range(samples)] if ragged else [ids] * samples
@@ -96,7 +102,7 @@ def ours(
 
 
 def grammars(oracle: PretrainedOracle) -> dict[str, Callable[[], Verifier]]:
-    """The two rules; a fresh verifier each time, so that no mask is remembered from another run."""
+    """Return functions that create a verifier for each constraint, so that runs do not share cached masks."""
     text = oracle.tokenization
     return {
         "regex": lambda: GrammarVerifier.regex(REGEX, text),
@@ -105,7 +111,7 @@ def grammars(oracle: PretrainedOracle) -> dict[str, Callable[[], Verifier]]:
 
 
 def samplers(oracle: PretrainedOracle, batch: int) -> dict[str, Run]:
-    """By name: ancestral sampling, and what obeys a rule."""
+    """Return runs of ancestral sampling and of the constrained samplers by name."""
     rules = grammars(oracle)
     runs = {"ancestral": ours(oracle, batch, Ancestral())}
     for name, rule in rules.items():

@@ -1,8 +1,9 @@
-"""Tokens per second of decoding: our engine beside `generate` of transformers and the matrix products alone.
+"""Decoding speed of this package compared with `generate` of transformers and with the matrix products alone.
 
-A GPT-2 of the demo model's size (2 layers, 4 heads, width 64, MLP 256), top-p 0.9, 32 new tokens, ragged prompts of
-4 to 12 tokens. The contenders take turns, so that a change of the machine's speed meets all of them; medians over
-`--rounds`. Then backtracking's time per query beside ancestral sampling's, and 10,000 prompts completed.
+The model is a GPT-2 of the size of the demo model (2 layers, 4 heads, width 64, MLP width 256). It generates 32 tokens
+with top-p 0.9 after ragged prompts of 4 to 12 tokens. The contenders alternate, so that changes in the speed of the
+machine affect all of them. The table shows medians over `--rounds`. A second table compares the time per model call of
+backtracking and ancestral sampling, and shows the time to complete 10,000 prompts.
 
     python benchmarks/decoding.py --threads 1
 """
@@ -31,14 +32,14 @@ NEW_TOKENS, TOP_P = 32, 0.9
 
 
 def prompts(batch: int) -> tuple[Tensor, Tensor]:
-    """Tokens (batch, 12) and lengths (batch,)."""
+    """Return prompt tokens (batch, 12) and lengths (batch,)."""
     draw = generator(0, "prompts", batch)
     lengths = torch.randint(4, 13, (batch,), generator=draw)
     return torch.randint(0, 4, (batch, 12), generator=draw), lengths
 
 
 def endless(max_length: int = 48) -> Transformer:
-    """A model of the demo's size that never ends a sequence, so that all contenders draw as many tokens."""
+    """Return a model without an end-of-sequence token, so that all contenders generate the same number of tokens."""
     model = Transformer(TransformerConfig(vocab_size=4, max_length=max_length)).eval().requires_grad_(False)
     model.final_norm.bias.fill_(1.0)
     model.head.weight[model.eos] = -1.0
@@ -69,7 +70,7 @@ def theirs(batch: int) -> Callable[[], int]:
     )
     model = transformers.GPT2LMHeadModel(config).eval()
     tokens, lengths = prompts(batch)
-    # transformers wants ragged prompts padded on the left; BOS goes first.
+    # transformers requires left padding, with the BOS token before the prompt.
     padded = torch.full((batch, 13), 4)
     for row, length in enumerate(lengths.tolist()):
         padded[row, -length:] = tokens[row, :length]
@@ -87,7 +88,7 @@ def theirs(batch: int) -> Callable[[], int]:
 
 
 def products(batch: int) -> Callable[[], int]:
-    """The matrix products of 32 single-token steps at a context of 24, on tensors that lie ready."""
+    """Return a run of the matrix products of 32 single-token steps at context length 24, with preallocated inputs."""
     width, inner, heads, context = 64, 256, 4, 24
     x, h = torch.randn(batch, width), torch.randn(batch, inner)
     qkv, out = torch.randn(width, 3 * width), torch.randn(width, width)
@@ -112,19 +113,19 @@ def products(batch: int) -> Callable[[], int]:
 
 
 def rates(contenders: dict[str, Callable[[], int]], rounds: int) -> dict[str, float]:
-    """Median tokens per second of each contender, taking turns."""
+    """Run the contenders in alternation and return the median tokens per second of each."""
     seen: dict[str, list[float]] = {name: [] for name in contenders}
     for turn in range(rounds + 1):
         for name, run in contenders.items():
             began = time.perf_counter()
             tokens = run()
-            if turn:  # the first turn warms up
+            if turn:  # The first round is a warm-up.
                 seen[name].append(tokens / (time.perf_counter() - began))
     return {name: statistics.median(values) for name, values in seen.items()}
 
 
 def backtracking(console: Console, rounds: int, record: Record) -> None:
-    """Seconds per query of Algorithm 1 with a probe beside ancestral sampling's, and 10,000 prompts."""
+    """Compare the time per model call of Algorithm 1 and ancestral sampling on 10,000 prompts."""
     model = endless(max_length=32)
     oracle = truncated(model, top_p=TOP_P)
     verifier = Threshold(ProbeVerifier(Probe(64)), 0.5)
@@ -152,7 +153,7 @@ def backtracking(console: Console, rounds: int, record: Record) -> None:
 
 
 def main() -> None:
-    """Print the tables."""
+    """Run the benchmark and print the tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,7 +1,7 @@
-"""Tokens per second of the compiled Dyck sampler on 1 and 2 threads, beside a sampler vectorised with numpy.
+"""Speed of the compiled Dyck sampler on 1 and 2 threads, compared with a sampler vectorized with NumPy.
 
-Both draw the distribution of the thesis (length 32, types .2 and .8, open probability .5) into int64. Rounds are
-interleaved, so that a busy machine slows all alike; the table prints medians.
+Both sample from the distribution of the thesis (length 32, type probabilities 0.2 and 0.8, opening probability 0.5)
+into int64 arrays. Rounds alternate, so that the load of the machine affects all contenders. The table shows medians.
 """
 
 import sys
@@ -19,7 +19,7 @@ ROUNDS = 7
 
 
 def numpy_sample(dyck: Dyck, n: int, seed: int) -> np.ndarray:
-    """All strings at once, one position after another."""
+    """Sample all strings in parallel, one position at a time."""
     rng = numpy_generator(seed, "numpy dyck")
     tokens = np.empty((n, dyck.length), np.int64)
     stack = np.zeros((dyck.length // 2 + 2, n), np.int64)
@@ -36,7 +36,7 @@ def numpy_sample(dyck: Dyck, n: int, seed: int) -> np.ndarray:
 
 
 def seconds(draw: Callable[[], object]) -> float:
-    """Wall time of one call."""
+    """Return the wall time of one call."""
     start = time.perf_counter()
     draw()
     return time.perf_counter() - start

@@ -1,8 +1,9 @@
-"""Training steps a second of a `DyckTransformer`, beside a `torch.nn.TransformerEncoderLayer` of the same size.
+"""Training speed of a `DyckTransformer`, compared with a `torch.nn.TransformerEncoderLayer` of the same size.
 
-Both have one head of width 50, a residual, a ReLU network of width 50 and a norm, read the same brackets (100 words of
-up to 28, one thread) and take the same loss and AdamW. Also: the seconds of processor that one training of the study's
-minimal network takes, and what forty take. Rounds are interleaved; processor time, so that a busy machine slows nobody.
+Both have one head of width 50, a residual connection, a ReLU network of width 50 and a norm. They train on the same
+batches of 100 words of up to 28 brackets with the same loss and AdamW, on one thread. The script also measures the CPU
+time of one training run of the study's minimal network, and extrapolates it to forty runs. Rounds alternate, and CPU
+time is measured, so that other processes have little effect.
 """
 
 import sys
@@ -22,7 +23,7 @@ ROUNDS, STEPS, TRAINING_STEPS = 5, 20, 300
 
 
 class Peer(nn.Module):
-    """One encoder layer with a causal mask, on one-hot tokens as the `DyckTransformer` reads them."""
+    """Encoder layer with a causal mask on the one-hot inputs of the `DyckTransformer`."""
 
     def __init__(self, reader: DyckTransformer) -> None:
         super().__init__()
@@ -38,7 +39,7 @@ class Peer(nn.Module):
 
 
 def seconds(model: nn.Module, steps: int) -> float:
-    """Processor time of some steps of training."""
+    """Return the CPU time of several training steps."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     batch = bracket_batches(0, seed=1)
     start = time.process_time()
@@ -50,7 +51,7 @@ def seconds(model: nn.Module, steps: int) -> float:
 
 
 def training_seconds(contrast: str) -> float:
-    """Processor time of one training of the minimal network, as the study trains it."""
+    """Return the CPU time of one training run of the minimal network with the settings of the study."""
     config = TrainingConfig(
         steps=TRAINING_STEPS, batch_size=100, learning_rate=1e-2, weight_decay=0.0, warmup_steps=20
     )

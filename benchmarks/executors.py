@@ -1,7 +1,7 @@
-"""What an executor adds to a small study: wall seconds of a run from nothing, and of one item of nothing.
+"""Overhead of executors, as the wall time of a small study and of an empty task.
 
-Every run measures the parts of the same preset anew. The first run with two processes pays for starting them, the first
-on Ray for starting the cluster; items are handed to one worker, one after another.
+Each run measures all tasks of the same preset. The first run with two processes includes the time to start them, and
+the first run on Ray includes the time to start the cluster. Empty tasks are sent to one worker sequentially.
 
     python benchmarks/executors.py
 """
@@ -24,7 +24,7 @@ ITEMS = 500
 
 
 def ran(executor: Executor) -> float:
-    """Wall seconds of the whole run."""
+    """Return the wall time of the whole run in seconds."""
     study = studies.find(STUDY)
     with TemporaryDirectory() as folder:
         began = time.perf_counter()
@@ -37,7 +37,7 @@ def nothing() -> Callable[[int], int]:
 
 
 def item(executor: Executor) -> float:
-    """Milliseconds of an item that takes no time, the worker being there already."""
+    """Return the time of an empty task in milliseconds, with a worker that is already running."""
     with executor.crew(nothing, 2) as crew:
         list(crew.done([[0], [0]]))
         began = time.perf_counter()

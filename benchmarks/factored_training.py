@@ -1,9 +1,8 @@
-"""Factored attention beside `nn.TransformerEncoder` of as many layers and parameters: training and masked passes.
+"""Speed of factored attention, compared with an `nn.TransformerEncoder` with equally many layers and parameters.
 
-Both are given the same batches of rows with one masked token each, answer for that token alone, and train by the same
-loss and SGD. They run on one thread in turns, round by round, and count CPU time; a number is the fastest round, in
-microseconds per masked row. "all sites" is every site of a sequence masked in turn, where what copies of a sequence
-share is computed once.
+Both receive the same batches of rows with one masked token each, predict only that token, and train with the same loss
+and SGD. They alternate on one thread. The tables show the CPU time of the fastest round in microseconds per masked row.
+For "all sites", each site of a sequence is masked in turn, and computations that these copies share are done once.
 
     python benchmarks/factored_training.py
 """
@@ -24,13 +23,13 @@ from trialogue.randomness import generator
 from trialogue.training import masked_token_loss
 
 SIZES = ((320, 16, 32), (320, 32, 64))
-"""Vocabulary, length of a sequence, and rank of value matrices."""
+"""Vocabulary size, sequence length, and rank of the value matrices."""
 LAYERS = (1, 2, 4)
 HEADS, ROWS, ROUNDS = 4, 256, 20
 
 
 class Encoder(nn.Module, MaskReader):
-    """The encoder of torch: embeddings of tokens and positions, pre-norm layers, and a head at the masked tokens."""
+    """Encoder of torch with token and position embeddings, pre-norm layers, and a head at the masked tokens."""
 
     def __init__(self, vocab_size: int, sites: int, layers: int, width: int) -> None:
         super().__init__()
@@ -47,17 +46,17 @@ class Encoder(nn.Module, MaskReader):
 
     @property
     def data_tokens(self) -> int:
-        """The number of tokens of the data."""
+        """Number of tokens without the mask token."""
         return self._tokens
 
     def masked_logits(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Logits (q, data tokens) at `sites` (q,) of `rows` (q,) of `inputs` (n, N)."""
+        """Return the logits (q, data tokens) at the given rows (q,) and sites (q,) of the inputs (n, L)."""
         logits: Tensor = self.head(self.encoder(self.embedding(inputs) + self.positions)[rows, sites])
         return logits
 
 
 class Contender(NamedTuple):
-    """A network, and what one round of it is: a step of training, a masked pass, and perhaps all sites at once."""
+    """A network with its timed tasks, which are a training step, a masked pass and, if supported, all sites."""
 
     name: str
     parameters: int
@@ -71,7 +70,7 @@ def size_of(model: nn.Module) -> int:
 
 
 def encoder_of(vocab_size: int, sites: int, layers: int, size: int) -> Encoder:
-    """The encoder whose number of parameters is nearest to `size`."""
+    """Return the encoder whose number of parameters is closest to `size`."""
     widths = range(HEADS, 400, HEADS)
     with torch.device("meta"):
         sizes = {width: size_of(Encoder(vocab_size, sites, layers, width)) for width in widths}
@@ -79,7 +78,7 @@ def encoder_of(vocab_size: int, sites: int, layers: int, size: int) -> Encoder:
 
 
 def timed(act: Callable[[], object], rows: int) -> Callable[[], float]:
-    """Microseconds of CPU per row that `act` takes."""
+    """Return a function that measures the CPU time of `act` in microseconds per row."""
 
     def round_of() -> float:
         began = time.process_time()
@@ -121,7 +120,7 @@ def batch_of(vocab_size: int, sites: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def measured(contenders: list[Contender]) -> dict[tuple[str, str], float]:
-    """The fastest round of each contender at each task, all taking turns."""
+    """Run the contenders in alternation and return the fastest round of each one at each task."""
     tasks = {"training": 1, "masked": 2, "all_sites": 3}
     found: dict[tuple[str, str], list[float]] = {}
     for turn in range(ROUNDS + 2):
@@ -130,7 +129,7 @@ def measured(contenders: list[Contender]) -> dict[tuple[str, str], float]:
                 act = getattr(one, task)
                 if act is not None:
                     value = act()
-                    if turn > 1:  # the first rounds warm up
+                    if turn > 1:  # The first two rounds are a warm-up.
                         found.setdefault((one.name, task), []).append(value)
     return {key: min(values) for key, values in found.items()}
 

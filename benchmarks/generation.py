@@ -1,15 +1,17 @@
-"""Verified generation on a real language model, beside what a user would run instead.
+"""Speed, memory and quality of constrained generation with SmolLM2-135M-Instruct, compared with other libraries.
 
-SmolLM2-135M-Instruct, 64 new tokens after a prompt of about 21; the contenders take turns, so that a change of the
-machine's speed meets all of them. A bare loop is the model's pass with the library's own cache, a softmax and a draw;
-it, the library's `generate`, and that with llguidance's mask run the model as the library loads it in float32, ours
-the one that `load_pretrained` packs, in each format of `--weights`. Figures are medians over `--rounds`, in tokens
-(samplers: queries, which are never fewer) per second of CPU time and of wall time; the ratios are of CPU time.
+Each contender generates 64 tokens after a prompt of about 21 tokens. The contenders alternate, so that changes in the
+speed of the machine affect all of them. The bare loop consists of the forward pass with the cache of transformers, a
+softmax and a multinomial sample. The bare loop, `generate` of transformers, and `generate` with the mask of llguidance
+run the model in float32. The samplers of this package run the model of `load_pretrained` in each format of `--weights`.
+The tables show medians over `--rounds` of the tokens per second of CPU time and of wall time. For samplers, model calls
+are counted, which are at least as many as tokens. Ratios use CPU time.
 
-`--llama` names a Python that has llama-cpp-python, and `--gguf` the file that it runs, in as many bits as "int4";
-`--genlm` one that has genlm-control, which draws 8 tokens, as more take minutes, and shorter sequences are in its
-favour. Both take their turns in processes of their own. First comes the peak memory of a process each, and last, where
-`--text` names a file, what the formats' distributions are worth on its first tokens, llama.cpp's among them.
+`--llama` is a Python interpreter with llama-cpp-python, and `--gguf` is the file that it runs, which should have as
+many bits as "int4". `--genlm` is an interpreter with genlm-control. It generates only 8 tokens because more would take
+minutes, and shorter sequences are an advantage. Both run in separate processes. The script first measures the peak
+memory of each contender in a separate process. With `--text`, it finally measures the perplexity of each format and of
+llama.cpp on the first tokens of a text.
 
     trialogue models pull smollm2
     python benchmarks/generation.py --llama PYTHON --gguf FILE --text FILE [--genlm PYTHON] [--record]
@@ -50,15 +52,18 @@ GENLM = {
     "weighted rejection, regex": ("AWRS", "regex"),
     "masked, JSON schema": ("AWRS", "JSON schema"),
 }
-"""What of genlm-control stands beside which of ours; it asks a JSON schema about every token of its own."""
+"""Sampler and constraint of genlm-control for each contender of this package.
+
+For a JSON schema, genlm-control checks every token of the vocabulary, so adaptive rejection sampling replaces the mask.
+"""
 STORED = "as stored"
 
 Timed = Callable[[], tuple[int, float, float]]
-"""Generates once: tokens, CPU seconds, wall seconds."""
+"""Function that generates once and returns the number of tokens, the CPU seconds and the wall seconds."""
 
 
 def endless(model: str, weights: str) -> PretrainedOracle:
-    """The oracle in a format, without an end: all contenders draw as many tokens."""
+    """Return an oracle without an end-of-sequence token, so that all contenders generate the same number of tokens."""
     oracle = loaded(model, weights)
     oracle.eos, oracle.model.generation_config.eos_token_id = None, None
     return oracle
@@ -75,7 +80,7 @@ def timed(run: Run) -> tuple[int, float, float]:
 
 
 def measured(contenders: dict[str, Timed], rounds: int) -> dict[str, list[Any]]:
-    """Of every contender, taking turns: (tokens, CPU seconds, wall seconds) of each round after the first."""
+    """Run the contenders in alternation and return (tokens, CPU seconds, wall seconds) of each round but the first."""
     seen: dict[str, list[Any]] = {name: [] for name in contenders}
     for turn in range(rounds + 1):
         for name, run in contenders.items():
@@ -88,7 +93,7 @@ def measured(contenders: dict[str, Timed], rounds: int) -> dict[str, list[Any]]:
 def print_rates(
     console: Console, title: str, seen: dict[str, list[Any]], base: Callable[[str], list[str]], record: Record
 ) -> dict[str, float]:
-    """Print a line per contender, with its ratios to those that `base` names; return tokens per CPU second."""
+    """Print the rate of each contender and its ratios to those in `base`, and return the tokens per CPU second."""
     table = Table("", "tokens/s, CPU", "tokens/s, wall", "times", title=title)
     rate = {name: statistics.median(tokens / cpu for tokens, cpu, _ in rows) for name, rows in seen.items()}
     for name, rows in seen.items():
@@ -108,7 +113,7 @@ def compare(
     peers: dict[str, Peer],
     record: Record,
 ) -> None:
-    """Every contender at `batch` rows; those of the library on the weights as stored."""
+    """Compare all contenders at one batch size. Those of transformers use the stored weights."""
     stored = oracles[STORED]
     runs = {
         "bare loop": bare(stored, batch),
@@ -126,7 +131,7 @@ def compare(
                 for pair in GENLM.values():
                     contenders[f"{name} {pair[0]}, {pair[1]}"] = partial(peer.ask, *pair, batch)
         elif batch == 1 or name == "llama.cpp":
-            # Several sequences in the buffers that it lays out anew are what crashes.
+            # llama.cpp with repacked buffers crashes for several sequences.
             contenders[name] = partial(peer.ask, "generate", batch, prompt, NEW_TOKENS, False)
             contenders[f"{name}, drawing"] = partial(peer.ask, "generate", batch, prompt, NEW_TOKENS, True)
 
@@ -148,7 +153,7 @@ def compare(
 def compare_backtracking(
     console: Console, model: Path, oracle: PretrainedOracle, rounds: int, record: Record
 ) -> None:
-    """Algorithm 1 at a ragged batch of 16, against ancestral sampling per query and against recomputing prefixes."""
+    """Compare Algorithm 1 with ancestral sampling, and with recomputed prefixes, on a ragged batch of 16 rows."""
     recomputing = load_pretrained(model, recompute=True)
     recomputing.eos = None
 
@@ -168,7 +173,7 @@ def compare_backtracking(
 
 
 def print_memory(console: Console, arguments: argparse.Namespace, record: Record) -> None:
-    """Peak resident memory of processes that do nothing but load the model and generate, at the largest batch."""
+    """Print the peak resident memory of processes that load the model and generate once, at the largest batch."""
     batch, peaks = max(arguments.batches), {}
     for weights in ("generate", *arguments.weights):
         command = [sys.executable, __file__, *sys.argv[1:], "--peak", weights]
@@ -193,7 +198,7 @@ def llama_peer(arguments: argparse.Namespace, buffers: str) -> Peer:
 
 
 def laws_of_peer(peer: Peer, folder: Path) -> Distributions:
-    """The next-token distributions of llama.cpp, which writes them into `folder`."""
+    """Return the function that requests next-token distributions from llama.cpp, which writes them to `folder`."""
 
     def distributions(part: Tensor) -> Tensor:
         path = folder / "logits"
@@ -211,9 +216,7 @@ def print_quality(
     arguments: argparse.Namespace,
     record: Record,
 ) -> None:
-    """Perplexity of each format on the first tokens of a text, and how far its distributions are from those as
-    stored.
-    """
+    """Print the perplexity of each format and its total variation from the stored weights, on the start of a text."""
     stored = oracles[STORED]
     parts = windows(stored, arguments.text, arguments.tokens)
     with tempfile.TemporaryDirectory() as folder:
@@ -231,7 +234,7 @@ def print_quality(
 
 
 def main() -> None:
-    """Print the tables."""
+    """Run the benchmark and print the tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -240,16 +243,16 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 4, 16])
-    parser.add_argument("--llama", metavar="PYTHON", help="a Python that has llama-cpp-python")
-    parser.add_argument("--gguf", type=Path, metavar="FILE", help="the model for llama.cpp")
-    parser.add_argument("--genlm", metavar="PYTHON", help="a Python that has genlm-control")
-    parser.add_argument("--text", type=Path, help="plain text; without it, quality is not measured")
+    parser.add_argument("--llama", metavar="PYTHON", help="Python interpreter with llama-cpp-python")
+    parser.add_argument("--gguf", type=Path, metavar="FILE", help="model file for llama.cpp")
+    parser.add_argument("--genlm", metavar="PYTHON", help="Python interpreter with genlm-control")
+    parser.add_argument("--text", type=Path, help="plain text on which to measure quality (default: skip)")
     parser.add_argument("--tokens", type=int, default=20_000)
     parser.add_argument("--record", action="store_true", help="write the rows that README quotes")
     parser.add_argument("--peak", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.llama and not (arguments.gguf and arguments.gguf.is_file()):
-        parser.error("--llama needs --gguf FILE")
+        parser.error("--llama requires --gguf FILE")
     torch.set_num_threads(arguments.threads)
     transformers.logging.set_verbosity_error()
     if arguments.peak:
@@ -259,7 +262,7 @@ def main() -> None:
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
         return
     console, record, peers = Console(width=140), Record("generation"), {}
-    # While this process is small: a process that it starts begins with its peak.
+    # Measure memory first, because a child process inherits the peak memory of this process.
     print_memory(console, arguments, record)
     folder = folder_of(arguments.model) or Path(arguments.model)
     if arguments.llama:

@@ -1,6 +1,7 @@
-"""genlm-control as a contender of `generation.py`: runs in an environment of its own, told by lines on stdin.
+"""Worker that runs genlm-control for `generation.py` in a separate Python environment.
 
-Each line is a JSON list (sampler, rule, particles); each answer one of (tokens drawn, CPU seconds, wall seconds).
+Each line on standard input is a JSON list with a sampler, a constraint and a number of particles. Each line of output
+is a JSON list with the number of sampled tokens, the CPU seconds and the wall seconds.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from genlm.control import AWRS, BoolFSA, JsonSchema, PromptedLLM, direct_token_s
 
 
 def main() -> None:
-    """Answer until stdin ends."""
+    """Handle requests until standard input is closed."""
     model, prompt, regex, schema, max_tokens, threads = sys.argv[1:]
     torch.set_num_threads(int(threads))
     llm = PromptedLLM.from_name(model, backend="hf")

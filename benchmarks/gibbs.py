@@ -1,10 +1,11 @@
-"""Gibbs sampling of Ising and Potts models, in site updates per core-second, beside other packages.
+"""Speed and accuracy of Gibbs sampling of Ising and Potts models, compared with other packages.
 
-All run on one thread, a few seconds each, and count CPU time. Beside its speed stands what each got right: on the ring
-(J = 1, no field, beta = 0.5) the mean of x_i x_(i+1), on the Potts chain (random energies of windows) the mean energy
-of a window, against the exact value, in standard errors over independent chains. More than six is marked wrong: on
-this ring, Metropolis in fixed order is not ergodic. `--peers` names a Python that has some of dwave-samplers, openjij,
-thrml, peapods and mcising; by default this one is asked.
+All contenders run on one thread for a few seconds. The speed is the number of site updates per CPU second. The accuracy
+is the deviation of a mean from its exact value, in standard errors over independent chains. On the ring (J = 1, no
+field, beta = 0.5) this is the mean of x_i x_(i+1). On the Potts chain with random window energies it is the mean energy
+of a window. A deviation of more than six standard errors is marked as wrong. Metropolis updates in fixed order, for
+instance, are not ergodic on this ring. `--peers` is a Python interpreter with some of dwave-samplers, openjij, thrml,
+peapods and mcising. The default is the current interpreter.
 
     python benchmarks/gibbs.py [--peers /path/to/python]
 """
@@ -40,7 +41,7 @@ PEERS = Path(__file__).with_name("gibbs_peers.py")
 
 
 class Row(NamedTuple):
-    """One contender: site updates, CPU seconds, and one mean per independent chain."""
+    """Number of site updates, CPU seconds, and the mean of each independent chain for one contender."""
 
     name: str
     updates: int
@@ -71,7 +72,7 @@ def window_means(tokens: Tensor, energy: Tensor) -> Tensor:
 
 
 def exact_window(energy: Tensor) -> float:
-    """Mean energy of a window, from the derivative of log Z by transfer matrices over pairs of sites."""
+    """Return the exact mean energy of a window, as the derivative of log Z computed with transfer matrices."""
     scale = torch.ones((), dtype=torch.float64, requires_grad=True)
     message = torch.zeros(VOCAB, VOCAB, dtype=torch.float64)
     for _ in range(SITES - WIDTH + 1):
@@ -91,7 +92,7 @@ def simulated(
 
 
 def stepped(name: str, model: Ising, chains: int, sweeps: int) -> Row:
-    """`run_chain`; its first sweeps are part of the time."""
+    """Measure `run_chain`, including the time of its first sweeps."""
     start = torch.randint(2, (chains, SITES), generator=generator(1, "start"))
     began = time.process_time()
     run = run_chain(Gibbs("sweep"), model, start=start, steps=sweeps)
@@ -112,7 +113,7 @@ def ours_on_ring() -> list[Row]:
 
 
 def peers_on_ring(python: str) -> tuple[list[Row], list[str]]:
-    """Rows of what `python` has, and a line for each of what is missing."""
+    """Return the rows of the packages that `python` has, and a message for each missing package."""
     command = [python, str(PEERS), str(SITES), str(BETA)]
     rows, missing = [], []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -146,12 +147,12 @@ def print_rows(console: Console, title: str, rows: list[Row], exact: float, reco
 
 
 def main() -> None:
-    """Print the tables."""
+    """Run the benchmark and print the tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--peers", metavar="PYTHON", default=sys.executable, help="a Python that has the others"
+        "--peers", metavar="PYTHON", default=sys.executable, help="Python interpreter with the other packages"
     )
     parser.add_argument("--record", action="store_true", help="write the rows that README quotes")
     arguments = parser.parse_args()

@@ -1,7 +1,7 @@
-"""Samplers of Ising models by other packages on one ring, for `gibbs.py`; runs in any Python that has some of them.
+"""Samplers of Ising models from other packages, run by `gibbs.py` in a Python environment that has some of them.
 
-Prints one JSON line per contender: its name, and either what is missing, or site updates, CPU seconds, and the mean of
-x_i x_(i+1) over the ring in each independent sample.
+Each line of output is a JSON object with the name of a contender. It also has the missing package, or the number of
+site updates, the CPU seconds, and the mean of x_i x_(i+1) over the ring for each independent sample.
 
     python benchmarks/gibbs_peers.py 1000 0.5
 """
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-# Read when the libraries load.
+# The libraries read these variables when they are imported.
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "RAYON_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
 
@@ -23,7 +23,7 @@ import numpy as np
 READS, SWEEPS = 64, 500
 
 Measured = tuple[int, float, Any]
-"""Site updates, CPU seconds, and the mean of x_i x_(i+1) in each independent sample."""
+"""Number of site updates, CPU seconds, and the mean of x_i x_(i+1) for each independent sample."""
 
 
 def timed(run: Callable[[], Any]) -> tuple[float, Any]:
@@ -33,13 +33,13 @@ def timed(run: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def correlations(spins: Any) -> Any:
-    """Means over the ring of `spins` (samples, N) of -1 and 1."""
+    """Return the mean of x_i x_(i+1) over the ring for each row of spins (samples, N) with values -1 and 1."""
     spins = np.asarray(spins, float)
     return (spins * np.roll(spins, 1, 1)).mean(1)
 
 
 def in_order(answer: Any) -> Any:
-    """Spins (samples, N) of a dimod sample set."""
+    """Return the spins (samples, N) of a dimod sample set."""
     return answer.record.sample[:, np.argsort(list(answer.variables))]
 
 
@@ -68,7 +68,7 @@ def dwave_samplers(rule: str, sites: int, beta: float) -> Measured:
 def openjij_single_flip(sites: int, beta: float) -> Measured:
     from openjij import SASampler
 
-    # No seed: with one, every read is the same.
+    # A seed would make all reads equal.
     run = partial(
         SASampler().sample_ising, {}, ring(sites), num_reads=READS, schedule=[[beta, SWEEPS]], sparse=True
     )
@@ -114,7 +114,7 @@ def thrml(sites: int, beta: float) -> Measured:
         return sample_states(then, program, schedule, start, [], [Block(nodes)])[0][0]
 
     draw = jax.jit(jax.vmap(one))
-    # Compilation is not counted.
+    # Exclude compilation from the measured time.
     draw(jax.random.split(jax.random.key(0), 2 * READS)).block_until_ready()
     keys = jax.random.split(jax.random.key(1), 2 * READS)
     seconds, up = timed(lambda: draw(keys).block_until_ready())
@@ -122,10 +122,10 @@ def thrml(sites: int, beta: float) -> Measured:
 
 
 def peapods(rule: str, sites: int, beta: float) -> Measured:
-    """Means over the second half of each run: states are not given out."""
+    """Measure means over the second half of each run, because the package does not return states."""
     from peapods import Ising
 
-    # Chains as equal temperatures: models of their own would all draw the same numbers.
+    # Use replicas at equal temperatures as chains, because separate models would use the same random numbers.
     model = Ising((sites,), temperatures=np.full(READS, 1 / beta))
     run = partial(model.sample, SWEEPS, sweep_mode=rule, warmup_ratio=0.5, sequential=True)
     seconds, _ = timed(run)
@@ -155,7 +155,7 @@ CONTENDERS: dict[str, Callable[[int, float], Measured]] = {
 
 
 def main() -> None:
-    """Print the lines."""
+    """Measure all contenders and print one line for each."""
     sites, beta = int(sys.argv[1]), float(sys.argv[2])
     for name, measure in CONTENDERS.items():
         line: dict[str, Any] = {"name": name}

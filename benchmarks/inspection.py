@@ -1,7 +1,7 @@
-"""What an inspection of SmolLM2 takes: wall minutes of the command from nothing, and by measure seconds and tokens.
+"""Run time of an inspection of SmolLM2, in total and by measure.
 
-The command of the documentation at its default effort, by two processes, with random weights beside; the model is in
-the cache. Seconds and tokens of a measure are those of the model itself.
+The script runs the command in the documentation at its default effort, with two processes and with random weights as a
+control. The model is already in the cache. The seconds and tokens of each measure exclude the control.
 
     python benchmarks/inspection.py --text articles.txt
 """
@@ -24,7 +24,7 @@ MODEL, WORKERS = "smollm2", 2
 
 
 def inspected(text: Path) -> tuple[float, dict[str, Any]]:
-    """Wall minutes of the command, and what it filed."""
+    """Run the command and return its wall time in minutes with its record."""
     with TemporaryDirectory() as folder:
         asked = ["inspect", MODEL, "--text", str(text), "--out", folder, "--workers", str(WORKERS)]
         began = time.perf_counter()
@@ -35,7 +35,9 @@ def inspected(text: Path) -> tuple[float, dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--text", type=Path, required=True, help="a UTF-8 file that measures of text read")
+    parser.add_argument(
+        "--text", type=Path, required=True, help="UTF-8 text file for the measures that require a text"
+    )
     record, table = Record("inspection"), Table("measure", "tokens", "seconds")
     minutes, found = inspected(parser.parse_args().text)
     record.add("all", round(minutes, 1), what="minutes")

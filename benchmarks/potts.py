@@ -1,9 +1,10 @@
-"""Exact samples of a Potts chain (V = 10, windows of 3, L = 1000), in sequences per core-second, beside other means.
+"""Speed of exact sampling from a Potts chain (V = 10, windows of 3 tokens, L = 1000), compared with alternatives.
 
-All run on one thread and count CPU time; messages, tables and compilation are made before. Beside its speed is what
-each got right: the mean energy against the exact one, in standard errors over its sequences; more than six is marked
-wrong. At one temperature tokens are nearly independent, at the other sequences freeze. `--peers` names a Python with
-dynamax; by default this one is asked.
+All contenders run on one thread. The speed is the number of sequences per CPU second, without the time for messages,
+tables and compilation. The accuracy is the deviation of the mean energy from its exact value, in standard errors over
+the sequences. A deviation of more than six is marked as wrong. The two temperatures are a high one, at which tokens are
+nearly independent, and a low one, at which sequences freeze. `--peers` is a Python interpreter with dynamax. The
+default is the current interpreter.
 
     python benchmarks/potts.py [--peers /path/to/python]
 """
@@ -37,7 +38,7 @@ PEERS = Path(__file__).with_name("potts_peers.py")
 
 
 class Row(NamedTuple):
-    """One contender: sequences, CPU seconds, and the energy over the temperature of each sequence."""
+    """Number of sequences, CPU seconds, and the energy of each sequence over the temperature for one contender."""
 
     name: str
     sequences: int
@@ -57,7 +58,7 @@ def ours(chain: PottsChain, temperature: float) -> Row:
 
 
 def others(python: str, chain: PottsChain, temperature: float) -> tuple[list[Row], list[str]]:
-    """Rows of what `python` has, and a line for each of what is missing."""
+    """Return the rows of the packages that `python` has, and a message for each missing package."""
     rows, missing = [], []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "log_weights.npy"
@@ -94,11 +95,13 @@ def print_rows(console: Console, temperature: float, rows: list[Row], exact: flo
 
 
 def main() -> None:
-    """Print the tables."""
+    """Run the benchmark and print the tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--peers", metavar="PYTHON", default=sys.executable, help="a Python that has dynamax")
+    parser.add_argument(
+        "--peers", metavar="PYTHON", default=sys.executable, help="Python interpreter with dynamax"
+    )
     parser.add_argument("--record", action="store_true", help="write the rows that README quotes")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -107,7 +110,7 @@ def main() -> None:
     chain, lacking = PottsChain(energies), set()
     for temperature in TEMPERATURES:
         rows = [ours(chain, temperature)]
-        # numpy and torch are the ones that we run on; the other Python has what this one lacks.
+        # NumPy and torch run in this interpreter, and the other interpreter only adds packages that are missing here.
         pythons = dict.fromkeys((sys.executable, arguments.peers))
         for python in pythons:
             found, missing = others(python, chain, temperature)

@@ -1,8 +1,8 @@
-"""Exact samples of a Potts chain by other means, for `potts.py`; runs in any Python that has numpy, torch or dynamax.
+"""Alternative exact samplers of a Potts chain, run by `potts.py` in a Python environment with some of their packages.
 
-Reads the log-weights of the windows (V, V, V) from a file and prints one JSON line per contender: its name, and either
-what is missing, or sequences, CPU seconds of the draw (messages and compilation done before), and the energy of each
-sequence over the temperature.
+The script reads the log-weights of the windows (V, V, V) from a file. Each line of output is a JSON object with the
+name of a contender. It also has the missing package, or the number of sequences, the CPU seconds of sampling without
+messages and compilation, and the energy of each sequence over the temperature.
 
     python benchmarks/potts_peers.py log_weights.npy 1000
 """
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-# Read when the libraries load.
+# The libraries read these variables when they are imported.
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
 
@@ -23,11 +23,11 @@ import numpy as np
 REPEATS = 2
 
 Measured = tuple[int, float, Any]
-"""Sequences, CPU seconds of the fastest draw, and the sequences (n, L)."""
+"""Number of sequences, CPU seconds of the fastest repetition, and the sequences (n, L)."""
 
 
 def timed(run: Callable[[int], Any]) -> tuple[float, Any]:
-    """The least CPU time of so many draws, and what the last one drew."""
+    """Return the minimum CPU time over several repetitions, and the result of the last one."""
     seconds = []
     for repeat in range(REPEATS):
         began = time.process_time()
@@ -37,7 +37,7 @@ def timed(run: Callable[[int], Any]) -> tuple[float, Any]:
 
 
 def cumulative_laws(weights: Any, length: int) -> tuple[Any, Any]:
-    """P(pair of first tokens) summed up (V^2,), and P(token <= v | the two before) (L - 2, V^2, V)."""
+    """Return the cumulative probabilities of the first pair (V^2,), and of each later token (L - 2, V^2, V)."""
     vocab = len(weights)
     message, distributions = np.zeros((vocab, vocab)), []
     for _ in range(length - 2):
@@ -52,9 +52,7 @@ def cumulative_laws(weights: Any, length: int) -> tuple[Any, Any]:
 
 
 def numpy_loop(weights: Any, length: int) -> Measured:
-    """Forwards site by site, all sequences at once, each token by comparing a number with the cumulative
-    distribution.
-    """
+    """Sample all sequences in parallel, site by site, by inversion of the cumulative distribution."""
     n, vocab = 10_000, len(weights)
     first, distributions = cumulative_laws(weights, length)
 
@@ -73,7 +71,7 @@ def numpy_loop(weights: Any, length: int) -> Measured:
 
 
 def torch_loop(weights: Any, length: int) -> Measured:
-    """The same by whole-tensor operations of torch, on one thread."""
+    """Sample like `numpy_loop` with tensor operations of torch, on one thread."""
     import torch
 
     torch.set_num_threads(1)
@@ -99,7 +97,7 @@ def torch_loop(weights: Any, length: int) -> Measured:
 
 
 def dynamax(weights: Any, length: int) -> Measured:
-    """A hidden Markov model whose states are pairs of tokens: what a step takes off its row sums is its likelihood."""
+    """Sample from a hidden Markov model whose states are pairs of tokens, with the row sums as likelihoods."""
     import jax
     import jax.numpy as jnp
     from dynamax.hidden_markov_model import hmm_posterior_sample
@@ -117,7 +115,7 @@ def dynamax(weights: Any, length: int) -> Measured:
     initial = jnp.full(states, 1 / states)
     matrix, likelihood = jnp.asarray(dense / rows[:, None]), jnp.asarray(likelihood)
     draw_all = jax.jit(jax.vmap(lambda key: hmm_posterior_sample(key, initial, matrix, likelihood)[1]))
-    # Compilation is not counted.
+    # Exclude compilation from the measured time.
     draw_all(jax.random.split(jax.random.key(9), n)).block_until_ready()
 
     def draw(repeat: int) -> Any:
@@ -135,7 +133,7 @@ CONTENDERS: dict[str, Callable[[Any, int], Measured]] = {
 
 
 def main() -> None:
-    """Print the lines."""
+    """Measure all contenders and print one line for each."""
     weights, length = np.load(sys.argv[1]), int(sys.argv[2])
     for name, measure in CONTENDERS.items():
         line: dict[str, Any] = {"name": name}

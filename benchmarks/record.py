@@ -1,4 +1,4 @@
-"""Rows of a benchmark: one number a line, from which README takes what it says about speed."""
+"""Store the results of benchmarks, one number per row, for the tables in README and the documentation."""
 
 import json
 from collections.abc import Callable
@@ -8,18 +8,18 @@ FOLDER = Path(__file__).parent / "rows"
 
 
 class Record:
-    """Collects the numbers of one run; `write` replaces those of the run before."""
+    """Results of one run of a benchmark."""
 
     def __init__(self, benchmark: str) -> None:
         self._path = FOLDER / f"{benchmark}.jsonl"
         self._rows: list[dict[str, object]] = []
 
     def add(self, contender: str, value: float, **setting: object) -> None:
-        """Keep one number of a contender, and the setting that it is of."""
+        """Add one number of a contender with its settings."""
         self._rows.append({"contender": contender, **setting, "value": value})
 
     def write(self, keep: Callable[[dict[str, object]], bool] = lambda _: False) -> None:
-        """Write the rows, each a line of JSON, and behind them those of the run before that are to `keep`."""
+        """Write the rows as lines of JSON, followed by the rows of the previous run for which `keep` returns True."""
         FOLDER.mkdir(exist_ok=True)
         if self._path.is_file():
             lines = self._path.read_text(encoding="utf-8").splitlines()

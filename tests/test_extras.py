@@ -8,7 +8,7 @@ import pytest
 from refusals import wrong_errors
 from trialogue.display.figures import panels
 from trialogue.generation.translation.scores import quality
-from trialogue.inspection.topic_structure.words import placed
+from trialogue.inspection.topic_structure.words import tokenize_passages
 
 OPTIONAL = (
     *("arviz_base", "arviz_stats", "datasets", "h5netcdf", "joblib", "matplotlib", "pandas", "peft", "ray"),
@@ -70,6 +70,6 @@ def test_the_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     cases = [
         (r"matplotlib.*trialogue\[plot\]", panels),
         (r"sacrebleu.*trialogue\[score\]", lambda: quality(["a"], ["a"])),
-        (r"sklearn.*trialogue\[topics\]", lambda: placed(None, ["a"])),
+        (r"sklearn.*trialogue\[topics\]", lambda: tokenize_passages(None, ["a"])),
     ]
     assert not wrong_errors(cases)

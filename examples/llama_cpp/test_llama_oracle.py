@@ -1,4 +1,4 @@
-"""The oracle keeps its contract, and its distributions are those of transformers on the same file.
+"""Tests of the llama.cpp oracle against the oracle contract and against transformers on the same file.
 
 PYTHONPATH=src python -m pytest examples/llama_cpp     # in an environment with llama-cpp-python
 """
@@ -36,7 +36,7 @@ from trialogue.testing import check_oracle
 from trialogue.verifiers import GrammarVerifier, RandomVerifier, Threshold
 
 EXACT = 1e-3
-"""Logarithms of probabilities in single precision, of a model that is far from flat"""
+"""Tolerance of log-probabilities in single precision, for a model whose distributions are far from uniform."""
 
 
 @pytest.fixture(scope="module")
@@ -59,11 +59,11 @@ def sequences(oracle: LlamaOracle, rows: int, length: int) -> torch.Tensor:
     return len(MARKS) + (steps * 7919 + 3) % (oracle.vocab_size - len(MARKS))
 
 
-def test_laws_are_those_of_transformers(oracle: LlamaOracle, reference: PretrainedOracle) -> None:
+def test_distributions_equal_those_of_transformers(oracle: LlamaOracle, reference: PretrainedOracle) -> None:
     tokens, lengths = sequences(oracle, 12, 30), torch.arange(1, 25, 2)
     distributions = next_log_probs(oracle, tokens, lengths).exp()
     expected = next_log_probs(reference, tokens, lengths).exp()
-    # Two tokens end a text here, of which transformers is told one.
+    # Two tokens end a text here, but transformers uses only one of them.
     assert oracle.other_ends == [3]
     expected[:, 2] += expected[:, 3]
     expected[:, 3] = 0
@@ -71,12 +71,12 @@ def test_laws_are_those_of_transformers(oracle: LlamaOracle, reference: Pretrain
     assert float(expected.max()) > 0.05
 
 
-def test_the_contract_is_kept(oracle: LlamaOracle) -> None:
+def test_oracle_contract(oracle: LlamaOracle) -> None:
     check_oracle(oracle, capacity=16, tolerance=EXACT, steps=20, seeds=(0,))
 
 
 class Uncut(LlamaContext):
-    """Leaves what a row held before, for its next tokens to be appended to."""
+    """Broken context that does not truncate a row, so that new tokens are appended to old ones."""
 
     def _cut(self, row: int, length: int) -> None:
         if length == 0:
@@ -84,7 +84,7 @@ class Uncut(LlamaContext):
 
 
 class Uncopied(LlamaContext):
-    """Believes that it has copied."""
+    """Broken context that marks tokens as copied without copying them."""
 
     def copy(self, source: torch.Tensor, rows: torch.Tensor, start: int, stop: int) -> None:
         for row in rows.tolist():
@@ -92,7 +92,7 @@ class Uncopied(LlamaContext):
 
 
 class SelfCopied(LlamaContext):
-    """Copies row after row, from rows that were overwritten before."""
+    """Broken context that copies rows sequentially, from rows that may already be overwritten."""
 
     def copy(self, source: torch.Tensor, rows: torch.Tensor, start: int, stop: int) -> None:
         for one in range(len(rows)):
@@ -100,7 +100,7 @@ class SelfCopied(LlamaContext):
 
 
 class Unforked(LlamaContext):
-    """Believes that its children have what it has."""
+    """Broken context that marks tokens of a fork as evaluated without copying them."""
 
     def fork(self, rows: torch.Tensor, stop: int) -> LlamaContext:
         child = Unforked(self._oracle, len(rows), max(stop, *self._held))
@@ -109,7 +109,7 @@ class Unforked(LlamaContext):
 
 
 @pytest.mark.parametrize("broken", [Uncut, Uncopied, Unforked])
-def test_the_contract_tells_a_broken_context(
+def test_oracle_contract_detects_broken_contexts(
     broken: type, oracle: LlamaOracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("llama_oracle.LlamaContext", broken)
@@ -118,26 +118,26 @@ def test_the_contract_tells_a_broken_context(
 
 
 @pytest.mark.parametrize("context", [LlamaContext, SelfCopied])
-def test_rows_that_change_places(oracle: LlamaOracle, context: type) -> None:
+def test_permutation_of_rows(oracle: LlamaOracle, context: type) -> None:
     tokens, rows = sequences(oracle, 3, 8), torch.arange(3)
-    held, lengths = context(oracle, 3, 8), torch.tensor([5, 7, 6])
-    held.features(tokens, torch.zeros(3, dtype=torch.int64), lengths, rows)
-    held.copy(torch.tensor([1, 2, 0]), rows, 0, 7)
-    moved = tokens[[1, 2, 0]]
-    answers = held.log_probs(held.features(moved, torch.full((3,), 5), torch.full((3,), 5), rows))
-    expected = next_log_probs(oracle, moved, torch.full((3,), 5))
-    right = torch.allclose(answers, expected, atol=EXACT)
-    assert right is (context is LlamaContext)
+    opened, lengths = context(oracle, 3, 8), torch.tensor([5, 7, 6])
+    opened.features(tokens, torch.zeros(3, dtype=torch.int64), lengths, rows)
+    opened.copy(torch.tensor([1, 2, 0]), rows, 0, 7)
+    permuted = tokens[[1, 2, 0]]
+    log_probs = opened.log_probs(opened.features(permuted, torch.full((3,), 5), torch.full((3,), 5), rows))
+    expected = next_log_probs(oracle, permuted, torch.full((3,), 5))
+    is_correct = torch.allclose(log_probs, expected, atol=EXACT)
+    assert is_correct is (context is LlamaContext)
 
 
-def test_what_lies_behind_a_rewind_is_evaluated_again(oracle: LlamaOracle) -> None:
+def test_tokens_after_a_rewind_are_evaluated_again(oracle: LlamaOracle) -> None:
     tokens, row = sequences(oracle, 2, 8), torch.tensor([0])
     context = oracle.open(1, 8)
     for stop in (8, 3):
         context.features(tokens[:1], torch.tensor([0]), torch.tensor([stop]), row)
-    answers = context.log_probs(context.features(tokens[:1], torch.tensor([8]), torch.tensor([8]), row))
+    log_probs = context.log_probs(context.features(tokens[:1], torch.tensor([8]), torch.tensor([8]), row))
     expected = next_log_probs(oracle, tokens[:1])
-    assert torch.allclose(answers, expected, atol=EXACT)
+    assert torch.allclose(log_probs, expected, atol=EXACT)
     assert context.passes == 3
 
 
@@ -156,7 +156,7 @@ def digits(oracle: LlamaOracle) -> GrammarVerifier:
     ],
     ids=repr,
 )
-def test_walks_obey_a_grammar(oracle: LlamaOracle, sampler: Sampler) -> None:
+def test_samplers_obey_a_grammar(oracle: LlamaOracle, sampler: Sampler) -> None:
     samples = generate(
         oracle,
         ["the cat"] * 3,
@@ -171,11 +171,11 @@ def test_walks_obey_a_grammar(oracle: LlamaOracle, sampler: Sampler) -> None:
         assert not accepted or (text and not set(text) - set("12"))
 
 
-def test_walks_draw_what_they_draw_from_transformers(
+def test_samples_equal_those_of_transformers(
     oracle: LlamaOracle, reference: PretrainedOracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(oracle, "other_ends", [])
-    drawn = [
+    samples = [
         generate(
             model,
             [[5, 6, 7], [8], [9, 10]],
@@ -190,19 +190,19 @@ def test_walks_draw_what_they_draw_from_transformers(
         )
         for model in (oracle, reference)
     ]
-    assert drawn[0] == drawn[1]
-    assert drawn[2] == drawn[3]
-    assert drawn[0] != drawn[2]
+    assert samples[0] == samples[1]
+    assert samples[2] == samples[3]
+    assert samples[0] != samples[2]
 
 
-def test_texts_and_tokens(oracle: LlamaOracle, reference: PretrainedOracle) -> None:
+def test_tokenization_equals_that_of_transformers(oracle: LlamaOracle, reference: PretrainedOracle) -> None:
     own, theirs = oracle.tokenization, reference.tokenization
     for text in ("the cat sat 12", "café 東京 😀\n\n", "<s>user</s>", " "):
         assert own.encode(text) == theirs.encode(text)
         assert own.bytes(own.encode(text)) == text.replace("<s>", "").replace("</s>", "").encode()
     spellings = {token: own.bytes([token]) for token in range(own.vocab_size)}
     assert {token for token, spelling in spellings.items() if spelling != theirs.bytes([token])} == {
-        # llguidance, which reads the other vocabulary, marks special tokens by the byte that no text has.
+        # The other vocabulary comes from llguidance, which marks special tokens by a byte that is invalid in UTF-8.
         token
         for token, spelling in spellings.items()
         if spelling == b"\xff"
@@ -213,7 +213,7 @@ def test_texts_and_tokens(oracle: LlamaOracle, reference: PretrainedOracle) -> N
     assert own.special == set(range(len(MARKS)))
 
 
-def test_the_command_finds_it_by_its_entry_point(
+def test_command_with_the_entry_point(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = tomllib.loads(Path(__file__).with_name("pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -233,52 +233,54 @@ def test_the_command_finds_it_by_its_entry_point(
     assert main([*words, "--sampler", "masked-decoding", "--verifier", "regex:[12]+"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [set(line["text"]) - set("12") for line in lines] == [set()] * 3
-    for more, told in (
-        (("--weights", "int8"), "weights='int8': leave it out"),
-        (("--device", "cpu"), "device='cpu': leave it out"),
-        (("--recompute",), "recompute='True': leave it out"),
+    for more, message in (
+        (("--weights", "int8"), "weights='int8': leave this setting out"),
+        (("--device", "cpu"), "device='cpu': leave this setting out"),
+        (("--recompute",), "recompute='True': leave this setting out"),
         (("--max-new-tokens", str(CONTEXT)), "max_new_tokens=64: the model's context holds 64 tokens"),
-        (("--model", f"{name}:nowhere.gguf"), "model='nowhere.gguf': there is no such file"),
+        (("--model", f"{name}:nowhere.gguf"), "model='nowhere.gguf': the file does not exist"),
         (("--model", f"{name}s:{file}"), "did you mean llama-cpp?"),
         (("--model", f"transformer:{file}"), "transformer is a network"),
     ):
         assert main([*words, *more]) == 2
-        said = capsys.readouterr().err
-        assert told in said
-        assert said.count("\n") == 1
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
 
 
-def test_files_that_are_no_models_are_one_line(tmp_path: Path) -> None:
+def test_invalid_files_are_reported_in_one_line(tmp_path: Path) -> None:
     for name, content in (
         ("text.gguf", b"not a model"),
         ("cut.gguf", write_tiny(tmp_path / "a").read_bytes()[:900]),
     ):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(InputError, match=r"model='GGUF': llama.cpp reads no model from .*: .+") as caught:
+        with pytest.raises(
+            InputError, match=r"model='GGUF': llama.cpp cannot read a model from .*: .+"
+        ) as caught:
             GGUF(tmp_path / name)
         assert "\n" not in str(caught.value)
-    whole = (tmp_path / "a").read_bytes()
-    (tmp_path / "short.gguf").write_bytes(whole[:-2000])
-    with pytest.raises(InputError, match="reads no"):
+    content = (tmp_path / "a").read_bytes()
+    (tmp_path / "short.gguf").write_bytes(content[:-2000])
+    with pytest.raises(InputError, match="cannot"):
         GGUF(tmp_path / "short.gguf").load()
 
 
-def test_bounds_are_named(oracle: LlamaOracle) -> None:
-    for rows, capacity, layers, told in (
-        (200, 8, (), "rows=200: llama.cpp has room for 128"),
-        (1, CONTEXT + 1, (), f"capacity={CONTEXT + 1}: llama.cpp has room for {CONTEXT}"),
-        (1, 8, (0,), "layers=(0,): llama.cpp gives no hidden states"),
+def test_limits_are_reported(oracle: LlamaOracle) -> None:
+    for rows, capacity, layers, message in (
+        (200, 8, (), "rows=200: use at most 128"),
+        (1, CONTEXT + 1, (), f"capacity={CONTEXT + 1}: use at most {CONTEXT}"),
+        (1, 8, (0,), "layers=(0,): leave them out"),
     ):
         with pytest.raises(InputError) as caught:
             oracle.open(rows, capacity, layers)
-        assert str(caught.value).startswith(told)
+        assert str(caught.value).startswith(message)
     context, tokens = oracle.open(1, 4), torch.full((1, 8), 5)
     for stop in (0, 5):
-        with pytest.raises(InputError, match="begin with a BOS, or open a larger context"):
+        with pytest.raises(InputError, match="add a BOS token, or open a larger context"):
             context.features(tokens, torch.tensor([0]), torch.tensor([stop]), torch.tensor([0]))
 
 
-def test_contexts_outlive_what_made_them(file: Path) -> None:
+def test_contexts_keep_their_model_alive(file: Path) -> None:
     context = GGUF(file).load().open(1, 4)
     gc.collect()
     features = context.features(
@@ -287,8 +289,8 @@ def test_contexts_outlive_what_made_them(file: Path) -> None:
     assert float(context.log_probs(features).exp().sum()) == pytest.approx(1, abs=1e-4)
 
 
-def test_python_ends_in_silence(file: Path) -> None:
+def test_interpreter_exits_without_output(file: Path) -> None:
     code = f"from llama_oracle import GGUF; oracle = GGUF({str(file)!r}).load(); context = oracle.open(1, 4)"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    told = subprocess.run([sys.executable, "-c", code], cwd=file.parent, env=environment, capture_output=True)
-    assert (told.returncode, told.stdout, told.stderr) == (0, b"", b"")
+    run = subprocess.run([sys.executable, "-c", code], cwd=file.parent, env=environment, capture_output=True)
+    assert (run.returncode, run.stdout, run.stderr) == (0, b"", b"")

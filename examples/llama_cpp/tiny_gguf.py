@@ -1,4 +1,4 @@
-"""A random Llama of two layers with a vocabulary of bytes and a few merges, as a GGUF file: nothing is downloaded."""
+"""Write a small Llama with random weights and a byte-level vocabulary to a GGUF file, for tests without downloads."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ TEMPLATE = (
 
 
 def write_tiny(path: Path, *, seed: int = 0, architecture: str = "llama", eos: int | None = 2) -> Path:
-    """Write the file; its vocabulary has `MARKS` first, then every byte, then what `MERGES` make."""
+    """Write the model to a file. The vocabulary has `MARKS`, followed by all bytes and the results of `MERGES`."""
     writer = GGUFWriter(path, architecture)
     writer.add_context_length(CONTEXT)
     writer.add_embedding_length(WIDTH)

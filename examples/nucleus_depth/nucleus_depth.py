@@ -1,8 +1,7 @@
-"""Does truncating the nucleus make Dyck strings shallower?
+"""Study of whether top-p sampling makes Dyck strings shallower.
 
-Nested brackets are opened by tokens that the distribution gives no more than even odds. Top-p sampling leaves out the
-least probable tokens at every step; what that does to a whole string is another matter. One replication is one set of
-draws.
+An opening bracket has a probability of at most one half. Top-p sampling removes the least likely tokens at each step,
+but its effect on whole strings is not obvious. One replication is one set of samples.
 """
 
 from collections.abc import Iterator
@@ -16,65 +15,58 @@ from pandas import Series
 
 from trialogue import generate, truncated
 from trialogue.data import Dyck
-from trialogue_lab.ledger import (
-    Claim,
-    Count,
-    Figure,
-    Part,
-    Probability,
-    Replication,
-    ResultTable,
-    Rows,
-    Seeds,
-    Settings,
-    Study,
-    panels,
-    spread,
-)
+from trialogue_lab import ledger
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(Settings):
-    """Strings of balanced brackets, and how many are drawn at each width of the nucleus."""
+class Config(ledger.Settings):
+    """Settings of the study.
 
-    length: Count = 32
-    open_prob: Probability = 0.4
-    draws: Count = 500
-    seeds: Seeds = tuple(range(12))
+    Args:
+        length: Number of brackets per string.
+        open_prob: Probability of an opening bracket.
+        draws: Number of strings per value of top-p.
+        seeds: Random seeds, one per replication.
+    """
+
+    length: ledger.Count = 32
+    open_prob: ledger.Probability = 0.4
+    draws: ledger.Count = 500
+    seeds: ledger.Seeds = tuple(range(12))
 
 
 TOP_PS = (0.7, 0.95, 1.0)
 
 
 def measure(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, object]]:
-    """Mean largest depth of strings drawn at each top-p."""
+    """Yield the mean maximum depth of the strings sampled at each top-p."""
     del artifacts
     dyck = Dyck(length=config.length, type_probs=(0.2, 0.8), open_prob=config.open_prob)
     for top_p in TOP_PS:
         samples = generate(truncated(dyck, top_p=top_p), num_samples=config.draws, seed=seed)
-        steps = 1 - 2 * (samples.tokens % 2)  # brackets that open have even numbers
+        steps = 1 - 2 * (samples.tokens % 2)  # Opening brackets have even token ids.
         depth = steps.cumsum(1).max(1).values.to(torch.float64).mean()
         yield {"kind": "depth", "seed": seed, "top_p": top_p, "depth": float(depth)}
 
 
-draws = Replication("draw", "seeds")
+draws = ledger.Replication("draw", "seeds")
 
 
 @draws
-def depth(rows: Rows, top_p: float) -> "Series[float]":
-    """Mean largest depth of a string."""
+def depth(rows: ledger.Rows, top_p: float) -> "Series[float]":
+    """Mean maximum depth of a string."""
     return rows["depth"].pivot(index="seed", columns="top_p", values="depth")[top_p]
 
 
-def draw(rows: Rows) -> matplotlib.figure.Figure:
-    """Depth against the width of the nucleus."""
-    drawing, [axes] = panels()
-    spread(axes, TOP_PS, map(depth, TOP_PS), rows)
-    axes.set(xlabel="top-p", ylabel="largest depth of a string")
-    return drawing
+def draw(rows: ledger.Rows) -> matplotlib.figure.Figure:
+    """Draw the depth over top-p."""
+    figure, [axes] = ledger.panels()
+    ledger.spread(axes, TOP_PS, map(depth, TOP_PS), rows)
+    axes.set(xlabel="top-p", ylabel="maximum depth of a string")
+    return figure
 
 
-STUDY = Study(
+STUDY = ledger.Study(
     module=__name__,
     source="Folklore: truncation makes text simpler",
     presets={
@@ -82,24 +74,28 @@ STUDY = Study(
         "pilot": Config(seeds=(100, 101, 102, 103)),
         "default": Config(),
     },
-    parts=lambda config: [Part(f"draws-{seed}", partial(measure, config, seed)) for seed in config.seeds],
+    parts=lambda config: [
+        ledger.Part(f"draws-{seed}", partial(measure, config, seed)) for seed in config.seeds
+    ],
     claims=[
-        Claim(
+        ledger.Claim(
             "truncation-flattens",
-            "Strings drawn at top-p 0.7 are shallower than those of the distribution itself.",
+            "Strings sampled at top-p 0.7 are shallower than strings sampled without truncation.",
             depth(0.7) - depth(1.0) < 0,
             source="Folklore",
             published="simpler",
         )
     ],
     tables=[
-        ResultTable(
-            title="Largest depth of a string",
+        ledger.ResultTable(
+            title="Maximum depth of a string",
             source="Folklore",
             cells={f"top-p {top_p}": {"depth": depth(top_p)} for top_p in TOP_PS},
         )
     ],
     figures=[
-        Figure(name="depth", caption="Depth by top-p; bars: one standard deviation over draws.", draw=draw)
+        ledger.Figure(
+            name="depth", caption="Depth by top-p, with one standard deviation over draws.", draw=draw
+        )
     ],
 )

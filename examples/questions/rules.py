@@ -1,6 +1,9 @@
-"""A rule that a question of `questions.jsonl` has of its own."""
+"""Verifier of a question in `questions.jsonl`."""
 
 
 def even(text: str) -> bool:
-    """Accept even numbers. Asked about whole texts only (`--verifier-whole`): 1 may become 12."""
+    """Accept even numbers.
+
+    Use this verifier with `--verifier-whole`, because a prefix of an even number may be odd.
+    """
     return int(text) % 2 == 0

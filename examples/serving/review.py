@@ -1,4 +1,4 @@
-"""A review under a schema, from `trialogue serve` by the client of OpenAI's interface.
+"""Request a review that obeys a JSON schema from `trialogue serve` with the OpenAI client.
 
 trialogue serve --model smollm2
 python review.py http://127.0.0.1:8000/v1
@@ -17,24 +17,24 @@ SCHEMA = {
     "additionalProperties": False,
 }
 FORMAT: Any = {"type": "json_schema", "json_schema": {"name": "review", "schema": SCHEMA}}
-WALK = {"name": "smc", "particles": 4, "proposal": "mask"}
-ASKED: Any = [{"role": "user", "content": 'Rate this review as JSON: "Cold soup, rude waiter."'}]
+SAMPLER = {"name": "smc", "particles": 4, "proposal": "mask"}
+MESSAGES: Any = [{"role": "user", "content": 'Rate this review as JSON: "Cold soup, rude waiter."'}]
 
 
 def reviews(client: OpenAI, model: str) -> list[tuple[dict[str, Any], float]]:
-    """Four answers, each with its log-weight: the logarithm of what it is worth."""
-    answer = client.chat.completions.create(
-        model=model, messages=ASKED, n=4, seed=0, response_format=FORMAT, extra_body={"sampler": WALK}
+    """Return up to four accepted reviews with their log importance weights."""
+    completion = client.chat.completions.create(
+        model=model, messages=MESSAGES, n=4, seed=0, response_format=FORMAT, extra_body={"sampler": SAMPLER}
     )
     return [
         (json.loads(choice.message.content or ""), choice.trialogue["log_weight"])
-        for choice in answer.choices
+        for choice in completion.choices
         if choice.trialogue["accepted"]
     ]
 
 
 def main() -> None:
-    """Print the answers of the server at the address that is given."""
+    """Print the reviews from the server at the given address."""
     client = OpenAI(base_url=sys.argv[1], api_key="none")
     [model] = client.models.list().data
     for review, log_weight in reviews(client, model.id):

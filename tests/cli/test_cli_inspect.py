@@ -192,7 +192,7 @@ def test_a_masked_model_has_the_measures_that_apply(tmp_path, text, inspect):
     text.write_text("the cat sat on the mat, and the dog ran after the cat. " * 200, encoding="utf-8")
     names = ("copying", "consistency", "decoding")
     answer = inspect(tmp_path / "masked", "--no-control", "--text", text, measures=names)
-    message = "decoding: not taken: it is of causal models, and this is a masked one"
+    message = "decoding: not taken: it applies to causal models, but this is a masked model"
     assert message in answer.out
     assert message in answer.err
     record = answer.record
@@ -200,7 +200,7 @@ def test_a_masked_model_has_the_measures_that_apply(tmp_path, text, inspect):
     assert list(record["measures"]) == ["copying", "consistency"]
     assert record["settings"]["text"] is not None
     assert record["measures"]["copying"]["control"] is None
-    assert "Not taken" in answer.page
+    assert "Skipped measures" in answer.page
 
 
 def test_without_a_text_the_other_measures_are_taken(model, inspect):
@@ -208,7 +208,7 @@ def test_without_a_text_the_other_measures_are_taken(model, inspect):
     record = answer.record
     assert set(record["measures"]) | set(record["refused"]) == set(MEASURES)
     assert {"copying", "brackets", "decoding"} <= set(record["measures"])
-    assert record["refused"]["context"] == "it needs a text: --text FILE"
+    assert record["refused"]["context"] == "it needs a text. Use --text FILE"
     assert "interactions: not taken: it needs clones of a text" in answer.out
     assert answer.err.count("context: not taken") == 1
     assert answer.page.count("<svg") == sum(
@@ -223,7 +223,7 @@ def test_damaged_files_are_reported_in_one_line(model, found, inspect):
         path.write_text(content, encoding="utf-8")
         answer = inspect(model, code=2)
         assert answer.out == "", content
-        assert f"out='{path}': it is damaged: delete it, and it is made anew" in answer.err
+        assert f"out='{path}': the file is damaged. Delete it and run the command again" in answer.err
 
 
 class VocabularySize(Measure):
@@ -251,7 +251,7 @@ def test_a_registered_measure_waits_for_its_text(
     mine = answer.record["measures"]["mine"]
     assert mine["checkpoints"][0]["quantities"][0]["points"] == [{"value": 300}]
     assert mine["control"] is None
-    assert "text='left out'" in inspect(model, measures=["mine"], code=2).err
+    assert "text='not given'" in inspect(model, measures=["mine"], code=2).err
     assert run_command("compare", place / "found", found)[0] == 0
 
 
@@ -268,20 +268,20 @@ BAD: list[tuple[str, str]] = [
     ("inspect model --measures coppying", "no such measure: did you mean copying"),
     ("inspect no/such/model", "model='no/such/model'"),
     ("inspect found", "neither a model (config.json) nor checkpoints"),
-    ("inspect step-1.safetensors --out new", "it is a network of a training here"),
+    ("inspect step-1.safetensors --out new", "it is a network trained by this package"),
     ("inspect model --effort 0", "effort=0.0"),
     ("inspect model --threads 0", "threads=0"),
     ("inspect model --workers 0", "workers=0"),
     ("inspect model --executor rya", "executor='rya': no such executor: did you mean ray?"),
     ("inspect model --text missing.txt", "missing.txt"),
-    ("inspect model --out found --effort 0.2", "effort=0.2: found has an inspection with 0.1"),
-    ("inspect training/checkpoint-5 --out moved --effort 0.1", "measured of other weights"),
-    ("compare found/inspection.json", "name two or more"),
-    ("compare found/inspection.json model/config.json", "it is no trialogue inspection"),
-    ("compare found/inspection.json missing.json", "it cannot be read"),
+    ("inspect model --out found --effort 0.2", "effort=0.2: the inspection in found used 0.1"),
+    ("inspect training/checkpoint-5 --out moved --effort 0.1", "measured with other weights"),
+    ("compare found/inspection.json", "give two or more"),
+    ("compare found/inspection.json model/config.json", "the file is not a trialogue inspection"),
+    ("compare found/inspection.json missing.json", "the file cannot be read"),
     ("compare found found --out no/where.html", "there is no folder no"),
     ("compare a b c", "use exactly two results of one study"),
-    ("compare found found/inspection.json", "it is named twice"),
+    ("compare found found/inspection.json", "it is given twice"),
     ("compare a b --out page.html", "out='page.html'"),
     ("compare found moved --results results", "results='results'"),
 ]
@@ -307,8 +307,8 @@ def test_only_valid_inspections_with_equal_settings_are_compared(place, tmp_path
     assert run_command("compare", without, one)[0] == 0
     effort = written("effort", settings=settings | {"effort": 2.0})
     cases = [
-        (f"compare {without} {one} {other}", f"text='{other}': {one} was taken with another text"),
-        (f"compare {place / 'found'} {effort}", "was taken with another effort"),
+        (f"compare {without} {one} {other}", f"text='{other}': {one} has a different text"),
+        (f"compare {place / 'found'} {effort}", "has a different effort"),
     ]
     damaged = [
         ("settings", {}),
@@ -319,7 +319,9 @@ def test_only_valid_inspections_with_equal_settings_are_compared(place, tmp_path
     ]
     for index, (field, value) in enumerate(damaged):
         path = written(str(index), **{field: value})
-        cases.append((f"compare {place / 'found'} {path}", "it is no trialogue inspection of this version"))
+        cases.append(
+            (f"compare {place / 'found'} {path}", "the file is not a trialogue inspection of this version")
+        )
     assert not wrong_refusals(cases, run_command)
 
 
@@ -367,7 +369,7 @@ class NoFiniteResult(VocabularySize):
 def test_a_measure_without_a_finite_result_is_not_repeated(model, text, inspect, monkeypatch):
     monkeypatch.setitem(MEASURES, "endless", NoFiniteResult)
     out = inspect(model, "--text", text, measures=["endless"]).out
-    assert "endless: not taken: it gives no finite number for 'loss'" in out
+    assert "endless: not taken: 'loss' is not finite for this model" in out
     monkeypatch.setattr(NoFiniteResult, "needs", "text")
     assert "loading" not in inspect(model, "--text", text, measures=["endless"]).err
 
@@ -382,8 +384,8 @@ def test_a_measure_beyond_the_memory_does_not_stop_the_others(model, inspect, mo
     memory = "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
     monkeypatch.setattr(NoFiniteResult, "take", raising(RuntimeError(memory)))
     out = inspect(model, measures=["huge", "copying"]).out
-    assert "huge: not taken: memory did not suffice with --effort 0.1: give another folder" in out
-    assert "How far back" in out
+    assert "huge: not taken: memory is insufficient for --effort 0.1. Use a smaller effort" in out
+    assert "Up to which distance" in out
     monkeypatch.setattr(NoFiniteResult, "take", lambda *_: [number("rows", Point(1.0))])
     again = inspect(model, measures=["huge", "copying"])
     assert "not taken" not in again.out
@@ -396,7 +398,7 @@ def test_a_measure_beyond_the_memory_does_not_stop_the_others(model, inspect, mo
 
 def test_a_model_beyond_the_memory_is_reported_in_one_line(model, inspect, monkeypatch):
     monkeypatch.setattr(Subject, "load", raising(MemoryError()))
-    message = "memory does not suffice to load it: use a smaller --dtype, or another --device"
+    message = "memory is insufficient to load the model. Use a smaller --dtype or another --device"
     assert inspect(model, code=2).err.splitlines()[-1].endswith(message)
 
 
@@ -407,7 +409,7 @@ def test_a_measure_that_cannot_be_imported_does_not_stop_the_others(model, inspe
     monkeypatch.setitem(MEASURES, "broken", "nowhere_to_be_found:Measure")
     answer = inspect(model, measures=())
     assert "nowhere_to_be_found" in answer.err
-    assert "How far back" in answer.out
+    assert "Up to which distance" in answer.out
     inspect(model, measures=["broken"], code=2)
 
 

@@ -108,14 +108,14 @@ def test_a_model_with_a_fixed_context_predicts_the_following_tokens(place, run):
     code, out, err = run("--model", place / "6.safetensors", *words)
     assert (code, out) == (2, "")
     message = (
-        "it reads 6 tokens before it predicts one, and the rows of the clones have 6: "
-        "make clones of longer rows, or give a model of a shorter context"
+        "its context of 6 tokens is not shorter than the rows of the clones (6 tokens): "
+        "make clones with longer rows, or use a model with a shorter context"
     )
     assert message in err.splitlines()[-1]
 
 
 BAD: list[tuple[str, str]] = [
-    ("--model other.safetensors --clones clones", "were made with another tokenizer, of 3 tokens"),
+    ("--model other.safetensors --clones clones", "use a model with 3 tokens, like the tokenizer of the clones"),
     ("--model kept --clones nowhere", "give an existing folder, or create one with `trialogue clone`"),
     ("--model clones --clones clones", "neither a model (config.json) nor checkpoints"),
     ("--model kept --clones clones --rows 0", "rows=0"),

@@ -1,4 +1,4 @@
-"""Brackets: an exact model is right everywhere and unmoved by a pair; one that forgets, or guesses, is not."""
+"""Tests of the measure of brackets with exact, forgetful and guessing models."""
 
 import math
 
@@ -12,9 +12,9 @@ from trialogue.inspection.measures.brackets import (
     Brackets,
     bracket_distribution,
     bracket_log_probs,
-    inserted,
+    bracket_tokens,
+    insert_pairs,
     next_brackets,
-    spelled,
 )
 from trialogue.inspection.measures.measure import Effort, Material
 from trialogue.inspection.subject import Subject
@@ -22,16 +22,14 @@ from trialogue.randomness import numpy_generator
 
 
 class Nested(Subject):
-    """A causal model of the exact distribution of brackets, as far as `memory` brackets back: beyond that it has read
-    none.
-    """
+    """Causal model with the exact distribution of the next bracket given the last `memory` brackets."""
 
     def __init__(self, memory: int = 10**6) -> None:
         super().__init__(tiny_model(), tiny_tokenizer(), "causal", name="nested")
         self.memory = memory
 
     def logits(self, tokens: torch.Tensor) -> torch.Tensor:
-        ids = torch.tensor(spelled(self))
+        ids = torch.tensor(bracket_tokens(self))
         strings = (tokens[..., None] == ids).long().argmax(-1)
         rows, length = strings.shape
         width = min(self.memory, length)
@@ -51,12 +49,12 @@ def taken(subject: Subject, effort: float = 0.25) -> dict[tuple[str, str], list[
 
 def test_brackets_are_single_tokens() -> None:
     subject = Nested()
-    ids = spelled(subject)
+    ids = bracket_tokens(subject)
     assert ids is not None
     assert subject.tokenizer.convert_ids_to_tokens(ids) == ["(", ")", "[", "]"]
 
 
-def test_an_exact_model_is_right_and_balanced() -> None:
+def test_exact_model_is_correct_and_balanced() -> None:
     found = taken(Nested())
     assert set(found["closes rightly", "brackets read"]) == {1.0}
     assert found["closes rightly", "brackets open"] == [1.0] * DEPTH
@@ -65,7 +63,7 @@ def test_an_exact_model_is_right_and_balanced() -> None:
     assert found["on brackets, in strings of 256", ""] == pytest.approx([1], abs=1e-6)
 
 
-def test_a_model_that_forgets_is_wrong_beyond_what_it_reads_and_moved_by_a_pair() -> None:
+def test_model_with_short_memory_is_wrong_and_not_balanced() -> None:
     found = taken(Nested(memory=6), 1.0)
     right = found["closes rightly", "brackets read"]
     assert right[0] > right[-1]
@@ -75,33 +73,33 @@ def test_a_model_that_forgets_is_wrong_beyond_what_it_reads_and_moved_by_a_pair(
 
 
 class Shallow(Nested):
-    """It knows the innermost of up to `DEPTH` / 2 open brackets, and guesses that deeper ones are round."""
+    """Model that is exact up to depth `DEPTH` / 2, and assumes round brackets at greater depth."""
 
     def logits(self, tokens: torch.Tensor) -> torch.Tensor:
-        ids = torch.tensor(spelled(self))
+        ids = torch.tensor(bracket_tokens(self))
         depth = bracket_distribution(tokens.shape[1]).depth((tokens[..., None] == ids).long().argmax(-1))
         guessed = torch.full((300,), -1e4)
         guessed[ids] = torch.tensor([0.3, 0.3, 0.2, 0.2]).log()
         return torch.where((depth > DEPTH // 2)[..., None], guessed, super().logits(tokens))
 
 
-def test_depth_is_how_many_are_open() -> None:
+def test_accuracy_by_depth() -> None:
     open_now = taken(Shallow())["closes rightly", "brackets open"]
     assert open_now[:2] == [1.0, 1.0]
     assert open_now[2:] == pytest.approx([0.5, 0.5], abs=0.2)
 
 
-def test_pairs_are_put_into_other_strings_at_every_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    subject, asked = Nested(), []
+def test_pairs_are_inserted_at_every_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    subject, inputs = Nested(), []
     own = subject.logits
-    monkeypatch.setattr(subject, "logits", lambda tokens: asked.append(tokens) or own(tokens))
+    monkeypatch.setattr(subject, "logits", lambda tokens: inputs.append(tokens) or own(tokens))
     Brackets().take(subject, Material(), Effort(), lambda _: None)
-    shorter, longer = (next(one for one in asked if one.shape[1] == length) for length in (8, 16))
+    shorter, longer = (next(one for one in inputs if one.shape[1] == length) for length in (8, 16))
     assert len(shorter) == len(longer)
     assert not torch.equal(shorter, longer[:, :8])
 
 
-def test_a_uniform_model_is_at_chance_and_costs_what_it_should(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uniform_model_has_chance_accuracy_and_known_excess_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     subject = Nested()
     monkeypatch.setattr(subject, "logits", lambda tokens: torch.zeros(*tokens.shape, 300))
     found = taken(subject)
@@ -114,9 +112,9 @@ def test_a_uniform_model_is_at_chance_and_costs_what_it_should(monkeypatch: pyte
     assert loss == pytest.approx(math.log(4) - float(entropy), abs=0.05)
 
 
-def test_an_inserted_pair_changes_nothing_of_what_may_follow() -> None:
+def test_inserted_pairs_keep_the_exact_distribution() -> None:
     rows = bracket_distribution(12).sample(50)
-    longer = inserted(rows, numpy_generator(0, "test"))
+    longer = insert_pairs(rows, numpy_generator(0, "test"))
     assert longer.shape == (50, 14)
     distribution = bracket_distribution(20)
     before = distribution.next_log_probs(rows, torch.full((50,), 12))

@@ -1,4 +1,4 @@
-"""Coherence measured: labels by brute force, runs by hand, censored survival, and oracles whose walls are known."""
+"""Tests of coherence against brute force, manual examples, and oracles with a known rate of walls."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from models.tiny_pretrained import tiny_oracle
 from refusals import wrong_errors
 from trialogue.data import PottsChain, Table
 from trialogue.inspection import coherence as measure
-from trialogue.inspection.coherence import Coherence, Runs, coherence, coherence_of, followed
+from trialogue.inspection.coherence import Coherence, Runs, coherence, coherence_of, nearest_labels
 from trialogue.randomness import generator, numpy_generator
 
 PATTERNS = [[0, 1, 1], [0, 0, 1, 0, 2]]
@@ -38,15 +38,15 @@ def labels_by_hand(tokens: Tensor, patterns: Sequence[Sequence[int]], window: in
 
 
 @pytest.mark.parametrize("window", [1, 3, 6])
-def test_labels_are_the_nearest_ones(window: int) -> None:
+def test_labels_are_nearest(window: int) -> None:
     tokens = torch.randint(0, 3, (20, 17), generator=generator(0, "texts"))
-    label, distance = followed(tokens, PATTERNS, window, 3)
+    label, distance = nearest_labels(tokens, PATTERNS, window, 3)
     assert label.tolist() == labels_by_hand(tokens, PATTERNS, window)
     assert int(distance.min()) >= 0
     assert int(distance.max()) <= window
 
 
-def test_of_equal_periods_walls_are_those_of_the_chain() -> None:
+def test_walls_equal_those_of_the_chain_for_equal_periods() -> None:
     patterns = [torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1])]
     chain = PottsChain.from_patterns(patterns, window=4)
     tokens = torch.randint(0, 2, (30, 20), generator=generator(1, "texts"))
@@ -66,18 +66,18 @@ def test_runs_by_hand() -> None:
     assert first.hazard() == pytest.approx(1 / 7)
     np.testing.assert_allclose(first.survival([0, 2, 3, 4, 5]), [1, 1, 0.5, 0.5, np.nan])
     assert first.restricted_mean() == pytest.approx(3.5)
-    # Where the longest run ended, none is longer.
+    # The survival probability is 0 beyond the longest run if that run was not censored.
     assert Runs(np.array([2, 5]), np.array([False, True])).survival([4, 5, 9]).tolist() == [1, 0, 0]
 
 
-def test_starts_may_differ_and_a_prompt_has_no_walls() -> None:
+def test_walls_before_the_start_are_ignored() -> None:
     found = coherence(torch.tensor(TEXT), [[0], [1]], 1, start=torch.tensor([4, 0]))
     assert found.first_runs().lengths.tolist() == [5, 6]
     assert found.first_runs().ended.tolist() == [True, True]
 
 
 def censored_runs(n: int = 4000) -> Runs:
-    """Geometric runs with mean 10, half of them cut at random places: the censoring has nothing to do with the run."""
+    """Geometric runs with mean 10, half of which are censored at an independent random length."""
     draws = numpy_generator(0, "runs")
     lengths, cut = draws.geometric(0.1, n), draws.integers(1, 15, n)
     cut[: n // 2] = 60
@@ -85,7 +85,7 @@ def censored_runs(n: int = 4000) -> Runs:
 
 
 def survival_is_right(runs: Runs) -> bool:
-    """Within five standard errors of the uncensored half."""
+    """Return whether the survival probability is within five standard errors of the exact value."""
     at = np.array([1, 5, 10, 20, 30])
     exact = 0.9**at
     return bool((np.abs(runs.survival(at) - exact) < 5 * np.sqrt(exact * (1 - exact) / 2000)).all())
@@ -99,13 +99,13 @@ def test_censored_runs_give_the_uncensored_distribution() -> None:
     assert low < 0.9**10 < high
 
 
-def test_ends_of_texts_taken_for_walls_or_left_out_are_noticed() -> None:
+def test_wrong_treatment_of_censoring_is_detected() -> None:
     runs = censored_runs()
     assert not survival_is_right(runs._replace(ended=np.ones_like(runs.ended)))
     assert not survival_is_right(Runs(runs.lengths[runs.ended], runs.ended[runs.ended]))
 
 
-def test_texts_that_never_leave() -> None:
+def test_texts_without_walls() -> None:
     runs = coherence(torch.tensor([[0, 1] * 6] * 3), [[0, 1]], 4).first_runs()
     assert not runs.ended.any()
     assert runs.survival([0, 8]).tolist() == [1, 1]
@@ -116,7 +116,7 @@ FLIP = 0.05
 
 
 def flipping(eos: bool = False) -> Table:
-    """Repeats the last token but for a flip; with `eos` a text ends with probability 0.02, whatever it is."""
+    """Oracle that repeats the last token except for flips. With `eos`, a text ends with probability 0.02 per token."""
     tail = [0.02] if eos else []
 
     def distribution(prefix: tuple[int, ...]) -> list[float]:
@@ -135,18 +135,18 @@ def wall_rate_is_known(eos: bool) -> bool:
     return abs(runs.hazard() - hazard) < error and abs(found.walls_per_token() - hazard) < error
 
 
-def test_an_oracle_with_a_known_wall_rate() -> None:
+def test_oracle_with_known_wall_rate() -> None:
     assert wall_rate_is_known(False)
     assert wall_rate_is_known(True)
 
 
 def walls_of_ending_texts() -> Coherence:
-    """Token 0 again and again, or the end: were it part of the text, it would be nearest to the second pattern."""
+    """Texts of token 0 and an end-of-sequence token that would match the second pattern if it counted as text."""
     oracle = Table(lambda _: [0.9, 0.0, 0.1], 3, eos=2)
     return coherence_of(oracle, [[0], [2]], max_new_tokens=40, window=1, num_samples=50)
 
 
-def test_an_end_of_text_is_no_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_end_of_text_is_not_a_wall(monkeypatch: pytest.MonkeyPatch) -> None:
     found = walls_of_ending_texts()
     assert not found.walls.any()
     assert len(set(found.first_runs().lengths.tolist())) > 5
@@ -160,7 +160,7 @@ def test_an_end_of_text_is_no_wall(monkeypatch: pytest.MonkeyPatch) -> None:
     assert walls_of_ending_texts().walls.any()
 
 
-def test_temperature_acts_on_every_token() -> None:
+def test_temperature_applies_to_each_token() -> None:
     cold = coherence_of(flipping(), [[0]], max_new_tokens=20, window=2, temperature=0, num_samples=3)
     assert not cold.walls.any()
     odds = (FLIP / (1 - FLIP)) ** 2
@@ -170,7 +170,7 @@ def test_temperature_acts_on_every_token() -> None:
     assert half.walls_per_token() == pytest.approx(odds / (1 + odds), rel=0.15)
 
 
-def test_a_pretrained_model_is_measured_in_bytes() -> None:
+def test_pretrained_model_is_measured_in_bytes() -> None:
     oracle = tiny_oracle()
     texts = ["the cat sat. ", "a dog ran, "]
     found = coherence_of(oracle, texts, max_new_tokens=12, repeats=2, num_samples=3, seed=1)
@@ -181,7 +181,7 @@ def test_a_pretrained_model_is_measured_in_bytes() -> None:
     rows = torch.arange(6)
     assert found.labels[rows, found.start].tolist() == [0] * 3 + [13] * 3
     assert found.distances[rows, found.start].tolist() == [0] * 6
-    assert found.walls_per_token() > 0.03  # a random model writes nothing like them
+    assert found.walls_per_token() > 0.03  # A random model does not follow the patterns.
 
 
 BAD = [
@@ -213,5 +213,5 @@ BAD = [
 ]
 
 
-def test_bad_input_is_named() -> None:
+def test_invalid_input() -> None:
     assert not wrong_errors(BAD)

@@ -1,4 +1,4 @@
-"""Masked conditionals: those of a joint distribution agree exactly, in either order; those of none do not."""
+"""Tests of the measure of masked consistency with consistent and inconsistent conditionals."""
 
 from itertools import product
 
@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerFast
 
 from models.tiny_pretrained import tiny_model
 from trialogue.inspection.measures import consistency
-from trialogue.inspection.measures.consistency import MaskedConsistency, compared_orders
+from trialogue.inspection.measures.consistency import MaskedConsistency, compare_orders
 from trialogue.inspection.measures.measure import Effort, Material
 from trialogue.inspection.subject import Subject
 from trialogue.oracles import Masked
@@ -24,7 +24,7 @@ TEXT = (1, 0, 1, 0)
 
 
 class Conditionals(Masked):
-    """The conditionals of a random joint distribution, those of single sites bent by `bend` in one direction."""
+    """Conditionals of a random joint distribution, of which those of single sites are perturbed by `bend`."""
 
     vocab_size, sites = VOCAB, SITES
 
@@ -48,26 +48,26 @@ def orders(bend: float, rows: int = 400) -> tuple[np.ndarray, np.ndarray, np.nda
     tokens = torch.from_numpy(numpy_generator(1, "rows").integers(0, VOCAB, (rows, SITES)))
     first, second = torch.full((rows,), 1), torch.full((rows,), 3)
     streams = Streams(0, torch.arange(rows))
-    return compared_orders(Conditionals(bend), tokens, first, second, streams.choose)
+    return compare_orders(Conditionals(bend), tokens, first, second, streams.choose)
 
 
-def test_a_joint_distribution_is_the_same_in_both_orders() -> None:
-    text, drawn, told = orders(0.0)
+def test_joint_distribution_is_equal_in_both_orders() -> None:
+    text, drawn, information = orders(0.0)
     assert np.abs(text).max() < 1e-8
     assert np.abs(drawn).max() < 1e-8
-    assert told.mean() > 0.02
+    assert information.mean() > 0.02
 
 
-def test_what_is_no_joint_distribution_is_told_from_one() -> None:
+def test_inconsistent_conditionals_are_detected() -> None:
     text, drawn, _ = orders(0.7)
     assert np.abs(text).mean() > 0.05
     assert drawn.mean() > 0.005
 
 
 class Enumerated(Subject):
-    """Texts of `SITES` letters a, b, c between two ends, and the conditionals of them all, the ends left out."""
+    """Subject whose texts have `SITES` letters between two special tokens, with the conditionals of the letters."""
 
-    longest = SITES + 2
+    max_length = SITES + 2
 
     def __init__(self, bend: float) -> None:
         letters = Tokenizer(WordLevel({"a": 0, "b": 1, "c": 2, "[CLS]": 3, "[SEP]": 4, "[MASK]": 5}, "a"))
@@ -82,7 +82,7 @@ class Enumerated(Subject):
 
 
 class Inside(Masked):
-    """The conditionals of what stands between two ends."""
+    """Conditionals of the tokens between the special tokens."""
 
     vocab_size = 6
 
@@ -98,8 +98,8 @@ class Inside(Masked):
 
 
 def exact_divergences(model: Masked, distance: int) -> tuple[float, float]:
-    """Of texts `b a b a`: the divergence of the orders, and what one token tells of the other, over all first sites."""
-    divergences, told = [], []
+    """Return the exact divergence and information at each first position of the text `b a b a`."""
+    divergences, information = [], []
     for first in range(SITES - distance):
         second = first + distance
         both = torch.zeros(1, SITES, dtype=torch.bool)
@@ -115,12 +115,12 @@ def exact_divergences(model: Masked, distance: int) -> tuple[float, float]:
             divergence += float(ahead.exp() * (ahead - behind))
             tells += float(ahead.exp() * (given_one - start[second, other]))
         divergences.append(divergence)
-        told.append(tells)
-    return float(np.mean(divergences)), float(np.mean(told))
+        information.append(tells)
+    return float(np.mean(divergences)), float(np.mean(information))
 
 
 @pytest.mark.parametrize("bend", [0.0, 0.7])
-def test_what_is_told_by_name_is_that_of_enumeration(bend: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quantities_equal_enumeration(bend: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consistency, "_ROWS", 800)
     subject, material = Enumerated(bend), Material()
     material.documents = ["b a b a"] * 800
@@ -138,6 +138,6 @@ def test_what_is_told_by_name_is_that_of_enumeration(bend: float, monkeypatch: p
         ends = single[name + reach]
         room = 2.5 * (ends.high - ends.low) / 2 if ends.high is not None else 1e-8
         assert ends.value == pytest.approx(wanted, abs=max(room, 1e-8))
-    # Far enough apart that one is not taken for the other.
+    # The two exact values differ by more than the tolerance.
     assert exact[1][1] > exact[1][0] + 0.02
     assert (single[f"orders differ on the text{reach}"].value > 0.01) == (bend > 0)

@@ -1,4 +1,4 @@
-"""Copying: of a model that looks its tokens up everything is right, of one that looks too near by nothing."""
+"""Tests of the measure of copying with models that look up tokens at a fixed distance."""
 
 import math
 
@@ -19,7 +19,7 @@ VOCAB = 300
 
 
 class Lookup(Subject):
-    """A causal model that answers with the token that stands `back` tokens before the next, with probability `sure`."""
+    """Causal model that predicts the token `back` positions before the next one with probability `sure`."""
 
     def __init__(self, back: int, sure: float) -> None:
         super().__init__(tiny_model(), tiny_tokenizer(), "causal", name="lookup")
@@ -32,21 +32,21 @@ class Lookup(Subject):
         return distributions.scatter_(-1, source[..., None], self.sure).log()
 
 
-def test_each_row_is_written_twice_in_ordinary_tokens() -> None:
+def test_rows_repeat_ordinary_tokens() -> None:
     subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
-    rows = repeated(subject.ordinary, 16, 5, 0)
+    rows = repeated(subject.ordinary_tokens, 16, 5, 0)
     assert rows.shape == (5, 32)
     assert torch.equal(rows[:, :16], rows[:, 16:])
     assert not {0, 1, 2} & set(rows.flatten().tolist())
-    assert len(subject.ordinary) == VOCAB - 3
+    assert len(subject.ordinary_tokens) == VOCAB - 3
 
 
-def test_what_is_looked_up_at_the_right_distance_is_right_and_costs_what_it_should() -> None:
+def test_accuracy_and_loss_of_a_lookup_model() -> None:
     subject, sure = Lookup(16, 0.75), 0.75
     found = {one.name: one for one in Copying().take(subject, Material(), Effort(), lambda _: None)}
     right = {point.at: point.value for point in found["copied"].points}
     losses = {point.at: point.value for point in found["loss"].points}
-    assert list(right) == list(DISTANCES[:3])  # it reads 256 tokens
+    assert list(right) == list(DISTANCES[:3])  # The maximum length is 256 tokens.
     assert right[16] == 1
     assert losses[16] == pytest.approx(-math.log(sure), abs=1e-5)
     assert max(right[4], right[64]) < 0.1
@@ -58,7 +58,7 @@ def test_what_is_looked_up_at_the_right_distance_is_right_and_costs_what_it_shou
     assert exact.high == 1
 
 
-def test_costs_are_the_tokens_that_are_fed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_estimated_tokens_equal_processed_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     subject, fed = Lookup(4, 0.5), []
     own = subject.logits
     monkeypatch.setattr(subject, "logits", lambda tokens: fed.append(tokens.numel()) or own(tokens))
@@ -67,7 +67,7 @@ def test_costs_are_the_tokens_that_are_fed(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 class Framed(Subject):
-    """A masked model, whose tokenizer frames each text, that finds a hidden token `back` tokens before."""
+    """Masked model with special tokens around each text, which predicts the token `back` positions before the mask."""
 
     def __init__(self, back: int, sure: float) -> None:
         tokenizer = Tokenizer.from_str(tiny_tokenizer().backend_tokenizer.to_str())
@@ -83,7 +83,7 @@ class Framed(Subject):
 
 
 class Finding(Masked):
-    """The conditionals of `Framed`; raises where the ends of a text are not where they belong."""
+    """Conditionals of `Framed`, which raise an error if the special tokens are misplaced."""
 
     def __init__(self, vocab_size: int, back: int, sure: float, ends: list[int]) -> None:
         self.vocab_size, self.back, self.sure, self.ends = vocab_size, back, sure, ends
@@ -94,7 +94,7 @@ class Finding(Masked):
         return distributions.scatter_(-1, tokens.roll(self.back, 1)[..., None], self.sure).log()
 
 
-def test_a_masked_model_is_asked_at_the_site_that_is_hidden() -> None:
+def test_masked_model_predicts_masked_positions() -> None:
     subject = Framed(16, 0.75)
     assert subject.frame == ([subject.ends[0]], [subject.ends[1]])
     found = {one.name: one for one in Copying().take(subject, Material(), Effort(), lambda _: None)}

@@ -1,4 +1,4 @@
-"""Topics and interaction order of an inspection are those of the commands of their own."""
+"""Tests that topics and interaction order of an inspection equal those of the separate commands."""
 
 import math
 import re
@@ -36,13 +36,13 @@ def subject() -> Subject:
     return Subject(model, made_up_tokenizer(), "causal", name="made up")
 
 
-def test_topics_are_those_of_the_command(
+def test_topics_equal_those_of_the_command(
     subject: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("TOPICS", 4), ("PASSAGE", 40), ("WORDS", 8), ("_LENGTH", 30)):
         monkeypatch.setattr(topics, name, value)
     material, before = Material(), subject.model.config._attn_implementation
-    material.documents, material.kept = made_up_documents(), tmp_path / "kept"
+    material.documents, material.shared_folder = made_up_documents(), tmp_path / "kept"
     found = TopicRatios().take(subject, material, Effort(factor=0.2), lambda _: None)
     ratios = {one.name: one.points[0] for one in found}
     assert subject.model.config._attn_implementation == before
@@ -55,37 +55,37 @@ def test_topics_are_those_of_the_command(
         settings,
         control=False,
     )[0].compare(8, single=True, resamples=200)
-    told = [one for one in own if not math.isnan(one.ratio.low)]
-    assert 0 < len(told) == len(ratios) - len(own)
+    defined = [one for one in own if not math.isnan(one.ratio.low)]
+    assert 0 < len(defined) == len(ratios) - len(own)
     for one in own:
         assert ratios[f"{one.measure}, same less different"].value == pytest.approx(
             one.difference.estimate, rel=1e-6
         )
-    for one in told:
+    for one in defined:
         point = ratios[f"{one.measure}, same / different"]
         assert point.value == pytest.approx(one.ratio.estimate, rel=1e-6)
         assert (point.low, point.high) == pytest.approx((one.ratio.low, one.ratio.high), rel=1e-6)
     assert len(list((tmp_path / "kept").iterdir())) == 2
     few = Material()
     few.documents = made_up_documents()[:3]
-    with pytest.raises(InputError, match="topics take 8 passages of 40 words"):
+    with pytest.raises(InputError, match="at least 8 passages of 40 words"):
         TopicRatios().require(subject, few, Effort())
 
 
 @pytest.mark.parametrize(
-    ("field", "told", "hint"),
+    ("field", "reported_field", "hint"),
     [
         (
             "words",
             "model",
-            "topics take [0-9]+ words of the text that are single tokens of the model: fix it",
+            "topics require [0-9]+ words of the text that are single tokens of the model: fix it",
         ),
         ("length", "model", "fix it"),
         ("folder", "folder", "fix it"),
     ],
 )
-def test_only_what_is_of_the_model_is_put_to_it(
-    field: str, told: str, hint: str, subject: Subject, monkeypatch: pytest.MonkeyPatch
+def test_only_model_dependent_errors_name_the_model(
+    field: str, reported_field: str, hint: str, subject: Subject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object, **__: object) -> None:
         raise InputError(field, 1, "fix it")
@@ -95,11 +95,11 @@ def test_only_what_is_of_the_model_is_put_to_it(
     material.documents = made_up_documents()
     with pytest.raises(InputError) as raised:
         TopicRatios().take(subject, material, Effort(), lambda _: None)
-    assert raised.value.field == told
+    assert raised.value.field == reported_field
     assert re.fullmatch(hint, raised.value.hint)
 
 
-def test_losses_on_clones_are_those_of_the_command(subject: Subject, tmp_path: Path) -> None:
+def test_losses_on_clones_equal_those_of_the_command(subject: Subject, tmp_path: Path) -> None:
     tokenizer = made_up_tokenizer()
     clones = Clones.create(tmp_path / "clones", tokenizer.backend_tokenizer, length=6, vocab_size=42)
     for name, order in (("independent", 1), ("text", None)):
@@ -118,10 +118,12 @@ def test_losses_on_clones_are_those_of_the_command(subject: Subject, tmp_path: P
     assert gap.low < 0 < gap.high
     text = own["text"]
     half = points["loss of text"].high - points["loss of text"].value
-    assert half == pytest.approx(2.0395 * text.error, rel=1e-3)  # Student's of 31 degrees of freedom
+    assert half == pytest.approx(
+        2.0395 * text.error, rel=1e-3
+    )  # Student's quantile for 31 degrees of freedom.
     assert points["learned beyond order"].value == 0
     Clones.create(tmp_path / "empty", tokenizer.backend_tokenizer, length=6, vocab_size=42)
-    with pytest.raises(InputError, match="there are none in it yet"):
+    with pytest.raises(InputError, match="the folder has no clones yet"):
         InteractionOrder().require(subject, Material(clones=tmp_path / "empty"), Effort())
     assert InteractionOrder().refusal(subject, Material()).startswith("it needs clones of a text")
     assert Material(clones=tmp_path / "clones").identity == material.identity

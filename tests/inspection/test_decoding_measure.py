@@ -1,4 +1,4 @@
-"""Decoding rules: distances are those of enumerated distributions, of one token and of whole texts."""
+"""Tests of the distances of decoding rules against enumerated distributions."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from trialogue.data import Table
 from trialogue.inspection.measures import decoding
 from trialogue.inspection.measures.decoding import (
     DecodingRules,
-    published,
+    publisher_rule,
     rule_distances,
     sharpened_distance,
     sharpening_weights,
@@ -30,7 +30,7 @@ def oracle(eos: int | None = None) -> Table:
 
 
 def distribution_of(model: Autoregressive, eos: int | None, horizon: int) -> dict[tuple[int, ...], float]:
-    """The distribution of texts of up to `horizon` tokens behind a 0."""
+    """Return the distribution of texts of up to `horizon` tokens after the prompt 0."""
     distribution = {(): 1.0}
     for _ in range(horizon):
         grown: dict[tuple[int, ...], float] = {}
@@ -45,7 +45,7 @@ def distribution_of(model: Autoregressive, eos: int | None, horizon: int) -> dic
 
 
 @pytest.mark.parametrize("eos", [None, 4])
-def test_distances_of_texts_are_those_of_enumeration(eos: int | None) -> None:
+def test_distances_of_texts_equal_enumeration(eos: int | None) -> None:
     own = oracle(eos)
     _, whole = rule_distances(own, CUTS, [0], 20_000, HORIZON, 0)
     for name, cut in CUTS.items():
@@ -56,11 +56,11 @@ def test_distances_of_texts_are_those_of_enumeration(eos: int | None) -> None:
             assert whole[name][horizon - 1].mean() == pytest.approx(exact, abs=0.02), (name, horizon)
             assert whole[name].min() >= 0
             assert whole[name].max() <= 1
-    # The other direction, as one might mistake it, is another number.
+    # The ratio in the other direction gives a different number.
     assert whole["top-p"][-1].mean() > 0.3
 
 
-def test_distances_of_one_token_are_exact_at_every_prefix() -> None:
+def test_distances_of_one_token_are_exact() -> None:
     own = oracle()
     single, whole = rule_distances(own, CUTS, [0], 7, 1, 0)
     base = next_log_probs(own, torch.tensor([[0]])).exp()[0]
@@ -70,7 +70,7 @@ def test_distances_of_one_token_are_exact_at_every_prefix() -> None:
         assert whole[name].shape == (1, 7)
 
 
-def test_a_temperature_is_held_against_the_sharpened_distribution_of_texts() -> None:
+def test_distance_to_the_sharpened_distribution_of_texts() -> None:
     own, temperature = oracle(), 0.4
     logs = sharpening_weights(own, temperature, [0], 40_000, HORIZON, 0)
     tempered = distribution_of(truncated(own, temperature), None, HORIZON)
@@ -79,12 +79,12 @@ def test_a_temperature_is_held_against_the_sharpened_distribution_of_texts() -> 
     exact = total_variation(tempered, {text: p / total for text, p in power.items()})
     assert sharpened_distance(logs[-1]) == pytest.approx(exact, abs=0.02)
     assert exact > 0.05
-    assert np.isnan(sharpened_distance(np.array([-np.inf, -np.inf])))  # all texts have ended
-    # Of one token they are the same distribution.
+    assert np.isnan(sharpened_distance(np.array([-np.inf, -np.inf])))  # All texts have ended.
+    # For a single token, both distributions are equal.
     assert sharpened_distance(logs[0]) == pytest.approx(0, abs=1e-9)
 
 
-def test_texts_that_have_ended_are_not_among_those_that_go_on() -> None:
+def test_ended_texts_have_no_weight() -> None:
     own, temperature = oracle(4), 0.4
     logs = sharpening_weights(own, temperature, [0], 40_000, HORIZON, 0)
 
@@ -98,10 +98,10 @@ def test_texts_that_have_ended_are_not_among_those_that_go_on() -> None:
     assert sharpened_distance(logs[-1]) == pytest.approx(exact, abs=0.02)
 
 
-def test_what_is_told_by_name_is_what_the_rules_give(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quantities_equal_rule_distances(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "RULES", CUTS)
     subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
-    subject.oracle, subject.opening = oracle(), [0]
+    subject.oracle, subject.start_tokens = oracle(), [0]
     subject.oracle.window = 9
     subject.oracle.generation_config = {"do_sample": True, "min_p": 0.3, "typical_p": 0.9}
     found = {one.name: one for one in DecodingRules().take(subject, Material(), Effort(), lambda _: None)}
@@ -118,11 +118,11 @@ def test_what_is_told_by_name_is_what_the_rules_give(monkeypatch: pytest.MonkeyP
     assert sharpened[0].value == pytest.approx(0, abs=1e-9)
 
 
-def test_no_text_is_longer_than_a_sliding_window() -> None:
+def test_sliding_window_limits_texts() -> None:
     subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
-    subject.oracle, subject.opening = oracle(), [0]
+    subject.oracle, subject.start_tokens = oracle(), [0]
     subject.oracle.window = 1
-    assert DecodingRules().unfit(subject) == "it goes on within 1 tokens"
+    assert DecodingRules().model_refusal(subject) == "it generates texts of at most 1 tokens"
 
 
 @pytest.mark.parametrize(
@@ -142,16 +142,14 @@ def test_no_text_is_longer_than_a_sliding_window() -> None:
         ),
     ],
 )
-def test_what_a_publisher_sets_is_named_by_what_is_applied(
-    stated: dict[str, object], wanted: dict[str, dict[str, float]]
-) -> None:
-    assert published(stated) == wanted
+def test_publisher_rule(stated: dict[str, object], wanted: dict[str, dict[str, float]]) -> None:
+    assert publisher_rule(stated) == wanted
 
 
-def test_texts_are_drawn_in_batches_of_which_none_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_size_does_not_change_results(monkeypatch: pytest.MonkeyPatch) -> None:
     own, together = oracle(4), []
     for size in (3, 48):
-        monkeypatch.setattr(decoding, "_AT_ONCE", size)
+        monkeypatch.setattr(decoding, "_BATCH_SIZE", size)
         single, whole = rule_distances(own, CUTS, [0], 20, HORIZON, 0)
         logs = sharpening_weights(own, 0.7, [0], 20, HORIZON, 0)
         together.append((*single.values(), *whole.values(), logs))

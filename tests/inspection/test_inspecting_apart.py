@@ -1,4 +1,4 @@
-"""Workers take the measures that one process takes, file none themselves, and open a checkpoint once."""
+"""Tests of inspections with workers, which must equal those of a single process."""
 
 import json
 import re
@@ -22,7 +22,7 @@ TEXT = "the cat sat on the mat, and the dog ran after the cat. "
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two checkpoints of a training, and what one process finds in them without a text."""
+    """Folder with two checkpoints and their inspection by one process without a text."""
     folder = tmp_path_factory.mktemp("apart")
     for step in (5, 10):
         save_tiny(folder / "training" / f"checkpoint-{step}", seed=step)
@@ -37,17 +37,17 @@ def inspect(place: Path, out: Path | str, *words: object) -> int:
 
 
 def found(out: Path) -> Any:
-    """All that an inspection says but how long it took."""
+    """Return an inspection without its run times."""
     return json.loads(re.sub(r'"seconds": [\d.]+', '"seconds": 0', (out / "inspection.json").read_text()))
 
 
 def filed(out: Path) -> dict[str, int]:
-    """The files of measures, with when they were written."""
+    """Return the result files with their modification times."""
     return {str(path.relative_to(out)): path.stat().st_mtime_ns for path in out.glob("work/*/*.json")}
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_workers_elsewhere_take_what_one_process_takes(
+def test_remote_workers_and_one_process_have_equal_results(
     workers: int,
     place: Path,
     tmp_path: Path,
@@ -71,13 +71,13 @@ def test_workers_elsewhere_take_what_one_process_takes(
     assert "context: not taken: it needs a text" in out
     assert err.count("tokens, ") == err.count(" of one worker") == 2
     assert len(re.findall(r": (?:copying|brackets)(?: of random weights)?: \d+ s\n", err)) == 6
-    # Plans are made of the last checkpoint first, measures taken of that one first too: a worker stays with it.
+    # Each worker keeps its checkpoint loaded between planning and measuring.
     assert len(opened) <= 2 + 2 * workers
     assert list(tmp_path.glob("work/.*")) == []
 
 
 class Mortal(Elsewhere):
-    """Ends the run over the third task."""
+    """Executor that stops the run at the third task."""
 
     @contextmanager
     def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
@@ -94,7 +94,7 @@ class Dying(Unshared):
             yield one
 
 
-def test_what_is_filed_stays_and_is_not_taken_again(
+def test_stored_results_are_not_measured_again(
     place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(EXECUTORS, "mortal", Mortal)
@@ -107,13 +107,13 @@ def test_what_is_filed_stays_and_is_not_taken_again(
     assert len(re.findall(r": \d+ s\n", capfd.readouterr().err)) == 4
     assert found(tmp_path) == found(place / "alone")
     assert {path: filed(tmp_path)[path] for path in there} == there
-    # Where nothing is left to do, nobody is hired: `context` waits for its text.
+    # No worker starts, because only `context` is missing and it requires a text.
     monkeypatch.delattr(Elsewhere, "crew")
     assert inspect(place, tmp_path, "--executor", "elsewhere") == 0
 
 
 class Behind(Elsewhere):
-    """Has a file as another machine may still have it."""
+    """Executor whose workers find an outdated file."""
 
     @contextmanager
     def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
@@ -140,5 +140,5 @@ def test_workers_with_other_files_are_refused(
     assert inspect(place, tmp_path, *words) == 2
     last = capfd.readouterr().err.splitlines()[-1]
     assert last.startswith(f"trialogue: error: {'text' if file == 'text.txt' else 'model'}=")
-    assert "a worker reads other files than this process" in last
+    assert "a worker found different files at this path" in last
     assert filed(tmp_path) == {}

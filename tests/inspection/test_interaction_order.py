@@ -1,4 +1,4 @@
-"""Losses on clones against passes with one mask each and distributions that are known, and what they say of a model."""
+"""Tests of losses on clones against single-mask passes and known distributions, and of their interpretation."""
 
 import math
 from collections.abc import Callable
@@ -14,9 +14,9 @@ from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
 from refusals import wrong_errors
 from trialogue.data import Clone, Clones, ManyBody
 from trialogue.errors import InputError
-from trialogue.inspection.interaction_order import askers, reading
-from trialogue.inspection.interaction_order.askers import CloneLoss, asker_of
-from trialogue.inspection.interaction_order.measure import Found, checkpoints_of, clone_losses
+from trialogue.inspection.interaction_order import clone_scorers, reading
+from trialogue.inspection.interaction_order.clone_scorers import CloneLoss, load_clone_scorer
+from trialogue.inspection.interaction_order.measure import CheckpointLocation, checkpoints_of, clone_losses
 from trialogue.inspection.interaction_order.picture import draw_losses
 from trialogue.inspection.interaction_order.reading import gap_of, learned_beyond, readings, saturation_step
 from trialogue.models import Transformer, TransformerConfig
@@ -38,7 +38,7 @@ def clones_of(folder: Path, tokenizer: Tokenizer, size: int, **tokens: torch.Ten
 
 
 def words(ids: list[str] | None = None) -> Tokenizer:
-    """The tokenizer of the words alone, without a frame; its ids are those of `ids`, by default the masked model's."""
+    """Return a word tokenizer without special tokens. Its ids follow `ids`, by default those of the masked model."""
     own = Tokenizer.from_str(tokenizer().backend_tokenizer.to_str())
     if ids is not None:
         own = Tokenizer(models.WordLevel({word: place for place, word in enumerate(ids)}, unk_token=ids[0]))
@@ -51,7 +51,7 @@ def rows_of(own: Tokenizer, texts: tuple[str, ...] = TEXTS) -> torch.Tensor:
 
 
 def masked_losses() -> list[float]:
-    """What each word of `TEXTS` costs the masked model, framed, with its own mask alone."""
+    """Return the loss of the masked model on each word of `TEXTS`, with a single mask and special tokens."""
     found = []
     for text in TEXTS:
         ids = torch.tensor(tokenizer()(text)["input_ids"])
@@ -61,35 +61,35 @@ def masked_losses() -> list[float]:
 
 
 @pytest.mark.parametrize("own", [True, False])
-def test_a_masked_checkpoint_is_asked_in_its_frame(
+def test_masked_checkpoint_is_scored_with_special_tokens(
     own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = save(tmp_path / "bert")
     of_clones = words() if own else words(["?", *reversed(WORDS)])
     clones = clones_of(tmp_path / "clones", of_clones, of_clones.get_vocab_size(), text=rows_of(of_clones))
-    asker = asker_of(place, clones, device="cpu")
-    assert not asker.causal
-    assert asker.retokenized is not own
-    answer = asker.loss(clones["text"], 10, 1.0, 0, model="m")
+    scorer = load_clone_scorer(place, clones, device="cpu")
+    assert not scorer.causal
+    assert scorer.retokenized is not own
+    answer = scorer.loss(clones["text"], 10, 1.0, 0, model="m")
     expected = masked_losses()
     assert answer.score.targets == len(expected) == 18
     assert answer.score.loss == pytest.approx(sum(expected) / len(expected), abs=1e-5)
     size = sum(len(text.encode()) for text in TEXTS)
     assert answer.tokens_per_byte == (None if own else pytest.approx(18 / size))
-    assert asker.loss(clones["text"], 2, 0.5, 1, model="m").score.targets == 6
-    # The check sees a frame that is missing.
-    monkeypatch.setattr(askers, "frame_of", lambda *of: ([], []))
-    bare = asker_of(place, clones, device="cpu").loss(clones["text"], 10, 1.0, 0, model="m")
+    assert scorer.loss(clones["text"], 2, 0.5, 1, model="m").score.targets == 6
+    # The test detects missing special tokens.
+    monkeypatch.setattr(clone_scorers, "special_token_frame", lambda *of: ([], []))
+    bare = load_clone_scorer(place, clones, device="cpu").loss(clones["text"], 10, 1.0, 0, model="m")
     assert abs(bare.score.loss - answer.score.loss) > 0.01
 
 
-def test_special_tokens_in_a_clone_are_not_asked_about(tmp_path: Path) -> None:
+def test_special_tokens_in_a_clone_are_not_targets(tmp_path: Path) -> None:
     rows = rows_of(words())
-    rows[0, 2] = rows[1, 0] = 4  # a mask that a chain drew
-    rows[2, 3] = 1  # an unknown token
+    rows[0, 2] = rows[1, 0] = 4  # A chain may sample mask tokens.
+    rows[2, 3] = 1  # Unknown token.
     clones = clones_of(tmp_path / "clones", words(), 13, text=rows)
     score = (
-        asker_of(save(tmp_path / "bert"), clones, device="cpu")
+        load_clone_scorer(save(tmp_path / "bert"), clones, device="cpu")
         .loss(clones["text"], 9, 1.0, 0, model="m")
         .score
     )
@@ -99,7 +99,7 @@ def test_special_tokens_in_a_clone_are_not_asked_about(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("own", [True, False])
 @pytest.mark.parametrize("bos", [True, False])
-def test_a_causal_checkpoint_is_asked_after_its_first_token(own: bool, bos: bool, tmp_path: Path) -> None:
+def test_causal_checkpoint_is_scored_after_its_first_token(own: bool, bos: bool, tmp_path: Path) -> None:
     fast = transformers.PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer.from_str(tiny_tokenizer().backend_tokenizer.to_str()), bos_token="<s>"
     )
@@ -124,10 +124,10 @@ def test_a_causal_checkpoint_is_asked_after_its_first_token(own: bool, bos: bool
         rows = torch.tensor([[spelled.index(letter) for letter in text.ljust(30)] for text in texts])
         ids = [plain.encode(text.ljust(30)).ids for text in texts]
     clones = clones_of(tmp_path / "clones", of_clones, of_clones.get_vocab_size(), text=rows)
-    asker = asker_of(tmp_path / "model", clones, device="cpu")
-    assert asker.causal
-    assert asker.retokenized is not own
-    answer = asker.loss(clones["text"], 9, 0.1, 0, model="m")
+    scorer = load_clone_scorer(tmp_path / "model", clones, device="cpu")
+    assert scorer.causal
+    assert scorer.retokenized is not own
+    answer = scorer.loss(clones["text"], 9, 0.1, 0, model="m")
     expected = []
     for one in ids:
         inputs = torch.tensor([[1, *one] if bos else one])
@@ -141,7 +141,7 @@ def test_a_causal_checkpoint_is_asked_after_its_first_token(own: bool, bos: bool
 
 
 def two_body_solution() -> tuple[FactoredAttention, ManyBody]:
-    """A layer with the conditionals of a distribution of two bodies."""
+    """Return a layer with the conditionals of a two-body distribution, and the distribution."""
     distribution = ManyBody.random(5, 3, order=2, rank=3, scale=2.0, seed=1)
     net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=5)).double()
     with torch.no_grad():
@@ -150,7 +150,7 @@ def two_body_solution() -> tuple[FactoredAttention, ManyBody]:
     return net, distribution
 
 
-def test_a_model_of_two_bodies_has_learned_beyond_one(tmp_path: Path) -> None:
+def test_two_body_model_has_learned_beyond_order_one(tmp_path: Path) -> None:
     net, distribution = two_body_solution()
     states = distribution.states()
     weights, draw = (-distribution.energy(states)).softmax(0), generator(0, "two bodies")
@@ -170,9 +170,9 @@ def test_a_model_of_two_bodies_has_learned_beyond_one(tmp_path: Path) -> None:
     )
     assert losses[2].loss == pytest.approx(exact.item(), abs=4 * losses[2].error)
     assert learned_beyond(losses) == 1
-    assert gap_of(losses[0], losses[2]).told
-    assert not gap_of(losses[1], losses[2]).told
-    # A model that has learned nothing tells neither.
+    assert gap_of(losses[0], losses[2]).is_significant
+    assert not gap_of(losses[1], losses[2]).is_significant
+    # An untrained model has no significant gap.
     with torch.no_grad():
         network = FactoredAttention(net.config)
         network.attention[0].zero_()
@@ -189,7 +189,7 @@ def loss(
     )
 
 
-def test_what_a_training_says() -> None:
+def test_readings_of_a_training_run() -> None:
     steps = (1, 10, 100, 1000)
     text = (5.0, 4.0, 3.0, 2.0)
     low, high = (5.0, 4.0, 3.95, 4.2), (5.0, 4.0, 3.02, 2.2)
@@ -208,18 +208,18 @@ def test_what_a_training_says() -> None:
     assert found["low"].gap == reading.Gap(difference=4.2 - 2.0, error=math.hypot(0.01, 0.01), text=2.0)
     orders = [learned_beyond([one for one in losses if one.step == step]) for step in steps]
     assert orders == [None, None, 3, 9]
-    # A higher order that is told while a lower one is not says nothing of it.
+    # A significant gap does not count if a lower order has none.
     assert learned_beyond([loss(1, "low", 2.0, 3), loss(1, "high", 3.0, 9), loss(1, "text", 2.0)]) is None
-    # Nor do three errors of nothing, or less than the margin.
-    assert not gap_of(loss(1, "low", 2.01, 3, error=1e-4), loss(1, "text", 2.0, error=1e-4)).told
-    assert not gap_of(loss(1, "low", 2.5, 3, error=0.5), loss(1, "text", 2.0)).told
+    # A gap must exceed both the margin and three standard errors.
+    assert not gap_of(loss(1, "low", 2.01, 3, error=1e-4), loss(1, "text", 2.0, error=1e-4)).is_significant
+    assert not gap_of(loss(1, "low", 2.5, 3, error=0.5), loss(1, "text", 2.0)).is_significant
     assert learned_beyond([loss(1, "low", 9.0, 3)]) is None
     resting = readings([loss(None, "low", 3.0, 3), loss(None, "text", 2.0)])
     assert [(one.saturated, one.told_since, one.steps) for one in resting] == [(None, None, (None,))] * 2
     draw_losses([*losses, *[CloneLoss(**vars(one) | {"model": "n"}) for one in losses[-4:]]])
 
 
-def test_the_step_of_saturation() -> None:
+def test_saturation_step() -> None:
     assert saturation_step([1, 2, 3, 4], [4.0, 2.1, 2.09, 2.0]) == 2
     assert saturation_step([1, 2, 3, 4], [4.0, 2.1, 2.09, 2.0], 0.01) == 4
     assert saturation_step([1, 2, 3], [4.0, 2.0, 5.0]) == 2
@@ -228,9 +228,9 @@ def test_the_step_of_saturation() -> None:
         saturation_step([1, 2], [1.0])
 
 
-def test_checkpoints_of_a_training_come_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoints_are_sorted_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Transformer(TransformerConfig(vocab_size=3, max_length=5))
-    assert checkpoints_of("a-hub/id") == [Found("a-hub/id", None)]
+    assert checkpoints_of("a-hub/id") == [CheckpointLocation("a-hub/id", None)]
     for folder in (tmp_path / "kept", tmp_path / "recipe" / "checkpoints"):
         for step in (100, 9, 20):
             save_model(model, folder / f"step-{step}.safetensors")
@@ -238,20 +238,20 @@ def test_checkpoints_of_a_training_come_in_order(tmp_path: Path, monkeypatch: py
         found = checkpoints_of(folder if folder.name == "kept" else folder.parent)
         assert [(Path(one.place).parent, one.step) for one in found] == [(folder, s) for s in (9, 20, 100)]
     one = tmp_path / "kept" / "step-20.safetensors"
-    assert checkpoints_of(one) == [Found(str(one), 20)]
+    assert checkpoints_of(one) == [CheckpointLocation(str(one), 20)]
     for step in (500, 1000):
         save_tiny(tmp_path / "trainer" / f"checkpoint-{step}")
     assert [one.step for one in checkpoints_of(tmp_path / "trainer")] == [500, 1000]
     assert [one.step for one in checkpoints_of(tmp_path / "trainer" / "checkpoint-500")] == [None]
     with pytest.raises(InputError, match="neither a model"):
         checkpoints_of(tmp_path)
-    # What is inspected under a short name may be filed in a folder of that name.
+    # A short name takes precedence over a folder with results of the same name.
     monkeypatch.chdir(tmp_path)
     Path("smollm2").mkdir()
-    assert checkpoints_of("smollm2") == [Found("smollm2", None)]
+    assert checkpoints_of("smollm2") == [CheckpointLocation("smollm2", None)]
 
 
-def test_networks_are_asked_as_they_are_measured_in_training(tmp_path: Path) -> None:
+def test_losses_of_networks_equal_training_scores(tmp_path: Path) -> None:
     rows = torch.randint(0, 3, (6, 5), generator=generator(0, "rows"))
     clones = clones_of(tmp_path / "clones", words(["a", "b", "c"]), 3, text=rows)
     for causal in (True, False):
@@ -296,30 +296,33 @@ def _of_three(place: Path) -> Path:
     ("make", "message"),
     [
         (_headless, "neither a masked nor a causal head .its configuration names BertModel"),
-        (_bert_that_looks_ahead, "it reads what comes after a token, and so is no causal model"),
-        (_of_three, "it knows 3 tokens: the clones in .* were made with another tokenizer, of 13 tokens"),
+        (_bert_that_looks_ahead, "use a causal model, because this one depends on later tokens"),
+        (
+            _of_three,
+            "its vocabulary has 3 tokens: use a model with 13 tokens, like the tokenizer of the clones in .*",
+        ),
         (_small, "the model has 5 positions"),
         (lambda place: place, "model=.*no such model|cannot be reached"),
     ],
 )
-def test_what_cannot_be_asked_is_a_line(make: Callable[[Path], Path], message: str, tmp_path: Path) -> None:
+def test_unsuitable_models_are_reported_in_one_line(
+    make: Callable[[Path], Path], message: str, tmp_path: Path
+) -> None:
     clones = clones_of(tmp_path / "clones", words(), 13, text=rows_of(words()))
     with pytest.raises(InputError, match=message) as error:
         list(clone_losses([make(tmp_path / "model")], clones, device="cpu"))
     assert "\n" not in str(error.value)
 
 
-def test_a_tokenizer_that_loses_the_text_is_refused(tmp_path: Path) -> None:
+def test_tokenizer_that_changes_the_text_is_refused(tmp_path: Path) -> None:
     place, plain = save(tmp_path / "bert"), tiny_tokenizer().backend_tokenizer
     rows = torch.tensor([plain.encode("café, naïve").ids[:6]])
     clones = clones_of(tmp_path / "clones", plain, plain.get_vocab_size(), text=rows)
-    with pytest.raises(
-        InputError, match=r"made with another tokenizer, and the model's own does not give .* becomes"
-    ):
-        asker_of(place, clones, device="cpu")
+    with pytest.raises(InputError, match=r"does not preserve the text of the clones, .* becomes"):
+        load_clone_scorer(place, clones, device="cpu")
 
 
-def test_settings_are_checked(tmp_path: Path) -> None:
+def test_invalid_settings(tmp_path: Path) -> None:
     clones = clones_of(tmp_path / "clones", words(), 13, text=rows_of(words()))
     empty = Clones.create(tmp_path / "e", words(), length=3, vocab_size=13)
     cases = [

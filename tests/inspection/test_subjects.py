@@ -1,4 +1,4 @@
-"""Models that measures are asked of: those that cannot be rewound, those that read ahead, and what memory holds."""
+"""Tests of subjects with recurrent, bidirectional and remote-code models."""
 
 import json
 from pathlib import Path
@@ -24,30 +24,30 @@ def made(config: transformers.PretrainedConfig) -> Subject:
     return Subject(model, tiny_tokenizer(), "causal", name=config.model_type)
 
 
-def test_what_cannot_be_rewound_is_asked_whole_prefixes() -> None:
+def test_recurrent_model_recomputes_prefixes() -> None:
     subject = made(transformers.MambaConfig(hidden_size=16, num_hidden_layers=2, state_size=4, **SMALL))
     assert subject.oracle.recompute
-    assert not subject.reads_ahead
+    assert not subject.sees_future_tokens
     assert (
-        subject.fed(10, 4),
-        Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny").fed(10, 4),
+        subject.processed_tokens(10, 4),
+        Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny").processed_tokens(10, 4),
     ) == (48, 14)
     assert DecodingRules().refusal(subject, Material()) is None
     found = DecodingRules().take(subject, Material(), Effort(factor=0.1), lambda _: None)
     assert all(0 <= point.value <= 1 for one in found for point in one.points)
 
 
-def test_a_model_that_reads_ahead_is_no_causal_one() -> None:
+def test_bidirectional_model_is_refused() -> None:
     subject = made(transformers.XLNetConfig(d_model=16, n_layer=2, n_head=2, d_inner=32, **SMALL))
-    assert subject.reads_ahead
-    told = Copying().refusal(subject, Material())
-    assert told is not None
-    assert "depends on later ones" in told
+    assert subject.sees_future_tokens
+    reason = Copying().refusal(subject, Material())
+    assert reason is not None
+    assert "predictions depend on later tokens" in reason
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_rounding_is_no_reading_ahead(dtype: torch.dtype) -> None:
-    assert not Subject(tiny_model().to(dtype), tiny_tokenizer(), "causal", name="tiny").reads_ahead
+def test_rounding_errors_do_not_make_a_model_bidirectional(dtype: torch.dtype) -> None:
+    assert not Subject(tiny_model().to(dtype), tiny_tokenizer(), "causal", name="tiny").sees_future_tokens
 
 
 OWN_CODE = """
@@ -74,7 +74,7 @@ class OwnForMaskedLM(BertForMaskedLM):
         (True, "masked", {"AutoConfig": "own.OwnMaskedConfig", "AutoModelForMaskedLM": "own.OwnForMaskedLM"}),
     ],
 )
-def test_code_of_a_models_own_runs_where_it_is_trusted(
+def test_remote_code_requires_permission(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, masked: bool, kind: str, code: dict[str, str]
 ) -> None:
     monkeypatch.setattr(transformers.dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))
@@ -95,6 +95,6 @@ def test_code_of_a_models_own_runs_where_it_is_trusted(
         Subject.load(folder)
     subject = Subject.load(folder, remote_code=True)
     assert (subject.kind, type(subject.model).__name__) == (kind, head)
-    tokens = subject.ordinary[:6][None]
+    tokens = subject.ordinary_tokens[:6][None]
     assert torch.equal(subject.model(tokens).logits, network.eval()(tokens).logits)
     assert identity_of(folder, remote_code=True).weights == subject.files

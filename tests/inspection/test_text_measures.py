@@ -1,4 +1,4 @@
-"""Patterns and context: a model that goes on for ever stays, one that reads little gains nothing from more."""
+"""Tests of the measures of patterns and context with models of known behaviour."""
 
 import math
 
@@ -13,7 +13,7 @@ from trialogue.inspection.coherence import Runs
 from trialogue.inspection.measures import patterns
 from trialogue.inspection.measures.context import LENGTH, ContextLength, by_context, edges_of
 from trialogue.inspection.measures.measure import Effort, Material
-from trialogue.inspection.measures.patterns import TextPatterns, _still
+from trialogue.inspection.measures.patterns import TextPatterns, _surviving_share
 from trialogue.inspection.measures.quantities import Point, combined, mean, number
 from trialogue.inspection.subject import Subject
 from trialogue.models.tokenization import Tokenization
@@ -21,7 +21,7 @@ from trialogue.randomness import numpy_generator
 
 
 class Reader(Subject):
-    """A causal model to which a token costs 5 nats, and 1 nat less for each doubling of its context up to `memory`."""
+    """Causal model whose loss is 5 nats minus 1 nat per doubling of the context up to `memory`."""
 
     def __init__(self, memory: int) -> None:
         super().__init__(tiny_model(), tiny_tokenizer(), "causal", name="reader")
@@ -38,22 +38,22 @@ class Reader(Subject):
 
 
 class Words(Material):
-    """Documents of random letters."""
+    """Material with documents of random letters."""
 
     documents = tuple(
         "".join(numpy_generator(number, "letters").choice(list("abcdefgh"), 700)) for number in range(16)
     )
 
 
-def test_edges_part_what_stands_before_a_token() -> None:
+def test_losses_by_context() -> None:
     assert edges_of(256) == [1, 2, 4, 8, 16, 32, 64, 128]
     assert edges_of(9) == [1, 2, 4]
-    losses = np.arange(1, 9, dtype=float)[None]  # of nine tokens all but the first, by what stands before
+    losses = np.arange(1, 9, dtype=float)[None]  # Losses of all tokens but the first of nine.
     assert by_context(losses).tolist() == [[1, 2.5, 5.5]]
 
 
 @pytest.mark.parametrize("memory", [4, 16])
-def test_the_context_that_matters_is_the_one_that_is_read(memory: int) -> None:
+def test_saturation_length_equals_the_memory(memory: int) -> None:
     subject = Reader(memory)
     found = {
         one.name: one.points
@@ -67,17 +67,15 @@ def test_the_context_that_matters_is_the_one_that_is_read(memory: int) -> None:
     assert found["gained by 128 tokens of context"][0].value == pytest.approx(math.log2(memory), abs=1e-5)
 
 
-def test_a_text_too_short_is_one_line() -> None:
+def test_short_text_is_reported_in_one_line() -> None:
     short = Material()
     short.documents = ["too short"]
-    with pytest.raises(InputError, match="give a longer text, of longer documents"):
+    with pytest.raises(InputError, match="give a longer text or longer documents"):
         ContextLength().take(Reader(4), short, Effort(), lambda _: None)
 
 
 def writer(wrong: float, eos: bool = False) -> Table:
-    """A causal distribution of the tiny tokenizer that repeats what stands one pattern's period before, or else
-    errs.
-    """
+    """Return a causal oracle that repeats the token one period before, or makes an error."""
     tokenization = Tokenization(tiny_tokenizer(), 300)
     period = len(tokenization.encode(patterns.PATTERNS[0] * 2)) - len(
         tokenization.encode(patterns.PATTERNS[0])
@@ -103,10 +101,10 @@ def long_reader() -> Subject:
 
 
 @pytest.mark.parametrize("wrong", [0.0, 0.5])
-def test_what_repeats_stays_and_what_errs_leaves(wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_end_runs(wrong: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "PATTERNS", patterns.PATTERNS[:1])
     subject = long_reader()
-    assert TextPatterns().unfit(subject) is None
+    assert TextPatterns().model_refusal(subject) is None
     subject.oracle = writer(wrong)
     found = {
         one.name: one for one in TextPatterns().take(subject, Material(), Effort(factor=0.5), lambda _: None)
@@ -122,60 +120,60 @@ def test_what_repeats_stays_and_what_errs_leaves(wrong: float, monkeypatch: pyte
         assert {point.value for point in found["still in the pattern"].points} == {1.0}
 
 
-def test_a_text_that_ends_is_not_one_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_end_of_text_censors_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "PATTERNS", patterns.PATTERNS[:1])
     subject = long_reader()
     subject.oracle = writer(0.0, eos=True)
-    with pytest.raises(InputError, match="all that it writes ends at once"):
+    with pytest.raises(InputError, match="all its continuations are empty"):
         TextPatterns().take(subject, Material(), Effort(factor=0.5), lambda _: None)
 
 
-def test_patterns_are_refused_beyond_a_sliding_window() -> None:
+def test_patterns_longer_than_the_sliding_window_are_refused() -> None:
     subject = long_reader()
     subject.oracle = writer(0.0)
     subject.oracle.window = 100
-    assert subject.writes == 100
-    assert "it goes on within 100 tokens" in str(TextPatterns().unfit(subject))
+    assert subject.max_generated_length == 100
+    assert "it generates texts of at most 100 tokens" in str(TextPatterns().model_refusal(subject))
 
 
-def test_what_is_no_finite_number_is_not_filed() -> None:
+def test_nonfinite_numbers_are_refused() -> None:
     assert number("loss", Point(1.0)).record()["points"] == [{"value": 1.0}]
     for point in (Point(math.nan), Point(1.0, -math.inf, 2.0)):
-        with pytest.raises(InputError, match="no finite number for 'loss'") as raised:
+        with pytest.raises(InputError, match=r".loss. is not finite") as raised:
             number("loss", point).record()
         assert raised.value.field == "model"
 
 
-def test_stretches_are_of_as_many_documents_as_there_are() -> None:
+def test_passages_are_spread_over_documents() -> None:
     subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
     documents = [*Words.documents[:5], "short"]
-    some = subject.texts(documents, 40, 5, numpy_generator(0, "some"))
+    some = subject.sample_passages(documents, 40, 5, numpy_generator(0, "some"))
     assert sorted(some.documents) == [0, 1, 2, 3, 4]
-    more = subject.texts(documents, 40, 12, numpy_generator(0, "more"))
+    more = subject.sample_passages(documents, 40, 12, numpy_generator(0, "more"))
     assert np.bincount(more.documents).tolist() == [3, 3, 2, 2, 2]
     assert len({tuple(row) for row in more.tokens.tolist()}) == 12
     values = np.arange(12.0)
     wanted = [values[more.documents == one].mean() for one in range(5)]
-    assert more.by_document(values).tolist() == wanted
-    assert more.by_document(values[:, None])[:, 0].tolist() == wanted
+    assert more.document_means(values).tolist() == wanted
+    assert more.document_means(values[:, None])[:, 0].tolist() == wanted
     with pytest.raises(
-        InputError, match="have 20 stretches of 40 tokens, of each 4 at most, and this takes 21"
+        InputError, match=r"contain 20 passages of 40 tokens \(at most 4 of each\), but 21 are needed"
     ):
-        subject.texts(documents, 40, 21, numpy_generator(0, "most"))
+        subject.sample_passages(documents, 40, 21, numpy_generator(0, "most"))
 
 
-def test_where_all_agree_the_interval_is_the_binomial_one() -> None:
+def test_constant_share_has_a_binomial_interval() -> None:
     runs = Runs(np.array([64, 64, 64, 64, 3, 64]), np.array([False, False, False, False, False, True]))
-    point = _still(runs, 8, 0)  # of six texts one ended before, in the pattern: nobody knows of it
+    point = _surviving_share(runs, 8, 0)  # One of six texts was censored before.
     assert (point.value, point.at) == (1.0, 8)
     assert point.low == pytest.approx(0.025 ** (1 / 5))
     assert point.high == 1
-    mixed = _still(Runs(np.array([64, 4] * 20), np.array([True] * 40)), 8, 0)
+    mixed = _surviving_share(Runs(np.array([64, 4] * 20), np.array([True] * 40)), 8, 0)
     assert mixed.low is not None
     assert mixed.low < mixed.value == 0.5
 
 
-def test_means_of_points_have_the_intervals_of_their_variances() -> None:
+def test_interval_of_combined_points() -> None:
     random = numpy_generator(0, "means")
     rows = [random.normal(place, 1 + place, 200) for place in (0, 1, 2)]
     point = combined([mean(values) for values in rows])

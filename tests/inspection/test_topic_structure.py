@@ -1,4 +1,4 @@
-"""Topics planted in a text and in an embedding are found, other words' are not; sums are those of plain loops."""
+"""Tests of topic structure with planted topics and against plain loops."""
 
 import json
 from collections.abc import Callable
@@ -25,17 +25,17 @@ from trialogue.inspection.topic_structure.ratios import (
     RAW_ATTENTION,
     SAME,
     TOGETHER,
-    Resampling,
+    BootstrapCounts,
     TopicComparison,
-    compared_embeddings,
+    compare_embeddings,
 )
 from trialogue.inspection.topic_structure.words import (
     Assignment,
-    assigned,
-    fitted_topics,
-    placed,
-    together,
-    words_of,
+    assign_words,
+    fit_topics,
+    most_frequent_pairs,
+    single_token_words,
+    tokenize_passages,
 )
 from trialogue.models.hub.attention_weights import AttendingModel, load_attending
 from trialogue.randomness import generator
@@ -63,11 +63,11 @@ def measurement(corpus: list[Passage]) -> TopicMeasurement:
 
 
 def topics_of(table: torch.Tensor, measurement: TopicMeasurement) -> list[TopicComparison]:
-    """The comparisons of the planted topics, in an embedding (words, width) of our own."""
+    """Return the comparisons of the planted topics for the given embeddings (words, width)."""
     names = measurement.words.names
     own = np.array([[name in words for words in PLANTED] for name in names])
-    once = Resampling(np.ones((1, len(names))), np.ones((1, 1)))
-    return compared_embeddings(table, Assignment(np.arange(len(names)), own), np.array([[0, 1]]), once)
+    once = BootstrapCounts(np.ones((1, len(names))), np.ones((1, 1)))
+    return compare_embeddings(table, Assignment(np.arange(len(names)), own), np.array([[0, 1]]), once)
 
 
 def test_planted_topics_are_found(measurement: TopicMeasurement) -> None:
@@ -82,7 +82,7 @@ def planted_table(names: list[str], topics: list[set[str]]) -> torch.Tensor:
     return torch.cat((own, 0.3 * noise, torch.ones(len(names), 1)), 1).float()
 
 
-def test_an_embedding_with_topics_is_told_from_one_without(measurement: TopicMeasurement) -> None:
+def test_ratio_detects_topics_in_embeddings(measurement: TopicMeasurement) -> None:
     names = measurement.words.names
     table = planted_table(names, PLANTED)
     for one in topics_of(table, measurement):
@@ -90,15 +90,15 @@ def test_an_embedding_with_topics_is_told_from_one_without(measurement: TopicMea
         assert one.difference.estimate > 0.25
         assert one.pairs[SAME] == 4 * 45
         assert one.pairs[DIFFERENT] == 6 * 100
-    # Of other sets of words, as many and as large, the same embedding shows nothing.
+    # Other sets of words of equal size show no structure in the same embeddings.
     words = made_up_words()
     for one in topics_of(planted_table(names, [set(words[first::4]) for first in range(4)]), measurement):
         assert abs(one.ratio.estimate - 1) < 0.1
 
 
 @pytest.mark.parametrize("single", [True, False])
-def test_means_are_those_of_a_loop_over_pairs(measurement: TopicMeasurement, single: bool) -> None:
-    words = 12  # more than a topic has, so that lists meet
+def test_means_equal_a_loop_over_pairs(measurement: TopicMeasurement, single: bool) -> None:
+    words = 12  # More words than a planted topic has, so that topics overlap.
     found = {one.measure: one for one in measurement.compare(words, single=single)}
     lists = [set(row) for row in measurement.top_words(words)]
     names = measurement.words.names
@@ -122,10 +122,13 @@ def test_means_are_those_of_a_loop_over_pairs(measurement: TopicMeasurement, sin
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_attention_is_that_of_a_loop_and_debiased_for_any_length(corpus: list[Passage], causal: bool) -> None:
+def test_attention_sums_equal_a_loop_and_debiased_means_do_not_depend_on_length(
+    corpus: list[Passage], causal: bool
+) -> None:
     model = tiny_model("model", causal=causal)
     texts = [
-        placed(model.tokenizer, [passage.text], 8 + 3 * row)[0] for row, passage in enumerate(corpus[:9])
+        tokenize_passages(model.tokenizer, [passage.text], 8 + 3 * row)[0]
+        for row, passage in enumerate(corpus[:9])
     ]
     names = made_up_words()
     sums = attention_sums(model, texts, names)
@@ -149,7 +152,7 @@ def test_attention_is_that_of_a_loop_and_debiased_for_any_length(corpus: list[Pa
     assert found.keys() == expected.keys()
     for key, values in expected.items():
         assert found[key] == pytest.approx(values, abs=1e-6)
-    # Random weights attend nearly alike everywhere: only what is debiased does not see how long a text is.
+    # With random weights, attention is nearly uniform, so only its raw mean depends on the length of the text.
     by_text = [
         sums.debiased[sums.passage == row].sum() / sums.places[sums.passage == row].sum() for row in range(9)
     ]
@@ -158,13 +161,13 @@ def test_attention_is_that_of_a_loop_and_debiased_for_any_length(corpus: list[Pa
     assert raw[0] > 1.5 * raw[-1]
 
 
-def test_resampled_words_are_words_taken_as_often(measurement: TopicMeasurement) -> None:
+def test_bootstrap_counts_equal_repeated_words(measurement: TopicMeasurement) -> None:
     names = measurement.words.names
     table = planted_table(names, PLANTED)
     own = np.array([[name in words for words in PLANTED] for name in names])
     times = np.random.RandomState(1).poisson(1, len(names)).astype(float)
-    drawn = Resampling(np.stack((np.ones(len(names)), times)), np.ones((2, 1)))
-    one = compared_embeddings(table, Assignment(np.arange(len(names)), own), np.array([[0, 1]]), drawn)[0]
+    drawn = BootstrapCounts(np.stack((np.ones(len(names)), times)), np.ones((2, 1)))
+    one = compare_embeddings(table, Assignment(np.arange(len(names)), own), np.array([[0, 1]]), drawn)[0]
     copies = [index for index in range(len(names)) for _ in range(int(times[index]))]
     unit = torch.nn.functional.normalize(table.double(), dim=1)
     values = [
@@ -172,32 +175,32 @@ def test_resampled_words_are_words_taken_as_often(measurement: TopicMeasurement)
         for first, second in combinations(copies, 2)
         if first != second and (own[first] & own[second]).any()
     ]
-    assert one.means[SAME].low == pytest.approx(np.mean(values), abs=1e-6)  # of one draw both ends are it
+    assert one.means[SAME].low == pytest.approx(
+        np.mean(values), abs=1e-6
+    )  # With one resample, both ends equal its value.
 
 
-def test_intervals_hold_the_value_and_what_a_model_adds_is_measured_too(
-    measurement: TopicMeasurement, corpus: list[Passage]
-) -> None:
+def test_intervals_and_embeddings_as_read(measurement: TopicMeasurement, corpus: list[Passage]) -> None:
     found = {one.measure: one for one in measurement.compare(8, resamples=100)}
     for one in found.values():
         assert one.difference.low < one.difference.estimate < one.difference.high
     assert COSINE + AS_READ in found
     assert found[COSINE + AS_READ].ratio.estimate == pytest.approx(1, abs=0.1)
     causal = measured(tiny_model("decoder", causal=True), corpus, SETTINGS, control=False)[0]
-    assert causal.read is None  # a decoder's first block reads the rows of its table
+    assert causal.read is None  # The first layer of this decoder reads the input embeddings.
 
 
-def test_pairs_that_meet_most_are_those_of_a_loop(measurement: TopicMeasurement) -> None:
+def test_most_frequent_pairs_equal_a_loop(measurement: TopicMeasurement) -> None:
     present = measurement.words.counts.toarray() > 0
     size = present.shape[1]
     often = {(a, b): int((present[:, a] & present[:, b]).sum()) for a, b in combinations(range(size), 2)}
     expected = sorted(often, key=lambda pair: (-often[pair], pair))[:50]
-    assert [tuple(pair) for pair in together(measurement.words.counts, 50)] == expected
+    assert [tuple(pair) for pair in most_frequent_pairs(measurement.words.counts, 50)] == expected
 
 
-def test_as_many_pairs_that_meet_most_are_compared_as_a_topic_has(measurement: TopicMeasurement) -> None:
+def test_frequent_pairs_are_as_many_as_pairs_of_one_topic(measurement: TopicMeasurement) -> None:
     found = {one.measure: one for one in measurement.compare(4)}
-    often = [tuple(map(int, pair)) for pair in measurement.met]
+    often = [tuple(map(int, pair)) for pair in measurement.frequent_pairs]
     table = torch.nn.functional.normalize(measurement.table.double(), dim=1)
     first = often[: found[COSINE].pairs[SAME]]
     assert found[COSINE].means[TOGETHER].estimate == pytest.approx(
@@ -213,20 +216,20 @@ def test_as_many_pairs_that_meet_most_are_compared_as_a_topic_has(measurement: T
     )
 
 
-def test_words_of_several_tokens_are_counted_and_places_are_theirs() -> None:
+def test_words_of_several_tokens_are_counted() -> None:
     tokenizer = made_up_tokenizer()
     text = "The Baba, badi <unk> xx stranger-bebo bebobebo"
-    one = placed(tokenizer, [text])[0]
+    one = tokenize_passages(tokenizer, [text])[0]
     assert one.words == ["baba", "badi", "stranger", "bebo", "bebobebo"]
     assert [tokenizer.convert_ids_to_tokens(one.ids)[place] for place in one.places][:2] == ["baba", "badi"]
     pieces = transformers.PreTrainedTokenizerFast(tokenizer_object=_pieces())
-    two = placed(pieces, ["the baba badibabi"] * 3)
+    two = tokenize_passages(pieces, ["the baba badibabi"] * 3)
     assert (two[0].words, two[0].several) == (["baba"], ["badibabi"])
-    words = words_of(two, 2)
+    words = single_token_words(two, 2)
     assert (words.names, words.several, words.occurrences, words.several_kinds) == (["baba"], 3, 6, 1)
-    assert placed(pieces, ["the baba badibabi"], max_length=2)[0].several == []
-    with pytest.raises(InputError, match="no word of the text is one token in 4 passages"):
-        words_of(two, 4)
+    assert tokenize_passages(pieces, ["the baba badibabi"], max_length=2)[0].several == []
+    with pytest.raises(InputError, match="no word is a single token in at least 4 passages"):
+        single_token_words(two, 4)
 
 
 def _pieces() -> Any:
@@ -240,11 +243,11 @@ def _pieces() -> Any:
 
 
 @pytest.mark.parametrize("stop_at", ["topics: pass 14", "decoder: 8 of 12", "weights: 8 of 12"])
-def test_what_was_killed_goes_on_and_ends_in_the_same_numbers(
+def test_interrupted_measurement_resumes_with_equal_results(
     corpus: list[Passage], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop_at: str
 ) -> None:
-    monkeypatch.setattr("trialogue.inspection.topic_structure.attention._SECONDS", -1.0)
-    monkeypatch.setattr("trialogue.inspection.topic_structure.attention._TOLD", -1.0)
+    monkeypatch.setattr("trialogue.inspection.topic_structure.attention._SAVE_SECONDS", -1.0)
+    monkeypatch.setattr("trialogue.inspection.topic_structure.attention._REPORT_SECONDS", -1.0)
     model = tiny_model("decoder", causal=True)
 
     def stop(line: str) -> None:
@@ -257,32 +260,32 @@ def test_what_was_killed_goes_on_and_ends_in_the_same_numbers(
 
     with pytest.raises(KeyboardInterrupt):
         run(stop, tmp_path)
-    told: list[str] = []
-    assert repr(run(told.append, tmp_path)) == repr(run(str, None))
-    assert any("pass 1" in line for line in told) == stop_at.startswith("topics")
+    lines: list[str] = []
+    assert repr(run(lines.append, tmp_path)) == repr(run(str, None))
+    assert any("pass 1" in line for line in lines) == stop_at.startswith("topics")
     again: list[str] = []
     run(again.append, tmp_path)
-    assert len(again) == 1  # nothing is measured twice
+    assert len(again) == 1  # Nothing is measured again.
 
 
-def test_bad_input_is_one_line(corpus: list[Passage], measurement: TopicMeasurement) -> None:
+def test_invalid_input_is_reported_in_one_line(corpus: list[Passage], measurement: TopicMeasurement) -> None:
     model = tiny_model("decoder", causal=True)
     cases = [
         (
             "topics=500: the corpus has 80 passages",
             lambda: measured(model, corpus, TopicSettings(topics=500)),
         ),
-        ("topics=81: the corpus has 80 documents", lambda: fitted_topics(measurement.words.counts, 81)),
-        ("length=65: decoder knows 64", lambda: measured(model, corpus, TopicSettings(topics=4, length=65))),
-        ("words=41: the text has 40", lambda: assigned(measurement.distributions, 41, single=True)),
-        ("words=40: no two words are of one topic alone", lambda: measurement.compare(40)),
+        ("topics=81: the corpus has 80 passages", lambda: fit_topics(measurement.words.counts, 81)),
+        ("length=65: use at most 64", lambda: measured(model, corpus, TopicSettings(topics=4, length=65))),
+        ("words=41: use from 2 to 40", lambda: assign_words(measurement.distributions, 41, single=True)),
+        ("words=40: no pairs of one topic, or of different topics, remain", lambda: measurement.compare(40)),
         ("seed=-1: use at least 0", lambda: TopicSettings(seed=-1)),
         ("shortest=200: use at most 128", lambda: TopicSettings(shortest=200)),
     ]
     assert not wrong_errors(cases)
 
 
-def test_a_model_without_weights_to_read_says_what_gives_them() -> None:
+def test_model_without_attention_weights_is_refused() -> None:
     config = transformers.BertConfig(**SMALL, num_attention_heads=2, attn_implementation="sdpa")
     hint = "'sdpa' does not return attention weights. Load it with attn_implementation='eager'"
     with pytest.raises(InputError, match=hint):
@@ -296,7 +299,7 @@ def test_a_model_without_weights_to_read_says_what_gives_them() -> None:
 
 @pytest.fixture
 def saved(tmp_path: Path) -> tuple[Path, Path]:
-    """A folder with a masked model whose checkpoint has no pooler, and a file of documents."""
+    """Return a folder with a masked model without a pooler, and a text file."""
     config = transformers.BertConfig(**SMALL, num_attention_heads=2, max_position_embeddings=64)
     transformers.BertForMaskedLM(config).save_pretrained(tmp_path / "model")
     made_up_tokenizer().save_pretrained(tmp_path / "model")
@@ -305,7 +308,7 @@ def saved(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "model", text
 
 
-def test_the_command_measures_and_draws(
+def test_command_prints_results_and_draws_figure(
     saved: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model, text = saved
@@ -326,18 +329,18 @@ def test_the_command_measures_and_draws(
     ]
     command = ["topics", "--model", str(model), "--text", str(text), "--out", str(tmp_path / "out"), *sizes]
     assert cli.main([*command, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["documents"], told["passages"], told["words"]) == (80, 80, 40)
-    assert {one["of"] for one in told["comparisons"]} == {
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["documents"], printed["passages"], printed["words"]) == (80, 80, 40)
+    assert {one["of"] for one in printed["comparisons"]} == {
         "one topic a word",
         "one or more topics",
         "random weights",
     }
-    assert {ATTENTION, RAW_ATTENTION, COSINE, DOT} <= {one["measure"] for one in told["comparisons"]}
+    assert {ATTENTION, RAW_ATTENTION, COSINE, DOT} <= {one["measure"] for one in printed["comparisons"]}
     assert (tmp_path / "out" / "topics.svg").read_text("utf-8").startswith("<?xml")
     assert cli.main([*command, "--no-control"]) == 0
     out, err = capsys.readouterr()
     assert "same / different" in out
-    assert "pass 1" not in err  # topics are filed
+    assert "pass 1" not in err  # The topics are read from a file.
     assert cli.main([*command, "--topics", "100"]) == 2
-    assert "topics=100: the corpus has 80 passages to find them in" in capsys.readouterr().err
+    assert "topics=100: the corpus has 80 passages. Use fewer topics" in capsys.readouterr().err

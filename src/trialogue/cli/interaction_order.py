@@ -11,7 +11,7 @@ from trialogue.validation import Count, check
 
 if TYPE_CHECKING:
     from trialogue.data.clones import Clones
-    from trialogue.inspection.interaction_order.askers import CloneLoss
+    from trialogue.inspection.interaction_order.clone_scorers import CloneLoss
     from trialogue.inspection.interaction_order.reading import Reading
 
 _FIGURE = "interaction-order.svg"

@@ -1,1 +1,1 @@
-"""What structure a checkpoint has learned: measures that are registered by name, each with its control."""
+"""Measurements of the structure that a pretrained model has learned, each compared with random weights."""

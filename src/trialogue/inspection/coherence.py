@@ -1,8 +1,8 @@
-"""How long text stays in one stored pattern: runs between domain walls, censored where the text ends first.
+"""Coherence of a text: how long it follows one stored pattern before it switches to another.
 
-A window of a text follows the label (a pattern and its phase) whose predictions differ from it in the fewest tokens; a
-wall is where the next window follows another. What is measured is any text, and what generates it any autoregressive
-oracle, a pretrained one among them. Corollary 1.2.1 of the document on Potts chains is about these runs.
+Each window of a text is labelled with the pattern and phase that differ from it in the fewest tokens. A domain wall is
+a position at which the next window has a different label. A run is the stretch between two walls, and it is censored
+if the text ends first. Corollary 1.2.1 of the document on Potts chains describes these runs.
 """
 
 from __future__ import annotations
@@ -28,57 +28,81 @@ from trialogue.validation import Count, NonNegative, Several, validated
 _BYTES = 256
 
 
-def followed(
+def nearest_labels(
     tokens: Tensor, patterns: Sequence[Sequence[int] | Tensor], window: int, vocab_size: int
 ) -> tuple[Tensor, Tensor]:
-    """The label that each window of `tokens` (rows, L) follows, and in how many tokens it differs from the window.
+    """Return the nearest label of each window of tokens, and its Hamming distance from the window.
 
-    Both (rows, L - window + 1) int64. Labels are numbered pattern by pattern, phase by phase, as those of
-    `StoredPatterns`, but patterns may have different periods; the lowest label wins ties. Raises `InputError` for what
-    are no token ids, and where the window is longer than the texts.
+    Labels count the phases of the first pattern, then those of the second, and so on. Unlike in `StoredPatterns`, the
+    patterns may have different periods. Ties go to the lowest label.
+
+    Args:
+        tokens: Token ids, int64 of shape (n, L).
+        patterns: One sequence of token ids per stored pattern, one period long.
+        window: Number of tokens per window.
+        vocab_size: Number of token ids.
+
+    Returns:
+        Labels and distances, both int64 of shape (n, L - window + 1).
+
+    Raises:
+        InputError: If a token id is out of range, the window is longer than the texts, or there is no pattern.
     """
     outside = tokens[(tokens < 0) | (tokens >= vocab_size)]
     if len(outside):
         raise InputError("tokens", int(outside[0]), f"use token ids from 0 to {vocab_size - 1}")
     if window > tokens.shape[1]:
-        raise InputError("window", window, f"the texts have up to {tokens.shape[1]} tokens: use no more")
-    label, least, before = None, None, 0
+        hint = f"use a window no longer than the longest text, which has {tokens.shape[1]} tokens"
+        raise InputError("window", window, hint)
+    label, smallest, offset = None, None, 0
     for pattern in patterns:
         stored = StoredPatterns([pattern], window, vocab_size)
         nearest, distance = stored.nearest(tokens)
-        if label is None or least is None:
-            label, least = nearest, distance
+        if label is None or smallest is None:
+            label, smallest = nearest, distance
         else:
-            label = torch.where(distance < least, nearest + before, label)
-            least = torch.minimum(distance, least)
-        before += stored.labels
-    if label is None or least is None:
+            label = torch.where(distance < smallest, nearest + offset, label)
+            smallest = torch.minimum(distance, smallest)
+        offset += stored.labels
+    if label is None or smallest is None:
         raise InputError("patterns", [], "give at least one pattern")
-    return label, least
+    return label, smallest
 
 
 class Runs(NamedTuple):
-    """Lengths of n runs, and which of them ended: the others were still going on where the text stopped."""
+    """Lengths of runs, some of them right-censored.
+
+    Attributes:
+        lengths: Number of tokens of each run, shape (n,).
+        ended: False for a run that was censored by the end of its text, shape (n,).
+    """
 
     lengths: NDArray[np.int64]
     ended: NDArray[np.bool_]
 
-    def chosen(self, rows: NDArray[np.int64]) -> Runs:
-        """Return the runs numbered `rows`."""
+    def take(self, rows: NDArray[np.int64]) -> Runs:
+        """Return the runs with the indices `rows`."""
         return Runs(self.lengths[rows], self.ended[rows])
 
     def curve(self) -> Any:
-        """The Kaplan-Meier estimate of the probability that a run is longer than r (`scipy.stats.ecdf`'s `sf`).
+        """Return the Kaplan-Meier estimate of the probability that a run is longer than r.
 
-        `.evaluate(r)` gives it, `.confidence_interval(method="log-log")` two curves around it. Raises `InputError`
-        where there are no runs.
+        Returns:
+            The `sf` attribute of the result of `scipy.stats.ecdf`. Its method `evaluate(r)` returns the probability,
+            and `confidence_interval(method="log-log")` returns a lower and an upper curve.
+
+        Raises:
+            InputError: If there are no runs.
         """
         if not len(self.lengths):
-            raise InputError("runs", 0, "there are none: generate or read some text")
+            raise InputError("runs", 0, "measure at least one text")
         return ecdf(CensoredData(uncensored=self.lengths[self.ended], right=self.lengths[~self.ended])).sf
 
     def survival(self, lengths: ArrayLike) -> NDArray[np.float64]:
-        """Probability that a run is longer than each of `lengths`; NaN beyond the longest one seen, if it went on."""
+        """Return the estimated probability that a run is longer than each of `lengths`.
+
+        The probability is NaN beyond the longest observed run if that run was censored.
+        """
         at = real_tensor("lengths", lengths, "give lengths of runs").numpy()
         curve = self.curve()
         unknown = (at > self.lengths.max()) & (curve.evaluate(self.lengths.max()) > 0)
@@ -94,40 +118,48 @@ class Runs(NamedTuple):
         return float(self.ended[self.lengths > 0].sum() / exposure) if exposure else float("nan")
 
     def restricted_mean(self) -> float:
-        """Mean length up to the longest run that was seen: the area under the survival curve, whatever its shape.
+        """Return the mean length of a run, restricted to the longest observed run.
 
-        Raises `InputError` where there are no runs.
+        This is the area under the survival curve. It requires no assumption about the shape of the curve.
+
+        Raises:
+            InputError: If there are no runs.
         """
         return float(self.survival(np.arange(int(self.lengths.max(initial=0)))).sum())
 
 
 @dataclass(frozen=True)
 class Coherence:
-    """What each window of n texts follows, from window `start` (n,) on, of `windows` (n,) that lie within the text."""
+    """Labels of the windows of n texts.
+
+    Args:
+        labels: Nearest label of each window, int64 of shape (n, max windows). Entries beyond a text are undefined.
+        distances: Number of tokens in which each window differs from its label, int64 of shape (n, max windows).
+        start: Index of the first window that counts, shape (n,).
+        windows: Number of windows of each text, shape (n,).
+    """
 
     labels: Tensor
-    """(n, most windows) int64: what lies beyond a text means nothing"""
     distances: Tensor
-    """(n, most windows) int64: in how many tokens the window differs from its label"""
     start: Tensor
     windows: Tensor
 
     @property
     def walls(self) -> Tensor:
-        """Where the next window follows another label (n, most windows - 1) bool; none before the start."""
-        place = torch.arange(self.labels.shape[1] - 1)
-        within = (place >= self.start[:, None]) & (place + 1 < self.windows[:, None])
+        """Mask (n, max windows - 1) of the windows, from `start` on, whose next window has a different label."""
+        index = torch.arange(self.labels.shape[1] - 1)
+        within = (index >= self.start[:, None]) & (index + 1 < self.windows[:, None])
         return (self.labels[:, 1:] != self.labels[:, :-1]) & within
 
     def first_runs(self) -> Runs:
-        """How many tokens each text went on before the label it started with was lost."""
-        walls, going = self.walls, (self.windows - 1 - self.start).clamp_min(0)
+        """Return the first run of each text, which ends where the text loses its initial label."""
+        walls, longest = self.walls, (self.windows - 1 - self.start).clamp_min(0)
         ended = walls.any(1)
-        first = walls.long().argmax(1) + 1 - self.start if walls.shape[1] else going
-        return Runs(torch.where(ended, first, going).numpy(), ended.numpy())
+        first = walls.long().argmax(1) + 1 - self.start if walls.shape[1] else longest
+        return Runs(torch.where(ended, first, longest).numpy(), ended.numpy())
 
     def walls_per_token(self) -> float:
-        """Walls over the tokens that could have made one; NaN where there are none."""
+        """Return the share of tokens at which there is a wall, NaN if there are no tokens after the start."""
         tokens = int((self.windows - 1 - self.start).clamp_min(0).sum())
         return int(self.walls.sum()) / tokens if tokens else float("nan")
 
@@ -142,33 +174,44 @@ def coherence(
     start: Tensor | int = 0,
     vocab_size: Annotated[int, Ge(2)] | None = None,
 ) -> Coherence:
-    """Measure texts `tokens` (n, L) int64 by windows of `window` tokens.
+    """Label each window of the given texts with the nearest stored pattern and phase.
 
-    `lengths` (n,) are theirs where they are right-padded. `start` (n,), or one number, is the first window that counts:
-    that of the last tokens of a prompt. A window should be long enough that noise in the tokens alone does not bring
-    another label nearest. Raises `InputError` as `followed` does, for lengths and starts that are not one whole number
-    for each text, lengths beyond `tokens`, and a start that is not one of a text's windows.
+    Args:
+        tokens: Right-padded token ids, int64 of shape (n, L).
+        patterns: One sequence of token ids per stored pattern, one period long. Periods may differ.
+        window: Number of tokens per window. Choose it so long that noise in single tokens rarely changes the label.
+        lengths: Number of tokens of each text, shape (n,). By default, no text is padded.
+        start: Index of the first window that counts, one number or shape (n,). For a text that continues a prompt,
+            use the window of the last tokens of the prompt.
+        vocab_size: Number of token ids. By default, the smallest vocabulary that contains the patterns.
+
+    Returns:
+        The label of each window and its distance.
+
+    Raises:
+        InputError: If an argument has the wrong shape, a token id is out of range, a length exceeds L, or `start` is
+            not the index of a window.
     """
     units = [pattern_tokens(pattern) for pattern in patterns]
     if vocab_size is None:
         vocab_size = max(2, 1 + max((int(unit.max()) for unit in units), default=1))
-    label, distance = followed(tokens, units, window, vocab_size)
-    lengths = _of_texts("lengths", tokens.shape[1] if lengths is None else lengths, tokens)
+    label, distance = nearest_labels(tokens, units, window, vocab_size)
+    lengths = _expanded("lengths", tokens.shape[1] if lengths is None else lengths, tokens)
     if bool((lengths > tokens.shape[1]).any()):
-        hint = f"the texts are padded to {tokens.shape[1]} tokens: use no more"
+        hint = f"use at most {tokens.shape[1]}, the padded length of the texts"
         raise InputError("lengths", int(lengths.max()), hint)
-    first = _of_texts("start", start, tokens)
+    first = _expanded("start", start, tokens)
     windows = lengths - window + 1
     if bool((first < 0).any() | (first >= windows).any()):
         row = int(((first < 0) | (first >= windows)).nonzero()[0])
-        hint = f"text {row} has {int(lengths[row])} tokens and no window there: use a shorter window or longer texts"
+        hint = f"text {row} has {int(lengths[row])} tokens and no such window. Use a shorter window or longer texts"
         raise InputError("start", int(first[row]), hint)
     return Coherence(label, distance, first, windows)
 
 
-def _of_texts(field: str, value: Tensor | int, tokens: Tensor) -> Tensor:
-    """One number (n,) int64 for each of the texts `tokens` (n, L)."""
-    hint = f"give one whole number, or one for each of {len(tokens)} texts"
+def _expanded(field: str, value: Tensor | int, tokens: Tensor) -> Tensor:
+    """Return one integer per text as an int64 tensor of shape (n,)."""
+    hint = f"give one integer, or one for each of the {len(tokens)} texts"
     numbers = whole_tensor(field, value, hint)
     if tuple(numbers.shape) not in ((), (len(tokens),)):
         raise InputError(field, tuple(numbers.shape), hint)
@@ -188,17 +231,29 @@ def coherence_of(
     seed: int = 0,
     batch_size: int | None = None,
 ) -> Coherence:
-    """Let `oracle` continue each pattern, `repeats` times repeated, `num_samples` times, and measure what it writes.
+    """Sample continuations of repeated patterns and measure how long they follow the patterns.
 
-    Patterns are tokens of the oracle's, or texts where it has a tokenization. Texts are matched byte by byte, so that
-    it does not matter how the model cuts what it writes into tokens: windows, runs and rates are then in bytes of
-    UTF-8. A text is repeated exactly as it is given, and should hold the separator; most tokenizers join a space with
-    the word behind it, so that it belongs at the beginning (" red green.", as a prompt that ends with a space is one
-    that the model would not have written). `window` is by default the longest pattern's period. A text that ends by
-    itself, or after `max_new_tokens`, is censored there.
-    `temperature` 0 is greedy.
+    Patterns given as text are compared with the samples byte by byte, which makes the result independent of how the
+    model splits its output into tokens. Windows, runs and rates are then in UTF-8 bytes. A sample is censored at its
+    end-of-sequence token or after `max_new_tokens`.
 
-    Raises `InputError` as `generate` and `coherence` do, and for texts where the oracle has no tokenization.
+    Args:
+        oracle: Model that continues the patterns.
+        patterns: Token ids of each pattern, or texts if the oracle has a tokenization. Include the separator in a
+            text. Most tokenizers join a space to the following word, so start the text with the space (" red green.").
+        max_new_tokens: Maximum number of sampled tokens.
+        window: Number of tokens (for texts: bytes) per window. By default, the longest period.
+        temperature: Sampling temperature, 0 for greedy decoding.
+        repeats: Number of repetitions of the pattern in the prompt.
+        num_samples: Number of samples per pattern.
+        seed: Random seed.
+        batch_size: Number of samples per batch, as in `generate`.
+
+    Returns:
+        The labels of the windows, starting with the last window of the prompt.
+
+    Raises:
+        InputError: If texts are given for an oracle without a tokenization, or as for `generate` and `coherence`.
     """
     if isinstance(patterns, str) or not isinstance(patterns, Sequence | Tensor) or not len(patterns):
         raise InputError("patterns", patterns, "give a list of one or more patterns")
@@ -207,10 +262,10 @@ def coherence_of(
     oracle = as_oracle(oracle)
     tokenization = oracle.tokenization
     if texts and (sequences or tokenization is None):
-        hint = "give all patterns as texts, and an oracle with a tokenization, or all as tokens"
+        hint = "give all patterns as token ids, or give all as texts and an oracle with a tokenization"
         raise InputError("patterns", list(patterns), hint)
     if not all(texts):
-        raise InputError("patterns", texts, "leave out the empty text")
+        raise InputError("patterns", texts, "remove the empty text")
     samples = generate(
         truncated(oracle, temperature) if temperature != 1 else oracle,
         [text * repeats for text in texts] or [pattern.repeat(repeats).tolist() for pattern in sequences],
@@ -221,7 +276,7 @@ def coherence_of(
     )
     if texts and tokenization is not None:
         units: Sequence[Sequence[int] | Tensor] = [list(text.encode()) for text in texts]
-        (tokens, lengths), prompted = _bytes(samples, tokenization)
+        (tokens, lengths), prompted = _sample_bytes(samples, tokenization)
     else:
         units, prompted = sequences, samples.prompt_lengths
         tokens, lengths = samples.tokens, samples.lengths
@@ -233,8 +288,8 @@ def coherence_of(
     return coherence(tokens, units, window, lengths=lengths, start=prompted - window, vocab_size=vocab_size)
 
 
-def _bytes(samples: Samples, tokenization: Tokenizing) -> tuple[tuple[Tensor, Tensor], Tensor]:
-    """Prompts and completions as bytes (n, most), how many each has (n,), and how many of its prompt's (n,)."""
+def _sample_bytes(samples: Samples, tokenization: Tokenizing) -> tuple[tuple[Tensor, Tensor], Tensor]:
+    """Return the padded bytes of prompts with completions, their lengths, and the lengths of the prompts."""
     sequences, starts = samples.sequences(), samples.prompt_lengths.tolist()
     prompted = [
         len(tokenization.bytes(tokens[:start])) for tokens, start in zip(sequences, starts, strict=True)

@@ -1,4 +1,4 @@
-"""Inspections read from their files, and whether they can be set beside one another."""
+"""Read several inspections and check that they can be compared."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from trialogue.errors import InputError
 from trialogue.inspection.measures.quantities import Quantity
 from trialogue.inspection.running import FORMAT, RECORD
 
-_ALIKE = ("effort", "seed", "dtype", "text", "clones")
-"""Settings by which the numbers of inspections are of one question"""
+_COMPARED_SETTINGS = ("effort", "seed", "dtype", "text", "clones")
+"""Settings that must agree for inspections to be comparable."""
 
 
 class _Checkpoint(BaseModel):
@@ -47,30 +47,37 @@ class _Record(BaseModel):
 
 
 def read_inspections(places: Sequence[str | Path]) -> dict[str, dict[str, Any]]:
-    """The inspections in the files, or folders, `places`, by their models: those of one name also by their places.
+    """Read several inspections that were made with the same settings.
 
-    Raises `InputError` for fewer than two, for one named twice, for what is no inspection, and where any two were taken
-    with other settings: then their numbers are of other questions.
+    Args:
+        places: Files or folders written by `trialogue inspect`, at least two.
+
+    Returns:
+        The records by the name of the model. If two models have the same name, their names include the path.
+
+    Raises:
+        InputError: If there are fewer than two places, a place is given twice, a file is not an inspection, or the
+            settings differ.
     """
     if len(places) < 2:
-        raise InputError("inspections", [str(place) for place in places], "name two or more")
+        raise InputError("inspections", [str(place) for place in places], "give two or more")
     paths = [Path(place) / RECORD if Path(place).is_dir() else Path(place) for place in places]
     seen: set[Path] = set()
     for path in paths:
         if path.resolve() in seen:
-            raise InputError("inspections", str(path), "it is named twice: name another one")
+            raise InputError("inspections", str(path), "it is given twice. Give another one")
         seen.add(path.resolve())
     records = [_read(path) for path in paths]
-    known: dict[str, tuple[Any, Path]] = {}
+    common: dict[str, tuple[Any, Path]] = {}
     for path, record in zip(paths, records, strict=True):
-        for field in _ALIKE:
+        for field in _COMPARED_SETTINGS:
             value = record["settings"][field]
-            # Without a text, what needs one was not taken, and the rest is alike.
+            # An inspection without a text omits the measures that need one, and its other measures are comparable.
             if value is None:
                 continue
-            before, of = known.setdefault(field, (value, path))
-            if before != value:
-                hint = f"{of} was taken with another {field}: inspect the models alike"
+            expected, first = common.setdefault(field, (value, path))
+            if expected != value:
+                hint = f"{first} has a different {field}. Inspect the models with the same settings"
                 raise InputError(field, str(path) if field in ("text", "clones") else value, hint)
     names = [str(record["model"]) for record in records]
     return {
@@ -80,15 +87,15 @@ def read_inspections(places: Sequence[str | Path]) -> dict[str, dict[str, Any]]:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    """Read and validate the record of one inspection."""
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        hint = "it cannot be read: name a file or folder of `trialogue inspect`"
+        hint = "the file cannot be read. Give a file or folder written by `trialogue inspect`"
         raise InputError("inspection", str(path), hint) from error
     try:
         _Record.model_validate(record)
     except ValidationError as error:
-        hint = f"it is no {FORMAT.rpartition(' ')[0]} of this version"
+        hint = f"the file is not a {FORMAT.rpartition(' ')[0]} of this version. Inspect the model again"
         raise InputError("inspection", str(path), hint) from error
-    found: dict[str, Any] = record
-    return found
+    return record

@@ -1,4 +1,7 @@
-"""One HTML page of an inspection, or of several beside one another; equal bytes for equal records."""
+"""Render an inspection, or a comparison of several, as an HTML page.
+
+Equal records yield byte-identical pages.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +25,11 @@ CONTROL = "random weights"
 
 
 def render_inspection(record: Mapping[str, Any]) -> str:
-    """The page of what `inspected` returned."""
+    """Return the HTML page of one inspection, given the result of `inspected`."""
     sections = []
     for name, measure in record["measures"].items():
         control = columns_of({CONTROL: measure["control"]}, quiet=True) if measure["control"] else []
-        series = columns_of({_head(record, one): one["quantities"] for one in measure["checkpoints"]})
+        series = columns_of({_heading(record, one): one["quantities"] for one in measure["checkpoints"]})
         shown = series if len(series) == 1 else [series[0], series[-1]]
         figures = _curves(name, [*shown, *control], measure["logarithmic"])
         steps = [one["step"] for one in measure["checkpoints"]]
@@ -40,16 +43,21 @@ def render_inspection(record: Mapping[str, Any]) -> str:
 
 
 def render_comparison(records: Mapping[str, Mapping[str, Any]], *, control: bool = False) -> str:
-    """The page of several inspections, by the names that their models go by in it, with what `compared` gives."""
+    """Return the HTML page that compares several inspections.
+
+    Args:
+        records: Inspections by the names of their models.
+        control: Whether to include the results for random weights.
+    """
     sections = []
     for name, columns in compared(records, control=control).items():
-        whole = next(record["measures"][name] for record in records.values() if name in record["measures"])
-        figures = _curves(name, columns, whole["logarithmic"])
-        sections.append(_section(name, whole, columns, figures))
+        measure = next(record["measures"][name] for record in records.values() if name in record["measures"])
+        figures = _curves(name, columns, measure["logarithmic"])
+        sections.append(_section(name, measure, columns, figures))
     first = next(iter(records.values()))
     refused = {
-        f"{name} of {head}": reason
-        for head, record in records.items()
+        f"{name} of {model}": reason
+        for model, record in records.items()
         for name, reason in record["refused"].items()
     }
     facts = {"models": ", ".join(records), **_facts(first["settings"])}
@@ -57,52 +65,63 @@ def render_comparison(records: Mapping[str, Mapping[str, Any]], *, control: bool
 
 
 def compared(records: Mapping[str, Mapping[str, Any]], *, control: bool = False) -> dict[str, list[Series]]:
-    """By measure, the numbers of the last checkpoint of each model that it was taken of.
+    """Return the results of the last checkpoint of each model, by measure.
 
-    With `control`, then those of their architectures with random weights, where they were taken.
+    Args:
+        records: Inspections by the names of their models.
+        control: Whether to append the results for random weights.
     """
     found: dict[str, list[Series]] = {}
     for name in dict.fromkeys(name for record in records.values() for name in record["measures"]):
-        taken = {
-            head: record["measures"][name] for head, record in records.items() if name in record["measures"]
+        measured = {
+            model: record["measures"][name] for model, record in records.items() if name in record["measures"]
         }
-        columns = columns_of({head: one["checkpoints"][-1]["quantities"] for head, one in taken.items()})
-        drawn = {f"{head}, {CONTROL}": one["control"] for head, one in taken.items() if one.get("control")}
-        found[name] = columns + (columns_of(drawn, quiet=True) if control else [])
+        columns = columns_of({model: one["checkpoints"][-1]["quantities"] for model, one in measured.items()})
+        controls = {
+            f"{model}, {CONTROL}": one["control"] for model, one in measured.items() if one.get("control")
+        }
+        found[name] = columns + (columns_of(controls, quiet=True) if control else [])
     return found
 
 
 def columns_of(quantities: Mapping[str, Sequence[Mapping[str, Any]]], *, quiet: bool = False) -> list[Series]:
-    """What records hold, by the names that it goes by."""
+    """Convert recorded quantities to one series per name."""
     return [
-        Series(head, [Quantity.read(dict(one)) for one in found], quiet) for head, found in quantities.items()
+        Series(name, [Quantity.read(dict(one)) for one in found], quiet) for name, found in quantities.items()
     ]
 
 
 def table(columns: Sequence[Series], *, every: bool = True) -> tuple[list[str], list[tuple[str, list[str]]]]:
-    """Heads, and for each number its name and the cells.
+    """Return the cells of a table.
 
-    Unless `every`, of curves only the last point that all columns with such a curve have, if they share any.
+    Args:
+        columns: One series per column.
+        every: Whether to include all points of a curve. Otherwise, the table has the last point that all columns with
+            this curve share, or the last point of each column if they share none.
+
+    Returns:
+        The column headings, and the label and cells of each row.
     """
     cells: dict[str, dict[str, str]] = {}
-    shared = _shared(columns)
+    shared = _shared_positions(columns)
     for column in columns:
         for quantity in column.quantities:
-            common = shared[_curve_of(quantity)]
+            common = shared[_curve_key(quantity)]
             last = [point for point in quantity.points if point.at in common or not common][-1:]
             for point in quantity.points if every else last:
-                name = quantity.told(point) + (f" ({quantity.unit})" if quantity.unit else "")
+                name = quantity.point_label(point) + (f" ({quantity.unit})" if quantity.unit else "")
                 cells.setdefault(name, {})[column.name] = cell(point)
-    heads = [column.name for column in columns]
-    return heads, [(name, [line.get(head, ABSENT) for head in heads]) for name, line in cells.items()]
+    headings = [column.name for column in columns]
+    rows = [(name, [row.get(heading, ABSENT) for heading in headings]) for name, row in cells.items()]
+    return headings, rows
 
 
 def print_tables(columns: Mapping[str, Sequence[Series]]) -> None:
-    """Print the table of each measure, under its title, without all but one point of each curve."""
+    """Print one table per title, with a single point of each curve."""
     out = console()
     for title, series in columns.items():
-        heads, lines = table(series, every=False)
-        out.print(grid(title, ("", *heads), [(label, *cells) for label, cells in lines]))
+        headings, rows = table(series, every=False)
+        out.print(grid(title, ("", *headings), [(label, *cells) for label, cells in rows]))
 
 
 def _section(
@@ -112,46 +131,46 @@ def _section(
     figures: Sequence[Markup],
     cost: str = "",
 ) -> dict[str, Any]:
-    """Return what the template shows of a measure, with the first number that all `columns` have in a line."""
-    heads, lines = table(columns)
-    of_all = [line for line in lines if ABSENT not in line[1]]
-    first = [
-        f"{label}: {', '.join(f'{head} {value}' for head, value in zip(heads, cells, strict=True))}"
-        for label, cells in (of_all or lines)[:1]
+    """Return the template variables of a measure, including a summary from its first row without a gap."""
+    headings, rows = table(columns)
+    complete = [row for row in rows if ABSENT not in row[1]]
+    summary = [
+        f"{label}: {', '.join(f'{heading} {value}' for heading, value in zip(headings, cells, strict=True))}"
+        for label, cells in (complete or rows)[:1]
     ]
-    told = {key: measure[key] for key in ("question", "reading")}
     return {
         "name": name,
-        **told,
+        "question": measure["question"],
+        "reading": measure["reading"],
         "cost": cost,
         "figures": figures,
-        "table": (heads, lines),
-        "first": "".join(first),
+        "table": (headings, rows),
+        "summary": "".join(summary),
     }
 
 
-def _curve_of(quantity: Quantity) -> tuple[str, str, str]:
+def _curve_key(quantity: Quantity) -> tuple[str, str, str]:
     return quantity.name, quantity.along, quantity.unit
 
 
-def _shared(columns: Sequence[Series]) -> dict[tuple[str, str, str], set[float | None]]:
-    """The places of each curve at which all columns that have it have a point."""
+def _shared_positions(columns: Sequence[Series]) -> dict[tuple[str, str, str], set[float | None]]:
+    """Return the positions at which all columns with a curve have a point, by curve."""
     shared: dict[tuple[str, str, str], set[float | None]] = {}
     for column in columns:
         for quantity in column.quantities:
-            places = {point.at for point in quantity.points}
-            shared[_curve_of(quantity)] = shared.get(_curve_of(quantity), places) & places
+            positions = {point.at for point in quantity.points}
+            shared[_curve_key(quantity)] = shared.get(_curve_key(quantity), positions) & positions
     return shared
 
 
 def cell(point: Point) -> str:
-    """An estimate and its interval."""
+    """Format an estimate with its interval."""
     if point.low is None or point.high is None:
         return format_number(point.value)
     return f"{format_number(point.value)} [{format_number(point.low)}, {format_number(point.high)}]"
 
 
-def _head(record: Mapping[str, Any], checkpoint: Mapping[str, Any]) -> str:
+def _heading(record: Mapping[str, Any], checkpoint: Mapping[str, Any]) -> str:
     return str(record["model"]) if checkpoint["step"] is None else f"step {checkpoint['step']}"
 
 
@@ -166,8 +185,8 @@ def _curves(name: str, lines: Sequence[Series], logarithmic: bool) -> list[Marku
     return [_svg(f"{name}-curves", partial(draw_curves, lines, logarithmic))]
 
 
-def _svg(own: str, draw: Callable[[], matplotlib.figure.Figure]) -> Markup:
-    return embedded(rendered(draw, "svg", own).decode(), own)
+def _svg(name: str, draw: Callable[[], matplotlib.figure.Figure]) -> Markup:
+    return embedded(rendered(draw, "svg", name).decode(), name)
 
 
 def _render(

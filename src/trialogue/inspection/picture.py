@@ -1,4 +1,4 @@
-"""Curves of models beside one another and beside random weights, and single numbers through a training."""
+"""Figures of an inspection: curves of several models, and numbers over the steps of a training run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _STYLES = ("-", "--", "-.", ":")
-_ACROSS, _TOGETHER = 2, 2
+_PANELS_PER_ROW = 2
+_MAX_SHARED = 2
+"""Maximum number of quantities in a panel that shows several models."""
 
 
 class Series(NamedTuple):
-    """The numbers of one model by its name, `quiet` where they are those of a control."""
+    """Quantities of one model.
+
+    Attributes:
+        name: Name of the model.
+        quantities: Results of a measure.
+        quiet: Whether to draw the series as a control, in grey or with more transparency.
+    """
 
     name: str
     quantities: Sequence[Quantity]
@@ -27,49 +35,54 @@ class Series(NamedTuple):
 
 
 def has_curves(lines: Sequence[Series]) -> bool:
-    """Whether there is anything to draw along something."""
+    """Return whether at least one quantity is a curve."""
     return any(quantity.along for line in lines for quantity in line.quantities)
 
 
 def draw_curves(lines: Sequence[Series], logarithmic: bool) -> matplotlib.figure.Figure:
-    """Panels for all curves along one thing in one unit: colours tell quantities apart, strokes models.
+    """Draw all curves, with one panel per horizontal axis and unit.
 
-    Where there are more than two quantities, each model has a panel of its own.
+    Colours distinguish quantities, and line styles distinguish models. If a panel would have more than two quantities,
+    each model is drawn in a separate panel.
+
+    Args:
+        lines: One series per model.
+        logarithmic: Whether the horizontal axis is logarithmic.
     """
     groups: dict[tuple[str, str], list[str]] = {}
     for line in lines:
         for one in line.quantities:
             if one.along and one.name not in groups.setdefault((one.along, one.unit), []):
                 groups[one.along, one.unit].append(one.name)
-    drawn = [
-        (group, part)
+    panels_to_draw = [
+        (group, shown)
         for group, names in groups.items()
-        for part in ([[line] for line in lines] if len(names) > _TOGETHER else [list(lines)])
+        for shown in ([[line] for line in lines] if len(names) > _MAX_SHARED else [list(lines)])
     ]
-    drawing, axes = _panels(len(drawn))
-    for panel, ((along, unit), shown) in zip(axes, drawn, strict=False):
+    figure, axes = _panels(len(panels_to_draw))
+    for panel, ((along, unit), shown) in zip(axes, panels_to_draw, strict=False):
         names = groups[along, unit]
-        places: set[float] = set()
+        positions: set[float] = set()
         for stroke, line in enumerate(shown):
-            of = {one.name: one for one in line.quantities if (one.along, one.unit) == (along, unit)}
+            curves = {one.name: one for one in line.quantities if (one.along, one.unit) == (along, unit)}
             for number, name in enumerate(names):
-                if name not in of:
+                if name not in curves:
                     continue
                 color = QUIET if line.quiet and len(names) == 1 else COLORS[number % len(COLORS)]
                 label = name if len(shown) == 1 else line.name if len(names) == 1 else f"{name}: {line.name}"
-                _curve(panel, of[name].points, _STYLES[stroke % len(_STYLES)], color, label, line.quiet)
-                places |= {float(point.at or 0) for point in of[name].points}
-        if len(names) > _TOGETHER:
+                _curve(panel, curves[name].points, _STYLES[stroke % len(_STYLES)], color, label, line.quiet)
+                positions |= {float(point.at or 0) for point in curves[name].points}
+        if len(names) > _MAX_SHARED:
             panel.set_title(shown[0].name)
         if logarithmic:
             panel.set_xscale("log", base=2)
-        panel.set_xticks(sorted(places), [f"{place:g}" for place in sorted(places)])
+        panel.set_xticks(sorted(positions), [f"{position:g}" for position in sorted(positions)])
         panel.set_xticks([], minor=True)
         panel.set_xlabel(along)
-        alone = names[0] if len(names) == 1 else ""
-        panel.set_ylabel(f"{alone} ({unit})" if alone and unit else alone or unit)
+        single = names[0] if len(names) == 1 else ""
+        panel.set_ylabel(f"{single} ({unit})" if single and unit else single or unit)
         panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18))
-    return drawing
+    return figure
 
 
 def draw_steps(
@@ -77,39 +90,47 @@ def draw_steps(
     series: Sequence[Series],
     control: Sequence[Series],
 ) -> matplotlib.figure.Figure:
-    """Single numbers, and the last points of curves, by the step of a training; dotted is what random weights give."""
+    """Draw single numbers and the last points of curves over the steps of a training run.
+
+    Dotted lines show the values for random weights.
+
+    Args:
+        steps: Training steps of the checkpoints.
+        series: One series per checkpoint.
+        control: Series of random weights, empty if there is no control.
+    """
     numbers: dict[tuple[str, str], dict[int, Point]] = {}
-    for place, taken in enumerate(series):
-        for quantity in taken.quantities:
-            numbers.setdefault((quantity.unit, _last(quantity)), {})[steps[place]] = quantity.points[-1]
-    chance = {_last(one): one.points[-1].value for drawn in control for one in drawn.quantities}
+    for step, checkpoint in zip(steps, series, strict=True):
+        for quantity in checkpoint.quantities:
+            numbers.setdefault((quantity.unit, _last_label(quantity)), {})[step] = quantity.points[-1]
+    control_values = {_last_label(one): one.points[-1].value for line in control for one in line.quantities}
     units = list(dict.fromkeys(unit for unit, _ in numbers))
-    drawing, axes = _panels(len(units))
+    figure, axes = _panels(len(units))
     for panel, unit in zip(axes, units, strict=False):
-        names = [name for of, name in numbers if of == unit]
+        names = [name for other, name in numbers if other == unit]
         for number, name in enumerate(names):
             color = COLORS[number % len(COLORS)]
             points = [Point(p.value, p.low, p.high, step) for step, p in numbers[unit, name].items()]
             _curve(panel, points, "-", color, name, False)
-            if name in chance:
-                panel.axhline(chance[name], color=color, lw=0.8, ls=":")
+            if name in control_values:
+                panel.axhline(control_values[name], color=color, lw=0.8, ls=":")
         panel.set_xlabel("step")
         panel.set_ylabel(unit)
         panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18))
-    return drawing
+    return figure
 
 
-def _last(quantity: Quantity) -> str:
-    return quantity.told(quantity.points[-1])
+def _last_label(quantity: Quantity) -> str:
+    return quantity.point_label(quantity.points[-1])
 
 
 def _panels(number: int) -> tuple[matplotlib.figure.Figure, list[Axes]]:
-    across = min(number, _ACROSS)
-    down = -(-number // across)
-    drawing, axes = panels(across, down, width=4.8, height=4.2)
+    columns = min(number, _PANELS_PER_ROW)
+    rows = -(-number // columns)
+    figure, axes = panels(columns, rows, width=4.8, height=4.2)
     for panel in axes[number:]:
         panel.axis("off")
-    return drawing, axes
+    return figure, axes
 
 
 def _curve(axes: Axes, points: Sequence[Point], style: str, color: str, label: str, quiet: bool) -> None:
@@ -117,5 +138,6 @@ def _curve(axes: Axes, points: Sequence[Point], style: str, color: str, label: s
     values = np.array([point.value for point in points])
     axes.plot(at, values, f"o{style}", color=color, label=label, alpha=0.5 if quiet else 1.0, ms=3.5)
     low, high = np.array([(point.low, point.high) for point in points], dtype=float).T
-    if np.isfinite(low).any():  # gaps where an end is not known
+    # Points without an interval are NaN here, which leaves a gap in the band.
+    if np.isfinite(low).any():
         axes.fill_between(at, low, high, color=color, alpha=0.08 if quiet else 0.15, lw=0)

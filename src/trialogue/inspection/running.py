@@ -1,8 +1,8 @@
-"""Inspecting a checkpoint, or those of a training: what is filed is not measured again, and all ends in one record.
+"""Inspect a checkpoint, or all checkpoints of a training run, and resume interrupted inspections.
 
-A folder has `work/`, one JSON file for every measure of every checkpoint and of the control, each written in one step
-when it is finished; and `inspection.json`, what they come to. Workers bring what they measure to the process that hires
-them, which alone files it.
+The folder `work/` of an inspection has one JSON file per measure and checkpoint, and one per measure for random
+weights. Each file is written atomically when its measure finishes. The file `inspection.json` combines them. Workers
+send their results to the main process, which writes all files.
 """
 
 from __future__ import annotations
@@ -19,11 +19,26 @@ from trialogue.errors import InputError
 from trialogue.executors import Executor
 from trialogue.executors.folders import SharedFolder
 from trialogue.executors.local import Local
-from trialogue.inspection.filing import CONTROL_FOLDER, filed_measure, folder_of, gathered, require_same
-from trialogue.inspection.interaction_order.measure import Found, checkpoints_of
+from trialogue.inspection.interaction_order.measure import CheckpointLocation, checkpoints_of
+from trialogue.inspection.measure_tasks import (
+    MEMORY,
+    SHARED_FOLDER,
+    MeasurePlan,
+    MeasureRunner,
+    MeasureSettings,
+    MeasureTask,
+    start_worker,
+    task_label,
+)
 from trialogue.inspection.measures.measure import MEASURES, Effort, Material, Report
+from trialogue.inspection.result_files import (
+    CONTROL_FOLDER,
+    checkpoint_folder,
+    collect_results,
+    read_result,
+    require_same_settings,
+)
 from trialogue.inspection.subject import Identity, Kind, identity_of
-from trialogue.inspection.taking import KEPT, MEMORY, Asking, MeasurePlan, MeasureTask, Taker, taking, told_of
 from trialogue.models.hub.checkpoint_loading import checked_dtype
 from trialogue.storage import atomic_write, locked, make_folder
 
@@ -47,27 +62,45 @@ def inspected(
     remote_code: bool = False,
     report: Report = lambda _: None,
 ) -> dict[str, Any]:
-    """Take `measures`, by default all, of the checkpoint `model`, or of each in a folder that a training left.
+    """Inspect a model, or each checkpoint of a training run.
 
-    The `control` has the architecture of the first checkpoint and random weights, and is asked a quarter as much.
-    Finished measures are filed in `folder`; the same call goes on with them, also with further measures. Costs are told
-    to `report` before anything runs. The workers of an `executor` take measures at the same time, each with `threads`
-    threads of torch, and with checkpoints and texts as they find them under the same paths. Code that comes with a
-    model runs only with `remote_code`. Returns what `inspection.json` holds.
+    An interrupted inspection resumes when it is called again with the same folder. A later call may add measures. A
+    measure that does not apply to the model is reported and recorded with the reason.
 
-    Raises `InputError` for an unknown measure, a model that cannot be had, a text or clones that do not suffice, a
-    folder that another model or other settings were inspected in, and workers that find other files. What cannot be
-    taken of the model is told and noted.
+    Args:
+        model: Checkpoint, or folder with the checkpoints of a training run.
+        folder: Folder for the results.
+        measures: Names of the measures, by default all.
+        material: Text and clones. By default, measures that require them are skipped.
+        effort: Sample sizes and seed.
+        control: Whether to repeat the measures, with a quarter of the effort, for the architecture of the first
+            checkpoint with random weights.
+        device: Torch device, by default a GPU if there is one.
+        dtype: Name of the dtype of the weights.
+        executor: Executor whose workers run measures in parallel. All workers must find checkpoints and texts under
+            the same paths. By default, everything runs in this process.
+        threads: Number of torch threads per worker.
+        remote_code: Whether to run Python code from the repository of the model.
+        report: Called with progress messages, including an estimate of the run time before anything is measured.
+
+    Returns:
+        The content of `inspection.json`.
+
+    Raises:
+        InputError: If a measure is unknown, the model cannot be loaded, the text or the clones are insufficient, the
+            folder has results of another model or with other settings, or a worker finds different files.
     """
     material, effort = material or Material(), effort or Effort()
-    material.kept = folder / _WORK / KEPT
+    material.shared_folder = folder / _WORK / SHARED_FOLDER
     for name in measures:
         MEASURES.find(name)
     checked_dtype(dtype)
-    found = checkpoints_of(model)
-    known = [identity_of(place.place, remote_code) for place in found]
+    checkpoints = checkpoints_of(model)
+    identities = [identity_of(checkpoint.place, remote_code) for checkpoint in checkpoints]
     work = make_folder(folder / _WORK)
-    with locked(work / "lock", "out", str(folder), "another process inspects there: wait for it, or stop it"):
+    with locked(
+        work / "lock", "out", str(folder), "another process uses this folder. Wait for it or stop it"
+    ):
         settings: dict[str, Any] = {
             "effort": effort.factor,
             "seed": effort.seed,
@@ -75,151 +108,166 @@ def inspected(
             "dtype": dtype,
             **material.identity,
         }
-        begun = any(path.parent.name != KEPT for path in work.glob("*/*.json"))
-        require_same(work / _SETTINGS, settings, begun)
-        weights = {place.place: identity.weights for place, identity in zip(found, known, strict=True)}
-        run = _Run(work, material, Asking(weights, effort, device, dtype, remote_code), report)
-        wanted = [name for name in MEASURES if name in measures] if measures else _importable(report)
-        pending = run.pending(found, known, wanted, control)
+        has_results = any(path.parent.name != SHARED_FOLDER for path in work.glob("*/*.json"))
+        require_same_settings(work / _SETTINGS, settings, has_results)
+        weights = {
+            checkpoint.place: identity.weights
+            for checkpoint, identity in zip(checkpoints, identities, strict=True)
+        }
+        shared = MeasureSettings(weights, effort, device, dtype, remote_code)
+        inspection = _Inspection(work, material, shared, report)
+        names = [name for name in MEASURES if name in measures] if measures else _importable(report)
+        pending = inspection.pending(checkpoints, identities, names, control)
         executor = executor or Local()
-        if not pending or executor.alone(len(_lanes(pending))):
-            run.alone(pending)
+        if not pending or executor.alone(len(_task_chains(pending))):
+            inspection.run_locally(pending)
         else:
-            run.apart(pending, executor, threads)
+            inspection.run_workers(pending, executor, threads)
         head = {"format": FORMAT, "version": __version__, "model": str(model), "settings": settings}
-        record = {**head, **gathered(work, found, control)}
+        record = {**head, **collect_results(work, checkpoints, control)}
         atomic_write(folder / RECORD, json.dumps(record, indent=1, allow_nan=False) + "\n")
     return record
 
 
 def _importable(report: Report) -> list[str]:
-    """The names of all measures but those that cannot be imported, which is told."""
+    """Return the names of the measures that can be imported, and report the others."""
     names = []
     for name in MEASURES:
         try:
             MEASURES.find(name)
         except InputError as error:
-            report(f"{error}; the others go on without it")
+            report(f"{error}. Continuing without this measure")
         else:
             names.append(name)
     return names
 
 
-class _Run:
-    """One session in a locked folder `work`."""
+class _Inspection:
+    """An inspection in the folder `work`, which the caller has locked."""
 
-    def __init__(self, work: Path, material: Material, asking: Asking, report: Report) -> None:
-        self._work, self._material, self._asking, self._report = work, material, asking, report
+    def __init__(self, work: Path, material: Material, settings: MeasureSettings, report: Report) -> None:
+        self._work, self._material, self._settings, self._report = work, material, settings, report
         self._folders: dict[str, str] = {}
         self._files: dict[Path, str] = {}
 
     def pending(
-        self, found: Sequence[Found], known: Sequence[Identity], names: Sequence[str], control: bool
+        self,
+        checkpoints: Sequence[CheckpointLocation],
+        identities: Sequence[Identity],
+        names: Sequence[str],
+        control: bool,
     ) -> list[tuple[MeasureTask, ...]]:
-        """What is not filed yet of each checkpoint and, with the first, of its `control`; of none nothing.
+        """Return the tasks without a result, one nonempty tuple per checkpoint.
 
-        Raises `InputError` where the folder has what was measured of other weights.
+        The tasks of the control are returned with those of the first checkpoint.
+
+        Raises:
+            InputError: If the folder has results for other weights.
         """
         pending = []
-        for number, (place, identity) in enumerate(zip(found, known, strict=True)):
-            self._folders[place.place] = folder_of(place)
-            self._require_these(self._work / folder_of(place), place, identity.weights)
-            both = (False, True) if control and number == 0 else (False,)
-            if len(both) > 1:
-                self._require_these(self._work / CONTROL_FOLDER, place, identity.architecture)
-            tasks = (MeasureTask(place.place, name, of_random) for name in names for of_random in both)
-            missing = tuple(task for task in tasks if not self._filed(task))
+        for number, (checkpoint, identity) in enumerate(zip(checkpoints, identities, strict=True)):
+            folder = checkpoint_folder(checkpoint)
+            self._folders[checkpoint.place] = folder
+            self._require_weights(self._work / folder, checkpoint, identity.weights)
+            variants = (False, True) if control and number == 0 else (False,)
+            if len(variants) > 1:
+                self._require_weights(self._work / CONTROL_FOLDER, checkpoint, identity.architecture)
+            tasks = (MeasureTask(checkpoint.place, name, variant) for name in names for variant in variants)
+            missing = tuple(task for task in tasks if not self._is_finished(task))
             if missing:
                 pending.append(missing)
         return pending
 
-    def alone(self, pending: Sequence[tuple[MeasureTask, ...]]) -> None:
-        """Take everything in this process, checkpoint by checkpoint."""
-        taker = Taker(self._asking, self._material, self._report)
+    def run_locally(self, pending: Sequence[tuple[MeasureTask, ...]]) -> None:
+        """Run all tasks in this process, one checkpoint after the other."""
+        runner = MeasureRunner(self._settings, self._material, self._report)
         for tasks in pending:
-            plan = taker.plan(tasks)
-            self._refuse_what_cannot_be(tasks, plan)
-            self._tell_costs([plan], "on this machine")
+            plan = runner.plan(tasks)
+            self._store_refusals(tasks, plan)
+            self._report_costs([plan], "on this machine")
             for task, tokens in plan.tokens.items():
-                self._report(f"{told_of(task)}: about {tokens:,} tokens, {_clock(plan.pace * tokens)}")
-                self._file(task, plan.kind, taker.take(task), tokens)
+                self._report(f"{task_label(task)}: about {tokens:,} tokens, {_duration(plan.pace * tokens)}")
+                self._store(task, plan.kind, runner.take(task), tokens)
 
-    def apart(self, pending: Sequence[tuple[MeasureTask, ...]], executor: Executor, threads: int) -> None:
-        """Have workers take everything: first what is to be done of all checkpoints, then a lane for each measure."""
-        device, material = self._asking.device, self._material
+    def run_workers(
+        self, pending: Sequence[tuple[MeasureTask, ...]], executor: Executor, threads: int
+    ) -> None:
+        """Plan all checkpoints in workers, and then run the tasks there."""
+        device, material = self._settings.device, self._material
         accelerated = device is None or device.startswith("cuda")
         with SharedFolder(self._work).open() as folder:
-            start = partial(taking, self._asking, *material.paths, material.identity, threads, folder)
-            with executor.crew(start, len(_lanes(pending)), accelerated=accelerated) as crew:
+            start = partial(start_worker, self._settings, *material.paths, material.identity, threads, folder)
+            with executor.crew(start, len(_task_chains(pending)), accelerated=accelerated) as crew:
                 plans: dict[str, MeasurePlan] = {}
                 for tasks, plan in crew.done([[tasks] for tasks in pending]):
                     plans[tasks[0].place] = plan
-                    self._refuse_what_cannot_be(tasks, plan)
-                # Workers keep the last checkpoint open: the order is that of checkpoints, not that of plans.
+                    self._store_refusals(tasks, plan)
+                # Each worker keeps its latest checkpoint loaded, so tasks are ordered by checkpoint and not by the
+                # order in which the plans finished.
                 planned = {tasks[0].place: tuple(plans[tasks[0].place].tokens) for tasks in pending}
-                self._tell_costs([plans[place] for place in planned], "of one worker")
-                for task, said in crew.done(_lanes([*planned.values()])):
+                self._report_costs([plans[place] for place in planned], "of one worker")
+                for task, result in crew.done(_task_chains([*planned.values()])):
                     plan = plans[task.place]
-                    self._file(task, plan.kind, said, plan.tokens[task])
-                    if "seconds" in said:
-                        self._report(f"{task.place}: {told_of(task)}: {_clock(said['seconds'])}")
+                    self._store(task, plan.kind, result, plan.tokens[task])
+                    if "seconds" in result:
+                        self._report(f"{task.place}: {task_label(task)}: {_duration(result['seconds'])}")
 
-    def _tell_costs(self, plans: Sequence[MeasurePlan], where: str) -> None:
+    def _report_costs(self, plans: Sequence[MeasurePlan], where: str) -> None:
         for plan in plans:
             tokens = sum(plan.tokens.values())
             if tokens:
                 place = next(iter(plan.tokens)).place
-                self._report(f"{place}: about {tokens:,} tokens, {_clock(plan.pace * tokens)} {where}")
+                self._report(f"{place}: about {tokens:,} tokens, {_duration(plan.pace * tokens)} {where}")
 
-    def _refuse_what_cannot_be(self, tasks: Sequence[MeasureTask], plan: MeasurePlan) -> None:
+    def _store_refusals(self, tasks: Sequence[MeasureTask], plan: MeasurePlan) -> None:
         for task in tasks:
             if task.name in plan.refused:
-                self._file(task, plan.kind, {"refused": plan.refused[task.name]})
+                self._store(task, plan.kind, {"refused": plan.refused[task.name]})
 
     def _path(self, task: MeasureTask) -> Path:
         folder = CONTROL_FOLDER if task.control else self._folders[task.place]
         return self._work / folder / f"{task.name}.json"
 
-    def _filed(self, task: MeasureTask) -> bool:
-        """Whether there is nothing more to do: what a measure lacked may be there now."""
-        record = filed_measure(self._path(task))
+    def _is_finished(self, task: MeasureTask) -> bool:
+        """Return whether a task has a result, or was refused for a reason that still applies."""
+        record = read_result(self._path(task))
         if record is None or "refused" not in record:
             return record is not None
         return record.get("lacks") != MEMORY and not self._material.has(record.get("lacks"))
 
-    def _require_these(self, folder: Path, found: Found, files: str) -> None:
-        """Raise `InputError` where `folder` has what was measured of other weights than those known by `files`."""
+    def _require_weights(self, folder: Path, checkpoint: CheckpointLocation, files: str) -> None:
+        """Raise `InputError` if `folder` has results for weights whose identity is not `files`."""
         for path in sorted(folder.glob("*.json")):
-            if (filed_measure(path) or {}).get("files") != files:
-                hint = f"{path} was measured of other weights: give another folder (--out)"
-                raise InputError("model", found.place, hint)
+            if (read_result(path) or {}).get("files") != files:
+                hint = f"{path} was measured with other weights. Use another folder (--out)"
+                raise InputError("model", checkpoint.place, hint)
         self._files[folder] = files
 
-    def _file(self, task: MeasureTask, kind: Kind, said: dict[str, Any], tokens: int = 0) -> None:
+    def _store(self, task: MeasureTask, kind: Kind, result: dict[str, Any], tokens: int = 0) -> None:
         measure, path = MEASURES.find(task.name)(), self._path(task)
-        if "refused" in said:
+        if "refused" in result:
             if not task.control:
-                self._report(f"{task.name}: not taken: {said['refused']}")
+                self._report(f"{task.name}: not taken: {result['refused']}")
             lacks = measure.needs is not None and not self._material.has(measure.needs)
-            said = {"lacks": measure.needs if lacks else None, **said}
+            result = {"lacks": measure.needs if lacks else None, **result}
         else:
-            said = {**said, "tokens": tokens}
-        described = {
+            result = {**result, "tokens": tokens}
+        description = {
             "version": __version__,
             "question": measure.question,
             "reading": measure.reading,
             "logarithmic": measure.logarithmic,
         }
-        record = {**described, "kind": kind, "files": self._files[path.parent], **said}
+        record = {**description, "kind": kind, "files": self._files[path.parent], **result}
         atomic_write(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
 
 
-def _lanes(pending: Iterable[Sequence[MeasureTask]]) -> list[tuple[MeasureTask, ...]]:
-    """A lane for each measure of each checkpoint: its control may go on with what it kept."""
+def _task_chains(pending: Iterable[Sequence[MeasureTask]]) -> list[tuple[MeasureTask, ...]]:
+    """Group the tasks of one measure of one checkpoint, so that the control can reuse intermediate results."""
     return [tuple(group) for tasks in pending for _, group in groupby(tasks, key=lambda task: task.name)]
 
 
-def _clock(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     return (
         f"{int(seconds // 60)} min {int(seconds % 60)} s" if seconds >= 60 else f"{max(1, round(seconds))} s"
     )

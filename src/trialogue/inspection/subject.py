@@ -1,4 +1,4 @@
-"""A checkpoint as measures ask it: its network, its tokenizer, and the oracles of it, each read when first needed."""
+"""The model under inspection, with its tokenizer and the oracles that wrap it."""
 
 from __future__ import annotations
 
@@ -23,28 +23,41 @@ from trialogue.models.hub.pretrained_masked import PretrainedMasked, longest_tex
 from trialogue.models.hub.random_weights import with_random_weights
 
 Kind = Literal["causal", "masked"]
-_ENTRIES_AT_ONCE = 2**25
-"""Logits that one pass may give."""
+_MAX_LOGITS = 2**25
+"""Maximum number of logits per forward pass."""
 _ROUNDING = 1e-4
-_OF_ONE = 4
-"""Most stretches of one document."""
+_MAX_PER_DOCUMENT = 4
+"""Maximum number of passages from one document."""
 
 
-class Stretches(NamedTuple):
-    """Stretches of documents: `tokens` (rows, length) int64, and `documents` (rows,) int64, which they are of."""
+class Passages(NamedTuple):
+    """Passages of equal length from documents.
+
+    Attributes:
+        tokens: Token ids, int64 of shape (n, length).
+        documents: Index of the document of each passage, int64 of shape (n,).
+    """
 
     tokens: Tensor
     documents: NDArray[np.int64]
 
-    def by_document(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Means (documents, ...) of `values` (rows, ...): stretches of one document are not independent."""
+    def document_means(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Average values (n, ...) within each document, because passages of one document are not independent."""
         return np.stack([values[self.documents == one].mean(0) for one in np.unique(self.documents)])
 
 
 class Subject:
-    """The transformers `model` with its `tokenizer`, of the `kind` that its head is, as measures ask it.
+    """A transformers model with its tokenizer, the subject of an inspection.
 
-    `files` says what its weights are known by. Raises `InputError` for a tokenizer that is not fast.
+    Args:
+        model: Model with a language modeling head.
+        tokenizer: Fast tokenizer of the model.
+        kind: Kind of the head.
+        name: Name of the model in messages.
+        files: Identity of the weights, by which stored results are recognized.
+
+    Raises:
+        InputError: If the tokenizer is not a fast tokenizer.
     """
 
     def __init__(self, model: Any, tokenizer: Any, kind: Kind, *, name: str, files: str = "") -> None:
@@ -63,10 +76,16 @@ class Subject:
         dtype: str = "float32",
         remote_code: bool = False,
     ) -> Subject:
-        """The checkpoint of Hugging Face at `place`: a hub id, a folder, a short name or a GGUF file.
+        """Load a Hugging Face checkpoint.
 
-        Code that comes with a model runs only with `remote_code`. Raises `InputError` for a model that cannot be had,
-        and for one with neither a masked nor a causal head.
+        Args:
+            place: Hub id, folder, short name or GGUF file.
+            device: Torch device, by default a GPU if there is one.
+            dtype: Name of the dtype of the weights.
+            remote_code: Whether to run Python code from the repository of the model.
+
+        Raises:
+            InputError: If the model cannot be loaded, or has neither a masked nor a causal head.
         """
         checkpoint = _checkpoint(place, device, dtype, remote_code)
         tokenizer = checkpoint.tokenizer
@@ -74,80 +93,95 @@ class Subject:
         return cls(checkpoint.model(), tokenizer, kind, name=str(place), files=checkpoint.identity)
 
     def control(self, seed: int) -> Subject:
-        """The same architecture with random weights."""
-        drawn = with_random_weights(self.model, seed)
-        return Subject(drawn, self.tokenizer, self.kind, name=f"{self.name} with random weights")
+        """Return the same architecture with random weights."""
+        model = with_random_weights(self.model, seed)
+        return Subject(model, self.tokenizer, self.kind, name=f"{self.name} with random weights")
 
     @cached_property
     def vocab_size(self) -> int:
-        """How many tokens it answers for."""
+        """Number of logits per position."""
         head = self.model.get_output_embeddings()
         return int(self.model.config.get_text_config().vocab_size if head is None else head.weight.shape[0])
 
     @cached_property
-    def longest(self) -> int:
-        """How many tokens it reads: a billion where nothing limits them."""
+    def max_length(self) -> int:
+        """Maximum number of input tokens, 10**9 if there is no limit."""
         return longest_text(self.model, self.tokenizer) or 10**9
 
     @cached_property
-    def writes(self) -> int:
-        """How many tokens a causal model reads and writes one by one: as `longest`, but within a sliding window."""
+    def max_generated_length(self) -> int:
+        """Maximum number of tokens of a prompt with its continuation, which a sliding window also limits."""
         window = self.oracle.window
-        return self.longest if window is None else min(self.longest, window)
+        return self.max_length if window is None else min(self.max_length, window)
 
     @cached_property
-    def ordinary(self) -> Tensor:
-        """The ids (n,) int64 of its tokens that are no special ones."""
+    def ordinary_tokens(self) -> Tensor:
+        """Ids of the tokens that are not special tokens, int64 of shape (n,)."""
         known = min(len(self.tokenizer), self.vocab_size)
         special = set(self.tokenizer.all_special_ids)
         return torch.tensor([token for token in range(known) if token not in special])
 
     @cached_property
     def frame(self) -> tuple[list[int], list[int]]:
-        """What its tokenizer puts before and behind the tokens of a text."""
-        return frame_of(self.tokenizer, "a")
+        """Special tokens that the tokenizer adds before and after a text."""
+        return special_token_frame(self.tokenizer, "a")
 
     def framed(self, rows: Tensor, *, end: bool = False) -> Tensor:
-        """Return `rows` (n, N) after the tokens that begin a text and, with `end`, before those that end one."""
-        before, behind = (rows.new_tensor(part).expand(len(rows), -1) for part in self.frame)
-        return torch.cat((before, rows, behind) if end else (before, rows), 1)
+        """Add the special tokens before each row of `rows` (n, L) and, if `end` is set, also those after it."""
+        before, after = (rows.new_tensor(part).expand(len(rows), -1) for part in self.frame)
+        return torch.cat((before, rows, after) if end else (before, rows), 1)
 
     @cached_property
-    def opening(self) -> list[int]:
-        """What stands before a text that is to be drawn: at least one token, of those that say that a text begins."""
-        ids = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, int(self.ordinary[0]))
+    def start_tokens(self) -> list[int]:
+        """Prompt for sampling a text from its beginning.
+
+        These are the special tokens that the tokenizer adds before a text. If there are none, this is the first
+        available of the BOS token, the EOS token and the first ordinary token.
+        """
+        ids = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, int(self.ordinary_tokens[0]))
         return self.frame[0] or [next(token for token in ids if token is not None)]
 
     @cached_property
     def oracle(self) -> PretrainedOracle:
-        """The causal model as an oracle, which evaluates whole prefixes where its passes cannot be rewound."""
+        """Oracle of the causal model. It recomputes whole prefixes if the model's cache cannot be rewound."""
         try:
             return PretrainedOracle(self.model, self.tokenizer, name=self.name)
         except InputError:
             return PretrainedOracle(self.model, self.tokenizer, name=self.name, recompute=True)
 
-    def fed(self, prompt: int, written: int) -> int:
-        """How many tokens the network is fed when it writes `written` tokens behind a prompt of so many."""
-        return written * prompt + written**2 // 2 if self.oracle.recompute else prompt + written
+    def processed_tokens(self, prompt: int, generated: int) -> int:
+        """Return the number of tokens that the model processes to continue a prompt, given both lengths."""
+        return generated * prompt + generated**2 // 2 if self.oracle.recompute else prompt + generated
 
     @cached_property
     @torch.inference_mode()
-    def reads_ahead(self) -> bool:
-        """Whether what it answers at a place depends on tokens behind it, as of no causal model."""
-        tokens = self.ordinary[torch.arange(min(8, self.longest)) % len(self.ordinary)][None]
+    def sees_future_tokens(self) -> bool:
+        """Whether the logits at a position depend on later tokens, as in a bidirectional model."""
+        ordinary = self.ordinary_tokens
+        tokens = ordinary[torch.arange(min(8, self.max_length)) % len(ordinary)][None]
         changed = tokens.clone()
-        changed[0, -1] = self.ordinary[-1]
+        changed[0, -1] = ordinary[-1]
         one, other = (self.logits(each)[0, :-1] for each in (tokens, changed))
         return bool((one - other).abs().max() > _ROUNDING * one.std())
 
     @cached_property
     def masked(self) -> PretrainedMasked:
-        """The masked model as an oracle; raises `InputError` where its tokenizer has no mask token."""
+        """Oracle of the masked model.
+
+        Raises:
+            InputError: If the tokenizer has no mask token.
+        """
         return PretrainedMasked(self.model, self.tokenizer, name=self.name)
 
     @contextmanager
-    def attending(self) -> Iterator[AttendingModel]:
-        """The model without its head, as what embeds and attends; raises `InputError` where it gives no attention."""
+    def attending_model(self) -> Iterator[AttendingModel]:
+        """Return a context manager that gives access to the embeddings and attention weights of the model.
+
+        The model computes attention eagerly inside the context, because other implementations return no weights.
+
+        Raises:
+            InputError: If the model returns no attention weights.
+        """
         body = self.model.base_model
         before = getattr(body.config, "_attn_implementation", None)
         settable = before is not None and hasattr(body, "set_attn_implementation")
@@ -161,75 +195,104 @@ class Subject:
             if settable:
                 body.set_attn_implementation(before)
 
-    def parts(self, tokens: Tensor) -> tuple[Tensor, ...]:
-        """`tokens` (rows, N) in as many rows as one pass takes."""
-        return tokens.split(max(1, _ENTRIES_AT_ONCE // (tokens.shape[1] * self.vocab_size)))
+    def batches(self, tokens: Tensor) -> tuple[Tensor, ...]:
+        """Split `tokens` (n, L) into batches that bound the number of logits per forward pass."""
+        return tokens.split(max(1, _MAX_LOGITS // (tokens.shape[1] * self.vocab_size)))
 
     @torch.inference_mode()
     def logits(self, tokens: Tensor) -> Tensor:
-        """Logits (rows, N, vocab) float32 of the token after each prefix of `tokens` (rows, N) of a causal model."""
-        answered: Tensor = self.model(input_ids=tokens.to(self.model.device), use_cache=False).logits
-        return answered.float().cpu()
+        """Return the logits of the next token after each prefix, for a causal model.
 
-    def texts(self, documents: list[str], length: int, rows: int, random: np.random.Generator) -> Stretches:
-        """So many stretches of `length` tokens of `documents`, begun anywhere in them.
+        Args:
+            tokens: Token ids of shape (n, L).
 
-        Documents are read in an order drawn by `random`, and each gives one stretch. Where they are too few, they give
-        up to four each, which lie side by side. Raises `InputError` where that does not suffice.
+        Returns:
+            Logits of shape (n, L, vocab), float32, on the CPU.
+        """
+        logits: Tensor = self.model(input_ids=tokens.to(self.model.device), use_cache=False).logits
+        return logits.float().cpu()
+
+    def sample_passages(
+        self, documents: list[str], length: int, rows: int, random: np.random.Generator
+    ) -> Passages:
+        """Sample passages of equal length from documents.
+
+        Each document contributes one passage that starts at a random token. If there are too few documents, each
+        contributes up to four adjacent passages.
+
+        Args:
+            documents: Texts, which are read in random order.
+            length: Number of tokens per passage.
+            rows: Number of passages.
+            random: Random number generator.
+
+        Returns:
+            The passages and the documents that contain them.
+
+        Raises:
+            InputError: If the documents are too few or too short.
         """
         found: list[list[list[int]]] = []
-        for place in random.permutation(len(documents)):
-            ids = self.tokenizer(documents[place], add_special_tokens=False, verbose=False)["input_ids"]
+        for index in random.permutation(len(documents)):
+            ids = self.tokenizer(documents[index], add_special_tokens=False, verbose=False)["input_ids"]
             spare = len(ids) - length
             if spare < 0:
                 continue
             first = int(random.integers(0, min(spare, length) + 1))
-            found.append(
-                [ids[at : at + length] for at in range(first, len(ids) - length + 1, length)][:_OF_ONE]
-            )
+            passages = [ids[at : at + length] for at in range(first, len(ids) - length + 1, length)]
+            found.append(passages[:_MAX_PER_DOCUMENT])
             if len(found) == rows:
                 break
-        chosen = [
-            (stretches[turn], document)
-            for turn in range(_OF_ONE)
-            for document, stretches in enumerate(found)
-            if turn < len(stretches)
+        selected = [
+            (passages[turn], document)
+            for turn in range(_MAX_PER_DOCUMENT)
+            for document, passages in enumerate(found)
+            if turn < len(passages)
         ][:rows]
-        if len(chosen) < rows:
-            hint = f"its documents have {len(chosen)} stretches of {length} tokens, of each {_OF_ONE} at most, and "
-            hint += f"this takes {rows}: give a longer text, of longer documents"
+        if len(selected) < rows:
+            hint = f"they contain {len(selected)} passages of {length} tokens (at most {_MAX_PER_DOCUMENT} of each), "
+            hint += f"but {rows} are needed: give a longer text or longer documents"
             raise InputError("text", f"{len(documents)} documents", hint)
-        tokens, of = zip(*chosen, strict=True)
-        return Stretches(torch.tensor(tokens), np.array(of))
+        tokens, document_ids = zip(*selected, strict=True)
+        return Passages(torch.tensor(tokens), np.array(document_ids))
 
 
-def frame_of(tokenizer: Any, text: str) -> tuple[list[int], list[int]]:
-    """Return the special tokens that `tokenizer` puts before and after the tokens of `text`."""
-    own: list[int] = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+def special_token_frame(tokenizer: Any, text: str) -> tuple[list[int], list[int]]:
+    """Return the special tokens that a tokenizer adds before and after the tokens of a text."""
+    plain: list[int] = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
     framed: list[int] = tokenizer(text, verbose=False)["input_ids"]
-    for start in range(len(framed) - len(own) + 1):
-        if framed[start : start + len(own)] == own:
-            return framed[:start], framed[start + len(own) :]
+    for start in range(len(framed) - len(plain) + 1):
+        if framed[start : start + len(plain)] == plain:
+            return framed[:start], framed[start + len(plain) :]
     return [], []
 
 
 class Identity(NamedTuple):
-    """What a checkpoint is known by: its `weights`, and its `architecture`, that of all of one training."""
+    """Identity of a checkpoint.
+
+    Attributes:
+        weights: Identity of the weights.
+        architecture: Hash of the configuration, which all checkpoints of one training run share.
+    """
 
     weights: str
     architecture: str
 
 
 def identity_of(place: str | Path, remote_code: bool = False) -> Identity:
-    """What tells the checkpoint at `place` from others, without loading it; raises `InputError` as `Subject.load`."""
+    """Return the identity of a checkpoint without loading its weights.
+
+    Raises:
+        InputError: As for `Subject.load`.
+    """
     checkpoint = _checkpoint(place, "cpu", "float32", remote_code)
-    described = hashlib.sha256(checkpoint.config.to_json_string().encode()).hexdigest()
-    return Identity(checkpoint.identity, f"config sha256 {described}")
+    config_hash = hashlib.sha256(checkpoint.config.to_json_string().encode()).hexdigest()
+    return Identity(checkpoint.identity, f"config sha256 {config_hash}")
 
 
 def _checkpoint(place: str | Path, device: str | None, dtype: str, remote_code: bool) -> Checkpoint:
     if Path(place).suffix == ".safetensors":
-        hint = "it is a network of a training here: `trialogue interaction-order` and `balance` ask those"
+        hint = "it is a network trained by this package. Use `trialogue interaction-order` or `trialogue balance`"
         raise InputError("model", str(place), hint)
     kind = kind_of(place, remote_code=remote_code)
     return Checkpoint(kind, place, device=device, dtype=dtype, remote_code=remote_code)

@@ -1,1 +1,1 @@
-"""Which interactions a model has learned, and when: its losses on clones that keep them up to an order."""
+"""Measure the order of the interactions that a model has learned by its losses on clones of a text."""

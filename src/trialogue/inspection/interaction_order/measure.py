@@ -1,4 +1,4 @@
-"""Losses of models on clones, checkpoint by checkpoint."""
+"""Find the checkpoints of models and compute their losses on clones."""
 
 from __future__ import annotations
 
@@ -12,31 +12,40 @@ from annotated_types import Interval
 
 from trialogue.data.clones import Clones
 from trialogue.errors import InputError
-from trialogue.inspection.interaction_order.askers import CloneLoss, asker_of
+from trialogue.inspection.interaction_order.clone_scorers import CloneLoss, load_clone_scorer
 from trialogue.models.hub.catalogue import CATALOGUE
 from trialogue.validation import Count, Natural, validated
 
 
-class Found(NamedTuple):
-    """A checkpoint: where it is, and after how many steps of a training it was written, where that is known."""
+class CheckpointLocation(NamedTuple):
+    """Location of a checkpoint.
+
+    Attributes:
+        place: Path, hub id or short name.
+        step: Training step, None if unknown.
+    """
 
     place: str
     step: int | None
 
 
-def checkpoints_of(model: str | Path) -> list[Found]:
-    """The checkpoints that `model` names, by step: it itself, or those in a folder that a training left them in.
+def checkpoints_of(model: str | Path) -> list[CheckpointLocation]:
+    """Return the checkpoints of a model in order of their training steps.
 
-    These are the networks of `trialogue.training.Checkpoints`, in the folder or in `checkpoints` in it, or the folders
-    `checkpoint-N` that the trainer of transformers leaves. Raises `InputError` for a folder that holds none of this.
+    Args:
+        model: A single checkpoint, or a folder written during training. The folder, or the folder `checkpoints` in it,
+            contains files of `trialogue.training.Checkpoints`, or folders `checkpoint-N` of the transformers trainer.
+
+    Raises:
+        InputError: If the folder contains neither a model nor checkpoints.
     """
     place = Path(model)
-    # A short name is that of a model also where a folder is called so: the one of its results perhaps.
+    # A short name takes precedence over a folder with the same name, which may hold the results for this model.
     if str(model) in CATALOGUE:
-        return [Found(str(model), None)]
+        return [CheckpointLocation(str(model), None)]
     if not place.is_dir() or (place / "config.json").exists() or (place / "adapter_config.json").exists():
-        named = re.fullmatch(r"step-(\d+)\.safetensors", place.name)
-        return [Found(str(model), int(named[1]) if named else None)]
+        name = re.fullmatch(r"step-(\d+)\.safetensors", place.name)
+        return [CheckpointLocation(str(model), int(name[1]) if name else None)]
     for folder, pattern in (
         (place, r"step-(\d+)\.safetensors"),
         (place / "checkpoints", r"step-(\d+)\.safetensors"),
@@ -45,15 +54,17 @@ def checkpoints_of(model: str | Path) -> list[Found]:
         names = ((path, re.fullmatch(pattern, path.name)) for path in folder.glob("*"))
         steps = {int(name[1]): path for path, name in names if name}
         if steps:
-            return [Found(str(steps[step]), step) for step in sorted(steps)]
-    hint = "the folder holds neither a model (config.json) nor checkpoints (step-N.safetensors, checkpoint-N)"
+            return [CheckpointLocation(str(steps[step]), step) for step in sorted(steps)]
+    hint = (
+        "the folder contains neither a model (config.json) nor checkpoints (step-N.safetensors, checkpoint-N)"
+    )
     raise InputError("model", str(model), hint)
 
 
 def require_clones(clones: Clones) -> None:
     """Raise `InputError` if the folder has no clones yet."""
     if not clones.names:
-        hint = "there are none in it yet: `trialogue clone` goes on in it"
+        hint = "the folder has no clones yet. Run `trialogue clone` again to make them"
         raise InputError("clones", str(clones.folder), hint)
 
 
@@ -69,20 +80,33 @@ def clone_losses(
     dtype: str = "float32",
     report: Callable[[str], object] = lambda _: None,
 ) -> Iterator[CloneLoss]:
-    """The losses of `models` (see `checkpoints_of`) on the first `rows` of each of `clones`, as they are measured.
+    """Compute the losses of models on clones.
 
-    Masked models are asked about a `share` of the sites of each row, drawn by `seed`, each in a copy of its own; causal
-    ones about all tokens but the first of a row. `report` is told of what is being done. Raises `InputError` where
-    there are no clones, for the first model that cannot be had or asked (`asker_of`), and for rows that are too long.
+    Args:
+        models: Models, or folders with checkpoints, as for `checkpoints_of`.
+        clones: Clones of a text.
+        rows: Number of rows of each clone, from the first one.
+        share: Share of the tokens of each row that a masked model predicts, each in a separate copy of the row. A
+            causal model predicts all tokens but the first.
+        seed: Random seed for the choice of these tokens.
+        device: Torch device, by default a GPU if there is one.
+        dtype: Name of the dtype of the weights of a Hugging Face checkpoint.
+        report: Called with the location of each checkpoint before it is loaded.
+
+    Yields:
+        The loss of each checkpoint on each clone, as soon as it is computed.
+
+    Raises:
+        InputError: If there are no clones, a model cannot be loaded or scored, or the rows are too long for a model.
     """
-    series = {str(model): checkpoints_of(model) for model in models}
-    if not series:
-        raise InputError("model", None, "name at least one")
-    held = list(clones)
+    checkpoints_by_model = {str(model): checkpoints_of(model) for model in models}
+    if not checkpoints_by_model:
+        raise InputError("model", None, "give at least one")
+    all_clones = list(clones)
     require_clones(clones)
-    for model, found in series.items():
-        for checkpoint in found:
+    for model, checkpoints in checkpoints_by_model.items():
+        for checkpoint in checkpoints:
             report(checkpoint.place)
-            asker = asker_of(checkpoint.place, clones, device=device, dtype=dtype)
-            for clone in held:
-                yield asker.loss(clone, rows, share, seed, model=model, step=checkpoint.step)
+            scorer = load_clone_scorer(checkpoint.place, clones, device=device, dtype=dtype)
+            for clone in all_clones:
+                yield scorer.loss(clone, rows, share, seed, model=model, step=checkpoint.step)

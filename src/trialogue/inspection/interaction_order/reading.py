@@ -1,4 +1,4 @@
-"""What losses on clones say: beyond which order a model has learned, and after how many steps."""
+"""Interpret losses on clones: the order of interactions that a model has learned, and the training step."""
 
 from __future__ import annotations
 
@@ -9,37 +9,51 @@ from itertools import groupby
 
 from trialogue.data.clones import TEXT
 from trialogue.errors import InputError
-from trialogue.inspection.interaction_order.askers import CloneLoss
+from trialogue.inspection.interaction_order.clone_scorers import CloneLoss
 
 TOLERANCE = 0.05
-"""A loss is saturated once it is within this share of its whole drop of its lowest value."""
+"""A loss is saturated when it exceeds its minimum by at most this share of its total decrease."""
 ERRORS = 3.0
-"""A clone is told from the text once it costs so many standard errors more, and"""
+"""Minimum number of standard errors by which the loss on a clone must exceed the loss on the text."""
 MARGIN = 0.02
-"""more than the text by this share: an untrained network may find them a little different too."""
+"""Minimum excess relative to the loss on the text, because an untrained network may also have a small gap."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """How much more a clone costs than the text, which costs `text`, and the standard error of the difference."""
+    """Difference between the loss on a clone and the loss on the text.
+
+    Args:
+        difference: Loss on the clone minus loss on the text.
+        error: Standard error of the difference.
+        text: Loss on the text.
+    """
 
     difference: float
     error: float
     text: float
 
     @property
-    def told(self) -> bool:
-        """Whether the model tells the clone from the text: it uses something that the clone does not keep."""
+    def is_significant(self) -> bool:
+        """Whether the difference exceeds both thresholds, so that the model uses structure that the clone lacks."""
         return self.difference > ERRORS * self.error and self.difference > MARGIN * self.text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What a `model` makes of a `clone` through its checkpoints: `steps` and `losses` of each, and the last `accuracy`.
+    """Summary of the losses of one model on one clone over all checkpoints.
 
-    `saturated` is the step from which on nothing much is learned about the clone (`saturation_step`), `gap` that of the
-    last checkpoint, and `told_since` the step from which on it is told from the text at every later one. Steps are None
-    where they are not known or there is but one, the gap where there is no text or it is the clone itself.
+    Args:
+        model: Name of the model.
+        clone: Name of the clone.
+        max_order: Highest order of interactions that the clone keeps, None if it keeps all.
+        steps: Training step of each checkpoint, None if unknown.
+        losses: Loss of each checkpoint.
+        accuracy: Accuracy of the last checkpoint.
+        saturated: Step from which the loss is saturated (see `saturation_step`). None if a step is unknown, or if there
+            is a single checkpoint.
+        gap: Gap of the last checkpoint. None for the text itself, or if the text is not among the clones.
+        told_since: Step from which the gap stays significant. None if there is no such step, or as for `saturated`.
     """
 
     model: str
@@ -54,42 +68,58 @@ class Reading:
 
 
 def saturation_step(steps: Sequence[int], losses: Sequence[float], tolerance: float = TOLERANCE) -> int:
-    """The first of `steps` whose loss is above the lowest by at most `tolerance` of the drop from the first to that.
+    """Return the first step at which the loss is saturated.
 
-    The drop, and not the level, as clones differ in the least loss that any model can have; and to the lowest loss, as
-    that on a clone of low order may rise again. Raises `InputError` unless each step has a loss.
+    The loss is saturated when it exceeds its minimum by at most `tolerance` times the decrease from the first loss to
+    the minimum. The criterion is relative to the decrease because clones differ in the lowest loss that a model can
+    reach. It uses the minimum instead of the last loss because the loss on a clone of low order may rise again.
+
+    Args:
+        steps: Training steps in increasing order.
+        losses: Loss at each step.
+        tolerance: Share of the decrease.
+
+    Raises:
+        InputError: If the lengths differ or there are no steps.
     """
     if not len(steps) or len(steps) != len(losses):
         raise InputError("losses", len(losses), f"give one for each of the {len(steps)} steps, at least one")
-    least = min(losses)
-    enough = least + tolerance * (losses[0] - least)
-    return next(step for step, loss in zip(steps, losses, strict=True) if loss <= enough)
+    lowest = min(losses)
+    threshold = lowest + tolerance * (losses[0] - lowest)
+    return next(step for step, loss in zip(steps, losses, strict=True) if loss <= threshold)
 
 
 def gap_of(clone: CloneLoss, text: CloneLoss) -> Gap:
-    """How much more `clone` costs than `text`, by one model."""
+    """Return the gap between the losses of one model on a clone and on the text."""
     return Gap(difference=clone.loss - text.loss, error=math.hypot(clone.error, text.error), text=text.loss)
 
 
 def learned_beyond(losses: Iterable[CloneLoss]) -> int | None:
-    """The order beyond which a model at one checkpoint has learned; None where it tells no clone from the text.
+    """Return the order beyond which a model has learned interactions.
 
-    That is the largest such that all clones that keep no higher orders are told from the text: what it uses in the text
-    is then not among what they keep. Clones that were drawn badly are told from it for other reasons too.
+    This is the largest order k for which all clones that keep interactions up to order k or lower have a significant
+    gap. The model then uses structure of the text that these clones lack. A clone whose Markov chain has not converged
+    may have a gap for other reasons.
+
+    Args:
+        losses: Losses of one checkpoint on the clones and on the text.
+
+    Returns:
+        The order, or None if the gap of the clones of lowest order is not significant.
     """
     by_name = {one.clone: one for one in losses}
     text = by_name.get(TEXT)
     beyond = None
     limited = [one for one in by_name.values() if one.max_order is not None]
     for order, clones in groupby(sorted(limited, key=_order), _order):
-        if text is None or not all(gap_of(one, text).told for one in clones):
+        if text is None or not all(gap_of(one, text).is_significant for one in clones):
             break
         beyond = order
     return beyond
 
 
 def readings(losses: Iterable[CloneLoss]) -> list[Reading]:
-    """What the losses of each model say of each clone, in the order in which they were measured."""
+    """Summarize the losses of each model on each clone, in the order of the first measurement."""
     series: dict[tuple[str, str], list[CloneLoss]] = {}
     for one in losses:
         series.setdefault((one.model, one.clone), []).append(one)
@@ -101,10 +131,10 @@ def _reading(found: list[CloneLoss], text: list[CloneLoss] | None) -> Reading:
     steps = tuple(one.step for one in found)
     known = [step for step in steps if step is not None]
     values = tuple(one.loss for one in found)
-    followed = len(known) == len(steps) > 1
+    has_steps = len(known) == len(steps) > 1
     gaps = [] if text is None or last.clone == TEXT else list(map(gap_of, found, text))
-    untold = [place for place, gap in enumerate(gaps) if not gap.told]
-    since = untold[-1] + 1 if untold else 0
+    insignificant = [index for index, gap in enumerate(gaps) if not gap.is_significant]
+    since = insignificant[-1] + 1 if insignificant else 0
     return Reading(
         model=last.model,
         clone=last.clone,
@@ -112,9 +142,9 @@ def _reading(found: list[CloneLoss], text: list[CloneLoss] | None) -> Reading:
         steps=steps,
         losses=values,
         accuracy=last.score.accuracy,
-        saturated=saturation_step(known, values) if followed else None,
+        saturated=saturation_step(known, values) if has_steps else None,
         gap=gaps[-1] if gaps else None,
-        told_since=known[since] if followed and since < len(gaps) else None,
+        told_since=known[since] if has_steps and since < len(gaps) else None,
     )
 
 

@@ -1,1 +1,1 @@
-"""Measures of what a checkpoint has learned."""
+"""Measures of the structure that a model has learned."""

@@ -1,8 +1,8 @@
-"""Brackets: does a model close the innermost one that is open, how deep, how far, and whatever was closed before?
+"""Brackets: accuracy of a model on closing brackets, by nesting depth and length, and its violation of balance.
 
-Prefixes are those of `trialogue.data.Dyck`, whose exact distribution of the next bracket is known, each bracket one
-token of the model; its answers are normalised over the brackets. A pair that is closed again changes nothing of what
-may follow: what it changes of the model's distribution is a violation of balance as it can be seen from outside.
+Prefixes are sampled from `trialogue.data.Dyck`, for which the exact distribution of the next bracket is known. Each
+bracket is one token of the model, and the model's distribution is normalized over the brackets. A matched pair does not
+change the possible continuations of a prefix. Any change in the model's distribution is a violation of balance.
 """
 
 from __future__ import annotations
@@ -22,101 +22,113 @@ PAIRS = ("()", "[]")
 DEPTH, LENGTH = 4, 256
 _ROWS, _INSERTED = 16, 48
 _SHORTEST, _LONGEST = 8, 32
-"""Brackets before which, and among which, a pair is inserted."""
+"""Minimum and maximum number of brackets of the strings into which a pair is inserted."""
 
 
-def spelled(subject: Subject) -> list[int] | None:
-    """The tokens of the brackets, as `Dyck` numbers them, each behind a space or without; None where they have none."""
+def bracket_tokens(subject: Subject) -> list[int] | None:
+    """Return the token ids of the brackets in the order of `Dyck`.
+
+    All brackets are tokens with a leading space or, if such tokens do not exist, without one. The result is None if
+    neither is the case.
+    """
     for space in (" ", ""):
         ids = [
             subject.tokenizer(space + bracket, add_special_tokens=False)["input_ids"]
             for bracket in "".join(PAIRS)
         ]
         single = [one[0] for one in ids if len(one) == 1]
-        if len(set(single)) == len(ids) and set(single) <= set(subject.ordinary.tolist()):
+        if len(set(single)) == len(ids) and set(single) <= set(subject.ordinary_tokens.tolist()):
             return single
     return None
 
 
 def bracket_distribution(length: int) -> Dyck:
-    """Prefixes of `length` brackets, types and opening alike likely."""
+    """Return the distribution of prefixes of `length` brackets with equal probabilities of types and of opening."""
     return Dyck(length, (1 / len(PAIRS),) * len(PAIRS), 0.5, DEPTH, complete=False)
 
 
-def inserted(strings: Tensor, random: np.random.Generator) -> Tensor:
-    """`strings` (rows, N) with a pair of a random type at a random place of each that is not too deep (rows, N + 2)."""
+def insert_pairs(strings: Tensor, random: np.random.Generator) -> Tensor:
+    """Insert a matched pair of random type at a random position of each string.
+
+    Args:
+        strings: Brackets, int64 of shape (n, L).
+        random: Random number generator.
+
+    Returns:
+        Strings of shape (n, L + 2) that do not exceed the maximum depth at the inserted pair.
+    """
     rows = []
     depths = bracket_distribution(strings.shape[1]).depth(strings)
     for string, depth in zip(strings.tolist(), depths.tolist(), strict=True):
-        shallow = [place for place, opened in enumerate((0, *depth)) if opened < DEPTH]
-        place, kind = int(random.choice(shallow)), 2 * int(random.integers(0, len(PAIRS)))
-        rows.append([*string[:place], kind, kind + 1, *string[place:]])
+        allowed = [position for position, is_open in enumerate((0, *depth)) if is_open < DEPTH]
+        position, kind = int(random.choice(allowed)), 2 * int(random.integers(0, len(PAIRS)))
+        rows.append([*string[:position], kind, kind + 1, *string[position:]])
     return torch.tensor(rows)
 
 
 class Brackets(Measure):
-    """Accuracy on closing brackets by how many were read and how many are open, and the violation of balance."""
+    """Accuracy on closing brackets by length and depth of the prefix, and the violation of balance."""
 
-    question = "Does it close brackets, at any depth and length?"
+    question = "Does the model close brackets at any depth and length?"
     reading = (
-        "Right: of the brackets that close, the likeliest is the one that closes the innermost open one; chance is one "
-        "in two. The excess loss is what the model's distribution over the four brackets costs more than the "
-        "exact one. "
-        "Balance: a pair that opens and closes is put anywhere into a prefix, and the distribution of the "
-        "next bracket should "
-        "not change; of a model that knows nothing it does not change either."
+        "A closing bracket is predicted correctly if the type of the innermost open bracket is the most likely of "
+        "the closing types. Chance is one half. The excess loss is the Kullback-Leibler divergence of the model's "
+        "distribution over the four brackets from the exact distribution. For balance, a matched pair is inserted into "
+        "a prefix, which should not change the distribution of the next bracket. Random weights may also leave it "
+        "unchanged."
     )
 
-    def unfit(self, subject: Subject) -> str | None:
-        """Why it has no brackets, or no room for them."""
-        if spelled(subject) is None:
-            return f"its tokenizer has no token for each of {' '.join(''.join(PAIRS))}"
-        if _room(subject) < 2 * _LONGEST:
-            return f"it reads {subject.longest} tokens, and this takes {2 * _LONGEST}"
+    def model_refusal(self, subject: Subject) -> str | None:
+        """Return a reason if a bracket is not a single token, or the maximum length is too short."""
+        if bracket_tokens(subject) is None:
+            return f"its tokenizer does not have a single token for each of {' '.join(''.join(PAIRS))}"
+        if _max_brackets(subject) < 2 * _LONGEST:
+            return (
+                f"its maximum length is {subject.max_length} tokens, but the measure requires {2 * _LONGEST}"
+            )
         return None
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """Long strings once, shorter ones with and without a pair."""
+        """Count the long strings, and the short strings with and without a pair."""
         before = len(subject.frame[0])
-        long = effort.rows(_ROWS) * (min(LENGTH, _room(subject)) + before)
+        long = effort.rows(_ROWS) * (min(LENGTH, _max_brackets(subject)) + before)
         lengths = _lengths()
         pairs = sum(_per_length(effort) * (2 * length + 2 + 2 * before) for length in lengths)
         return long + pairs
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """All numbers of long strings, then the violation of balance."""
-        length = min(LENGTH, _room(subject))
+        """Measure accuracy and excess loss on long strings, and the violation of balance on short ones."""
+        length = min(LENGTH, _max_brackets(subject))
         distribution = bracket_distribution(length)
         rows = distribution.sample(effort.rows(_ROWS), seed_of(effort.seed, "brackets"))
         report(f"{len(rows)} strings of {length} brackets")
-        found, mass = (answers[:, :-1] for answers in bracket_log_probs(subject, rows))
+        log_probs, mass = (values[:, :-1] for values in bracket_log_probs(subject, rows))
         exact = next_brackets(distribution, rows)
-        target, depth = rows[:, 1:], distribution.depth(rows)[:, :-1]
+        target, depth = rows[:, 1:], distribution.depth(rows)[:, :-1].numpy()
         closing = (target % 2 == 1).numpy()
-        right = (found[..., 1::2].argmax(-1) == target // 2).numpy()
-        excess = (exact.exp() * (exact.clamp_min(-1e9) - found)).sum(-1).numpy()
+        correct = (log_probs[..., 1::2].argmax(-1) == target // 2).numpy()
+        excess = (exact.exp() * (exact.clamp_min(-1e9) - log_probs)).sum(-1).numpy()
         read = np.broadcast_to(np.arange(1, length), closing.shape)
         edges = [edge for edge in (1, 16, 32, 64, 128) if 2 * edge <= length]
         ends = [*edges[1:], length]
         spans = [(edge, (read >= edge) & (read < end)) for edge, end in zip(edges, ends, strict=True)]
-        open_now = depth.numpy()
-        report("a pair inserted")
-        moved = self._moved(subject, effort)
+        report("strings with an inserted pair")
+        distances = self._distances(subject, effort)
         along, on_brackets = "brackets read", mean(mass.numpy().mean(1))
-        by_length = [_share(right, closing & span, edge) for edge, span in spans]
-        by_depth = [_share(right, closing & (open_now == deep), deep) for deep in range(1, DEPTH + 1)]
+        by_length = [_share(correct, closing & span, edge) for edge, span in spans]
+        by_depth = [_share(correct, closing & (depth == level), level) for level in range(1, DEPTH + 1)]
         losses = [mean(_row_means(excess, span), edge) for edge, span in spans]
         return [
-            number(f"closes rightly, in strings of {length}", _share(right, closing), exact=1.0),
-            number("moved by a pair", mean(moved), unit="total variation", exact=0.0),
+            number(f"closes rightly, in strings of {length}", _share(correct, closing), exact=1.0),
+            number("moved by a pair", mean(distances), unit="total variation", exact=0.0),
             number(f"on brackets, in strings of {length}", on_brackets, unit="of the probability", exact=1.0),
             curve("closes rightly", by_length, along, exact=1.0),
             curve("closes rightly", by_depth, "brackets open", exact=1.0),
             curve("excess loss", losses, along, unit="nats a bracket", exact=0.0),
         ]
 
-    def _moved(self, subject: Subject, effort: Effort) -> NDArray[np.float64]:
-        """Total variations (n,) between the distributions behind prefixes and behind these with a pair."""
+    def _distances(self, subject: Subject, effort: Effort) -> NDArray[np.float64]:
+        """Return the total variation by which an inserted pair changes each next-bracket distribution."""
         random = numpy_generator(effort.seed, "a pair inserted")
         found = []
         for length in _lengths():
@@ -124,29 +136,35 @@ class Brackets(Measure):
             rows = bracket_distribution(length).sample(_per_length(effort), seed)
             one, other = (
                 bracket_log_probs(subject, strings)[0][:, -1].exp()
-                for strings in (rows, inserted(rows, random))
+                for strings in (rows, insert_pairs(rows, random))
             )
             found.append((one - other).abs().sum(-1) / 2)
         return torch.cat(found).double().numpy()
 
 
 def bracket_log_probs(subject: Subject, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Log-probabilities (rows, N, brackets) of the next bracket behind each of `rows` (rows, N), among brackets.
+    """Return the model's distribution of the next bracket after each prefix.
 
-    And the probability (rows, N) that the model gives to a bracket at all.
+    Args:
+        subject: Model.
+        rows: Brackets, int64 of shape (n, L).
+
+    Returns:
+        Log-probabilities (n, L, brackets) that are normalized over the brackets, and the total probability (n, L) of
+        all brackets.
     """
-    ids = torch.tensor(spelled(subject))
+    ids = torch.tensor(bracket_tokens(subject))
     distributions, mass = [], []
-    for part in subject.parts(subject.framed(ids[rows])):
-        logits = subject.logits(part)[:, len(subject.frame[0]) :]
-        chosen = logits[..., ids].double()
-        distributions.append(chosen.log_softmax(-1))
-        mass.append((chosen.logsumexp(-1) - logits.logsumexp(-1)).exp())
+    for batch in subject.batches(subject.framed(ids[rows])):
+        logits = subject.logits(batch)[:, len(subject.frame[0]) :]
+        selected = logits[..., ids].double()
+        distributions.append(selected.log_softmax(-1))
+        mass.append((selected.logsumexp(-1) - logits.logsumexp(-1)).exp())
     return torch.cat(distributions), torch.cat(mass)
 
 
 def next_brackets(distribution: Dyck, rows: Tensor) -> Tensor:
-    """The exact log-probabilities (rows, N - 1, brackets) of all but the first bracket of `rows` (rows, N)."""
+    """Return the exact log-probabilities (n, L - 1, brackets) of all brackets of `rows` (n, L) but the first."""
     number, length = rows.shape
     lengths = torch.arange(1, length).repeat(number)
     return distribution.next_log_probs(rows.repeat_interleave(length - 1, 0), lengths).view(
@@ -154,18 +172,18 @@ def next_brackets(distribution: Dyck, rows: Tensor) -> Tensor:
     )
 
 
-def _row_means(values: NDArray[np.float64], chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Means of each row that has any of the `chosen`."""
-    counts = chosen.sum(1)
-    return (values * chosen).sum(1)[counts > 0] / counts[counts > 0]
+def _row_means(values: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the mean of the masked values of each row that has any."""
+    counts = mask.sum(1)
+    return (values * mask).sum(1)[counts > 0] / counts[counts > 0]
 
 
-def _share(right: NDArray[np.bool_], chosen: NDArray[np.bool_], at: float | None = None) -> Point:
-    return share(_row_means(right.astype(float), chosen), at)
+def _share(correct: NDArray[np.bool_], mask: NDArray[np.bool_], at: float | None = None) -> Point:
+    return share(_row_means(correct.astype(float), mask), at)
 
 
-def _room(subject: Subject) -> int:
-    return subject.longest - len(subject.frame[0])
+def _max_brackets(subject: Subject) -> int:
+    return subject.max_length - len(subject.frame[0])
 
 
 def _lengths() -> range:

@@ -1,8 +1,8 @@
-"""Masked conditionals: do both orders of filling in two tokens come to one joint distribution?
+"""Consistency of masked conditionals: whether both orders of filling in two tokens yield the same joint distribution.
 
-Of a joint distribution p(x_i | rest) p(x_j | x_i, rest) is p(x_j | rest) p(x_i | x_j, rest), whatever the tokens; a
-masked model answers for either side, and need not agree with itself. The mean of the logarithm of their ratio over
-pairs drawn in the first order is the divergence KL(first order, second order) in nats, zero where the orders agree.
+A joint distribution satisfies p(x_i | rest) p(x_j | x_i, rest) = p(x_j | rest) p(x_i | x_j, rest) for all tokens. A
+masked model computes both sides separately, and they may differ. The mean log-ratio over pairs sampled in the first
+order is the divergence KL(first order, second order) in nats. It is zero if the orders agree.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
 from trialogue.inspection.measures.quantities import Quantity, curve, mean, number
-from trialogue.inspection.subject import Stretches, Subject
+from trialogue.inspection.subject import Passages, Subject
 from trialogue.oracles import Masked
 from trialogue.randomness import Choose, Streams, numpy_generator
 
@@ -27,108 +27,120 @@ _ROWS = 32
 
 
 class Orders(NamedTuple):
-    """What the two orders make of the two tokens of each row, all (rows,) float64 in nats."""
+    """Log-ratios for the two orders of filling in two tokens, each float64 of shape (n,) in nats.
+
+    Attributes:
+        text: Log-probability in the first order minus that in the second, for the tokens of the text.
+        sampled: The same difference for tokens sampled in the first order.
+        information: log p(x_j | x_i, rest) - log p(x_j | rest) for the sampled tokens, where x_i is sampled first.
+    """
 
     text: NDArray[np.float64]
-    """log of first over second order at the tokens of the text"""
-    drawn: NDArray[np.float64]
-    """the same at tokens drawn in the first order"""
-    told: NDArray[np.float64]
-    """what the first token drawn tells of the second: log p(x_j | x_i, rest) / p(x_j | rest)"""
+    sampled: NDArray[np.float64]
+    information: NDArray[np.float64]
 
 
-def compared_orders(masked: Masked, tokens: Tensor, first: Tensor, second: Tensor, choose: Choose) -> Orders:
-    """Both orders at the sites `first` and `second` (rows,) of `tokens` (rows, N)."""
-    every = torch.arange(len(tokens))
-    hidden = torch.zeros_like(tokens, dtype=torch.bool)
-    hidden[every, first] = hidden[every, second] = True
-    both = masked.log_probs(tokens, hidden).double()
-    before, behind = both[every, first], both[every, second]
+def compare_orders(masked: Masked, tokens: Tensor, first: Tensor, second: Tensor, choose: Choose) -> Orders:
+    """Compare both orders of filling in two tokens of each row.
+
+    Args:
+        masked: Masked oracle.
+        tokens: Token ids of shape (n, L).
+        first: Position of the first token in each row, shape (n,).
+        second: Position of the second token in each row, shape (n,).
+        choose: Function that samples a token from the log-probabilities of each row.
+    """
+    rows = torch.arange(len(tokens))
+    mask = torch.zeros_like(tokens, dtype=torch.bool)
+    mask[rows, first] = mask[rows, second] = True
+    both = masked.log_probs(tokens, mask).double()
+    first_log_probs, second_log_probs = both[rows, first], both[rows, second]
 
     def ratio(x: Tensor) -> tuple[Tensor, Tensor]:
-        one, other = x[every, first], x[every, second]
-        given_one = masked.site_log_weights(x, second).double()[every, other]
-        given_other = masked.site_log_weights(x, first).double()[every, one]
-        ahead = before[every, one] + given_one
-        return ahead - behind[every, other] - given_other, given_one - behind[every, other]
+        one, other = x[rows, first], x[rows, second]
+        given_one = masked.site_log_weights(x, second).double()[rows, other]
+        given_other = masked.site_log_weights(x, first).double()[rows, one]
+        first_order = first_log_probs[rows, one] + given_one
+        other_alone = second_log_probs[rows, other]
+        return first_order - other_alone - given_other, given_one - other_alone
 
-    drawn = tokens.clone()
-    drawn[every, first] = choose(before, every)
-    drawn[every, second] = choose(masked.site_log_weights(drawn, second), every)
-    (at_text, _), (at_drawn, told) = ratio(tokens), ratio(drawn)
-    return Orders(*(part.numpy() for part in (at_text, at_drawn, told)))
+    sampled = tokens.clone()
+    sampled[rows, first] = choose(first_log_probs, rows)
+    sampled[rows, second] = choose(masked.site_log_weights(sampled, second), rows)
+    (at_text, _), (at_sampled, information) = ratio(tokens), ratio(sampled)
+    return Orders(*(values.numpy() for values in (at_text, at_sampled, information)))
 
 
 class MaskedConsistency(Measure):
-    """How much the two orders of filling in two tokens disagree."""
+    """Difference between the two orders of filling in two masked tokens."""
 
-    question = "Do its masked conditionals agree on a joint distribution?"
+    question = "Are the masked conditionals consistent with a joint distribution?"
     reading = (
-        "Two tokens of a text are masked and filled in, one given the other, in both orders. A joint "
-        "distribution gives the "
-        "same either way: a difference of 0 nats. Random weights disagree little because they tell little: "
-        "beside it stands what one token tells of the other. Intervals are over documents."
+        "Two tokens of a text are masked and filled in one after the other, in both orders. For a joint distribution, "
+        "both orders have the same probability, so the difference is 0 nats. The difference is also small for random "
+        "weights, because their tokens are nearly independent. Compare it with the information that one token has "
+        "about the other. Intervals are over documents."
     )
     kinds = ("masked",)
     needs = "text"
 
-    def unfit(self, subject: Subject) -> str | None:
-        """Why no two tokens can be masked."""
+    def model_refusal(self, subject: Subject) -> str | None:
+        """Return a reason if the tokenizer has no mask token, or the maximum length is too short."""
         if subject.tokenizer.mask_token_id is None:
             return "its tokenizer has no mask token"
-        return None if _length(subject) >= 4 else f"it reads {subject.longest} tokens"
+        return None if _length(subject) >= 4 else f"its maximum length is only {subject.max_length} tokens"
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:
-        """Raise `InputError` for a text with too few stretches."""
-        _stretches(subject, material, effort)
+        """Raise `InputError` if the text has too few passages."""
+        _sample_passages(subject, material, effort)
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """Six times each stretch: both masked, and one of them five times."""
+        """Count six passes over each passage, one with both tokens masked and five with one."""
         width = _length(subject) + sum(map(len, subject.frame))
         return 6 * len(_distances(subject)) * effort.rows(_ROWS) * width
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Differences of all pairs, and the divergence by how far apart they are."""
+        """Measure the difference and the divergence of the orders by the distance between the tokens."""
         random = numpy_generator(effort.seed, "consistency")
-        stretches, distances = _stretches(subject, material, effort), _distances(subject)
-        tokens = subject.framed(stretches.tokens, end=True)
+        passages, distances = _sample_passages(subject, material, effort), _distances(subject)
+        tokens = subject.framed(passages.tokens, end=True)
         streams = Streams(effort.seed, torch.arange(len(tokens)))
         found = {}
         for distance in distances:
-            report(f"{distance} apart")
-            last = stretches.tokens.shape[1] - distance
+            report(f"distance {distance}")
+            last = passages.tokens.shape[1] - distance
             first = len(subject.frame[0]) + torch.from_numpy(random.integers(0, last, len(tokens)))
-            found[distance] = compared_orders(subject.masked, tokens, first, first + distance, streams.choose)
-        text, drawn, told = (np.stack(part) for part in zip(*found.values(), strict=True))
-        # Of a token that the model never proposes there is no such number.
+            found[distance] = compare_orders(subject.masked, tokens, first, first + distance, streams.choose)
+        text, sampled, information = (np.stack(values) for values in zip(*found.values(), strict=True))
+        # The difference is not finite for tokens of probability zero, for instance special tokens.
         known = np.isfinite(text)
-        some = known.any(0)
-        if not some.any():
-            raise InputError("model", subject.name, "it proposes none of the tokens of the text")
-        differences = np.abs(np.where(known, text, 0.0)).sum(0)[some] / known.sum(0)[some]
-        of_text = Stretches(stretches.tokens[torch.from_numpy(some)], stretches.documents[some])
-        differing = mean(of_text.by_document(differences))
-        by_document, unit, along = stretches.by_document, "nats a pair", "tokens apart"
-        divergences = [mean(by_document(one.drawn), distance) for distance, one in found.items()]
-        gains = [mean(by_document(one.told), distance) for distance, one in found.items()]
+        usable = known.any(0)
+        if not usable.any():
+            raise InputError("model", subject.name, "all tokens of the text have probability zero")
+        differences = np.abs(np.where(known, text, 0.0)).sum(0)[usable] / known.sum(0)[usable]
+        usable_passages = Passages(passages.tokens[torch.from_numpy(usable)], passages.documents[usable])
+        difference = mean(usable_passages.document_means(differences))
+        document_means, unit, along = passages.document_means, "nats a pair", "tokens apart"
+        divergences = [mean(document_means(one.sampled), distance) for distance, one in found.items()]
+        gains = [mean(document_means(one.information), distance) for distance, one in found.items()]
         reach = f", mean over {distances[0]} to {distances[-1]} apart"
-        divergence, tells = "divergence of the orders", "one token tells of the other"
+        divergence, gain = "divergence of the orders", "one token tells of the other"
         return [
-            number(f"orders differ on the text{reach}", differing, unit=unit, exact=0.0),
-            number(f"{divergence}{reach}", mean(by_document(drawn.mean(0))), unit=unit, exact=0.0),
-            number(f"{tells}{reach}", mean(by_document(told.mean(0))), unit=unit),
+            number(f"orders differ on the text{reach}", difference, unit=unit, exact=0.0),
+            number(f"{divergence}{reach}", mean(document_means(sampled.mean(0))), unit=unit, exact=0.0),
+            number(f"{gain}{reach}", mean(document_means(information.mean(0))), unit=unit),
             curve(divergence, divergences, along, unit=unit, exact=0.0),
-            curve(tells, gains, along, unit=unit),
+            curve(gain, gains, along, unit=unit),
         ]
 
 
-def _stretches(subject: Subject, material: Material, effort: Effort) -> Stretches:
+def _sample_passages(subject: Subject, material: Material, effort: Effort) -> Passages:
     random = numpy_generator(effort.seed, "consistency", "stretches")
-    return subject.texts(material.documents, _length(subject), effort.rows(_ROWS), random)
+    return subject.sample_passages(material.documents, _length(subject), effort.rows(_ROWS), random)
 
 
 def _length(subject: Subject) -> int:
-    return min(LENGTH, subject.longest - sum(map(len, subject.frame)))
+    return min(LENGTH, subject.max_length - sum(map(len, subject.frame)))
 
 
 def _distances(subject: Subject) -> list[int]:

@@ -1,7 +1,7 @@
-"""Copying: random tokens are written twice, and the second time each could be looked up at one distance.
+"""Copying: accuracy of a model on repeated random tokens, by the distance to their source.
 
-Nothing but its source tells what such a token is: it is uniform among the ordinary tokens, and costs the logarithm of
-their number in nats, unless the model finds its source.
+The tokens are uniform over the ordinary tokens. A model that does not find the source of a token has a loss of at least
+the logarithm of the number of ordinary tokens, in nats.
 """
 
 from __future__ import annotations
@@ -19,92 +19,103 @@ from trialogue.inspection.subject import Subject
 from trialogue.randomness import generator
 
 DISTANCES = (4, 16, 64, 256)
-_TOKENS, _MOST, _LEAST = 768, 48, 6
-_ASKED = 4
-"""Sites of a row at which a masked model is asked."""
+_TOKENS, _MAX_ROWS, _MIN_ROWS = 768, 48, 6
+_MASKED_SITES = 4
+"""Number of positions per row that a masked model predicts."""
 
 
 def repeated(ordinary: Tensor, distance: int, rows: int, seed: int) -> Tensor:
-    """Rows (rows, 2 distance) int64 of tokens drawn uniformly from `ordinary` (n,), each row twice."""
-    places = torch.randint(len(ordinary), (rows, distance), generator=generator(seed, "copying", distance))
-    return ordinary[places].repeat(1, 2)
+    """Return rows of random tokens in which each row consists of two equal halves.
+
+    Args:
+        ordinary: Token ids to sample from uniformly, shape (n,).
+        distance: Length of a half.
+        rows: Number of rows.
+        seed: Random seed.
+
+    Returns:
+        Token ids, int64 of shape (rows, 2 * distance).
+    """
+    indices = torch.randint(len(ordinary), (rows, distance), generator=generator(seed, "copying", distance))
+    return ordinary[indices].repeat(1, 2)
 
 
 class Copying(Measure):
-    """Accuracy and loss of repeated random tokens by the distance to their source."""
+    """Accuracy and loss on repeated random tokens by the distance to their source."""
 
-    question = "How far back does it find the source of a token that it should copy?"
+    question = "Up to which distance does the model copy tokens from their source?"
     reading = (
-        "Random tokens, written twice. Right: the repeated token is the likeliest. Chance is one in the vocabulary. "
-        "The first repeated token does not count for a causal model: nothing says that the repetition begins, and at a "
-        "short distance little says so later."
+        "Random tokens are repeated once. A repeated token is copied if it is the most likely token. Chance is one "
+        "over the vocabulary size. For a causal model, the first repeated token does not count, because the start of "
+        "the repetition cannot be predicted. At a short distance, the repetition remains hard to recognize."
     )
     kinds = ("causal", "masked")
 
-    def unfit(self, subject: Subject) -> str | None:
-        """Why it cannot be asked at any distance."""
-        least = 2 * DISTANCES[0] + sum(map(len, subject.frame))
-        if subject.longest < least:
-            return f"it reads {subject.longest} tokens, and this takes {least}"
+    def model_refusal(self, subject: Subject) -> str | None:
+        """Return a reason if the maximum length is too short for all distances."""
+        required = 2 * DISTANCES[0] + sum(map(len, subject.frame))
+        if subject.max_length < required:
+            return f"its maximum length is {subject.max_length} tokens, but the measure requires {required}"
         return None
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """All rows twice as long as their distance; of a masked model, once for every site asked about."""
+        """Count one pass over each row for a causal model, and one pass per predicted position for a masked model."""
         framed = sum(map(len, subject.frame))
-        asked = 1 if subject.kind == "causal" else _ASKED
-        return sum(_rows(d, effort) * (2 * d + framed) * min(asked, d) for d in _distances(subject))
+        passes = 1 if subject.kind == "causal" else _MASKED_SITES
+        return sum(_rows(d, effort) * (2 * d + framed) * min(passes, d) for d in _distances(subject))
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Accuracies and losses of all distances that fit into what the model reads."""
-        right: list[Point] = []
+        """Measure accuracy and loss at all distances that fit into the maximum length."""
+        accuracies: list[Point] = []
         losses: list[Point] = []
+        evaluate = _evaluate_causal if subject.kind == "causal" else _evaluate_masked
         for distance in _distances(subject):
             report(f"distance {distance}")
-            rows = repeated(subject.ordinary, distance, _rows(distance, effort), effort.seed)
-            asked = _causal if subject.kind == "causal" else _masked
-            found, cost = asked(subject, rows)
-            right.append(share(found.mean(1), distance))
-            losses.append(mean(cost.mean(1), distance))
-        uniform = math.log(len(subject.ordinary))
-        along, reach = "tokens to the source", f"mean over distances {right[0].at:g} to {right[-1].at:g}"
+            rows = repeated(subject.ordinary_tokens, distance, _rows(distance, effort), effort.seed)
+            correct, loss = evaluate(subject, rows)
+            accuracies.append(share(correct.mean(1), distance))
+            losses.append(mean(loss.mean(1), distance))
+        uniform = math.log(len(subject.ordinary_tokens))
+        along = "tokens to the source"
+        reach = f"mean over distances {accuracies[0].at:g} to {accuracies[-1].at:g}"
         return [
-            number(f"copied, {reach}", combined(right), exact=1.0),
-            curve("copied", right, along, exact=1.0),
+            number(f"copied, {reach}", combined(accuracies), exact=1.0),
+            curve("copied", accuracies, along, exact=1.0),
             curve("loss", losses, along, unit="nats a token", exact=0.0),
             number("loss without the source", Point(uniform), unit="nats a token"),
         ]
 
 
 def _distances(subject: Subject) -> list[int]:
-    room = subject.longest - sum(map(len, subject.frame))
-    return [distance for distance in DISTANCES if 2 * distance <= room]
+    available = subject.max_length - sum(map(len, subject.frame))
+    return [distance for distance in DISTANCES if 2 * distance <= available]
 
 
 def _rows(distance: int, effort: Effort) -> int:
-    return effort.rows(max(_LEAST, min(_MOST, _TOKENS // distance)))
+    return effort.rows(max(_MIN_ROWS, min(_MAX_ROWS, _TOKENS // distance)))
 
 
-def _causal(subject: Subject, rows: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Which of the repeated tokens but the first are right, and what they cost, both (rows, distance - 1)."""
+def _evaluate_causal(subject: Subject, rows: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return correctness and loss (n, distance - 1) of all repeated tokens but the first."""
     distance = rows.shape[1] // 2
-    right, losses = [], []
-    for part in subject.parts(subject.framed(rows)):
-        asked = part[:, -(distance - 1) :]
-        answers = subject.logits(part)[:, -distance:-1]
-        right.append(answers.argmax(-1) == asked)
-        losses.append(-answers.log_softmax(-1).gather(-1, asked[..., None])[..., 0])
-    return torch.cat(right).double().numpy(), torch.cat(losses).double().numpy()
+    correct, losses = [], []
+    for batch in subject.batches(subject.framed(rows)):
+        targets = batch[:, -(distance - 1) :]
+        logits = subject.logits(batch)[:, -distance:-1]
+        correct.append(logits.argmax(-1) == targets)
+        losses.append(-logits.log_softmax(-1).gather(-1, targets[..., None])[..., 0])
+    return torch.cat(correct).double().numpy(), torch.cat(losses).double().numpy()
 
 
-def _masked(subject: Subject, rows: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The same of some sites of the second time, each masked in a copy of its own."""
+def _evaluate_masked(subject: Subject, rows: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return correctness and loss (n, sites) of some repeated tokens, with a single token masked per pass."""
     distance, framed = rows.shape[1] // 2, subject.framed(rows, end=True)
-    every = torch.arange(len(rows))
-    right, losses = [], []
-    for step in range(min(_ASKED, distance)):
-        site = len(subject.frame[0]) + distance + step * distance // min(_ASKED, distance)
-        distributions = subject.masked.site_log_weights(framed, torch.full_like(every, site)).cpu()
-        asked = framed[:, site]
-        right.append(distributions.argmax(-1) == asked)
-        losses.append(-distributions[every, asked])
-    return torch.stack(right, 1).double().numpy(), torch.stack(losses, 1).double().numpy()
+    indices = torch.arange(len(rows))
+    correct, losses = [], []
+    for step in range(min(_MASKED_SITES, distance)):
+        site = len(subject.frame[0]) + distance + step * distance // min(_MASKED_SITES, distance)
+        distributions = subject.masked.site_log_weights(framed, torch.full_like(indices, site)).cpu()
+        targets = framed[:, site]
+        correct.append(distributions.argmax(-1) == targets)
+        losses.append(-distributions[indices, targets])
+    return torch.stack(correct, 1).double().numpy(), torch.stack(losses, 1).double().numpy()

@@ -1,19 +1,19 @@
-"""Decoding rules: how far what users draw with is from the model's own distribution, token by token and over whole
-texts.
+"""Decoding rules: distance between the distribution that a rule samples and the model's distribution.
 
-Prefixes are drawn from the model itself, as p says. At each, the total variation between p(. | prefix) and what a rule
-makes of it is exact. Over texts of h tokens, with q the distribution that the rule samples, it is
+Prefixes are sampled from the model's distribution p. For a single token, the total variation between p(. | prefix) and
+the truncated distribution is computed exactly. For texts of h tokens, with q the distribution that the rule samples,
 
     TV(p, q) = E_p[max(0, 1 - q(x) / p(x))],
 
-the mean of a number between 0 and 1 over texts drawn from p. A temperature is also held against the distribution that
-its users may have in mind, p(x)^(1/T) of whole texts, among those that go on for h tokens, as it gives most to those
-that end at once: with the weights w(x) = prod_t sum_v p(v | x_<t)^(1/T) of texts drawn at the temperature,
+which is the mean of a number between 0 and 1 over texts sampled from p. A temperature T is also compared with the
+sharpened distribution of whole texts, p(x)^(1/T). Only texts of at least h tokens count here, because the sharpened
+distribution strongly favors short texts. With the weights w(x) = prod_t sum_v p(v | x_<t)^(1/T) of texts sampled at
+temperature T,
 
     TV = E_q[|w(x) / E_q[w] - 1|] / 2,
 
-where E_q[w] is estimated by the same texts. That puts the number too low where a few weights are most of the sum, so
-that it is told as far as the effective number of texts is half of those drawn, and without an interval.
+where E_q[w] is estimated from the same texts. The estimate is too low if a few weights dominate the sum. It is reported
+without an interval, and only for lengths at which the effective sample size is at least half of the sample size.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from trialogue.samplers import effective_sample_size, truncated
 
 HORIZON = 32
 _ROWS = 48
-_AT_ONCE = 128
-_EFFECTIVE = 0.5
+_BATCH_SIZE = 128
+_MIN_EFFECTIVE = 0.5
 TEMPERATURE = 0.7
 RULES: dict[str, dict[str, Any]] = {
     f"temperature {TEMPERATURE}": {"temperature": TEMPERATURE},
@@ -44,152 +44,187 @@ RULES: dict[str, dict[str, Any]] = {
     "top-k 50": {"top_k": 50},
     f"temperature {TEMPERATURE}, top-p 0.9": {"temperature": TEMPERATURE, "top_p": 0.9},
 }
-"""What users commonly set, by name."""
+"""Common settings of samplers by name."""
 _UNIT = "total variation"
 _SETTINGS = ("temperature", "top_p", "top_k", "min_p")
-_OF_LENGTH = ("do_sample", "eos_token_id", "max_length", "max_new_tokens")
-"""What a publisher says that is no cut of a distribution"""
+_UNRELATED = ("do_sample", "eos_token_id", "max_length", "max_new_tokens")
+"""Fields of a generation config that do not change the distribution of a token."""
 
 
 @torch.inference_mode()
-def drawn(
-    oracle: Autoregressive, opening: list[int], rows: int, horizon: int, seed: int
+def sample_steps(
+    oracle: Autoregressive, prompt: list[int], rows: int, horizon: int, seed: int
 ) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
-    """Sample texts of up to `horizon` tokens after `opening`, and yield the distribution at each step.
+    """Sample texts of up to `horizon` tokens after `prompt`, and yield the distribution at each step.
 
-    Yields the step, the rows (n,) that have not ended, the log-probabilities (n, vocab) of their next token, and the
-    sampled token (n,). Texts are sampled batch by batch.
+    Texts are sampled batch by batch.
+
+    Yields:
+        The step, the indices (n,) of the texts that have not ended, the log-probabilities (n, vocab) of their next
+        token, and the sampled token (n,).
     """
-    for part in torch.arange(rows).split(_AT_ONCE):
-        for step, (going, distributions, chosen) in enumerate(_batch(oracle, opening, part, horizon, seed)):
-            yield step, part[going], distributions, chosen
+    for batch in torch.arange(rows).split(_BATCH_SIZE):
+        for step, (active, distributions, tokens) in enumerate(
+            _sample_batch(oracle, prompt, batch, horizon, seed)
+        ):
+            yield step, batch[active], distributions, tokens
 
 
-def _batch(
-    oracle: Autoregressive, opening: list[int], numbers: Tensor, horizon: int, seed: int
+def _sample_batch(
+    oracle: Autoregressive, prompt: list[int], numbers: Tensor, horizon: int, seed: int
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """What `drawn` tells of the texts `numbers` (rows,), by their places among these."""
+    """Yield the steps of `sample_steps` for the texts `numbers`, with indices into `numbers`."""
     rows = len(numbers)
-    capacity = len(opening) + horizon
+    capacity = len(prompt) + horizon
     tokens = torch.zeros(rows, capacity, dtype=torch.int64)
-    tokens[:, : len(opening)] = torch.tensor(opening)
+    tokens[:, : len(prompt)] = torch.tensor(prompt)
     context, streams = oracle.open(rows, capacity), Streams(seed, numbers)
-    going = torch.arange(rows)
+    active = torch.arange(rows)
     start = torch.full((rows,), context.first)
-    for length in range(len(opening), capacity):
-        stop = torch.full_like(going, length)
-        distributions = context.log_probs(context.features(tokens[going], start[going], stop, going)).cpu()
-        start[going] = length + 1
-        chosen = streams.choose(distributions, going)
-        tokens[going, length] = chosen
-        yield going, distributions, chosen
-        going = going[chosen != oracle.eos] if oracle.eos is not None else going
-        if not len(going):
+    for length in range(len(prompt), capacity):
+        stop = torch.full_like(active, length)
+        features = context.features(tokens[active], start[active], stop, active)
+        distributions = context.log_probs(features).cpu()
+        start[active] = length + 1
+        sampled = streams.choose(distributions, active)
+        tokens[active, length] = sampled
+        yield active, distributions, sampled
+        active = active[sampled != oracle.eos] if oracle.eos is not None else active
+        if not len(active):
             return
 
 
 def rule_distances(
     oracle: Autoregressive,
     rules: Mapping[str, Mapping[str, Any]],
-    opening: list[int],
+    prompt: list[int],
     rows: int,
     horizon: int,
     seed: int,
 ) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
-    """Of each of `rules`: total variations of the next token (rows,), means over the prefixes of a text drawn from p,
-    and max(0, 1 - q(x) / p(x)) (horizon, rows) of its first tokens."""
-    cuts = {name: truncated(oracle, **settings) for name, settings in rules.items()}
-    logs = {name: torch.zeros(rows, dtype=torch.float64) for name in rules}
+    """Compare the distributions that decoding rules sample with the model's distribution.
+
+    Args:
+        oracle: Model.
+        rules: Arguments of `trialogue.samplers.truncated` by the name of the rule.
+        prompt: Token ids of the prompt.
+        rows: Number of sampled texts.
+        horizon: Maximum number of tokens per text.
+        seed: Random seed.
+
+    Returns:
+        Two dictionaries by the name of the rule. The first has the total variation of the next token, shape (rows,),
+        averaged over the prefixes of each text. The second has max(0, 1 - q(x) / p(x)) for the first tokens of each
+        text, shape (horizon, rows). Its mean over texts is the total variation of texts of that length.
+    """
+    oracles = {name: truncated(oracle, **settings) for name, settings in rules.items()}
+    log_ratios = {name: torch.zeros(rows, dtype=torch.float64) for name in rules}
     sums = {name: torch.zeros(rows, dtype=torch.float64) for name in rules}
     steps = torch.zeros(rows, dtype=torch.float64)
-    missed = {name: np.zeros((horizon, rows)) for name in rules}
-    for step, going, distributions, chosen in drawn(oracle, opening, rows, horizon, seed):
-        steps[going] += 1
-        place, own = torch.arange(len(going)), distributions.log_softmax(-1, dtype=torch.float64)
-        for name, cut in cuts.items():
-            altered = cut.truncate(distributions).double()
-            sums[name][going] += (altered.exp() - own.exp()).abs().sum(-1) / 2
-            logs[name][going] += altered[place, chosen] - own[place, chosen]
-            # Where a text has ended nothing changes.
-            missed[name][step:, going.numpy()] = (1 - logs[name][going].exp()).clamp_min(0).numpy()
-    return {name: (total / steps).numpy() for name, total in sums.items()}, missed
+    deficits = {name: np.zeros((horizon, rows)) for name in rules}
+    for step, active, distributions, sampled in sample_steps(oracle, prompt, rows, horizon, seed):
+        steps[active] += 1
+        indices, log_probs = torch.arange(len(active)), distributions.log_softmax(-1, dtype=torch.float64)
+        for name, rule in oracles.items():
+            altered = rule.truncate(distributions).double()
+            sums[name][active] += (altered.exp() - log_probs.exp()).abs().sum(-1) / 2
+            log_ratios[name][active] += altered[indices, sampled] - log_probs[indices, sampled]
+            # The ratio of a text stays constant after its end, so all later steps are set as well.
+            deficits[name][step:, active.numpy()] = (1 - log_ratios[name][active].exp()).clamp_min(0).numpy()
+    return {name: (total / steps).numpy() for name, total in sums.items()}, deficits
 
 
 def sharpening_weights(
-    oracle: Autoregressive, temperature: float, opening: list[int], rows: int, horizon: int, seed: int
+    oracle: Autoregressive, temperature: float, prompt: list[int], rows: int, horizon: int, seed: int
 ) -> NDArray[np.float64]:
-    """log w (horizon, rows) of texts drawn at a `temperature`: p(x)^(1/T) over the probability they were drawn with.
+    """Return the log-weights log w(x) of texts sampled at a temperature.
 
-    -inf of texts that have ended before.
+    The weight is p(x)^(1/T) divided by the probability of the text at temperature T.
+
+    Args:
+        oracle: Model.
+        temperature: Sampling temperature T.
+        prompt: Token ids of the prompt.
+        rows: Number of sampled texts.
+        horizon: Maximum number of tokens per text.
+        seed: Random seed.
+
+    Returns:
+        Log-weights of the first tokens of each text, shape (horizon, rows). They are -inf after the end of a text.
     """
     tempered = truncated(oracle, temperature)
     total = torch.zeros(rows, dtype=torch.float64)
     found = np.full((horizon, rows), -np.inf)
-    for step, going, distributions, _ in drawn(tempered, opening, rows, horizon, seed):
-        # q = p^(1/T) / Z, and p = q^T Z^T sums to one.
-        total[going] -= (distributions.double() * temperature).logsumexp(-1) / temperature
-        found[step, going.numpy()] = total[going].numpy()
+    for step, active, distributions, _ in sample_steps(tempered, prompt, rows, horizon, seed):
+        # With q = p^(1/T) / Z, the distribution p = q^T Z^T sums to one, which determines Z.
+        total[active] -= (distributions.double() * temperature).logsumexp(-1) / temperature
+        found[step, active.numpy()] = total[active].numpy()
     return found
 
 
 def sharpened_distance(logs: NDArray[np.float64]) -> float:
-    """The total variation by log-weights (rows,), NaN where no text goes on."""
+    """Return the total variation estimated from log-weights (rows,), NaN if all texts have ended."""
     if not np.isfinite(logs).any():
         return float("nan")
     weights = np.exp(logs[np.isfinite(logs)] - logs.max())
     return float(np.abs(weights / weights.mean() - 1).mean() / 2)
 
 
-def published(stated: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The rule that the generation config of a model states (only what differs from the library's defaults), by a name.
+def publisher_rule(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the decoding rule that the publisher of a model recommends.
 
-    None where that says nothing of sampling. Of other settings, such as a penalty of repetition, the name says that
-    they are left out.
+    Args:
+        config: Generation config of the model, without fields that equal the defaults of transformers.
+
+    Returns:
+        A dictionary with one item, or an empty one if the config does not set a sampling rule. The name of the rule
+        lists settings that are ignored, for instance a repetition penalty.
     """
-    if not stated.get("do_sample"):
+    if not config.get("do_sample"):
         return {}
-    own = {name: stated[name] for name in _SETTINGS if stated.get(name) is not None}
-    if own.get("top_k", 1) < 1:  # so it is switched off there
-        del own["top_k"]
-    if not own:
+    rule = {name: config[name] for name in _SETTINGS if config.get(name) is not None}
+    # transformers disables top-k truncation if the value is 0.
+    if rule.get("top_k", 1) < 1:
+        del rule["top_k"]
+    if not rule:
         return {}
-    left = sorted(set(stated) - {*_SETTINGS, *_OF_LENGTH})
-    said = ", ".join(f"{name.replace('_', '-')} {value:g}" for name, value in own.items())
-    return {f"publisher: {said}" + (f" (without {', '.join(left)})" if left else ""): own}
+    ignored = sorted(set(config) - {*_SETTINGS, *_UNRELATED})
+    settings = ", ".join(f"{name.replace('_', '-')} {value:g}" for name, value in rule.items())
+    return {f"publisher: {settings}" + (f" (without {', '.join(ignored)})" if ignored else ""): rule}
 
 
 class DecodingRules(Measure):
-    """Distances between what common decoding rules sample and what their users believe."""
+    """Distances between the distributions that common decoding rules sample and the intended distributions."""
 
     question = (
-        "How far is what common decoding rules sample from the distribution that their users "
-        "believe they sample?"
+        "How far are the distributions sampled by common decoding rules from the intended distribution?"
     )
     reading = (
-        "Total variation: 0 is the same distribution, 1 another one altogether. Of one token exact at each "
-        "prefix, and a mean "
-        "over prefixes that the model draws; of whole texts an estimate without bias, but for p(x)^(1/T), where few "
-        "texts put it too low, and no interval is told. What the publisher of the model sets is applied where sampling "
-        "is among it, but for settings that the name says are left out."
+        "A total variation of 0 means equal distributions, and 1 means disjoint ones. For one token, it is exact for "
+        "each prefix and averaged over prefixes sampled from the model. For whole texts, it is an unbiased estimate, "
+        "except for p(x)^(1/T), where small samples underestimate it and there is no interval. The settings of the "
+        "model's publisher are included if they define a sampling rule. The name of this rule lists ignored settings."
     )
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """Texts from the model's own distribution, and as many at a temperature."""
-        return 2 * effort.rows(_ROWS) * subject.fed(len(subject.opening), _horizon(subject))
+        """Count the texts sampled from the model's distribution and those sampled at a temperature."""
+        return 2 * effort.rows(_ROWS) * subject.processed_tokens(len(subject.start_tokens), _horizon(subject))
 
-    def unfit(self, subject: Subject) -> str | None:
-        """Why no text can be drawn."""
-        return None if _horizon(subject) >= 1 else f"it goes on within {subject.writes} tokens"
+    def model_refusal(self, subject: Subject) -> str | None:
+        """Return a reason if the model cannot generate a token."""
+        if _horizon(subject) >= 1:
+            return None
+        return f"it generates texts of at most {subject.max_generated_length} tokens"
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Distances of one token, and of texts by their length."""
+        """Measure the distances for one token, and for texts by their length."""
         oracle, rows, horizon = subject.oracle, effort.rows(_ROWS), _horizon(subject)
-        rules = {**RULES, **published(oracle.generation_config)}
-        report(f"{rows} texts of {horizon} tokens from its own distribution")
-        single, whole = rule_distances(oracle, rules, subject.opening, rows, horizon, effort.seed)
+        rules = {**RULES, **publisher_rule(oracle.generation_config)}
+        report(f"{rows} texts of {horizon} tokens at temperature 1")
+        per_token, per_text = rule_distances(oracle, rules, subject.start_tokens, rows, horizon, effort.seed)
         report(f"{rows} texts at temperature {TEMPERATURE}")
         logs = sharpening_weights(
-            oracle, TEMPERATURE, subject.opening, rows, horizon, seed_of(effort.seed, "tempered")
+            oracle, TEMPERATURE, subject.start_tokens, rows, horizon, seed_of(effort.seed, "tempered")
         )
         lengths = [2**power for power in range(horizon.bit_length()) if 2**power <= horizon]
         along = "tokens of the text"
@@ -199,16 +234,16 @@ class DecodingRules(Measure):
 
         found = [
             number(f"one token, {name}", mean(values), unit=_UNIT, exact=0.0)
-            for name, values in single.items()
+            for name, values in per_token.items()
         ]
         found += [
             curve(f"text, {name}", shares(values), along, unit=_UNIT, exact=0.0)
-            for name, values in whole.items()
+            for name, values in per_text.items()
         ]
         points = [
             Point(sharpened_distance(logs[length - 1]), at=length)
             for length in lengths
-            if effective_sample_size(torch.from_numpy(logs[length - 1])) >= rows * _EFFECTIVE
+            if effective_sample_size(torch.from_numpy(logs[length - 1])) >= rows * _MIN_EFFECTIVE
         ]
         if points:
             name = f"text, temperature {TEMPERATURE} and p(x)^(1/{TEMPERATURE})"
@@ -217,4 +252,4 @@ class DecodingRules(Measure):
 
 
 def _horizon(subject: Subject) -> int:
-    return min(HORIZON, subject.writes - len(subject.opening))
+    return min(HORIZON, subject.max_generated_length - len(subject.start_tokens))

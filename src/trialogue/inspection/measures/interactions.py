@@ -1,4 +1,4 @@
-"""Interaction order: losses on clones of a text, and beyond which order a model has learned."""
+"""Interaction order: losses on clones of a text, and the order beyond which a model has learned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scipy.special import stdtrit
 
 from trialogue.data.clones import TEXT, Clones
 from trialogue.errors import InputError
-from trialogue.inspection.interaction_order.askers import pretrained_asker
+from trialogue.inspection.interaction_order.clone_scorers import pretrained_scorer
 from trialogue.inspection.interaction_order.measure import require_clones
 from trialogue.inspection.interaction_order.reading import gap_of, learned_beyond
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
@@ -19,40 +19,41 @@ _ROWS = 128
 
 
 class InteractionOrder(Measure):
-    """What clones of a text cost more than the text itself, by the interactions that they keep."""
+    """Excess loss on clones of a text by the order of the interactions that they keep."""
 
-    question = "Which orders of interaction between tokens has it learned?"
+    question = "Which orders of interaction between tokens has the model learned?"
     reading = (
-        "A clone keeps interactions of the text up to some number of tokens. A model that has learned more finds the "
-        "text cheaper than the clone; one that has not finds no difference. Beyond which order is told as far as it is "
-        "sure, without an interval: a clone counts where it costs three standard errors more. Beyond order 0: it tells "
-        "no clone from the text."
+        "A clone keeps the interactions of the text up to some order, the number of interacting tokens. A model that "
+        "has learned interactions of a higher order has a higher loss on the clone than on the text. For any other "
+        "model, the losses are equal. The model has learned beyond an order if the excess loss on all clones up to "
+        "this order is at least three standard errors. There is no interval. Order 0 means that no clone "
+        "differs from the text."
     )
     kinds = ("causal", "masked")
     needs = "clones"
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:
-        """Raise `InputError` for a folder that has no clones yet."""
+        """Raise `InputError` if the folder has no clones yet."""
         require_clones(_clones(material))
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """All rows of every clone; of a masked model, once for each token."""
+        """Count one pass over each row of each clone, or one pass per token for a masked model."""
         clones = _clones(material)
         copies = 1 if subject.kind == "causal" else clones.length
         return effort.rows(_ROWS) * clones.length * len(clones.names) * copies
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Losses and gaps, clone by clone; errors are those of `trialogue interaction-order`."""
+        """Measure the losses on all clones and their excess over the loss on the text."""
         clones = _clones(material)
-        asker = pretrained_asker(
+        scorer = pretrained_scorer(
             subject.name, subject.model, subject.tokenizer, subject.kind == "causal", clones
         )
         losses, degrees = [], {}
         for clone in clones:
             report(clone.name)
             degrees[clone.name] = min(effort.rows(_ROWS), len(clone.tokens)) - 1
-            losses.append(asker.loss(clone, effort.rows(_ROWS), 1.0, effort.seed, model=subject.name))
-        unit = f"nats a {'byte' if asker.retokenized else 'token'}"
+            losses.append(scorer.loss(clone, effort.rows(_ROWS), 1.0, effort.seed, model=subject.name))
+        unit = f"nats a {'byte' if scorer.retokenized else 'token'}"
         found = [
             number(f"loss of {one.clone}", _point(one.loss, one.error, degrees[one.clone]), unit=unit)
             for one in losses
@@ -62,9 +63,9 @@ class InteractionOrder(Measure):
             for one in losses:
                 if one is not text:
                     gap = gap_of(one, text)
-                    # Those of the smaller sample: no narrower than Welch's interval.
-                    fewest = min(degrees[one.clone], degrees[TEXT])
-                    point = _point(gap.difference, gap.error, fewest)
+                    # The degrees of freedom of the smaller sample give an interval no narrower than Welch's.
+                    smaller = min(degrees[one.clone], degrees[TEXT])
+                    point = _point(gap.difference, gap.error, smaller)
                     found.append(number(f"{one.clone} over the text", point, unit=unit))
             found.append(number("learned beyond order", Point(float(learned_beyond(losses) or 0))))
         return found
@@ -72,12 +73,12 @@ class InteractionOrder(Measure):
 
 def _clones(material: Material) -> Clones:
     if material.clones is None:
-        raise InputError("clones", None, "name a folder that `trialogue clone` made")
+        raise InputError("clones", None, "give a folder written by `trialogue clone`")
     return material.clones
 
 
 def _point(value: float, error: float, degrees: int) -> Point:
-    """With Student's interval, for a standard error of so many `degrees` of freedom."""
+    """Return an estimate with Student's interval for the given degrees of freedom."""
     if math.isnan(error):
         return Point(value)
     half = float(stdtrit(degrees, (1 + LEVEL) / 2)) * error

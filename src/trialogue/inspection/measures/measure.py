@@ -1,7 +1,7 @@
-"""What a measure of a checkpoint is, and what it is given.
+"""Base class of the measures of a checkpoint, and the inputs that they share.
 
-A package of a user's own adds one by an entry point of the group `trialogue.measures` whose value is a subclass of
-`Measure`.
+To add a measure from another package, register a subclass of `Measure` as an entry point of the group
+`trialogue.measures`.
 """
 
 from __future__ import annotations
@@ -25,38 +25,50 @@ Report = Callable[[str], object]
 Need = Literal["text", "clones"]
 
 _MISSING: dict[Need, str] = {
-    "text": "it needs a text: --text FILE",
-    "clones": "it needs clones of a text: `trialogue clone` makes them, --clones DIR gives them",
+    "text": "it needs a text. Use --text FILE",
+    "clones": "it needs clones of a text. Make them with `trialogue clone`, and use --clones DIR",
 }
 
 CONTROL_SHARE = 0.25
-"""How much of what the model is asked its control is asked."""
+"""Effort of the control relative to the effort of the model."""
 
 
 @validated
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How much a model is asked: `factor` times what it takes in a few minutes, drawn by `seed`.
+    """Sample sizes and random seed of an inspection.
 
-    Raises `InputError` where a field is out of range.
+    Args:
+        factor: Multiplies all sample sizes. The default takes a few minutes per measure.
+        seed: Random seed.
+
+    Raises:
+        InputError: If a field is out of range.
     """
 
     factor: Positive = 1.0
     seed: Natural = 0
 
-    def rows(self, number: int, least: int = 4) -> int:
-        """`number` times the factor, but not below what an interval needs."""
-        return max(least, round(number * self.factor))
+    def rows(self, number: int, minimum: int = 4) -> int:
+        """Return `number` times the factor, but at least `minimum`, so that an interval can be computed."""
+        return max(minimum, round(number * self.factor))
 
 
 class Material:
-    """What a user gives beside the model: a text, clones of one, both or neither.
+    """Text and clones on which a model is evaluated.
 
-    `kept` is a folder for what measures of several checkpoints share, if there is one. Raises `InputError` for a text
-    that cannot be read, and for a folder that holds no clones.
+    Args:
+        text: File or folder of text.
+        clones: Folder of clones made by `trialogue clone`.
+
+    Attributes:
+        shared_folder: Folder for intermediate results that measures of several checkpoints share, None for no sharing.
+
+    Raises:
+        InputError: If the text cannot be read, or `clones` is not a folder of clones.
     """
 
-    kept: Path | None = None
+    shared_folder: Path | None = None
 
     def __init__(self, text: Path | None = None, clones: Path | None = None) -> None:
         self.paths = (text, clones)
@@ -65,25 +77,31 @@ class Material:
 
     @cached_property
     def documents(self) -> list[str]:
-        """The documents of the text; none where there is no text."""
+        """Documents of the text, an empty list without a text."""
         return [] if self.text is None else documents_of(self.text)
 
     def has(self, need: Need | None) -> bool:
-        """Whether there is what a measure needs, if it needs anything."""
+        """Return whether the given kind of material is available. This is False for None."""
         return need is not None and (self.text if need == "text" else self.clones) is not None
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What tells this material from another, as JSON holds it: sums of files, not their names."""
+        """Checksums of the text and of the clones, independent of file names, as JSON values."""
         clones = None if self.clones is None else self.clones.identity
         return {"text": None if self.text is None else self.text.identity, "clones": clones}
 
 
 class Measure(ABC):
-    """A question to a checkpoint, answered in quantities with intervals.
+    """Measurement of a model that yields quantities with confidence intervals.
 
-    It states its `question`, what a perfect answer and that of the control mean (`reading`), the `kinds` of model that
-    it can be asked, what it `needs` beside the model, what it costs, and how it is taken.
+    Subclasses set the attributes and implement `tokens` and `take`.
+
+    Attributes:
+        question: Question about the model, used as the title of the section.
+        reading: How to interpret the quantities, including the values of a perfect model and of random weights.
+        kinds: Kinds of model to which the measure applies.
+        needs: Material that the measure requires, None if it requires only the model.
+        logarithmic: Whether to draw curves over a logarithmic axis.
     """
 
     question: str
@@ -91,33 +109,52 @@ class Measure(ABC):
     kinds: tuple[Kind, ...] = ("causal",)
     needs: Need | None = None
     logarithmic: bool = True
-    """Whether its curves are drawn over a logarithmic axis"""
 
     def refusal(self, subject: Subject, material: Material) -> str | None:
-        """Why it cannot be taken of this model with this material; None where it can."""
+        """Return the reason why the measure does not apply to this model and material, None if it applies."""
         if subject.kind not in self.kinds:
-            return f"it is of {' and '.join(self.kinds)} models, and this is a {subject.kind} one"
-        if subject.kind == "causal" and subject.reads_ahead:
-            return "what it says of a token depends on later ones, so that it is no causal model"
+            return f"it applies to {' and '.join(self.kinds)} models, but this is a {subject.kind} model"
+        if subject.kind == "causal" and subject.sees_future_tokens:
+            return "the model is not causal, because its predictions depend on later tokens"
         if self.needs is not None and not material.has(self.needs):
             return _MISSING[self.needs]
-        return self.unfit(subject)
+        return self.model_refusal(subject)
 
-    def unfit(self, subject: Subject) -> str | None:
-        """Why a model of the right kind does not fit all the same; by default they all do."""
+    def model_refusal(self, subject: Subject) -> str | None:
+        """Return the reason why the measure does not apply to a model of a supported kind.
+
+        The default implementation returns None, which means that the measure applies to all of them.
+        """
         return None
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:
-        """Raise `InputError` where the material does not suffice: asked before anything runs."""
+        """Check the material before any measure runs.
+
+        Raises:
+            InputError: If the material is insufficient, for instance a text that is too short.
+        """
         del subject, material, effort
 
     @abstractmethod
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """About how many tokens the network is fed."""
+        """Estimate the number of tokens that the model processes, from which the run time is estimated."""
 
     @abstractmethod
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Ask the model; `report` is told how far it is. Raises `InputError` where model or text will not do."""
+        """Take the measurement.
+
+        Args:
+            subject: Model to measure.
+            material: Text and clones.
+            effort: Sample sizes and seed.
+            report: Called with progress messages.
+
+        Returns:
+            The measured quantities.
+
+        Raises:
+            InputError: If the model or the material is unsuitable.
+        """
 
 
 MEASURES: Registry[type[Measure]] = Registry(
@@ -135,4 +172,4 @@ MEASURES: Registry[type[Measure]] = Registry(
     },
     base=Measure,
 )
-"""By name, in the order in which they are taken."""
+"""All measures by name, in the order in which they run."""

@@ -1,6 +1,7 @@
-"""Coherence in text patterns: what a model writes behind repetitions of a short text, and where it leaves the pattern.
+"""Text patterns: how long the continuations of a repeated short text follow its pattern.
 
-Runs and walls are those of `trialogue.inspection.coherence`, in bytes; a text that still follows is censored there.
+Runs and walls are defined in `trialogue.inspection.coherence`, with lengths in bytes. A text that ends within its
+pattern is censored.
 """
 
 from __future__ import annotations
@@ -14,75 +15,75 @@ from trialogue.inspection.measures.quantities import Point, Quantity, curve, num
 from trialogue.inspection.subject import Subject
 
 PATTERNS = (" red green blue.", " one two three four.", " north, south, east, west;", " a b c d e f g.")
-"""Each is repeated in a prompt of its own."""
-REPEATS, WRITTEN = 4, 64
+"""Texts that are repeated to form the prompts."""
+REPEATS, GENERATED = 4, 64
 _SAMPLES = 12
 _LENGTHS = (8, 16, 32, 64, 128)
 
 
 class TextPatterns(Measure):
-    """How long what a model writes goes on in the pattern of its prompt."""
+    """Time that continuations of a prompt stay in its pattern."""
 
-    question = "How long does it stay in a pattern of text that it is shown?"
+    question = "How long does the model continue a text pattern?"
     reading = (
-        "Four short texts are repeated four times, and the model goes on by its own distribution. A text "
-        "follows the pattern "
-        "whose period differs from its last bytes in the fewest; it has left where that is another one, or another "
-        "phase. Bytes are those of UTF-8. A text that ends while it still follows counts as far as it goes, and not as "
-        "one that stays (Kaplan and Meier 1958)."
+        "Each prompt repeats a short text four times, and the model continues it at temperature 1. A continuation "
+        "follows the pattern and phase that differ from its last bytes in the fewest positions. It has left its "
+        "pattern when the nearest pattern or phase changes. Bytes are UTF-8 bytes. A text that ends within its pattern "
+        "is censored (Kaplan and Meier 1958)."
     )
 
-    def unfit(self, subject: Subject) -> str | None:
-        """Why the patterns cannot be written in its tokens."""
+    def model_refusal(self, subject: Subject) -> str | None:
+        """Return a reason if the tokenizer changes a pattern, or the maximum length is too short."""
         tokenization = subject.oracle.tokenization
         for text in PATTERNS:
             if tokenization.bytes(tokenization.encode(text * REPEATS)) != (text * REPEATS).encode():
-                return f"its tokenizer does not give back {text!r}"
-        longest = _longest(subject)
-        if longest + WRITTEN > subject.writes:
-            return f"it goes on within {subject.writes} tokens, and this takes {longest + WRITTEN}"
+                return f"its tokenizer does not preserve {text!r}"
+        limit, required = subject.max_generated_length, _max_prompt_length(subject) + GENERATED
+        if required > limit:
+            return f"it generates texts of at most {limit} tokens, but the measure requires {required}"
         return None
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """Prompts and what is written behind them."""
-        return len(PATTERNS) * effort.rows(_SAMPLES) * subject.fed(_longest(subject), WRITTEN)
+        """Count the prompts and their continuations."""
+        per_sample = subject.processed_tokens(_max_prompt_length(subject), GENERATED)
+        return len(PATTERNS) * effort.rows(_SAMPLES) * per_sample
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """The rate at which texts leave their pattern, and the share that is still in it."""
+        """Measure the rate at which texts leave their pattern, and the share that is still in it."""
         samples = effort.rows(_SAMPLES)
-        report(f"{len(PATTERNS) * samples} texts of {WRITTEN} tokens")
+        report(f"{len(PATTERNS) * samples} texts of {GENERATED} tokens")
         found = coherence_of(
             subject.oracle,
             PATTERNS,
-            max_new_tokens=WRITTEN,
+            max_new_tokens=GENERATED,
             repeats=REPEATS,
             num_samples=samples,
             seed=effort.seed,
             batch_size=len(PATTERNS) * _SAMPLES,
         ).first_runs()
         if not found.lengths.any():
-            raise InputError("model", subject.name, "all that it writes ends at once")
+            raise InputError("model", subject.name, "all its continuations are empty")
         rows = len(found.lengths)
         shares = [
-            _still(found, length, effort.seed)
+            _surviving_share(found, length, effort.seed)
             for length in _LENGTHS
             if np.isfinite(found.survival([length])[0])
         ]
-        rate = resampled(lambda chosen: found.chosen(chosen).hazard(), rows, effort.seed)
-        found_rate = number("leaves the pattern", rate, unit="per byte", exact=0.0)
+        rate = resampled(lambda indices: found.take(indices).hazard(), rows, effort.seed)
+        hazard = number("leaves the pattern", rate, unit="per byte", exact=0.0)
         if not shares:
-            return [found_rate]
-        return [found_rate, curve("still in the pattern", shares, "bytes written", exact=1.0)]
+            return [hazard]
+        return [hazard, curve("still in the pattern", shares, "bytes written", exact=1.0)]
 
 
-def _still(runs: Runs, length: int, seed: int) -> Point:
-    """The share that is still in the pattern at `length`.
+def _surviving_share(runs: Runs, length: int, seed: int) -> Point:
+    """Return the share of texts that are still in the pattern at `length`.
 
-    Where all are, or none, the interval is the exact binomial one over those that are known at that length: texts that
-    ended before in the pattern are not.
+    If the share is 0 or 1, the bootstrap yields no interval. The interval is then the exact binomial interval over the
+    texts that were not censored before `length`.
     """
     point = resampled(
-        lambda chosen: float(runs.chosen(chosen).survival([length])[0]), len(runs.lengths), seed, length
+        lambda indices: float(runs.take(indices).survival([length])[0]), len(runs.lengths), seed, length
     )
     if point.low is not None or point.value not in (0.0, 1.0):
         return point
@@ -90,6 +91,6 @@ def _still(runs: Runs, length: int, seed: int) -> Point:
     return share((runs.lengths[known] >= length).astype(float), length)
 
 
-def _longest(subject: Subject) -> int:
+def _max_prompt_length(subject: Subject) -> int:
     tokenization = subject.oracle.tokenization
     return max(len(tokenization.encode(text * REPEATS)) for text in PATTERNS)

@@ -1,4 +1,4 @@
-"""What a measure gives: quantities with their intervals, single ones or along a distance, a length or a horizon."""
+"""Results of measures: single numbers and curves with confidence intervals."""
 
 from __future__ import annotations
 
@@ -16,13 +16,20 @@ from trialogue.intervals.bounds import mean_bounds, share_bounds
 from trialogue.randomness import numpy_generator
 
 LEVEL = 0.95
-"""That of all intervals."""
+"""Confidence level of all intervals."""
 _RESAMPLES = 400
 
 
 @dataclass(frozen=True)
 class Point:
-    """An estimate and the ends of its interval, None where it has none; `at` a place of its curve, if it is of one."""
+    """An estimate with its confidence interval.
+
+    Args:
+        value: The estimate.
+        low: Lower end of the interval, None if there is no interval.
+        high: Upper end of the interval, None if there is no interval.
+        at: Position on the horizontal axis of a curve, None for a single number.
+    """
 
     value: float
     low: float | None = None
@@ -31,14 +38,22 @@ class Point:
 
     @classmethod
     def of(cls, found: Interval, at: float | None = None) -> Point:
-        """The point of an estimate whose ends are NaN where there are none."""
+        """Convert an interval, whose ends may be NaN, to a point."""
         low, high = (None if math.isnan(end) else float(end) for end in found[1:])
         return cls(float(found.estimate), low, high, at)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Quantity:
-    """A number by its `name` in `unit`, or, `along` something, a curve; `exact` is what a perfect one would be."""
+    """A single number or a curve.
+
+    Args:
+        name: Name of the quantity.
+        points: One point for a single number, several for a curve.
+        unit: Unit of the values.
+        along: Label of the horizontal axis, empty for a single number.
+        exact: Value for a perfect model, if known.
+    """
 
     name: str
     points: tuple[Point, ...]
@@ -46,15 +61,19 @@ class Quantity:
     along: str = ""
     exact: float | None = None
 
-    def told(self, point: Point) -> str:
-        """What one of its points is: its name, and the place on the curve."""
+    def point_label(self, point: Point) -> str:
+        """Return the name of the quantity with the position of one of its points."""
         return self.name if point.at is None else f"{self.name}, {self.along}: {point.at:g}"
 
     def record(self) -> dict[str, Any]:
-        """As JSON holds it; raises `InputError`, of the model, for what is no finite number."""
+        """Return the quantity as JSON values.
+
+        Raises:
+            InputError: If a value is not finite. The error names the field `model`.
+        """
         for point in self.points:
             if not all(math.isfinite(end) for end in (point.value, point.low, point.high) if end is not None):
-                raise InputError("model", point.value, f"it gives no finite number for {self.name!r}")
+                raise InputError("model", point.value, f"{self.name!r} is not finite for this model")
         points = [
             {key: value for key, value in vars(point).items() if value is not None} for point in self.points
         ]
@@ -62,41 +81,48 @@ class Quantity:
 
     @classmethod
     def read(cls, record: dict[str, Any]) -> Quantity:
-        """What `record` wrote; raises `InputError` for anything else."""
+        """Create a quantity from the result of `record`.
+
+        Raises:
+            InputError: If the record has missing or unknown keys.
+        """
         try:
             return cls(**{**record, "points": tuple(Point(**point) for point in record["points"])})
         except (TypeError, KeyError) as error:
-            raise InputError("quantity", record, "it is none: inspect the model anew") from error
+            raise InputError("quantity", record, "the record is invalid. Inspect the model again") from error
 
 
 def number(name: str, point: Point, *, unit: str = "", exact: float | None = None) -> Quantity:
-    """The quantity of a single number."""
+    """Return a quantity with a single point."""
     return Quantity(name=name, points=(point,), unit=unit, exact=exact)
 
 
 def curve(
     name: str, points: Iterable[Point], along: str, *, unit: str = "", exact: float | None = None
 ) -> Quantity:
-    """Return the quantity whose `points` have places `along` something."""
+    """Return a quantity that is a curve."""
     return Quantity(name=name, points=tuple(points), unit=unit, along=along, exact=exact)
 
 
 def share(values: NDArray[np.float64], at: float | None = None) -> Point:
-    """Return the mean of shares `values` (rows,), from 0 to 1, with the interval of `share_bounds`."""
+    """Return the mean of values (n,) between 0 and 1, with the interval of `share_bounds`."""
     low, high = share_bounds(values[None], 1 - LEVEL)
     return Point(float(values.mean()), max(float(low[0]), 0.0), min(float(high[0]), 1.0), at)
 
 
 def mean(values: NDArray[np.float64], at: float | None = None) -> Point:
-    """The mean of independent `values` (rows,) with Student's interval."""
+    """Return the mean of independent values (n,) with Student's interval."""
     low, high = mean_bounds(values[None], 1 - LEVEL) if len(values) > 1 else ([math.nan], [math.nan])
     return Point.of(Interval(float(values.mean()), float(low[0]), float(high[0])), at)
 
 
 def combined(points: Sequence[Point]) -> Point:
-    """The mean of independent `points`, with an interval by those of each (Zou and Donner 2008).
+    """Return the mean of independent estimates, with an interval computed from their intervals.
 
-    It has none where one of them has none.
+    The result has no interval if one of the points has none.
+
+    References:
+        Zou and Donner (2008), method of variance estimates recovery.
     """
     value = float(np.mean([point.value for point in points]))
     if any(point.low is None or point.high is None for point in points):
@@ -109,15 +135,21 @@ def combined(points: Sequence[Point]) -> Point:
 def resampled(
     statistic: Callable[[NDArray[np.int64]], float], rows: int, seed: int, at: float | None = None
 ) -> Point:
-    """`statistic` of the row numbers (rows,), with the interval of draws of rows with replacement (Efron 1979).
+    """Return a statistic with its percentile bootstrap interval (Efron 1979).
 
-    Where all draws agree they tell no interval.
+    The result has no interval if the statistic is equal in all resamples.
+
+    Args:
+        statistic: Function of row indices, shape (rows,).
+        rows: Number of rows.
+        seed: Random seed of the resamples.
+        at: Position of the point on a curve.
     """
     random = numpy_generator(seed, "bootstrap")
     value = statistic(np.arange(rows))
-    drawn = [statistic(random.integers(0, rows, rows)) for _ in range(_RESAMPLES)]
-    known = [one for one in drawn if math.isfinite(one)]
-    if len(known) < 2 or np.ptp(known) == 0:
+    resamples = [statistic(random.integers(0, rows, rows)) for _ in range(_RESAMPLES)]
+    finite = [one for one in resamples if math.isfinite(one)]
+    if len(finite) < 2 or np.ptp(finite) == 0:
         return Point(float(value), at=at)
-    low, high = np.quantile(known, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    low, high = np.quantile(finite, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
     return Point(float(value), float(low), float(high), at)

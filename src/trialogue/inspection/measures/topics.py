@@ -1,4 +1,4 @@
-"""Topics: are words of one topic of a text more alike to a model, and does it attend between them more?"""
+"""Topics: similarity of embeddings and attention between words of one topic of a text."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ from trialogue.randomness import numpy_generator
 from trialogue.storage import make_folder
 
 PASSAGE, WORDS, TOPICS = 200, 30, 50
-_OF_WORDS = ("words", "length", "text")
-"""Fields of errors about what of the text are single tokens of the model, and about how much of it the model reads"""
+_MODEL_DEPENDENT = ("words", "length", "text")
+"""Error fields that depend on the model's tokenizer or on its maximum length."""
 _PASSAGES, _READ, _LENGTH, _PASSES, _RESAMPLES = 1000, 60, 128, 10, 200
 
 
 class TopicRatios(Measure):
-    """Ratios of words of one topic to words of different ones, in embeddings and in attention."""
+    """Ratios between pairs of words of the same topic and pairs of different topics, for embeddings and attention."""
 
-    question = "Which words of one topic does it hold together?"
+    question = "Does the model relate words of the same topic to each other?"
     reading = (
-        f"{TOPICS} topics of the text by latent Dirichlet allocation in the model's own tokens; the {WORDS} likeliest "
-        "words of each. A ratio above 1: pairs of one topic are more alike, or attend to each other more, than pairs "
-        "of different topics; where those are not surely alike at all no ratio is told, and the difference is to be "
-        "read. Intervals are over words and documents."
+        f"Latent Dirichlet allocation finds {TOPICS} topics of the text, and each is represented by its {WORDS} most "
+        "likely words among the words that are single tokens. A ratio above 1 means that pairs of the same topic are "
+        "more similar, or attend to each other more, than pairs of different topics. There is no ratio if the mean "
+        "over pairs of different topics may be zero or negative. Use the difference in that case. Intervals are over "
+        "words and documents."
     )
     kinds = ("causal", "masked")
     needs = "text"
 
-    def unfit(self, subject: Subject) -> str | None:
-        """Return which package is missing, if any."""
+    def model_refusal(self, subject: Subject) -> str | None:
+        """Return a reason if scikit-learn is not installed."""
         try:
             from_extra("sklearn", "topics")
         except InputError as error:
@@ -42,42 +43,46 @@ class TopicRatios(Measure):
         return None
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:
-        """Raise `InputError` for a text of too few passages."""
-        number_of = len(passages_of(material.documents, PASSAGE))
-        if number_of < 2 * TOPICS:
-            hint = f"topics take {2 * TOPICS} passages of {PASSAGE} words: give a longer text, or name other --measures"
-            raise InputError("text", f"{number_of} passages", hint)
+        """Raise `InputError` if the text has too few passages."""
+        count = len(passages_of(material.documents, PASSAGE))
+        if count < 2 * TOPICS:
+            hint = f"give a longer text, with at least {2 * TOPICS} passages of {PASSAGE} words, or other --measures"
+            raise InputError("text", f"{count} passages", hint)
 
     def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """What attention is read in; topics take a while beside it."""
-        return effort.rows(_READ) * min(_LENGTH, subject.longest)
+        """Count the passages for attention. The time to fit the topics is not included."""
+        return effort.rows(_READ) * min(_LENGTH, subject.max_length)
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """One ratio a measure, each with its interval; errors are those of `trialogue topics`."""
+        """Measure the ratio and the difference for each kind of similarity."""
         passages = passages_of(material.documents, PASSAGE)
-        # Which passages the topics are of does not depend on the effort: the control has those of its model.
+        # The passages do not depend on the effort, so that the control shares the topics of its model.
         random = numpy_generator(effort.seed, "passages")
-        chosen = sorted(random.permutation(len(passages))[:_PASSAGES].tolist())
+        selected = sorted(random.permutation(len(passages))[:_PASSAGES].tolist())
         settings = TopicSettings(
             topics=TOPICS,
             passes=_PASSES,
             read=effort.rows(_READ),
-            length=min(_LENGTH, subject.longest),
+            length=min(_LENGTH, subject.max_length),
             seed=effort.seed,
         )
-        folder = None if material.kept is None else make_folder(material.kept)
+        folder = None if material.shared_folder is None else make_folder(material.shared_folder)
         try:
-            with subject.attending() as model:
-                texts = [passages[place] for place in chosen]
+            with subject.attending_model() as model:
+                texts = [passages[index] for index in selected]
                 [found] = measured(model, texts, settings, folder=folder, control=False, report=report)
             compared = found.compare(WORDS, single=True, resamples=_RESAMPLES, seed=effort.seed)
         except InputError as error:
-            if error.field not in _OF_WORDS:
+            if error.field not in _MODEL_DEPENDENT:
                 raise
-            told = f"topics take {WORDS} words of the text that are single tokens of the model: {error.hint}"
-            raise InputError("model", subject.name, told if error.field == "words" else error.hint) from error
-        # Without an interval, pairs of different topics are at zero or below it in some of the draws.
-        ratios = [(one.measure, one.ratio) for one in compared if not math.isnan(one.ratio.low)]
-        over = [number(f"{name}, same / different", Point.of(ratio)) for name, ratio in ratios]
-        less = [number(f"{one.measure}, same less different", Point.of(one.difference)) for one in compared]
-        return [*over, *less]
+            hint = error.hint
+            if error.field == "words":
+                hint = f"topics require {WORDS} words of the text that are single tokens of the model: {hint}"
+            raise InputError("model", subject.name, hint) from error
+        # The interval is NaN if the mean over pairs of different topics is not positive in some resample.
+        defined = [(one.measure, one.ratio) for one in compared if not math.isnan(one.ratio.low)]
+        ratios = [number(f"{name}, same / different", Point.of(ratio)) for name, ratio in defined]
+        differences = [
+            number(f"{one.measure}, same less different", Point.of(one.difference)) for one in compared
+        ]
+        return [*ratios, *differences]

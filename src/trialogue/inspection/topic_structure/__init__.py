@@ -1,1 +1,1 @@
-"""Whether words of a topic are alike to a model: in its embeddings, and in how it attends from one to another."""
+"""Topic structure of a model, in the similarity of embeddings and in the attention between words."""

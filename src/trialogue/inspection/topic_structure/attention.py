@@ -1,4 +1,4 @@
-"""Attention between the words of passages, summed pair by pair and filed as it is measured."""
+"""Sum the attention between pairs of words over passages, with resumption from a file."""
 
 from __future__ import annotations
 
@@ -12,107 +12,127 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.inspection.topic_structure.words import Placed
+from trialogue.inspection.topic_structure.words import TokenizedPassage
 from trialogue.models.hub.attention_weights import AttendingModel
 from trialogue.oracles import padded
 from trialogue.tensor_files import read_tensors, write_tensors
 
 SCALE = 100
-"""Debiased attention is of texts of so many tokens."""
+"""Number of tokens of the texts to which debiased attention is normalized."""
 _KIND = "trialogue attention sums 1"
-_AT_ONCE = 8
-_SECONDS = 15.0
-"""So much work may be lost to a kill."""
-_TOLD = 2.0
+_BATCH_SIZE = 8
+_SAVE_SECONDS = 15.0
+"""Seconds between writes of the file, which bounds the work lost when the process is killed."""
+_REPORT_SECONDS = 2.0
 
 
 class AttentionSums(NamedTuple):
-    """Attention between different words of passages, a row for each pair of words in a passage, (rows,) each.
+    """Attention between different words, with one row per passage and pair of words.
 
-    The words of a pair are in order of their numbers; both directions are summed, over all places where both stand.
+    Sums are over both directions and all occurrences of both words.
+
+    Attributes:
+        passage: Index of the passage, shape (rows,).
+        first: Index of the first word of the pair, shape (rows,). It is lower than that of the second word.
+        second: Index of the second word of the pair, shape (rows,).
+        places: Number of pairs of a query and a key that is visible to it, shape (rows,).
+        raw: Sum of the attention weights, shape (rows,).
+        debiased: Sum of the attention weights times the number of visible keys, divided by `SCALE`, shape (rows,).
     """
 
     passage: NDArray[np.int64]
     first: NDArray[np.int64]
     second: NDArray[np.int64]
     places: NDArray[np.float64]
-    """how many pairs of places, a query and a key that it sees each"""
     raw: NDArray[np.float64]
-    """sum of attention weights"""
     debiased: NDArray[np.float64]
-    """sum of attention weights times the number of keys that the query sees, over `SCALE`"""
 
 
 def attention_sums(
     model: AttendingModel,
-    passages: Sequence[Placed],
+    passages: Sequence[TokenizedPassage],
     names: Sequence[str],
     *,
     path: Path | None = None,
     report: Callable[[str], object] = lambda _: None,
 ) -> AttentionSums:
-    """How `model` attends between the words of `passages` that are among `names`, by their numbers there.
+    """Sum the attention of a model between words of passages.
 
-    A word's mean attention to another is in inverse proportion to the number of words that there are to attend to:
-    debiased, the mean over all keys of a query is 1 / `SCALE`, in a text of any length, and from any place of it for a
-    model that looks back only. The first token of a text is left out, where it is a word: models that look back rest
-    their attention on it, whatever it is (Xiao et al. 2023). What is measured is filed under `path`, and taken from
-    there where a run was cut short; the path names what it is of. `report` is told of progress. Raises `InputError` for
-    a damaged file.
+    The mean attention weight decreases with the number of visible keys. Debiased attention corrects for this, so that
+    its mean over the keys of a query is 1 / `SCALE` for any length of text and any position of the query. The first
+    token of a text is excluded because causal models attend to it irrespective of its meaning.
+
+    Args:
+        model: Model.
+        passages: Tokenized passages.
+        names: Words to include. Their indices identify the words in the result.
+        path: File for intermediate results. If it exists, the computation resumes from it. Use a different file for
+            each combination of the other arguments.
+        report: Called with progress messages.
+
+    Raises:
+        InputError: If the file is damaged.
+
+    References:
+        Xiao et al. (2023), on the attention of causal models to the first token.
     """
     number = {name: index for index, name in enumerate(names)}
-    parts, done = _filed(path)
-    begun = told = time.monotonic()
+    tables, done = _read_stored(path)
+    saved = reported = time.monotonic()
     while done < len(passages):
-        some = passages[done : done + _AT_ONCE]
-        tokens, lengths = padded([passage.ids for passage in some])
+        batch = passages[done : done + _BATCH_SIZE]
+        tokens, lengths = padded([passage.ids for passage in batch])
         weights = model.attention(tokens, lengths)
-        for row, passage in enumerate(some):
-            parts.append(_pairs(done + row, passage, weights[row, : lengths[row], : lengths[row]], number))
-        done += len(some)
-        if done == len(passages) or time.monotonic() - told > _TOLD:
-            told = time.monotonic()
+        for row, passage in enumerate(batch):
+            tables.append(
+                _pair_sums(done + row, passage, weights[row, : lengths[row], : lengths[row]], number)
+            )
+        done += len(batch)
+        if done == len(passages) or time.monotonic() - reported > _REPORT_SECONDS:
+            reported = time.monotonic()
             report(f"attention of {model.name}: {done} of {len(passages)} passages")
-        if path is not None and (done == len(passages) or time.monotonic() - begun > _SECONDS):
-            parts = [_joined(parts)]
-            write_tensors(path, _KIND, {"pairs": torch.from_numpy(parts[0])}, {"passages": done})
-            begun = time.monotonic()
-    table = _joined(parts)
-    whole = table[:3].astype(np.int64)
-    return AttentionSums(whole[0], whole[1], whole[2], *table[3:])
+        if path is not None and (done == len(passages) or time.monotonic() - saved > _SAVE_SECONDS):
+            tables = [_joined(tables)]
+            write_tensors(path, _KIND, {"pairs": torch.from_numpy(tables[0])}, {"passages": done})
+            saved = time.monotonic()
+    table = _joined(tables)
+    passage_ids, first, second = table[:3].astype(np.int64)
+    return AttentionSums(passage_ids, first, second, *table[3:])
 
 
-def _filed(path: Path | None) -> tuple[list[NDArray[np.float64]], int]:
-    """What is filed, and of how many passages it is."""
+def _read_stored(path: Path | None) -> tuple[list[NDArray[np.float64]], int]:
+    """Return the stored table, if any, and its number of passages."""
     if path is None or not path.exists():
         return [], 0
-    tensors, told = read_tensors(path, _KIND, "delete it to measure anew")
-    return [tensors["pairs"].numpy()], int(told["passages"])
+    tensors, metadata = read_tensors(path, _KIND, "delete the file and run the command again")
+    return [tensors["pairs"].numpy()], int(metadata["passages"])
 
 
-def _pairs(passage: int, placed: Placed, weights: Tensor, number: Mapping[str, int]) -> NDArray[np.float64]:
-    """The columns of `AttentionSums` (6, pairs) for one passage, of attention (N, N)."""
-    held = [
+def _pair_sums(
+    index: int, passage: TokenizedPassage, weights: Tensor, number: Mapping[str, int]
+) -> NDArray[np.float64]:
+    """Return the columns of `AttentionSums` (6, pairs) for one passage with attention weights (L, L)."""
+    included = [
         (number[word], place)
-        for word, place in zip(placed.words, placed.places, strict=True)
+        for word, place in zip(passage.words, passage.places, strict=True)
         if word in number and place > 0
     ]
-    if not held:
+    if not included:
         return np.empty((6, 0))
-    words, places = (torch.tensor(column) for column in zip(*held, strict=True))
-    seen = weights > 0
-    keys = seen.sum(1, keepdim=True)
-    among = seen[places][:, places] & (words[:, None] != words)
-    query, key = among.nonzero(as_tuple=True)
-    raw = weights[places][:, places][among].double().numpy()
-    debiased = (weights * keys / SCALE)[places][:, places][among].double().numpy()
+    words, places = (torch.tensor(column) for column in zip(*included, strict=True))
+    visible = weights > 0
+    keys = visible.sum(1, keepdim=True)
+    different = visible[places][:, places] & (words[:, None] != words)
+    query, key = different.nonzero(as_tuple=True)
+    raw = weights[places][:, places][different].double().numpy()
+    debiased = (weights * keys / SCALE)[places][:, places][different].double().numpy()
     ends = torch.stack((words[query], words[key])).sort(0).values.numpy()
-    pairs, place = np.unique(ends, axis=1, return_inverse=True)
+    pairs, inverse = np.unique(ends, axis=1, return_inverse=True)
     sums = [
-        np.bincount(place.ravel(), column, pairs.shape[1]) for column in (np.ones_like(raw), raw, debiased)
+        np.bincount(inverse.ravel(), column, pairs.shape[1]) for column in (np.ones_like(raw), raw, debiased)
     ]
-    return np.stack([np.full(pairs.shape[1], passage), *pairs, *sums]).astype(np.float64)
+    return np.stack([np.full(pairs.shape[1], index), *pairs, *sums]).astype(np.float64)
 
 
-def _joined(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    return np.ascontiguousarray(np.concatenate([np.empty((6, 0)), *parts], axis=1))
+def _joined(tables: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    return np.ascontiguousarray(np.concatenate([np.empty((6, 0)), *tables], axis=1))

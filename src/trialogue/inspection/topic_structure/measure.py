@@ -1,4 +1,4 @@
-"""Topics of a text, and what a model makes of their words: fitted and measured once, compared in any number of ways."""
+"""Fit the topics of a text, and compare the embeddings and attention of a model between words of the topics."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from trialogue.errors import InputError
 from trialogue.inspection.topic_structure.attention import AttentionSums, attention_sums
 from trialogue.inspection.topic_structure.ratios import (
     TopicComparison,
-    compared_attention,
-    compared_embeddings,
-    resampled,
+    bootstrap_counts,
+    compare_attention,
+    compare_embeddings,
 )
 from trialogue.inspection.topic_structure.words import (
     Words,
-    assigned,
-    fitted_topics,
-    placed,
-    together,
-    words_of,
+    assign_words,
+    fit_topics,
+    most_frequent_pairs,
+    single_token_words,
+    tokenize_passages,
 )
 from trialogue.models.hub.attention_weights import AttendingModel
 from trialogue.randomness import numpy_generator
@@ -39,12 +39,12 @@ from trialogue.validation import Count, Natural, validated
 
 _TOPICS = "trialogue topics 1"
 AS_READ = ", as read"
-"""Behind a measure of embeddings with all that the model adds to them."""
+"""Suffix of measures of the embeddings as the first layer reads them, for instance after a normalization."""
 
 MOST = 200
-"""The most words of a topic that can be compared."""
+"""Maximum number of words per topic."""
 TopicWords = Annotated[int, Interval(ge=2, le=MOST)]
-_MET = 19_900
+_MAX_FREQUENT_PAIRS = 19_900
 
 Report = Callable[[str], object]
 
@@ -52,19 +52,27 @@ Report = Callable[[str], object]
 @validated
 @dataclass(frozen=True, kw_only=True)
 class TopicSettings:
-    """How topics are found and attention is read; raises `InputError` where a field is out of range."""
+    """Settings of the topic model and of the attention measurement.
+
+    Args:
+        topics: Number of topics.
+        passes: Number of passes of the topic model over the text.
+        least: Minimum number of passages that contain a word. Rarer words are left out.
+        read: Number of randomly selected passages in which attention is measured.
+        length: Number of tokens to which these passages are truncated.
+        shortest: If given, the length of each passage is sampled uniformly between this and `length`.
+        seed: Random seed.
+
+    Raises:
+        InputError: If a field is out of range.
+    """
 
     topics: Annotated[int, Ge(2)] = 100
     passes: Count = 10
-    """Of the topic model over the text"""
     least: Count = 5
-    """In how many passages a word has to be"""
     read: Count = 200
-    """Passages that attention is measured in, drawn by `seed`"""
     length: Annotated[int, Ge(8)] = 128
-    """Tokens that these are cut to"""
     shortest: Annotated[int, Ge(8)] | None = None
-    """Where given, each is cut to a length drawn between this and `length`, all alike likely"""
     seed: Natural = 0
 
     def __post_init__(self) -> None:
@@ -74,17 +82,22 @@ class TopicSettings:
 
 @dataclass(frozen=True, eq=False)
 class TopicMeasurement:
-    """What was measured of a model: compare it with `compare`.
+    """Embeddings and attention of a model for the words of a text.
 
-    `met` (pairs, 2) are the pairs of words that most often are in a passage together. `distributions` (topics, words)
-    are the topics' distributions of words. `table` (words, width) are the rows of the model's table of embeddings,
-    `read` what its first block reads, None where that is the row times a number. `documents` (passages,) says of which
-    document each passage is that attention was measured in.
+    Args:
+        model: Name of the model.
+        words: Words of the text that are single tokens.
+        frequent_pairs: Pairs of words that most often occur in the same passage, shape (pairs, 2).
+        distributions: Word distribution of each topic, shape (topics, words).
+        table: Input embeddings of the words, shape (words, width).
+        read: Embeddings as the first layer reads them, None if they are the input embeddings times a scalar.
+        sums: Attention between words.
+        documents: Document of each passage in which attention was measured, shape (passages,).
     """
 
     model: str
     words: Words
-    met: NDArray[np.int64]
+    frequent_pairs: NDArray[np.int64]
     distributions: NDArray[np.float64]
     table: Tensor
     read: Tensor | None
@@ -95,29 +108,38 @@ class TopicMeasurement:
     def compare(
         self, words: TopicWords, *, single: bool = True, resamples: Natural = 0, seed: Natural = 0
     ) -> list[TopicComparison]:
-        """Every measure over pairs of the `words` likeliest words of topics: those of one topic alone, or of any.
+        """Compare pairs of words of the same topic with pairs of different topics.
 
-        The pairs that often meet are as many as those of one topic, by each measure, of at most 19,900 that are known.
-        Intervals are of `resamples` draws of words and documents. Raises `InputError` where topics have fewer words, or
-        no two remain.
+        A third class has pairs that often occur in the same passage. It has as many pairs as the first class, up to
+        19,900.
+
+        Args:
+            words: Number of words per topic, the most likely ones.
+            single: Whether to leave out words that belong to several topics.
+            resamples: Number of bootstrap resamples of words and documents, 0 for no intervals.
+            seed: Random seed of the resamples.
+
+        Returns:
+            One comparison per kind of similarity.
+
+        Raises:
+            InputError: If a topic has fewer words, or there are no pairs of the same topic or of different topics.
         """
-        assignment = assigned(self.distributions, words, single=single)
+        assignment = assign_words(self.distributions, words, single=single)
         if not assignment.same.any() or not assignment.different.any():
-            hint = (
-                "no two words are of one topic alone, and of different ones: use more words, or more topics"
-            )
+            hint = "no pairs of one topic, or of different topics, remain. Use more words or more topics"
             raise InputError("words", words, hint)
-        kinds, places = np.unique(self.documents, return_inverse=True)
-        draws = resampled(len(self.words.names), len(kinds), resamples, seed)
-        found = compared_embeddings(self.table, assignment, self.met, draws)
-        if self.read is not None:
-            as_read = compared_embeddings(self.read, assignment, self.met, draws)
-            found += [one._replace(measure=one.measure + AS_READ) for one in as_read]
+        unique, documents = np.unique(self.documents, return_inverse=True)
         size = len(self.words.names)
-        return found + compared_attention(self.sums, places, size, assignment, self.met, draws)
+        counts = bootstrap_counts(size, len(unique), resamples, seed)
+        found = compare_embeddings(self.table, assignment, self.frequent_pairs, counts)
+        if self.read is not None:
+            as_read = compare_embeddings(self.read, assignment, self.frequent_pairs, counts)
+            found += [one._replace(measure=one.measure + AS_READ) for one in as_read]
+        return found + compare_attention(self.sums, documents, size, assignment, self.frequent_pairs, counts)
 
     def top_words(self, words: int) -> list[list[str]]:
-        """The likeliest words of each topic, the topic of the most words first."""
+        """Return the most likely words of each topic, with the largest topic first."""
         order = np.argsort(-self.distributions, axis=1, kind="stable")[:, :words]
         return [[self.words.names[word] for word in row] for row in order]
 
@@ -132,66 +154,85 @@ def measured(
     control_read: int | None = None,
     report: Report = lambda _: None,
 ) -> list[TopicMeasurement]:
-    """What `model` makes of the topics of `corpus`, and with `control` what its architecture makes of them by chance.
+    """Fit the topics of a corpus and measure the embeddings and attention of a model.
 
-    The control has random weights, drawn by the seed, and reads `control_read` of the passages, by default all. Topics
-    and attention are filed in `folder`, by what they depend on, so that a run that was killed goes on and ends in the
-    same numbers. `report` is told what is done. Raises `InputError` where the corpus has fewer passages than topics, no
-    words that are single tokens, or the model too few positions.
+    An interrupted call resumes from the files in `folder`, with the same results. File names contain a hash of the
+    inputs, so the folder can be shared between models.
+
+    Args:
+        model: Model.
+        corpus: Passages of the text.
+        settings: Settings of the topic model and of the attention measurement.
+        folder: Folder for intermediate results, None to keep them in memory only.
+        control: Whether to measure the architecture with random weights as well.
+        control_read: Number of passages in which the attention of the control is measured, by default all.
+        report: Called with progress messages.
+
+    Returns:
+        The measurement of the model, followed by that of the control.
+
+    Raises:
+        InputError: If there are fewer passages than topics, no word of the text is a single token, or the passages are
+            longer than the model's maximum length.
     """
     if len(corpus) < settings.topics:
-        hint = f"the corpus has {len(corpus)} passages to find them in: ask for fewer, or give a longer text"
+        hint = f"the corpus has {len(corpus)} passages. Use fewer topics or a longer text"
         raise InputError("topics", settings.topics, hint)
     if model.max_length is not None and settings.length > model.max_length:
-        raise InputError(
-            "length", settings.length, f"{model.name} knows {model.max_length} positions: use at most these"
-        )
-    report(f"reading {len(corpus)} passages in tokens of {model.name}")
-    words = words_of(placed(model.tokenizer, [passage.text for passage in corpus]), settings.least)
-    named = _named(corpus, words, asdict(settings))
-    # What is read of the corpus afterwards makes no difference to its topics.
-    fitted = {field: getattr(settings, field) for field in ("topics", "passes", "least", "seed")}
-    path = None if folder is None else folder / f"topics-{_named(corpus, words, fitted)}.safetensors"
+        hint = f"use at most {model.max_length}, the maximum length of {model.name}"
+        raise InputError("length", settings.length, hint)
+    report(f"tokenizing {len(corpus)} passages with the tokenizer of {model.name}")
+    tokenized = tokenize_passages(model.tokenizer, [passage.text for passage in corpus])
+    words = single_token_words(tokenized, settings.least)
+    name = _file_name(corpus, words, asdict(settings))
+    # The topics depend only on these settings, so that measurements with other settings can share them.
+    topic_settings = {field: getattr(settings, field) for field in ("topics", "passes", "least", "seed")}
+    path = (
+        None if folder is None else folder / f"topics-{_file_name(corpus, words, topic_settings)}.safetensors"
+    )
     if path is not None and path.exists():
-        distributions = read_tensors(path, _TOPICS, "delete it to fit anew")[0]["distributions"].numpy()
+        hint = "delete the file and run the command again"
+        distributions = read_tensors(path, _TOPICS, hint)[0]["distributions"].numpy()
     else:
-        distributions = fitted_topics(
+        distributions = fit_topics(
             words.counts, settings.topics, passes=settings.passes, seed=settings.seed, report=report
         )
         if path is not None:
-            write_tensors(path, _TOPICS, {"distributions": torch.from_numpy(distributions)}, fitted)
-    met = together(words.counts, _MET)
-    drawn = numpy_generator(settings.seed, "passages read").permutation(len(corpus))[: settings.read]
+            write_tensors(path, _TOPICS, {"distributions": torch.from_numpy(distributions)}, topic_settings)
+    frequent_pairs = most_frequent_pairs(words.counts, _MAX_FREQUENT_PAIRS)
+    selected = numpy_generator(settings.seed, "passages read").permutation(len(corpus))[: settings.read]
     lengths = numpy_generator(settings.seed, "lengths read").integers(
-        settings.length if settings.shortest is None else settings.shortest, settings.length + 1, len(drawn)
+        settings.length if settings.shortest is None else settings.shortest,
+        settings.length + 1,
+        len(selected),
     )
     found = []
     for one in [model, model.with_random_weights(settings.seed)] if control else [model]:
-        some = drawn if one is model else drawn[:control_read]
+        indices = selected if one is model else selected[:control_read]
         texts = [
-            placed(one.tokenizer, [corpus[place].text], length)[0]
-            for place, length in zip(some, lengths, strict=False)
+            tokenize_passages(one.tokenizer, [corpus[index].text], length)[0]
+            for index, length in zip(indices, lengths, strict=False)
         ]
-        whose = _digest(one.name, model.files, len(some))
-        file = None if folder is None else folder / f"attention-{named}-{whose}.safetensors"
+        model_hash = _digest(one.name, model.files, len(indices))
+        file = None if folder is None else folder / f"attention-{name}-{model_hash}.safetensors"
         sums = attention_sums(one, texts, words.names, path=file, report=report)
         found.append(
             TopicMeasurement(
                 one.name,
                 words,
-                met,
+                frequent_pairs,
                 distributions,
                 one.embeddings(words.tokens),
-                _as_read(one, words.tokens),
+                _read_embeddings(one, words.tokens),
                 sums,
-                np.array([corpus[place].document for place in some]),
+                np.array([corpus[index].document for index in indices]),
             )
         )
     return found
 
 
-def _as_read(model: AttendingModel, tokens: Tensor) -> Tensor | None:
-    """What the first block reads of `tokens`; None where it is the row of the table times a number."""
+def _read_embeddings(model: AttendingModel, tokens: Tensor) -> Tensor | None:
+    """Return the embeddings as the first layer reads them, None if they are the input embeddings times a scalar."""
     few = tokens[:4]
     rows, read = model.embeddings(few), model.read_embeddings(few)
     if rows.shape == read.shape and bool((torch.cosine_similarity(rows, read) > 1 - 1e-5).all()):
@@ -199,8 +240,8 @@ def _as_read(model: AttendingModel, tokens: Tensor) -> Tensor | None:
     return model.read_embeddings(tokens)
 
 
-def _named(corpus: Sequence[Passage], words: Words, settings: dict[str, object]) -> str:
-    """What tells what is made of one corpus in one model's words from others."""
+def _file_name(corpus: Sequence[Passage], words: Words, settings: dict[str, object]) -> str:
+    """Return a hash of the inputs of a computation."""
     return _digest([passage.text for passage in corpus], words.names, words.tokens.tolist(), settings)
 
 

@@ -1,4 +1,4 @@
-"""Ratios with their intervals, and the embeddings of topics' words beside one another, as a picture."""
+"""Figure with the ratios of topic similarity, and the cosines between embeddings of the words of topics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from trialogue.display.figures import COLORS, QUIET, panels
 from trialogue.inspection.topic_structure.measure import TopicMeasurement
 from trialogue.inspection.topic_structure.ratios import COSINE, TopicComparison
-from trialogue.inspection.topic_structure.words import assigned
+from trialogue.inspection.topic_structure.words import assign_words
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -23,23 +23,29 @@ _TOPICS, _WORDS = 8, 4
 def draw_topics(
     measurement: TopicMeasurement, compared: Mapping[str, Sequence[TopicComparison]], words: int
 ) -> matplotlib.figure.Figure:
-    """Left, the ratios same topic over different topics of each of `compared`; right, cosines of words by topic."""
-    drawing, (left, right) = panels(2, width=5.0, height=4.2)
+    """Draw the ratios of same topic to different topics, and the cosines between words of topics.
+
+    Args:
+        measurement: Measurement whose cosines are drawn in the right panel.
+        compared: Comparisons by their names in the legend, for the left panel.
+        words: Number of words per topic.
+    """
+    figure, (left, right) = panels(2, width=5.0, height=4.2)
     _draw_ratios(left, compared)
-    _draw_block(right, measurement, words)
-    return drawing
+    _draw_cosines(right, measurement, words)
+    return figure
 
 
 def _draw_ratios(axes: Axes, compared: Mapping[str, Sequence[TopicComparison]]) -> None:
     measures = list(dict.fromkeys(one.measure for found in compared.values() for one in found))
     for shift, (name, found) in enumerate(compared.items()):
-        of = {one.measure: one.ratio for one in found}
-        places = [place + 0.2 * (shift - (len(compared) - 1) / 2) for place in range(len(measures))]
-        values = np.array([of[measure].estimate if measure in of else np.nan for measure in measures])
-        ends = np.array([(of[m].low, of[m].high) if m in of else (np.nan, np.nan) for m in measures]).T
+        ratios = {one.measure: one.ratio for one in found}
+        positions = [index + 0.2 * (shift - (len(compared) - 1) / 2) for index in range(len(measures))]
+        values = np.array([ratios[measure].estimate if measure in ratios else np.nan for measure in measures])
+        ends = np.array([ratios[m][1:] if m in ratios else (np.nan, np.nan) for m in measures]).T
         bars = np.abs(ends - values)
         color = QUIET if "random" in name else COLORS[shift % len(COLORS)]
-        axes.errorbar(values, places, xerr=bars, fmt="o", color=color, label=name)
+        axes.errorbar(values, positions, xerr=bars, fmt="o", color=color, label=name)
     axes.axvline(1, color=QUIET, lw=0.8)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
@@ -48,18 +54,19 @@ def _draw_ratios(axes: Axes, compared: Mapping[str, Sequence[TopicComparison]]) 
     axes.set_yticks(range(len(measures)), measures)
     axes.invert_yaxis()
     axes.set_xlabel("same topic / different topics")
-    axes.set_title("Words of one topic beside words of different ones")
+    axes.set_title("Pairs of the same topic relative to different topics")
     axes.legend(loc="upper center", bbox_to_anchor=(0.4, -0.15), ncols=2)
 
 
-def _draw_block(axes: Axes, measurement: TopicMeasurement, words: int) -> None:
-    """Cosines between the likeliest words of the first topics that have enough of their own."""
-    own = assigned(measurement.distributions, words, single=True)
+def _draw_cosines(axes: Axes, measurement: TopicMeasurement, words: int) -> None:
+    """Draw the cosines between the most likely words of the largest topics that have enough unambiguous words."""
+    assignment = assign_words(measurement.distributions, words, single=True)
     shown: list[int] = []
     for topic in range(len(measurement.distributions)):
-        of = own.words[own.topics[:, topic]]
-        if len(of) >= _WORDS:
-            shown += of[np.argsort(-measurement.distributions[topic, of], kind="stable")[:_WORDS]].tolist()
+        members = assignment.words[assignment.topics[:, topic]]
+        if len(members) >= _WORDS:
+            order = np.argsort(-measurement.distributions[topic, members], kind="stable")
+            shown += members[order[:_WORDS]].tolist()
         if len(shown) == _TOPICS * _WORDS:
             break
     vectors = torch.nn.functional.normalize(measurement.table[shown], dim=1)

@@ -1,4 +1,4 @@
-"""How much alike words of one topic are, beside words of different ones and words that often meet, with intervals."""
+"""Compare pairs of words of the same topic, of different topics, and pairs that often occur together."""
 
 from __future__ import annotations
 
@@ -16,119 +16,145 @@ from trialogue.randomness import numpy_generator
 
 SAME, DIFFERENT, TOGETHER = "same topic", "different topics", "often together"
 CLASSES = (SAME, DIFFERENT, TOGETHER)
-"""Pairs of words of one topic, of different ones, and as many as the first that occur in most passages together."""
+"""Classes of pairs of words. The last one has as many pairs as the first, those that most often share a passage."""
 
 COSINE, DOT = "cosine", "dot product"
 ATTENTION, RAW_ATTENTION = "attention", "attention, not debiased"
 
 LEVEL = 0.95
-"""That of intervals."""
+"""Confidence level of all intervals."""
 
 
 class TopicComparison(NamedTuple):
-    """What a `measure` is on average over the pairs of each of `CLASSES`, and the ratio of the first two."""
+    """Comparison of the classes of pairs of words by one kind of similarity.
+
+    Attributes:
+        measure: Kind of similarity, for instance `COSINE`.
+        pairs: Number of pairs of each class.
+        means: Mean similarity of each class.
+        ratio: Mean of the same topic divided by the mean of different topics, NaN unless the latter is positive.
+        difference: Mean of the same topic minus the mean of different topics.
+    """
 
     measure: str
     pairs: dict[str, int]
-    """how many pairs of words each class has"""
     means: dict[str, Interval]
     ratio: Interval
-    """same topic over different topics; NaN where the mean over different ones is not positive"""
     difference: Interval
-    """same topic less different topics"""
 
 
-class Resampling(NamedTuple):
-    """How often each of the words (times, words) and documents (times, documents) is taken; row 0 takes each once."""
+class BootstrapCounts(NamedTuple):
+    """Number of times that each word and document occurs in each bootstrap resample.
+
+    Row 0 has a count of one for each, which yields the estimate itself.
+
+    Attributes:
+        words: Counts of the words, shape (1 + resamples, words).
+        documents: Counts of the documents, shape (1 + resamples, documents).
+    """
 
     words: NDArray[np.float64]
     documents: NDArray[np.float64]
 
 
-def resampled(words: int, documents: int, times: int, seed: int) -> Resampling:
-    """`times` draws of words and of documents with replacement (Efron 1979), behind the row that takes each once.
+def bootstrap_counts(words: int, documents: int, resamples: int, seed: int) -> BootstrapCounts:
+    """Resample words and documents with replacement (Efron 1979).
 
-    Both are drawn: pairs that share a word, and occurrences of one document, are no independent ones.
+    Both are resampled because pairs with a common word are not independent, nor are occurrences in one document.
     """
     random = numpy_generator(seed, "bootstrap")
-    drawn = [random.multinomial(of, np.full(of, 1 / of), times) for of in (words, documents)]
-    return Resampling(*(np.concatenate((np.ones((1, each.shape[1])), each.astype(float))) for each in drawn))
+    counts = [random.multinomial(n, np.full(n, 1 / n), resamples) for n in (words, documents)]
+    return BootstrapCounts(
+        *(np.concatenate((np.ones((1, each.shape[1])), each.astype(float))) for each in counts)
+    )
 
 
-def compared_embeddings(
+def compare_embeddings(
     embeddings: Tensor,
     assignment: Assignment,
-    together: NDArray[np.int64],
-    resampling: Resampling,
+    frequent_pairs: NDArray[np.int64],
+    counts: BootstrapCounts,
 ) -> list[TopicComparison]:
-    """Cosines and dot products of `embeddings` (words, width) of different words, by class.
+    """Compare cosines and dot products of embeddings between the classes of pairs.
 
-    `together` (pairs, 2) are pairs by the numbers of words, as those of `assignment` are, the most often together
-    first: the class `TOGETHER` are the first of them, as many as there are pairs of one topic.
+    Args:
+        embeddings: Embeddings of all words, shape (words, width).
+        assignment: Topics of the words.
+        frequent_pairs: Pairs of indices of words by decreasing number of common passages, shape (pairs, 2). The class
+            `TOGETHER` has the first of them.
+        counts: Bootstrap resamples.
     """
-    times = torch.from_numpy(resampling.words[:, assignment.words]).float()
+    times = torch.from_numpy(counts.words[:, assignment.words]).float()
     classes = {SAME: torch.from_numpy(assignment.same), DIFFERENT: torch.from_numpy(assignment.different)}
     numbers = {
         kind: (_quadratic(pairs.float(), times), int(pairs.sum()) // 2) for kind, pairs in classes.items()
     }
-    together = together[: numbers[SAME][1]]
-    weights = resampling.words[:, together[:, 0]] * resampling.words[:, together[:, 1]]
+    frequent_pairs = frequent_pairs[: numbers[SAME][1]]
+    weights = counts.words[:, frequent_pairs[:, 0]] * counts.words[:, frequent_pairs[:, 1]]
+    ends = torch.from_numpy(frequent_pairs)
     found = []
     for measure in (COSINE, DOT):
         vectors = torch.nn.functional.normalize(embeddings, dim=1) if measure == COSINE else embeddings
-        chosen = vectors[torch.from_numpy(assignment.words)]
-        values = chosen @ chosen.T
+        assigned = vectors[torch.from_numpy(assignment.words)]
+        values = assigned @ assigned.T
         sums = {kind: (_quadratic(values * pairs, times), *numbers[kind]) for kind, pairs in classes.items()}
-        ends = torch.from_numpy(together)
-        met = (vectors[ends[:, 0]] * vectors[ends[:, 1]]).sum(1).double().numpy()
-        sums[TOGETHER] = (weights @ met, weights.sum(1), len(together))
+        frequent = (vectors[ends[:, 0]] * vectors[ends[:, 1]]).sum(1).double().numpy()
+        sums[TOGETHER] = (weights @ frequent, weights.sum(1), len(frequent_pairs))
         found.append(_comparison(measure, sums))
     return found
 
 
-def compared_attention(
+def compare_attention(
     sums: AttentionSums,
     documents: NDArray[np.int64],
     words: int,
     assignment: Assignment,
-    together: NDArray[np.int64],
-    resampling: Resampling,
+    frequent_pairs: NDArray[np.int64],
+    counts: BootstrapCounts,
 ) -> list[TopicComparison]:
-    """Attention between different words by class, over all occurrences: debiased, and as it is.
+    """Compare debiased and raw attention between the classes of pairs.
 
-    `documents` (passages,) says which document of `resampling` each passage of `sums` is of; there are so many `words`.
-    Of the pairs `together` those that were read count, the first of them, as many as pairs of one topic were read.
+    Means are over all occurrences of the pairs in the measured passages. Pairs that do not occur there are left out.
+
+    Args:
+        sums: Attention between words.
+        documents: Index of the document of each passage of `sums`, shape (passages,).
+        words: Number of words.
+        assignment: Topics of the words.
+        frequent_pairs: Pairs of indices of words by decreasing number of common passages, shape (pairs, 2). The class
+            `TOGETHER` has the first of them.
+        counts: Bootstrap resamples.
     """
-    place = np.full(words, -1)
-    place[assignment.words] = np.arange(len(assignment.words))
-    first, second = place[sums.first], place[sums.second]
+    index = np.full(words, -1)
+    index[assignment.words] = np.arange(len(assignment.words))
+    first, second = index[sums.first], index[sums.second]
     known = (first >= 0) & (second >= 0)
-    pair, often = sums.first * words + sums.second, together[:, 0] * words + together[:, 1]
+    pair, frequent = sums.first * words + sums.second, frequent_pairs[:, 0] * words + frequent_pairs[:, 1]
     same = known & assignment.same[first, second]
-    often = often[np.isin(often, pair)][: len(np.unique(pair[same]))]
-    chosen = {
+    frequent = frequent[np.isin(frequent, pair)][: len(np.unique(pair[same]))]
+    classes = {
         SAME: same,
         DIFFERENT: known & assignment.different[first, second],
-        TOGETHER: np.isin(pair, often),
+        TOGETHER: np.isin(pair, frequent),
     }
     totals: dict[str, dict[str, tuple[NDArray[np.float64], NDArray[np.float64], int]]] = {}
-    for kind, rows in chosen.items():
-        first, second, of = sums.first[rows], sums.second[rows], documents[sums.passage[rows]]
+    for kind, rows in classes.items():
+        first, second, document = sums.first[rows], sums.second[rows], documents[sums.passage[rows]]
         columns = np.stack((sums.places[rows], sums.debiased[rows], sums.raw[rows]), 1)
-        drawn = np.array(
+        resamples = np.array(
             [
-                (taken[first] * taken[second] * read[of]) @ columns
-                for taken, read in zip(resampling.words, resampling.documents, strict=True)
+                (word_counts[first] * word_counts[second] * document_counts[document]) @ columns
+                for word_counts, document_counts in zip(counts.words, counts.documents, strict=True)
             ]
         )
         pairs = len(np.unique(pair[rows]))
         for column, measure in enumerate((ATTENTION, RAW_ATTENTION), 1):
-            totals.setdefault(measure, {})[kind] = (drawn[:, column], drawn[:, 0], pairs)
-    return [_comparison(measure, of_kind) for measure, of_kind in totals.items()]
+            totals.setdefault(measure, {})[kind] = (resamples[:, column], resamples[:, 0], pairs)
+    return [_comparison(measure, by_class) for measure, by_class in totals.items()]
 
 
 def _quadratic(matrix: Tensor, times: Tensor) -> NDArray[np.float64]:
-    """t' M t for each row t of `times`."""
+    """Return t' M t for each row t of `times`."""
     found: NDArray[np.float64] = ((times @ matrix).double() * times).sum(1).numpy()
     return found
 
@@ -136,6 +162,7 @@ def _quadratic(matrix: Tensor, times: Tensor) -> NDArray[np.float64]:
 def _comparison(
     measure: str, sums: dict[str, tuple[NDArray[np.float64], NDArray[np.float64], int]]
 ) -> TopicComparison:
+    """Return the comparison from the sum of similarities, total weight and number of pairs of each class."""
     with np.errstate(invalid="ignore", divide="ignore"):
         means = {kind: total / weight for kind, (total, weight, _) in sums.items()}
         ratio = np.where(means[DIFFERENT] > 0, means[SAME] / means[DIFFERENT], np.nan)
@@ -149,9 +176,9 @@ def _comparison(
 
 
 def _interval(numbers: NDArray[np.float64]) -> Interval:
-    """The first of `numbers` and the quantiles of the others, NaN where one of them is."""
-    drawn = numbers[1:]
-    if not len(drawn) or np.isnan(drawn).any():
+    """Return the first number with the quantiles of the others, which are NaN if one of them is NaN."""
+    resamples = numbers[1:]
+    if not len(resamples) or np.isnan(resamples).any():
         return Interval(float(numbers[0]), np.nan, np.nan)
-    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile(resamples, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(float(numbers[0]), float(low), float(high))

@@ -1,4 +1,4 @@
-"""The words of passages that are single tokens of a model, and the topics of these words."""
+"""Find the words of passages that are single tokens of a model, and fit topics to them."""
 
 from __future__ import annotations
 
@@ -24,153 +24,183 @@ from trialogue.validation import Count, validated
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _MARK = re.compile(r"<[^<>\s]*>")
-_AT_ONCE = 1000
+_BATCH_SIZE = 1000
 
 
-class Placed(NamedTuple):
-    """A passage as a model reads it: its token ids, special ones included, and where in them single-token words are."""
+class TokenizedPassage(NamedTuple):
+    """A tokenized passage with its words. Stop words are not included.
+
+    Attributes:
+        ids: Token ids with special tokens.
+        words: Words that are single tokens, in order of occurrence.
+        places: Position of each of these words in `ids`.
+        several: Words that consist of several tokens.
+    """
 
     ids: list[int]
     words: list[str]
     places: list[int]
     several: list[str]
-    """The words that are more than one token"""
 
 
 class Words(NamedTuple):
-    """The words that topics are made of, alphabetically: those that are single tokens, and no stop words."""
+    """Words of a text that are single tokens, without stop words.
+
+    Attributes:
+        names: The words in alphabetical order.
+        tokens: Most frequent token of each word among its variants with another case or a space, int64 of shape
+            (words,).
+        counts: Number of occurrences in each passage, shape (passages, words).
+        several: Number of occurrences of words that consist of several tokens. These words are left out.
+        occurrences: Number of occurrences of all words except stop words.
+        several_kinds: Number of words that consist of several tokens in all of their occurrences.
+    """
 
     names: list[str]
     tokens: Tensor
-    """(words,) int64: the token that each word most often is, among those that differ by case or a space"""
     counts: csr_matrix
-    """(passages, words): how often each occurs"""
     several: int
-    """occurrences of words that are more than one token, which nothing here is about"""
     occurrences: int
-    """occurrences of words but for stop words, those among them"""
     several_kinds: int
-    """how many words are more than one token wherever they occur"""
 
 
-def placed(tokenizer: Any, texts: Sequence[str], max_length: int | None = None) -> list[Placed]:
-    """`texts` as the `tokenizer` reads them, cut to `max_length` tokens.
+def tokenize_passages(
+    tokenizer: Any, texts: Sequence[str], max_length: int | None = None
+) -> list[TokenizedPassage]:
+    """Tokenize texts and find their words.
 
-    A word is a run of at least three letters outside of marks such as <unk>, in lower case; English stop words are left
-    out (those of scikit-learn).
+    A word is a sequence of at least three letters in lower case. The English stop words of scikit-learn and markup, for
+    instance <unk>, are removed.
+
+    Args:
+        tokenizer: Fast tokenizer.
+        texts: Texts.
+        max_length: Number of tokens to which texts are truncated, by default no limit.
     """
     stop_words = from_extra("sklearn.feature_extraction.text", "topics").ENGLISH_STOP_WORDS
-    found: list[Placed] = []
-    for first in range(0, len(texts), _AT_ONCE):
-        some = [_MARK.sub(" ", text) for text in texts[first : first + _AT_ONCE]]
-        read = tokenizer(
-            some,
+    found: list[TokenizedPassage] = []
+    for first in range(0, len(texts), _BATCH_SIZE):
+        batch = [_MARK.sub(" ", text) for text in texts[first : first + _BATCH_SIZE]]
+        encoding = tokenizer(
+            batch,
             return_offsets_mapping=True,
             truncation=max_length is not None,
             max_length=max_length,
             verbose=False,
         )
-        for text, ids, spans in zip(some, read["input_ids"], read["offset_mapping"], strict=True):
-            found.append(_placed(text, ids, spans, stop_words))
+        for text, ids, spans in zip(batch, encoding["input_ids"], encoding["offset_mapping"], strict=True):
+            found.append(_find_words(text, ids, spans, stop_words))
     return found
 
 
-def words_of(passages: Sequence[Placed], least: int) -> Words:
-    """The words that are single tokens in at least `least` of the `passages`.
+def single_token_words(passages: Sequence[TokenizedPassage], minimum: int) -> Words:
+    """Return the words that occur as a single token in at least `minimum` passages.
 
-    Raises `InputError` where there are none.
+    Raises:
+        InputError: If there are no such words.
     """
-    within: Counter[str] = Counter()
+    passage_counts: Counter[str] = Counter()
     tokens: dict[str, Counter[int]] = {}
-    lost: Counter[str] = Counter()
+    several: Counter[str] = Counter()
     for passage in passages:
-        within.update(set(passage.words))
-        lost.update(passage.several)
+        passage_counts.update(set(passage.words))
+        several.update(passage.several)
         for word, place in zip(passage.words, passage.places, strict=True):
             tokens.setdefault(word, Counter())[passage.ids[place]] += 1
-    names = sorted(word for word, count in within.items() if count >= least)
+    names = sorted(word for word, count in passage_counts.items() if count >= minimum)
     if not names:
-        hint = f"no word of the text is one token in {least} passages of it: give a longer text, or another model"
+        hint = f"no word is a single token in at least {minimum} passages. Use a longer text or another model"
         raise InputError("text", len(passages), hint)
     number = {word: index for index, word in enumerate(names)}
     rows, columns = [], []
     for row, passage in enumerate(passages):
-        known = [number[word] for word in passage.words if word in number]
-        rows += [row] * len(known)
-        columns += known
+        indices = [number[word] for word in passage.words if word in number]
+        rows += [row] * len(indices)
+        columns += indices
     counts = csr_matrix((np.ones(len(rows)), (rows, columns)), (len(passages), len(names)))
     counts.sum_duplicates()
     return Words(
         names=names,
         tokens=torch.tensor([tokens[word].most_common(1)[0][0] for word in names]),
         counts=counts,
-        several=lost.total(),
-        occurrences=lost.total() + sum(len(passage.words) for passage in passages),
-        several_kinds=len(lost.keys() - tokens.keys()),
+        several=several.total(),
+        occurrences=several.total() + sum(len(passage.words) for passage in passages),
+        several_kinds=len(several.keys() - tokens.keys()),
     )
 
 
-def together(counts: csr_matrix, pairs: int) -> NDArray[np.int64]:
-    """The `pairs` of different words (pairs, 2) that occur in the most passages together, first of all the first.
+def most_frequent_pairs(counts: csr_matrix, pairs: int) -> NDArray[np.int64]:
+    """Return the pairs of different words that occur together in the largest number of passages.
 
-    `counts` (passages, words). Of pairs that do so equally often those come first whose words do. Fewer pairs where
-    fewer words ever meet.
+    Args:
+        counts: Number of occurrences in each passage, shape (passages, words).
+        pairs: Maximum number of pairs.
+
+    Returns:
+        Indices of the words by decreasing number of passages, int64 of shape (pairs, 2). Ties are in the order of the
+        indices. There are fewer pairs if fewer words occur together.
     """
     present = (counts > 0).astype(np.float32)
     found = (present.T @ present).tocoo()
     upper = found.row < found.col
-    first, second, often = found.row[upper], found.col[upper], found.data[upper]
-    order = np.lexsort((second, first, -often))[:pairs]
+    first, second, common = found.row[upper], found.col[upper], found.data[upper]
+    order = np.lexsort((second, first, -common))[:pairs]
     return np.stack((first[order], second[order]), 1).astype(np.int64)
 
 
-def _placed(text: str, ids: list[int], spans: list[tuple[int, int]], stop_words: frozenset[str]) -> Placed:
-    at: dict[tuple[int, int], int] = {}
+def _find_words(
+    text: str, ids: list[int], spans: list[tuple[int, int]], stop_words: frozenset[str]
+) -> TokenizedPassage:
+    """Match the words of a text with the character spans of its tokens."""
+    token_at: dict[tuple[int, int], int] = {}
     for place, (begin, end) in enumerate(spans):
         while begin < end and text[begin].isspace():
             begin += 1
         if begin < end:
-            at[begin, end] = place
-    reached = max((end for _, end in spans), default=0)
+            token_at[begin, end] = place
+    truncated_end = max((end for _, end in spans), default=0)
     words: list[str] = []
     places: list[int] = []
     several: list[str] = []
-    for match in _WORD.finditer(text, 0, reached):
+    for match in _WORD.finditer(text, 0, truncated_end):
         word = match[0].lower()
         if word in stop_words:
             continue
-        if match.span() in at:
+        if match.span() in token_at:
             words.append(word)
-            places.append(at[match.span()])
+            places.append(token_at[match.span()])
         else:
             several.append(word)
-    return Placed(ids, words, places, several)
+    return TokenizedPassage(ids, words, places, several)
 
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """Words and the topics that they are of."""
+    """Assignment of words to topics.
+
+    Args:
+        words: Indices of the words that belong to at least one topic, shape (k,).
+        topics: Whether a word belongs to a topic, shape (k, topics).
+    """
 
     words: NDArray[np.int64]
-    """(k,) the words that are of some topic"""
     topics: NDArray[np.bool_]
-    """(k, T) whether a word is of a topic"""
 
     @cached_property
     def same(self) -> NDArray[np.bool_]:
-        """(k, k) pairs of different words that share a topic."""
+        """Mask (k, k) of the pairs of different words that share a topic."""
         shared = (self.topics.astype(np.float32) @ self.topics.T.astype(np.float32)) > 0
         np.fill_diagonal(shared, False)
         return shared
 
     @cached_property
     def different(self) -> NDArray[np.bool_]:
-        """(k, k) pairs of words that share no topic."""
+        """Mask (k, k) of the pairs of words that share no topic."""
         return (self.topics.astype(np.float32) @ self.topics.T.astype(np.float32)) == 0
 
 
 @validated
-def fitted_topics(
+def fit_topics(
     counts: csr_matrix,
     topics: Annotated[int, Ge(2)],
     *,
@@ -178,15 +208,28 @@ def fitted_topics(
     seed: int = 0,
     report: Callable[[str], object] = lambda _: None,
 ) -> NDArray[np.float64]:
-    """The distributions of words (topics, words) of a latent Dirichlet allocation of `counts` (passages, words), rows
-    sum to 1.
+    """Fit a latent Dirichlet allocation with scikit-learn, by online variational Bayes.
 
-    By online variational Bayes (Hoffman, Blei and Bach 2010) as scikit-learn has it, with its symmetric priors 1/T, in
-    `passes` over passages in an order drawn by `seed`; the topic of the most words comes first. `report` is told what
-    is done. Raises `InputError` where there are fewer passages than topics.
+    Both symmetric priors are 1 / topics.
+
+    Args:
+        counts: Number of occurrences of each word, shape (passages, words).
+        topics: Number of topics.
+        passes: Number of passes over the passages, which are in random order.
+        seed: Random seed.
+        report: Called with progress messages.
+
+    Returns:
+        Word distribution of each topic, shape (topics, words), with the largest topic first.
+
+    Raises:
+        InputError: If there are fewer passages than topics.
+
+    References:
+        Hoffman, Blei and Bach (2010), Online Learning for Latent Dirichlet Allocation.
     """
     if counts.shape[0] < topics:
-        hint = f"the corpus has {counts.shape[0]} documents: ask for fewer topics, or give a longer text"
+        hint = f"the corpus has {counts.shape[0]} passages. Use fewer topics or a longer text"
         raise InputError("topics", topics, hint)
     order = numpy_generator(seed, "order of passages").permutation(counts.shape[0])
     model = from_extra("sklearn.decomposition", "topics").LatentDirichletAllocation(
@@ -198,25 +241,31 @@ def fitted_topics(
     for done in range(passes):
         report(f"topics: pass {done + 1} of {passes}")
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", RuntimeWarning
-            )  # exponentials of topics that no word is of underflow
+            # Exponentials underflow for topics without words.
+            warnings.simplefilter("ignore", RuntimeWarning)
             model.partial_fit(counts[order])
     weights = model.components_[np.argsort(-model.components_.sum(1), kind="stable")]
     return weights / weights.sum(1, keepdims=True)
 
 
-def assigned(distributions: NDArray[np.float64], words: int, *, single: bool) -> Assignment:
-    """The `words` likeliest words of each topic of `distributions` (topics, words); of these, `single` keeps the words
-    of one.
+def assign_words(distributions: NDArray[np.float64], words: int, *, single: bool) -> Assignment:
+    """Assign the most likely words of each topic to it.
 
-    Raises `InputError` where topics have fewer words.
+    Args:
+        distributions: Word distribution of each topic, shape (topics, words).
+        words: Number of words per topic.
+        single: Whether to leave out words of several topics.
+
+    Raises:
+        InputError: If there are fewer words.
     """
     if not 1 <= words <= distributions.shape[1]:
-        hint = f"the text has {distributions.shape[1]} words that are single tokens: use from 2 to that many"
+        hint = (
+            f"use from 2 to {distributions.shape[1]}, the number of words of the text that are single tokens"
+        )
         raise InputError("words", words, hint)
     members = np.zeros(distributions.shape, dtype=np.bool_)
     np.put_along_axis(members, np.argsort(-distributions, axis=1, kind="stable")[:, :words], True, axis=1)
-    often = members.sum(0)
-    kept = np.flatnonzero(often == 1 if single else often >= 1)
-    return Assignment(kept, members.T[kept])
+    topic_counts = members.sum(0)
+    assigned = np.flatnonzero(topic_counts == 1 if single else topic_counts >= 1)
+    return Assignment(assigned, members.T[assigned])

@@ -1,0 +1,244 @@
+"""Run measures of checkpoints, in this process or in workers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from trialogue.errors import InputError, out_of_memory
+from trialogue.executors.folders import SharedFolder
+from trialogue.inspection.measures.measure import CONTROL_SHARE, MEASURES, Effort, Material, Measure, Report
+from trialogue.inspection.subject import Kind, Subject
+
+SHARED_FOLDER = "kept"
+"""Folder for intermediate results that measures of several checkpoints share."""
+MEMORY = "memory"
+"""Value of `lacks` for a measure that ran out of memory, which is attempted again on the next run."""
+_TIMED_SHAPE, _TIMED_PASSES = (2, 64), 4
+"""Shape and number of the forward passes from which run times are estimated."""
+
+MODEL_FIELDS = ("model", "tokenizer")
+"""Error fields which mean that a measure does not apply to the model. All other errors stop the inspection."""
+
+
+class MeasureTask(NamedTuple):
+    """One measure of one checkpoint.
+
+    Attributes:
+        place: Location of the checkpoint.
+        name: Name of the measure.
+        control: Whether to measure the architecture with random weights.
+    """
+
+    place: str
+    name: str
+    control: bool
+
+
+class MeasurePlan(NamedTuple):
+    """Estimated costs of the tasks of one checkpoint.
+
+    Attributes:
+        kind: Kind of the model.
+        pace: Seconds per token.
+        tokens: Estimated number of tokens of each task.
+        refused: Reason why a measure does not apply, by the name of the measure.
+    """
+
+    kind: Kind
+    pace: float
+    tokens: dict[MeasureTask, int]
+    refused: dict[str, str]
+
+
+@dataclass(frozen=True)
+class MeasureSettings:
+    """Settings that all tasks share.
+
+    Args:
+        weights: Expected identity of the weights, by the location of the checkpoint.
+        effort: Sample sizes and seed.
+        device: Torch device, by default a GPU if there is one.
+        dtype: Name of the dtype of the weights.
+        remote_code: Whether to run Python code from the repository of a model.
+    """
+
+    weights: dict[str, str]
+    effort: Effort
+    device: str | None
+    dtype: str
+    remote_code: bool = False
+
+
+class MeasureRunner:
+    """Run measures of checkpoints, with only the latest checkpoint in memory.
+
+    Args:
+        settings: Settings of all tasks.
+        material: Text and clones.
+        report: Called with progress messages.
+
+    Raises:
+        InputError: If a checkpoint cannot be loaded or its weights have changed.
+    """
+
+    def __init__(
+        self, settings: MeasureSettings, material: Material, report: Report = lambda _: None
+    ) -> None:
+        self._settings, self._material, self._report = settings, material, report
+        self._place: str | None = None
+        self._subject: Subject | None = None
+        self._control: Subject | None = None
+
+    def plan(self, tasks: Sequence[MeasureTask]) -> MeasurePlan:
+        """Estimate the costs of tasks of one checkpoint.
+
+        Raises:
+            InputError: If the material is insufficient for a measure.
+        """
+        subject = self._load(tasks[0].place)
+        refused: dict[str, str] = {}
+        measures: dict[str, Measure] = {}
+        for name in dict.fromkeys(task.name for task in tasks):
+            measures[name] = MEASURES.find(name)()
+            reason = self._refusal(measures[name], subject)
+            if reason is not None:
+                refused[name] = reason
+        efforts = {task: self._effort(task) for task in tasks if task.name not in refused}
+        for task, effort in efforts.items():
+            measures[task.name].require(subject, self._material, effort)
+        tokens = {
+            task: measures[task.name].tokens(subject, self._material, effort)
+            for task, effort in efforts.items()
+        }
+        return MeasurePlan(subject.kind, _seconds_per_token(subject), tokens, refused)
+
+    def take(self, task: MeasureTask) -> dict[str, Any]:
+        """Run a task.
+
+        Returns:
+            The keys `quantities` and `seconds`, or the key `refused` with the reason why the measure does not apply.
+            If memory was insufficient, `lacks` is `MEMORY`.
+        """
+        measure, subject = MEASURES.find(task.name)(), self._load(task.place)
+        began = time.perf_counter()
+        try:
+            if task.control:
+                self._control = self._control or subject.control(self._settings.effort.seed)
+                subject = self._control
+
+            def report(line: str) -> None:
+                self._report(f"{task_label(task)}: {line}")
+
+            found = measure.take(subject, self._material, self._effort(task), report)
+            records = [one.record() for one in found]
+        except InputError as error:
+            if error.field not in MODEL_FIELDS:
+                raise
+            return {"refused": error.hint}
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error):
+                raise
+            hint = f"memory is insufficient for --effort {self._settings.effort.factor:g}. Use a smaller effort and "
+            hint += "another folder (--out), or run the same command on a machine with more memory"
+            return {"refused": hint, "lacks": MEMORY}
+        return {"quantities": records, "seconds": round(time.perf_counter() - began, 1)}
+
+    def _load(self, place: str) -> Subject:
+        """Load a checkpoint, unless it is the current one."""
+        if self._subject is None or self._place != place:
+            # Release the previous checkpoint first, because memory may not suffice for two.
+            self._subject = self._control = None
+            self._report(f"loading {place}")
+            settings = self._settings
+            try:
+                subject = Subject.load(
+                    place, device=settings.device, dtype=settings.dtype, remote_code=settings.remote_code
+                )
+            except (RuntimeError, MemoryError) as error:
+                if not out_of_memory(error):
+                    raise
+                hint = "memory is insufficient to load the model. Use a smaller --dtype or another --device"
+                raise InputError("model", place, hint) from error
+            if subject.files != settings.weights[place]:
+                raise InputError("model", place, _OTHER_FILES)
+            self._place, self._subject = place, subject
+        return self._subject
+
+    def _refusal(self, measure: Measure, subject: Subject) -> str | None:
+        try:
+            return measure.refusal(subject, self._material)
+        except InputError as error:
+            if error.field not in MODEL_FIELDS:
+                raise
+            return error.hint
+
+    def _effort(self, task: MeasureTask) -> Effort:
+        effort = self._settings.effort
+        return replace(effort, factor=effort.factor * CONTROL_SHARE) if task.control else effort
+
+
+def task_label(task: MeasureTask) -> str:
+    """Return the name of a task in messages, without the checkpoint."""
+    return f"{task.name}{' of random weights' if task.control else ''}"
+
+
+_OTHER_FILES = "a worker found different files at this path. Provide the same files on all machines"
+
+
+def start_worker(
+    settings: MeasureSettings,
+    text: Path | None,
+    clones: Path | None,
+    identity: dict[str, Any],
+    threads: int,
+    folder: SharedFolder,
+) -> Callable[[MeasureTask | tuple[MeasureTask, ...]], dict[str, Any] | MeasurePlan]:
+    """Prepare a worker process and return its function.
+
+    Args:
+        settings: Settings of all tasks.
+        text: File or folder of text.
+        clones: Folder of clones.
+        identity: Expected identity of the text and the clones.
+        threads: Number of torch threads.
+        folder: Folder that the worker shares with the calling process.
+
+    Returns:
+        A function that runs a single task, or plans a tuple of tasks of one checkpoint.
+
+    Raises:
+        InputError: If the text or the clones differ from the expected ones.
+    """
+    torch.set_num_threads(threads)
+    material = Material(text, clones)
+    for field, value in identity.items():
+        if material.identity[field] != value:
+            raise InputError(field, str(text if field == "text" else clones), _OTHER_FILES)
+    runner = MeasureRunner(settings, material)
+
+    def run(item: MeasureTask | tuple[MeasureTask, ...]) -> dict[str, Any] | MeasurePlan:
+        material.shared_folder = folder.of_worker() / SHARED_FOLDER
+        return runner.take(item) if isinstance(item, MeasureTask) else runner.plan(item)
+
+    return run
+
+
+def _seconds_per_token(subject: Subject) -> float:
+    """Time some forward passes and return the minimum, which warm-up and other processes affect the least."""
+    rows, length = _TIMED_SHAPE
+    length = min(length, subject.max_length)
+    ordinary = subject.ordinary_tokens
+    tokens = ordinary[torch.arange(rows * length) % len(ordinary)].view(rows, length)
+    spent = []
+    for _ in range(_TIMED_PASSES):
+        began = time.perf_counter()
+        with torch.inference_mode():
+            subject.model(input_ids=tokens.to(subject.model.device))
+        spent.append(time.perf_counter() - began)
+    return min(spent) / tokens.numel()

@@ -1,0 +1,114 @@
+"""Result files of an inspection, one per measure and checkpoint, and their combined record."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from trialogue.errors import InputError
+from trialogue.inspection.interaction_order.measure import CheckpointLocation
+from trialogue.inspection.measures.measure import MEASURES
+from trialogue.storage import atomic_write, stored_object
+
+CONTROL_FOLDER = "control"
+"""Folder with the results of the model with random weights."""
+
+_OPTIONAL_MATERIAL = ("text", "clones")
+"""Settings that may be added when an inspection is resumed."""
+_CHANGEABLE = "control"
+"""Setting that may change when an inspection is resumed, because no other result depends on it."""
+
+
+def collect_results(work: Path, checkpoints: Sequence[CheckpointLocation], control: bool) -> dict[str, Any]:
+    """Combine the stored results of all measures and checkpoints into the record in `inspection.json`.
+
+    Args:
+        work: Folder with the result files.
+        checkpoints: Checkpoints of the model.
+        control: Whether to include the results for random weights. Stored results of an earlier control are left out
+            otherwise, because they may belong to another architecture.
+    """
+    measures: dict[str, Any] = {}
+    refused: dict[str, str] = {}
+    kind = None
+    for name in MEASURES:
+        results, latest = [], None
+        reasons: dict[str, str] = {}
+        for checkpoint in checkpoints:
+            record = read_result(work / checkpoint_folder(checkpoint) / f"{name}.json")
+            if record is None:
+                continue
+            kind = record["kind"]
+            if "refused" in record:
+                reasons[checkpoint_folder(checkpoint)] = record["refused"]
+                continue
+            latest = record
+            columns = {key: record[key] for key in ("version", "files", "quantities", "tokens", "seconds")}
+            results.append({"place": checkpoint.place, "step": checkpoint.step, **columns})
+        if latest is None and reasons:
+            refused[name] = reasons.popitem()[1]
+        if latest is not None:
+            refused |= {f"{name} of {folder}": reason for folder, reason in reasons.items()}
+            controlled = (read_result(work / CONTROL_FOLDER / f"{name}.json") if control else None) or {}
+            description = {key: latest[key] for key in ("question", "reading", "logarithmic")}
+            measures[name] = {
+                **description,
+                "checkpoints": results,
+                "control": controlled.get("quantities"),
+            }
+    return {"kind": kind, "measures": measures, "refused": refused}
+
+
+_DESCRIPTION_KEYS = {"version", "question", "reading", "logarithmic", "kind", "files"}
+_RESULT_KEYS = {"quantities", "tokens", "seconds"}
+_DAMAGED = "the file is damaged. Delete it and run the command again"
+
+
+def read_result(path: Path) -> dict[str, Any] | None:
+    """Return the stored result of a measure, None if there is no file.
+
+    Raises:
+        InputError: If the file is damaged.
+    """
+    record = stored_object(path, "out", _DAMAGED)
+    if record is not None and not (
+        set(record) >= _DESCRIPTION_KEYS and ("refused" in record or set(record) >= _RESULT_KEYS)
+    ):
+        raise InputError("out", str(path), _DAMAGED)
+    return record
+
+
+def require_same_settings(path: Path, settings: dict[str, Any], has_results: bool) -> None:
+    """Store the settings of an inspection, and require that a resumed inspection has the same settings.
+
+    Args:
+        path: File with the settings.
+        settings: Settings of this call.
+        has_results: Whether the folder has results. If not, the given settings replace those in the file.
+
+    Raises:
+        InputError: If the folder has results with other settings.
+    """
+    stored = stored_object(path, "out", _DAMAGED) if has_results else None
+    given = json.loads(json.dumps(settings))
+    if stored is None:
+        atomic_write(path, json.dumps(given, indent=1) + "\n")
+        return
+    for field, value in given.items():
+        before = stored.get(field)
+        if before != value and field != _CHANGEABLE and not (field in _OPTIONAL_MATERIAL and before is None):
+            shown = "another one" if field in _OPTIONAL_MATERIAL else before
+            hint = f"the inspection in {path.parent.parent} used {shown}. Use the same, or another folder (--out)"
+            raise InputError(field, "not given" if value is None else value, hint)
+    if stored != given:
+        atomic_write(path, json.dumps(given, indent=1) + "\n")
+
+
+def checkpoint_folder(checkpoint: CheckpointLocation) -> str:
+    """Return the folder name of a checkpoint, from its step if known. It never equals `CONTROL_FOLDER`."""
+    if checkpoint.step is not None:
+        return f"step-{checkpoint.step}"
+    return "model-" + re.sub(r"[^A-Za-z0-9._-]+", "-", Path(checkpoint.place).name).strip("-.")
