@@ -11,8 +11,8 @@ of chains). Five trainings cannot decide the claim `in-order`, because the inter
 contains the threshold of 0.8. `night` and `paper` have 27 trainings, as in `clones`, which can decide it.
 
 At `default`, the losses on all clones rise again after a fifth of the steps, while the loss on the text still falls.
-The late fall of a loss therefore ends at the minimum. A separate claim states that the loss on the clone of
-all orders keeps falling.
+The late fall of a loss therefore ends at the minimum. A separate claim states that the loss on the clone of all orders
+keeps falling.
 """
 
 from trialogue_lab.ledger import Study

@@ -11,8 +11,8 @@ from trialogue_lab.studies.potts_patterns.statistics import order_at
     "P(no wall) at falling temperatures",
     "Theorem 1.1, at fixed length",
     row_heading="chain",
-    note="P(no wall): probability of no domain wall, exact; E: smallest positive energy of a window; N: number of patterns; "
-    "W: window; L: length in tokens",
+    note="P(no wall): probability of no domain wall, exact; E: smallest positive energy of a window; N: number of "
+    "patterns; W: window; L: length in tokens",
 )
 def _cold_table(rows: Rows) -> DataFrame:
     table = rows["cold"]
