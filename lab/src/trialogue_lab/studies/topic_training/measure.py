@@ -30,7 +30,7 @@ from trialogue_lab.theory.topics import diagonal_values
 from trialogue_lab.training.counted_documents import CountedDocuments, Loss, document_loss
 from trialogue_lab.training.weight_norms import WeightNorms
 
-RowIterator = Iterator[dict[str, Any]]
+Row = Iterator[dict[str, Any]]
 
 MASKING = BertMasking()
 SHIFT = 4
@@ -160,7 +160,7 @@ def trained(
 
 def _matrix_rows(
     config: Config, seed: int, run: Training, matrix_of: Callable[[TopicTransformer], Tensor]
-) -> RowIterator:
+) -> Row:
     """Train a network, and yield its row and, for the first seed, the entries of a matrix."""
     network, row = trained(config, run, seed)
     matrix = matrix_of(network)
@@ -186,7 +186,7 @@ def _gram_matrix(network: TopicTransformer) -> Tensor:
     return network.embedding @ network.embedding.T
 
 
-def _embeddings(config: Config, seed: int, _: Path) -> RowIterator:
+def _embeddings(config: Config, seed: int, _: Path) -> Row:
     """Yield the rows of Figure 2.1, and of trainings of the embedding alone."""
     for case in _combinations(config, "embeddings", config.embedding_steps):
         run = Training("embeddings", "all", *case, network={"biases": "all"})
@@ -198,7 +198,7 @@ def _embeddings(config: Config, seed: int, _: Path) -> RowIterator:
         yield row | entry_means(_gram_matrix(network), model_of(config))
 
 
-def _values(config: Config, seed: int, _: Path) -> RowIterator:
+def _values(config: Config, seed: int, _: Path) -> Row:
     """Yield the rows of Figures 2.2 and 2.5: values under uniform attention, with and without a penalty."""
     for penalty in (config.penalty, 0.0):
         for case in _combinations(config, "values", config.value_steps):
@@ -207,13 +207,13 @@ def _values(config: Config, seed: int, _: Path) -> RowIterator:
             yield from _matrix_rows(config, seed, run, lambda network: network.values[0])
 
 
-def _attention(config: Config, seed: int, _: Path) -> RowIterator:
+def _attention(config: Config, seed: int, _: Path) -> Row:
     """Yield the rows of Tables 2.1 and 2.2 and of Figure 2.6: attention with trained and with fixed diagonal values."""
     model, steps = model_of(config), config.attention_steps
     diagonal = diagonal_values(TopicModel(config.topics, config.words_per_topic, 1), MASKING)
-    higher_rate = ("sgd", SGD_RATES["attention"]["CE"], steps * config.slower)
+    by_sgd = ("sgd", SGD_RATES["attention"]["CE"], steps * config.slower)
     cases: list[tuple[str, str, float, int]]
-    cases = [("CE", *setting, steps) for setting in SETTINGS] + [("CE", *higher_rate)]
+    cases = [("CE", *setting, steps) for setting in SETTINGS] + [("CE", *by_sgd)]
     runs = [Training("attention", "with values", *case, network=ONE_HOT) for case in cases]
     fixed = ONE_HOT | {"values": "fixed"}
     runs += [
@@ -231,7 +231,7 @@ def _attention(config: Config, seed: int, _: Path) -> RowIterator:
             yield {"kind": "attention", **setting, **attended._asdict()}
 
 
-def _stages(config: Config, seed: int, _: Path) -> RowIterator:
+def _stages(config: Config, seed: int, _: Path) -> Row:
     """Yield the rows of Figures 2.4 and 2.9, and of the saddle point at zero."""
     deep = {"width": config.deep_width, "layers": 4, "heads": 4, "residual": True, "biases": "all"}
     one_layer = partial(Training, "stages", "one layer", "CE", network=ONE_HOT)

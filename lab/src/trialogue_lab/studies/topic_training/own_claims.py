@@ -66,8 +66,8 @@ OURS = (
         ours(
             f"sgd-embeddings-in-blocks-{loss.lower()}",
             f"All of a network trained by {loss_name} and SGD at a rate of {SGD_RATES['embeddings'][loss]:g}, W^E^T "
-            "W^E is larger for different words of one topic than for words of two, by more than three deviations of the "
-            "latter.",
+            "W^E is larger for different words of one topic than for words of two, by more than three deviations of "
+            "the latter.",
             contrast("all", loss, "sgd", SGD_RATES["embeddings"][loss]) > 3,
             "Thesis Figure 2.1, at a learning rate of this project",
         )
