@@ -10,7 +10,7 @@ from trialogue_lab.ledger import COLORS, QUIET, Cells, Rows, figure, finish, pan
 from trialogue_lab.studies.clones import statistics as stats
 from trialogue_lab.studies.clones.config import ENCODER, GIBBS, PUBLISHED, TEXT
 
-_SAMPLER_NAMES = {PUBLISHED: "raw scores, as published", GIBBS: "Gibbs"}
+_SAMPLER_NAMES = {PUBLISHED: "Metropolis, as published", GIBBS: "Gibbs"}
 
 
 def label_of(rows: Rows, name: str) -> str:

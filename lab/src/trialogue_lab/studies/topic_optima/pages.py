@@ -116,10 +116,10 @@ def _lengths_table(rows: Rows) -> Cells:
     }
     table = rows["length"].sort_values(["law", "length"])
     return {
-        f"{law}, {'100 to ' if law == 'Dirichlet' else ''}{length} words": {
-            head: at_length(column, int(length), str(law)) for head, column in heads.items()
+        f"{distribution}, {'100 to ' if distribution == 'Dirichlet' else ''}{length} words": {
+            head: at_length(column, int(length), str(distribution)) for head, column in heads.items()
         }
-        for law, length in zip(table.law, table.length, strict=True)
+        for distribution, length in zip(table.law, table.length, strict=True)
     }
 
 

@@ -33,9 +33,9 @@ def landscape(rows: Rows, column: str, tau: int, values: str = "block", variant:
 
 
 @exact
-def at_length(rows: Rows, column: str, length: int = 150, law: str = "Dirichlet") -> float:
+def at_length(rows: Rows, column: str, length: int = 150, distribution: str = "Dirichlet") -> float:
     """Return a column of the optimum for documents of a given length."""
-    return _single_value(rows, "length", column, law=law, length=length)
+    return _single_value(rows, "length", column, law=distribution, length=length)
 
 
 def _single_value(rows: Rows, kind: str, column: str, **values: object) -> float:
