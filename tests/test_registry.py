@@ -80,7 +80,10 @@ def test_what_is_imported_is_of_the_type_that_is_registered() -> None:
     values: Registry[object] = Registry("trialogue.nothing", "thing", places, of=str)
     assert dict(classes.loadable()) == {"ordered": OrderedDict}
     assert dict(values.loadable()) == {"place": "."}
-    for registry, what in ((classes, "a class derived from builtins.dict"), (values, "an instance of builtins.str")):
+    for registry, what in (
+        (classes, "a class derived from builtins.dict"),
+        (values, "an instance of builtins.str"),
+    ):
         with pytest.raises(InputError) as told:
             registry["number"]
         assert str(told.value) == f"thing='number': it is registered as numbers:Number, which is not {what}"

@@ -115,7 +115,10 @@ def test_a_model_with_a_fixed_context_predicts_the_following_tokens(place, run):
 
 
 BAD: list[tuple[str, str]] = [
-    ("--model other.safetensors --clones clones", "use a model with 3 tokens, like the tokenizer of the clones"),
+    (
+        "--model other.safetensors --clones clones",
+        "use a model with 3 tokens, like the tokenizer of the clones",
+    ),
     ("--model kept --clones nowhere", "give an existing folder, or create one with `trialogue clone`"),
     ("--model clones --clones clones", "neither a model (config.json) nor checkpoints"),
     ("--model kept --clones clones --rows 0", "rows=0"),

@@ -39,7 +39,10 @@ WRONG: list[tuple[str | bytes, str]] = [
         "prompts.jsonl:2': the line is not JSON: 1e999 (beyond the range of a double) is not a JSON number",
     ),
     (b'"\xff"', "the line is not UTF-8"),
-    ('"a"\n{"prompt": "b\\ud83d"}', "prompts.jsonl:2': remove character 2, which is half of a surrogate pair"),
+    (
+        '"a"\n{"prompt": "b\\ud83d"}',
+        "prompts.jsonl:2': remove character 2, which is half of a surrogate pair",
+    ),
     ('{"prompt": "a", "id": "\\ud800"}', "id in prompts='"),
     ("\n", "use a file with prompts"),
 ]

@@ -40,7 +40,9 @@ def test_incomplete_characters_are_decoded_at_the_end():
 
 @pytest.mark.parametrize("encode", [TOKENIZATION.encode, TOKENIZATION.chat])
 def test_lone_surrogate_is_rejected(encode):
-    with pytest.raises(InputError, match=r"text='a\\ud800': remove character 2, which is half of a surrogate pair"):
+    with pytest.raises(
+        InputError, match=r"text='a\\ud800': remove character 2, which is half of a surrogate pair"
+    ):
         encode("a\ud800")
 
 

@@ -103,7 +103,10 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: BlockBestOfN(delimiters=(0,), block_tokens=2), "block_tokens=2: leave it out"),
     (lambda: BlockBestOfN(block_delimiter="a", block_tokens=1), "block_delimiter='a': leave it out"),
     (lambda: BlockBestOfN(block_delimiter="a", delimiters=(0,)), "block_delimiter='a': leave it out"),
-    (lambda: Backtracking(argmax_redo=False, redo="erased"), "redo='erased': leave it out with argmax_redo=False"),
+    (
+        lambda: Backtracking(argmax_redo=False, redo="erased"),
+        "redo='erased': leave it out with argmax_redo=False",
+    ),
     *[
         (lambda given=given: truncated(COINS, **given), f"{next(iter(given))}=")
         for given in [

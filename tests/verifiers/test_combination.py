@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
-from samplers.reference_distributions import largest_difference
 
 from mutants import verifiers as mutants
+from samplers.reference_distributions import largest_difference
 from trialogue.errors import InputError
 from trialogue.generation.verifiers.graded import Graded
 from trialogue.models.networks.probe import Probe

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from samplers.reference_distributions import expected_value, largest_difference, normalised, restricted
 
+from samplers.reference_distributions import expected_value, largest_difference, normalised, restricted
 from trialogue.errors import InputError
 from trialogue.samplers import SequentialMonteCarlo, TokenwiseRejection, ValueGuided, generate, values
 from trialogue.samplers.exact import exact_distribution, transition_matrix

@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
-from samplers.reference_distributions import largest_difference
 
 from mutants.verifiers import ForgetfulRandomVerifier, LengthKeyedRandomVerifier, StrictThreshold
+from samplers.reference_distributions import largest_difference
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.oracles import padded

@@ -14,7 +14,7 @@ from trialogue.errors import InputError
 from trialogue.inspection.topic_structure.measure import AS_READ, TopicSettings, measured
 from trialogue.inspection.topic_structure.ratios import ATTENTION, COSINE, DIFFERENT, SAME
 from trialogue.models.hub.attention_weights import load_attending
-from trialogue_lab.studies.topic_pretrained.tiny import made_up_documents, made_up_tokenizer
+from trialogue_lab.studies.topic_pretrained.tiny import synthetic_documents, synthetic_tokenizer
 
 WIDTH, TABLE, POSITIONS = 16, 8, 40
 SHAPE = {"vocab_size": 42, "hidden_size": WIDTH, "intermediate_size": 16, "num_attention_heads": 2}
@@ -55,7 +55,7 @@ def saved(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         model(config(**shape)).save_pretrained(tmp_path)
-    made_up_tokenizer().save_pretrained(tmp_path)
+    synthetic_tokenizer().save_pretrained(tmp_path)
     return request.param, tmp_path
 
 
@@ -73,7 +73,7 @@ def test_every_architecture_of_the_source_is_measured(saved: tuple[str, Path]) -
     assert read.shape == (10, WIDTH)
     assert any(torch.equal(rows, table[tokens[0]]) for table in _tables(folder))
 
-    corpus = passages_of(made_up_documents(), 40)
+    corpus = passages_of(synthetic_documents(), 40)
     settings = TopicSettings(topics=4, passes=2, least=2, read=8, length=24)
     for one in measured(model, corpus, settings):
         found = {each.measure: each for each in one.compare(6)}
@@ -91,7 +91,7 @@ def test_no_text_is_longer_than_the_positions_that_a_model_has(saved: tuple[str,
     most = POSITIONS - 2 if name == "roberta" else POSITIONS
     assert model.max_length == most
     model.attention(torch.full((1, most), 5), torch.tensor([most]))
-    corpus = passages_of(made_up_documents(), 40)
+    corpus = passages_of(synthetic_documents(), 40)
     settings = TopicSettings(topics=4, passes=2, least=2, read=8, length=most + 1)
     with pytest.raises(InputError, match=f"length={most + 1}: .* knows {most} positions"):
         measured(model, corpus, settings)

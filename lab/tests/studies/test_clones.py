@@ -21,7 +21,7 @@ from trialogue_lab.ledger.runs.results import config_values
 from trialogue_lab.studies.clones import statistics
 from trialogue_lab.studies.clones.config import ENCODER, PRESETS, TEXT
 from trialogue_lab.studies.clones.material import corpus_of, order_of, starts_of
-from trialogue_lab.studies.clones.statistics import saturated
+from trialogue_lab.studies.clones.statistics import saturation_step
 from trialogue_lab.studies.clones.twin import _conditional_entropy, twin_rows
 from trialogue_lab.studies.clones_gpt.config import PRESETS as GPT_PRESETS
 
@@ -43,12 +43,12 @@ def curve(*losses: float) -> "pd.Series[float]":
     ],
 )
 def test_saturation_step_of_a_curve(losses, step):
-    assert saturated(curve(*losses)) == pytest.approx(step)
+    assert saturation_step(curve(*losses)) == pytest.approx(step)
 
 
 def test_a_rising_curve_has_no_saturation_step():
     with pytest.raises(NoRows):
-        saturated(curve(1.0, 2.0, 3.0, 4.0, 5.0))
+        saturation_step(curve(1.0, 2.0, 3.0, 4.0, 5.0))
 
 
 def rows(
@@ -153,7 +153,7 @@ def test_late_share_of_the_decrease(steps, losses, share):
     "change",
     [
         ("late.iloc[0] - late.min()", "late.iloc[0] - late.iloc[-1]"),
-        ("/ (table.iloc[0] - table.min())", "/ (table.iloc[0] - _after(table, 0.1).min())"),
+        ("/ (table.iloc[0] - table.min())", "/ (table.iloc[0] - _late_losses(table, 0.1).min())"),
         ("np.interp(np.log(step), np.log(steps)", "np.interp(step, steps"),
         (
             "steps, step = table.index.to_numpy(float), share * table.index[-1]",
@@ -203,14 +203,14 @@ def test_difference_between_numbers_of_sweeps():
     ids=["the minimum itself", "the first decrease"],
 )
 def test_wrong_saturation_steps_are_rejected(change):
-    mutant = altered(statistics, change, compiled=False)["saturated"]
+    mutant = altered(statistics, change, compiled=False)["saturation_step"]
     cases = (curve(104.0, 103.0, 102.0, 101.0, 100.0), curve(4.0, 1.0, 0.9, 0.05, 0.0))
-    assert [mutant(case) for case in cases] != pytest.approx([saturated(case) for case in cases])
+    assert [mutant(case) for case in cases] != pytest.approx([saturation_step(case) for case in cases])
 
 
 def test_a_level_relative_to_zero_misses_a_decrease_above_a_constant():
     change = ("losses.min() + NEAR * (losses[0] - losses.min())", "losses.min() + NEAR * losses[0]")
-    mutant = altered(statistics, change, compiled=False)["saturated"]
+    mutant = altered(statistics, change, compiled=False)["saturation_step"]
     assert mutant(curve(4.0, 3.0, 2.0, 1.0, 0.0)) == 820.0
     with pytest.raises(NoRows, match="never falls"):
         mutant(curve(104.0, 103.0, 102.0, 101.0, 100.0))

@@ -34,7 +34,7 @@ def test_statistics_compare_chains_and_couplings_by_logarithms() -> None:
     means = {(2.0, 2): 40.0, (2.0, 9): 4.0, (2.0, 10): 1.0, (8.0, 2): 160.0, (8.0, 9): 5.0, (8.0, 10): 0.9}
     rows = Rows([row for (coupling, size), mean in means.items() for row in cell(coupling, size, mean, 2.0)])
     assert statistics.blocks(rows, below_all=1) == ["k = 2", "k = 9"]
-    assert statistics.blocks(rows, least=9) == ["k = 9", "k = 10"]
+    assert statistics.blocks(rows, smallest=9) == ["k = 9", "k = 10"]
     # By size and not by place: no k = 9 is a k below N - 1.
     assert statistics.blocks(rows, below_all=2) == ["k = 2"]
     assert statistics.log_steps_ratio("k = 2", "k = 9")(rows)[5] == pytest.approx(math.log(10 * 32) / 2)

@@ -9,7 +9,13 @@ from trialogue_lab.ledger import Rows
 from trialogue_lab.ledger.claims.verdicts import Evidence, evaluate
 from trialogue_lab.studies.topic_values import STUDY
 from trialogue_lab.studies.topic_values.config import PRESETS
-from trialogue_lab.studies.topic_values.measure import ARMS, LIBRARY, WITH_ATTENTION, WITH_L2, WITHOUT_L2
+from trialogue_lab.studies.topic_values.measure import (
+    ARMS,
+    USUAL_WEIGHTS,
+    WITH_ATTENTION,
+    WITH_L2,
+    WITHOUT_L2,
+)
 from trialogue_lab.studies.topic_values.statistics import prominence, standing
 
 COUNT = 6
@@ -27,7 +33,7 @@ def rows(**changes: float) -> Rows:
                 **entry,
                 "in_topic": entry["in_topic"] * (1 + seed / 1000),
             }
-            | ({"other_std": 0.02} if arm == LIBRARY else {})
+            | ({"other_std": 0.02} if arm == USUAL_WEIGHTS else {})
             for arm in ARMS
             for seed in range(COUNT)
         ]
@@ -63,4 +69,4 @@ def test_differences_between_arms(tmp_path: Path) -> None:
     assert [trained[arm]["penalty"] > 0 for arm in ARMS] == [True, False, False, False]
     deviations = {arm: row["other_std"] for arm, row in trained.items()}
     assert max(deviations[arm] for arm in (WITH_L2, WITHOUT_L2, WITH_ATTENTION)) < 0.002
-    assert 0.01 < deviations[LIBRARY] < 0.04
+    assert 0.01 < deviations[USUAL_WEIGHTS] < 0.04

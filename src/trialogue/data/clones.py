@@ -153,7 +153,6 @@ class Clones:
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """Tokenizer of all clones."""
-
         try:
             return Tokenizer.from_str(self._tokenizer_text)
         except Exception as error:  # The library raises plain `Exception` objects.

@@ -211,7 +211,10 @@ INVALID = [
         r"max_states=4096: .* 2\^13 states.*run_chain\(Gibbs\(...\)",
         lambda: transition_matrix(Gibbs(), random_ising(0, 13)),
     ),
-    ("sites=3: leave it out, because the model has 4 sites", lambda: transition_matrix(Gibbs(), MODEL, sites=3)),
+    (
+        "sites=3: leave it out, because the model has 4 sites",
+        lambda: transition_matrix(Gibbs(), MODEL, sites=3),
+    ),
     ("sites=None: give a number, because FunctionEnergy", lambda: transition_matrix(Gibbs(), TOTAL)),
 ]
 

@@ -159,7 +159,8 @@ def test_blocks_of_a_masked_oracle_need_the_chain_rule():
     masked = Conditionals(random_joint(2, 2, 4))
     for chain in (BlockGibbs(2), BlockDynamics(BLOCKS)):
         with pytest.raises(
-            InputError, match=r"block=2: use `ChainRule\(model\)`.* Conditionals has conditionals of single sites"
+            InputError,
+            match=r"block=2: use `ChainRule\(model\)`.* Conditionals has conditionals of single sites",
         ):
             run_chain(chain, masked, start=TOKENS, steps=9)
         run_chain(chain, ChainRule(masked), start=TOKENS, steps=9)

@@ -5,10 +5,10 @@ import math
 import mpmath
 import pytest
 import torch
-from samplers.reference_distributions import rejection_queries, tokenwise
 
 from mutants.modules import altered
 from one_line_errors import refusals
+from samplers.reference_distributions import rejection_queries, tokenwise
 from trialogue.data import Dyck, Table
 from trialogue.data.puzzles.hidden_string import (
     SubsetSum,

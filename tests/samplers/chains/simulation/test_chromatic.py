@@ -58,7 +58,10 @@ def test_chains_equal_the_reference_with_the_same_numbers(name):
         ("disordered", ("self._used += self._sites", "self._used += 1")),
         (
             "ring",
-            ("site, others in enumerate(neighbours_of)", "site, others in enumerate([[]] * len(neighbours_of))"),
+            (
+                "site, others in enumerate(neighbours_of)",
+                "site, others in enumerate([[]] * len(neighbours_of))",
+            ),
         ),
     ],
 )

@@ -4,43 +4,47 @@ from functools import partial
 
 from trialogue_lab.ledger import Claim, cited, ours
 from trialogue_lab.studies.clones import statistics as stats
-from trialogue_lab.studies.clones.config import ENCODER, GIBBS, PUBLISHED, of_layers
+from trialogue_lab.studies.clones.config import ENCODER, GIBBS, PUBLISHED, factored_name
 
-_FOLLOWED = "Figure 4"
-LOWEST = "within 5 % of its fall from its minimum"
-_LEAST = "the late fall ends at the smallest loss, like the total fall, and not at the last loss"
-_SIZES = (
+_FIGURE_4 = "Figure 4"
+NEAR_MINIMUM = "within 5 % of its fall from its minimum"
+_SMALLEST_LOSS = "the late fall ends at the smallest loss, like the total fall, and not at the last loss"
+_SMALL_SETTING = (
     "Except at `paper`, a vocabulary of 320 tokens, sequences of 16, clones of one network each with 1, 2 and 4 "
     "factored layers, and a small encoder trained by AdamW"
 )
-_STORIES = (
-    f"{_SIZES}. The source has 10,000 tokens in sequences of 128, 2, 4 and 6 layers, and BERT trained by SGD."
+_TINYSTORIES = (
+    f"{_SMALL_SETTING}. The source has 10,000 tokens in sequences of 128, 2, 4 and 6 layers, and BERT trained by "
+    "SGD."
 )
-_WIKITEXT = f"{_SIZES}, on TinyStories. The source has WikiText-103, 500 tokens in sequences of 64, and BERT with SGD."
+_WIKITEXT = (
+    f"{_SMALL_SETTING}, on TinyStories. The source has WikiText-103, 500 tokens in sequences of 64, and BERT with "
+    "SGD."
+)
 
-_growing = partial(cited, "Figure 3a", statement_id="clones:S1-Fig3.panel-a", setting=_STORIES)
-_followed = partial(cited, statement_id="clones:S1-Fig4", setting=_STORIES)
+_figure_3a = partial(cited, "Figure 3a", statement_id="clones:S1-Fig3.panel-a", setting=_TINYSTORIES)
+_figure_4 = partial(cited, statement_id="clones:S1-Fig4", setting=_TINYSTORIES)
 
 
 LOW_ORDERS_FIRST = (
     "low-orders-first",
-    f"The loss on the clone of the lowest order is at its lowest ({LOWEST}) before that on the clone of all orders "
-    "(ratio of steps).",
+    f"The loss on the clone of the lowest order is at its lowest ({NEAR_MINIMUM}) before that on the clone of all "
+    "orders (ratio of steps).",
     stats.later(PUBLISHED).as_ratio() > 1,
 )
 IN_ORDER = (
     "in-order",
-    f"Losses on clones are at their lowest ({LOWEST}) in the order of their interactions, for all clones (share of "
-    "trainings).",
+    f"Losses on clones are at their lowest ({NEAR_MINIMUM}) in the order of their interactions, for all clones (share "
+    "of trainings).",
     stats.in_order(PUBLISHED) > 0.8,
 )
 HIGH_ORDERS_KEEP_IMPROVING = (
     "high-orders-keep-improving",
     "From three tenths of the steps to the last, the loss on the clone of all orders falls by more than that on the "
     "clone of the lowest order (nats per token).",
-    stats.late_gain(PUBLISHED).corrected(stats.INTERPOLATED).corrected(stats.TO_THE_LEAST) > 0,
+    stats.late_gain(PUBLISHED).corrected(stats.INTERPOLATED).corrected(stats.UP_TO_MINIMUM) > 0,
 )
-"""Id, statement and criterion of a claim about encoders and about decoders"""
+"""Id, statement and criterion of a claim. `clones` and `clones-gpt` share these three claims."""
 
 
 def gibbs_claims(figure: str) -> tuple[Claim, ...]:
@@ -57,7 +61,7 @@ def gibbs_claims(figure: str) -> tuple[Claim, ...]:
             "high-orders-keep-improving-gibbs",
             "The loss on the clone of all orders falls by more in the end than that on the clone of the lowest order "
             "(nats per token) where clones are drawn by Gibbs.",
-            stats.late_gain(GIBBS).corrected(stats.INTERPOLATED).corrected(stats.TO_THE_LEAST) > 0,
+            stats.late_gain(GIBBS).corrected(stats.INTERPOLATED).corrected(stats.UP_TO_MINIMUM) > 0,
         ),
     )
 
@@ -68,13 +72,13 @@ CLAIMS = (
         "Every factored network loses less on held-out text than the next shallower one (smallest gain, nats per "
         "token).",
         stats.least_gain() > 0,
-        **_growing("decreases systematically with depth"),
+        **_figure_3a("decreases systematically with depth"),
     ),
     Claim(
         "encoder-is-best",
         "The encoder loses less on held-out text than the deepest factored network (nats per token).",
         stats.encoder_gain() > 0,
-        **_growing("the encoder has the lowest loss"),
+        **_figure_3a("the encoder has the lowest loss"),
     ),
     *(
         Claim(
@@ -82,17 +86,19 @@ CLAIMS = (
             f"The losses of an encoder on the clone of {what} after the first and after the last number of sweeps "
             "differ by less than 2 % at every step (largest relative difference).",
             stats.between_sweeps(name, PUBLISHED) < 0.02,
-            **cited("Figure 3c", "really similar", "clones:S1-Fig3.panel-c", grade=True, setting=_STORIES),
+            **cited(
+                "Figure 3c", "really similar", "clones:S1-Fig3.panel-c", grade=True, setting=_TINYSTORIES
+            ),
         )
-        for name, what in ((of_layers(4), "four factored layers"), (ENCODER, "an encoder"))
+        for name, what in ((factored_name(4), "four factored layers"), (ENCODER, "an encoder"))
     ),
     Claim(
         *LOW_ORDERS_FIRST,
-        **_followed("Figure 1 and Figure 4", "low orders saturate, high orders keep improving"),
+        **_figure_4("Figure 1 and Figure 4", "low orders saturate, high orders keep improving"),
     ),
     Claim(
         *IN_ORDER,
-        **_followed(
+        **_figure_4(
             "Figure 1 and Figure 4",
             "'the same sequential learning dynamics' (means of five runs)",
             grade=True,
@@ -113,24 +119,24 @@ CLAIMS = (
     ),
     Claim(
         *HIGH_ORDERS_KEEP_IMPROVING,
-        **_followed(
+        **_figure_4(
             "Figure 4, right panel", "the encoder's clone keeps decreasing, the three-body clone does not"
         ),
     ),
     Claim(
         "lowest-order-stops",
         "Less than 5 % of the fall of the loss on the clone of the lowest order comes after a tenth of the steps.",
-        stats.late_share(PUBLISHED).corrected(f"{_LEAST}; {stats.INTERPOLATED}") < 0.05,
-        **_followed("Figure 4, right panel", "no significant change beyond 1e4 of 1e5 steps", grade=True),
+        stats.late_share(PUBLISHED).corrected(f"{_SMALLEST_LOSS}; {stats.INTERPOLATED}") < 0.05,
+        **_figure_4("Figure 4, right panel", "no significant change beyond 1e4 of 1e5 steps", grade=True),
     ),
-    *gibbs_claims(_FOLLOWED),
+    *gibbs_claims(_FIGURE_4),
     *(
         ours(
             f"exact-clones-{low}-before-{high}",
             f"On a known law of four-body energies, whose clones are exact, the loss on its part of at most {low} "
             f"bodies is at its lowest before that on its part of at most {high} (ratio of steps).",
             stats.twin_later(high, low).as_ratio() > 1,
-            f"{_FOLLOWED} (the source has no exact clones)",
+            f"{_FIGURE_4} (the source has no exact clones)",
         )
         for low, high in ((2, 3), (3, 4))
     ),

@@ -15,14 +15,14 @@ from trialogue_lab.models.published import bert
 from trialogue_lab.training.published import bert_training
 
 ENCODER = "encoder"
-"""Name of the clone of all orders, which is sampled from an encoder trained like the followed ones"""
+"""Name of the clone of all orders, which is sampled from a trained encoder"""
 TEXT = "text"
 PUBLISHED, GIBBS = "metropolis", "gibbs"
 MASKS = IndividualMasks(MASKED_SHARE)
 """Masking in every training"""
 
 
-def of_layers(layers: int) -> str:
+def factored_name(layers: int) -> str:
     """Return the name of the factored network with this number of layers, and of its clone."""
     return f"layers-{layers}"
 
@@ -32,7 +32,8 @@ class Material(Settings):
     """Settings of the text, of the networks trained on it, and of the clones sampled from them.
 
     Args:
-        seeds: Seeds of the order of the data. Factored networks are trained for each seed, and cloned for the first.
+        seeds: Seeds of the order of the data. Factored networks are trained for each seed. Clones are sampled from the
+            networks of the first seed.
         text: File or folder in the working directory, or a corpus of the hub. Empty for synthetic sentences, for tests.
         test_share: Share at the end of a text that is held out, if the text has no split.
         vocab_size: Number of tokens of the vocabulary.
@@ -40,16 +41,16 @@ class Material(Settings):
         layers: Numbers of layers of the factored networks.
         rank: Rank of the factored attention.
         layer_norm: Whether factored networks have layer norm.
-        network_steps: Number of steps of a factored network.
+        network_steps: Number of training steps of a factored network.
         network_batch: Batch size of a factored network.
         network_rate: Learning rate of a factored network.
         encoder_size: "published" for the encoder of the source, or "small".
         encoder_width: Width of the small encoder.
         encoder_layers: Number of layers of the small encoder.
-        encoder_steps: Number of steps of an encoder.
+        encoder_steps: Number of training steps of an encoder.
         encoder_batch: Batch size of the small encoder.
         encoder_rate: Learning rate of the small encoder.
-        sequences: Number of held-out sequences, from which the chains start.
+        sequences: Number of held-out sequences from which chains start, and of sequences in a clone.
         sweeps: Numbers of sweeps of a chain after which clones are stored.
         scored: Number of held-out sequences on which networks are compared.
     """
@@ -84,7 +85,7 @@ class Material(Settings):
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the clones, from the lowest order to the highest."""
-        return (*(of_layers(depth) for depth in self.layers), ENCODER)
+        return (*(factored_name(depth) for depth in self.layers), ENCODER)
 
     def encoder(self) -> TransformerConfig:
         """Return the shape of the encoder, which is the published one or a small one of the same kind."""
@@ -92,7 +93,7 @@ class Material(Settings):
         return bert(self.vocab_size, self.length, **({} if self.encoder_size == "published" else small))
 
     def encoder_training(self, seed: int) -> TrainingConfig:
-        """Return the training of the encoder for a seed of the batches: as published, or by AdamW in fewer steps.
+        """Return the training settings of an encoder: those published, or AdamW with fewer steps.
 
         The batch size is rounded to a multiple of the number of copies of a sequence.
         """
@@ -112,7 +113,7 @@ class Material(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Material):
-    """Settings of a run: the material, the recorded steps of the followed encoder, and the twin.
+    """Settings of a run: the text and the clones, the recorded steps of the followed encoder, and the twin.
 
     Args:
         looks: Number of steps at which losses on all clones are measured, logarithmically spaced.
@@ -135,8 +136,8 @@ class Config(Material):
     twin_orders: Different[Annotated[int, Interval(ge=2, le=4)]] = (2, 3, 4)
 
 
-_DECIDING = 27
-"""Smallest number of trainings that, if all agree, shows a share above 0.8 when nine claims are tested together"""
+_SEEDS_TO_DECIDE = 27
+"""Smallest number of agreeing trainings that shows a share above 0.8 when nine claims are tested together"""
 
 PRESETS = {
     "smoke": Config(
@@ -165,9 +166,9 @@ PRESETS = {
     "pilot": Config(seeds=(100, 101, 102)),
     "default": Config(),
     # This preset is `default` with seeds that no other preset has.
-    "night": Config(seeds=tuple(range(200, 200 + _DECIDING))),
+    "night": Config(seeds=tuple(range(200, 200 + _SEEDS_TO_DECIDE))),
     "paper": Config(
-        seeds=tuple(range(_DECIDING)),
+        seeds=tuple(range(_SEEDS_TO_DECIDE)),
         vocab_size=10_000,
         length=128,
         layers=(2, 4, 6),

@@ -38,7 +38,7 @@ def corpus_of(config: Material, artifacts: Path) -> Corpus:
 
 
 def network_of(config: Material, name: str, seed: int, artifacts: Path) -> MaskedNetwork:
-    """Return a trained network by name. The encoder is not one of the followed ones."""
+    """Return a trained network by name. Its encoder is trained separately from the followed encoders."""
     corpus = corpus_of(config, artifacts)
     with FileLock(artifacts / f".{name}-{seed}.lock"):
         if name == ENCODER:
@@ -48,7 +48,7 @@ def network_of(config: Material, name: str, seed: int, artifacts: Path) -> Maske
 
 
 def _encoder(config: Material, corpus: Corpus, seed: int, artifacts: Path) -> Transformer:
-    """Train an encoder like the followed ones, from other weights and on another order of the data."""
+    """Train an encoder like the followed encoders, with other initial weights and another order of the data."""
     shape, training = config.encoder(), config.encoder_training(seed_of(seed, "cloned encoder"))
     batches = masked_batches(
         corpus.train, Transformer(shape), MASKS, batch_size=training.batch_size, seed=training.seed

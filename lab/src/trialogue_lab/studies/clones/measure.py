@@ -21,7 +21,15 @@ from trialogue.training import (
 )
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.clones import material
-from trialogue_lab.studies.clones.config import ENCODER, GIBBS, MASKS, PUBLISHED, Config, Material, of_layers
+from trialogue_lab.studies.clones.config import (
+    ENCODER,
+    GIBBS,
+    MASKS,
+    PUBLISHED,
+    Config,
+    Material,
+    factored_name,
+)
 from trialogue_lab.studies.clones.twin import twin_rows
 
 SAMPLERS = (PUBLISHED, GIBBS)
@@ -100,7 +108,7 @@ def network_row(
 def _networks(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of the factored networks, trained with another seed."""
     for depth in config.layers:
-        name = of_layers(depth)
+        name = factored_name(depth)
         yield network_row(config, name, seed, material.network_of(config, name, seed, artifacts), artifacts)
 
 
@@ -125,7 +133,7 @@ def follow(
 ) -> list[dict[str, Any]]:
     """Train a network, and return rows of its losses on the text and on every clone.
 
-    Clones sampled by Gibbs are used only after the last number of sweeps.
+    Of the clones sampled by Gibbs, only those after the last number of sweeps are used.
 
     Args:
         config: Settings of the text and the clones.

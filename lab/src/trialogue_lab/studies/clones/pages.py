@@ -10,7 +10,7 @@ from trialogue_lab.ledger import COLORS, QUIET, Cells, Rows, figure, finish, pan
 from trialogue_lab.studies.clones import statistics as stats
 from trialogue_lab.studies.clones.config import ENCODER, GIBBS, PUBLISHED, TEXT
 
-_SAMPLER_NAMES = {PUBLISHED: "raw scores, as published", GIBBS: "Gibbs"}
+_SAMPLER_NAMES = {PUBLISHED: "Metropolis, as published", GIBBS: "Gibbs"}
 
 
 def label_of(rows: Rows, name: str) -> str:
@@ -19,7 +19,8 @@ def label_of(rows: Rows, name: str) -> str:
         return {ENCODER: "encoder: all orders", TEXT: "the text itself"}[name]
     order = rows.where("network", network=name).order.iloc[0]
     orders = "all orders" if np.isnan(order) else f"order {order:.0f}"
-    return f"{name.removeprefix('layers-')} factored: {orders}"
+    layers = int(name.removeprefix("layers-"))
+    return f"{layers} factored layer{'s' * (layers > 1)}: {orders}"
 
 
 def _labelled_clones(rows: Rows) -> DataFrame:
@@ -92,7 +93,7 @@ def saturations_table(rows: Rows) -> Cells:
 TABLES = (_networks, chains_table, saturations_table, _sequences)
 
 
-def _band(axes: Axes, table: DataFrame, color: str, label: str, style: str = "-") -> None:
+def _draw_band(axes: Axes, table: DataFrame, color: str, label: str, style: str = "-") -> None:
     """Draw the mean and standard deviation over seeds of curves by step."""
     steps, mean, deviation = np.maximum(table.index, 0.7), table.mean(axis=1), table.std(axis=1)
     axes.plot(steps, mean, style, color=color, label=label)
@@ -110,9 +111,9 @@ def followed_figure(rows: Rows) -> Drawing:
     drawing, axes = panels(2, width=5.0, height=4.0)
     for panel, (sampler, title) in zip(axes, _SAMPLER_NAMES.items(), strict=True):
         for name, color in zip(stats.clone_names(rows), COLORS, strict=False):
-            _band(panel, stats.curves(rows, name, sampler), color, label_of(rows, name))
+            _draw_band(panel, stats.curves(rows, name, sampler), color, label_of(rows, name))
             panel.axvline(stats.saturation(name, sampler)(rows).mean(), color=color, lw=0.8, ls=":")
-        _band(panel, stats.curves(rows, TEXT, sampler), "black", label_of(rows, TEXT), "--")
+        _draw_band(panel, stats.curves(rows, TEXT, sampler), "black", label_of(rows, TEXT), "--")
         panel.set(xscale="log", xlabel="step", ylabel="loss (nats per token)")
         panel.set_title(f"Clones sampled by {title}")
     axes[0].legend()
@@ -158,7 +159,7 @@ def _sweeps(rows: Rows) -> Drawing:
 def _twin_figure(rows: Rows) -> Drawing:
     drawing, (left, right) = panels(2, width=5.0, height=4.0)
     for order, color in zip(rows.config["twin_orders"], COLORS, strict=False):
-        _band(left, stats.twin_curves(rows, order), color, f"at most {order} bodies")
+        _draw_band(left, stats.twin_curves(rows, order), color, f"at most {order} bodies")
         left.axhline(rows.where("twin-law", order=order).entropy.mean(), color=color, lw=0.8, ls=":")
         left.axvline(stats.twin_saturation(order)(rows).mean(), color=color, lw=0.8, ls="--")
     left.set(xscale="log", xlabel="step", ylabel="exact loss (nats per token)")

@@ -4,7 +4,7 @@ import numpy as np
 from pandas import DataFrame, Series, concat
 
 from trialogue_lab.ledger import Counts, NoRows, Replication, Rows, counts_from_shares
-from trialogue_lab.studies.clones.config import ENCODER, TEXT, of_layers
+from trialogue_lab.studies.clones.config import ENCODER, TEXT, factored_name
 
 trainings = Replication("training", "seeds")
 followed = Replication("training", "seeds", objects="the clones drawn")
@@ -14,7 +14,7 @@ INTERPOLATED = (
     "losses at a share of the steps are interpolated between recorded steps, in the logarithm of steps"
 )
 """Correction of the statistics of late losses, which had used the nearest recorded step"""
-TO_THE_LEAST = "falls end at the smallest loss, so that a later increase of the loss is ignored"
+UP_TO_MINIMUM = "falls end at the smallest loss, so that a later increase of the loss is ignored"
 """Correction of the late gain, in which a larger increase of one loss had counted as a gain of the other"""
 
 NEAR = 0.05
@@ -23,15 +23,15 @@ NEAR = 0.05
 
 def clone_names(rows: Rows) -> list[str]:
     """Return the names of the clones from the lowest order to the highest."""
-    return [*map(of_layers, rows.config["layers"]), ENCODER]
+    return [*map(factored_name, rows.config["layers"]), ENCODER]
 
 
-def lowest(rows: Rows) -> str:
+def lowest_order_clone(rows: Rows) -> str:
     """Return the name of the clone of the lowest order."""
     return clone_names(rows)[0]
 
 
-def saturated(curve: "Series[float]") -> float:
+def saturation_step(curve: "Series[float]") -> float:
     """Return the first step, interpolated, at which a curve of losses by step is at its minimum (see `NEAR`).
 
     Raises `NoRows` if the loss never falls.
@@ -52,10 +52,10 @@ def curves(rows: Rows, clone: str, sampler: str, sweeps: int | None = None) -> D
     else:
         table = rows.where("loss", clone=clone, sampler=sampler)
         table = table[table.sweeps == (table.sweeps.min() if sweeps is None else sweeps)]
-    return _by_step(table, f"clone {clone} sampled by {sampler}")
+    return _losses_by_step(table, f"clone {clone} sampled by {sampler}")
 
 
-def _by_step(table: DataFrame, clone: str) -> DataFrame:
+def _losses_by_step(table: DataFrame, clone: str) -> DataFrame:
     """Return losses by step (rows) and seed (columns). Raises `NoRows` if there are none."""
     if table.empty:
         raise NoRows(f"no losses on the {clone}")
@@ -91,26 +91,28 @@ def encoder_gain(rows: Rows) -> "Series[float]":
 @followed
 def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     """Return the step at which the loss on a clone reaches its minimum."""
-    return curves(rows, clone, sampler).apply(saturated)
+    return curves(rows, clone, sampler).apply(saturation_step)
 
 
 @followed
 def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
     """Return the step at which the loss on the clone of the lowest order reaches its minimum."""
-    return curves(rows, lowest(rows), sampler).apply(saturated)
+    return curves(rows, lowest_order_clone(rows), sampler).apply(saturation_step)
 
 
 @followed
 def later(rows: Rows, sampler: str) -> "Series[float]":
     """Return the ratio of the steps at which losses reach their minimum: all orders over the lowest order."""
-    high, low = (curves(rows, clone, sampler) for clone in (ENCODER, lowest(rows)))
-    return high.apply(saturated) / low.apply(saturated)
+    high, low = (curves(rows, clone, sampler) for clone in (ENCODER, lowest_order_clone(rows)))
+    return high.apply(saturation_step) / low.apply(saturation_step)
 
 
 @followed
 def in_order(rows: Rows, sampler: str) -> Counts:
     """Return whether losses reach their minimum in the order of the clones."""
-    times = DataFrame({name: curves(rows, name, sampler).apply(saturated) for name in clone_names(rows)})
+    times = DataFrame(
+        {name: curves(rows, name, sampler).apply(saturation_step) for name in clone_names(rows)}
+    )
     ordered = (times.diff(axis=1).iloc[:, 1:] > 0).all(axis=1)
     return counts_from_shares(ordered, trials=1)
 
@@ -126,7 +128,7 @@ def early_spread(rows: Rows, sampler: str) -> "Series[float]":
     text = curves(rows, TEXT, sampler)
     spreads = {}
     for seed in text:
-        until = saturated(tables[lowest(rows)][seed]) / 3
+        until = saturation_step(tables[lowest_order_clone(rows)][seed]) / 3
         losses = DataFrame({name: table[seed] for name, table in tables.items()})
         early = losses[losses.index <= until]
         spread = (early.max(axis=1) - early.min(axis=1)).max()
@@ -134,7 +136,7 @@ def early_spread(rows: Rows, sampler: str) -> "Series[float]":
     return Series(spreads)
 
 
-def _after(table: DataFrame, share: float) -> DataFrame:
+def _late_losses(table: DataFrame, share: float) -> DataFrame:
     """Return losses at a share of the steps, interpolated in the logarithm of steps, and at all later steps.
 
     If the share is before step 1, the losses of step 1 are used.
@@ -147,7 +149,7 @@ def _after(table: DataFrame, share: float) -> DataFrame:
 
 def _late_falls(table: DataFrame, share: float) -> "Series[float]":
     """Return the fall of a loss from a share of the steps to its later minimum, by seed."""
-    late = _after(table, share)
+    late = _late_losses(table, share)
     return late.iloc[0] - late.min()
 
 
@@ -157,14 +159,16 @@ def late_gain(rows: Rows, sampler: str) -> "Series[float]":
 
     Falls are from three tenths of the steps (30,000 of 100,000 in Figure 4) to the smallest later loss.
     """
-    high, low = (_late_falls(curves(rows, clone, sampler), 0.3) for clone in (ENCODER, lowest(rows)))
+    high, low = (
+        _late_falls(curves(rows, clone, sampler), 0.3) for clone in (ENCODER, lowest_order_clone(rows))
+    )
     return high - low
 
 
 @followed
 def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     """Return the loss on a clone at three tenths of the steps minus the loss at the last step."""
-    late = _after(curves(rows, clone, sampler), 0.3)
+    late = _late_losses(curves(rows, clone, sampler), 0.3)
     return late.iloc[0] - late.iloc[-1]
 
 
@@ -174,7 +178,7 @@ def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
 
     The low orders are the clones of all factored networks except the deepest.
     """
-    *low, _, high = (curves(rows, clone, sampler).apply(saturated) for clone in clone_names(rows))
+    *low, _, high = (curves(rows, clone, sampler).apply(saturation_step) for clone in clone_names(rows))
     if not low:
         raise NoRows("low orders need networks of two depths")
     return high / concat(low, axis=1).max(axis=1)
@@ -186,7 +190,7 @@ def late_share(rows: Rows, sampler: str) -> "Series[float]":
 
     Both falls end at the smallest loss.
     """
-    table = curves(rows, lowest(rows), sampler)
+    table = curves(rows, lowest_order_clone(rows), sampler)
     return _late_falls(table, 0.1) / (table.iloc[0] - table.min())
 
 
@@ -200,19 +204,19 @@ def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
 def twin_curves(rows: Rows, order: int) -> DataFrame:
     """Return exact losses on the truncation to `order` bodies, by step and seed."""
-    return _by_step(rows.where("twin-loss", order=order), f"exact clone of {order} bodies")
+    return _losses_by_step(rows.where("twin-loss", order=order), f"exact clone of {order} bodies")
 
 
 @trainings
 def twin_saturation(rows: Rows, order: int) -> "Series[float]":
     """Return the step at which the exact loss on the truncation to `order` bodies reaches its minimum."""
-    return twin_curves(rows, order).apply(saturated)
+    return twin_curves(rows, order).apply(saturation_step)
 
 
 @trainings
 def twin_later(rows: Rows, high: int, low: int) -> "Series[float]":
     """Return the ratio of the steps at which exact losses reach their minimum: `high` bodies over `low` bodies."""
-    return twin_curves(rows, high).apply(saturated) / twin_curves(rows, low).apply(saturated)
+    return twin_curves(rows, high).apply(saturation_step) / twin_curves(rows, low).apply(saturation_step)
 
 
 @distributions

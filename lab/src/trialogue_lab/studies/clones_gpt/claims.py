@@ -8,7 +8,7 @@ from trialogue_lab.studies.clones.claims import (
     HIGH_ORDERS_KEEP_IMPROVING,
     IN_ORDER,
     LOW_ORDERS_FIRST,
-    LOWEST,
+    NEAR_MINIMUM,
     gibbs_claims,
 )
 from trialogue_lab.studies.clones.config import ENCODER, GIBBS, PUBLISHED
@@ -25,8 +25,8 @@ CLAIMS = (
     Claim(*LOW_ORDERS_FIRST, **_figure("low-order clones saturate, higher-order clones keep decreasing")),
     Claim(
         "low-orders-saturate-before-all-orders",
-        f"The losses on the clones of all factored networks but the deepest are at their lowest ({LOWEST}) before "
-        "that on the clone of all orders (ratio of steps, the latest of them).",
+        f"The losses on the clones of all factored networks but the deepest are at their lowest ({NEAR_MINIMUM}) "
+        "before that on the clone of all orders (ratio of steps, the latest of them).",
         stats.low_orders_later(PUBLISHED).as_ratio() > 1,
         **_figure(
             "low-order clones saturate within the first 500 training steps, higher-order clones keep decreasing",

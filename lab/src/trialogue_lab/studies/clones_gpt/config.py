@@ -16,12 +16,12 @@ from trialogue_lab.training.published import gpt_neo_training
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Material):
-    """Settings of a run: the material, and a decoder like GPT-Neo. Each seed gives an order of its data.
+    """Settings of a run: the text and the clones, and a decoder like GPT-Neo with one order of the data per seed.
 
     Args:
         decoder_size: "published" for the decoder of the source, or "small".
         decoder_width: Width of the small decoder.
-        decoder_steps: Number of steps of a decoder.
+        decoder_steps: Number of training steps of a decoder.
         decoder_batch: Batch size of the small decoder.
         decoder_rate: Learning rate of the small decoder.
         looks: Number of steps at which losses on all clones are measured, logarithmically spaced.

@@ -11,7 +11,7 @@ TABLES = (
         note="first step at which the loss of a decoder is within 5 % of its total fall from its minimum; mean ± one "
         "standard deviation over orders of the data, with the same initial weights",
     ),
-    replace(chains_table, source="section A.3", note="as in the study clones"),
+    replace(chains_table, source="section A.3", note="columns as in the study clones"),
 )
 FIGURES = (
     replace(

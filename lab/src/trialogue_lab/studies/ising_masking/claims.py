@@ -6,8 +6,8 @@ from trialogue_lab.studies.ising_masking import statistics
 PUBLISHED = {0.05: "Figure 4.1", 0.3: "Figure 4.2"}
 """Figures of the thesis by coupling"""
 
-_DIRECTION = "larger k, lower error"
-_GEOMETRIC = "the logarithms of ratios are averaged, so that the estimate is a geometric mean"
+_PUBLISHED_TREND = "larger k, lower error"
+_GEOMETRIC_MEAN = "the logarithms of ratios are averaged, so that the estimate is a geometric mean"
 
 
 def _figure_claims(coupling: float, figure: str) -> tuple[Claim, ...]:
@@ -21,7 +21,7 @@ def _figure_claims(coupling: float, figure: str) -> tuple[Claim, ...]:
                 f"At J = {coupling:g} masking {fewer + 1} sites errs less than masking {fewer} (n times the squared "
                 f"error, mean over n >= {statistics.LARGE}).",
                 statistics.gain(coupling, fewer) > 0,
-                **cited(figure, _DIRECTION, statement_id),
+                **cited(figure, _PUBLISHED_TREND, statement_id),
             )
             for fewer in (1, 2, 3)
         ),
@@ -30,7 +30,7 @@ def _figure_claims(coupling: float, figure: str) -> tuple[Claim, ...]:
             f"At J = {coupling:g} masking 4 sites errs less than masking 1 at every size of the training set "
             "(smallest difference of n times the squared error).",
             statistics.smallest_gain(coupling) > 0,
-            **cited(figure, _DIRECTION, statement_id),
+            **cited(figure, _PUBLISHED_TREND, statement_id),
         ),
         *(
             Claim(
@@ -38,7 +38,7 @@ def _figure_claims(coupling: float, figure: str) -> tuple[Claim, ...]:
                 f"At J = {coupling:g} the squared error of masking {size} is Tr Gamma / n within 25 % (ratio, mean "
                 f"over n >= {statistics.LARGE}).",
                 statistics.error_over_limit(coupling, size)
-                .corrected(_GEOMETRIC)
+                .corrected(_GEOMETRIC_MEAN)
                 .as_ratio()
                 .near(1, margin=0.25),
                 **cited(f"Lemma 4.1.1, {figure}", "asymptotically 1", "thesis:M-L411", grade=True),
@@ -99,7 +99,7 @@ CLAIMS += (
         "in both figures too (largest log ratio of Tr Gamma at k + 1 and k).",
         statistics.largest_step_of_limit("ordered") < 0,
         "Figures 4.1 and 4.2, eq. (4.6)",
-        _DIRECTION,
+        _PUBLISHED_TREND,
     ),
 )
 

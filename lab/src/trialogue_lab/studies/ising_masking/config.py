@@ -15,7 +15,7 @@ class Config(Settings):
     """Settings of a run.
 
     Args:
-        sites: Number of spins, all coupled with each other. It is small because all states and masks are enumerated.
+        sites: Number of spins, which are all coupled with each other. All states and masks are enumerated.
         couplings: Couplings J of the models.
         field: Field of every spin.
         sizes: Numbers of samples in the training sets.
@@ -32,7 +32,7 @@ class Config(Settings):
 
     @property
     def pairs(self) -> int:
-        """Number of couplings."""
+        """Number of pairs of spins, each of which has a coupling parameter."""
         return self.sites * (self.sites - 1) // 2
 
     def model(self, coupling: float, pairs: Pairs = "unordered") -> Ising:

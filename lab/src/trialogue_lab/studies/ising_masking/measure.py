@@ -59,8 +59,8 @@ def measured_rows(config: Config, coupling: float, seed: int) -> Iterator[dict[s
 
     The squared error of a training set is the sum over parameters. The columns are `squared_error` and `deviation`, its
     mean and standard deviation over training sets, `squared_error_couplings`, the mean for couplings alone,
-    `within_trace`, the share of training sets with an error of at most Tr Gamma / n, and `unbounded`, the share without
-    a finite estimate, whose error is infinite.
+    `within_trace`, the share of training sets with an error of at most Tr Gamma / n, and `unbounded`, the share of
+    training sets without a finite estimate. Their error is infinite.
     """
     model = config.model(coupling)
     for size in range(1, config.sites + 1):
@@ -107,9 +107,9 @@ def every_mask(samples: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 def _estimate(samples: Tensor, masks: int | Tensor, seed: int = 0) -> Tensor:
     """Return the estimated parameters. They are infinite if no finite estimate exists."""
-    given: dict[str, Any] = {"masks": masks} if isinstance(masks, Tensor) else {"block_size": masks}
+    options: dict[str, Any] = {"masks": masks} if isinstance(masks, Tensor) else {"block_size": masks}
     try:
-        return fit_pseudolikelihood(samples, seed=seed, **given).model.parameters
+        return fit_pseudolikelihood(samples, seed=seed, **options).model.parameters
     except InputError as error:
         if error.field != "samples":
             raise

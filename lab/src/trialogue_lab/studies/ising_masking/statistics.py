@@ -8,26 +8,28 @@ from pandas import DataFrame, Series
 from trialogue_lab.ledger import Replication, Rows, exact
 
 LARGE = 1000
-"""Smallest number of samples of training sets that are compared with the limit"""
+"""Smallest size of training sets that are compared with the limit"""
 
 draws = Replication("draw", "seeds")
 
 
 def exact_rows(rows: Rows, coupling: float, masks: str = "one", pairs: str = "unordered") -> DataFrame:
-    """Return the exact rows of a coupling and of an interpretation of masks and pairs, by number of masked sites."""
+    """Return the exact rows of a coupling, with one or all masks per sample and pairs counted once or twice, by k."""
     return rows.where("exact", coupling=coupling, masks=masks, pairs=pairs).set_index("block_size")
 
 
-def fitted(rows: Rows, column: str, coupling: float, masks: str = "one", least: int = LARGE) -> DataFrame:
-    """Return a column by seed and n (rows) and number of masked sites (columns), for n of at least `least`."""
+def fit_column(
+    rows: Rows, column: str, coupling: float, masks: str = "one", min_samples: int = LARGE
+) -> DataFrame:
+    """Return a column by seed and n (rows) and number of masked sites (columns), for n >= `min_samples`."""
     table = rows.where("fit", coupling=coupling, masks=masks)
-    by_size = table[table.n >= least].pivot(index=["seed", "n"], columns="block_size", values=column)
+    by_size = table[table.n >= min_samples].pivot(index=["seed", "n"], columns="block_size", values=column)
     return by_size.astype(float)
 
 
-def scaled_errors(rows: Rows, coupling: float, masks: str = "one", least: int = LARGE) -> DataFrame:
+def scaled_errors(rows: Rows, coupling: float, masks: str = "one", min_samples: int = LARGE) -> DataFrame:
     """Return n times the squared error by seed and n (rows) and number of masked sites (columns)."""
-    errors = fitted(rows, "squared_error", coupling, masks, least)
+    errors = fit_column(rows, "squared_error", coupling, masks, min_samples)
     return errors.mul(errors.index.get_level_values("n"), axis=0)
 
 
@@ -60,7 +62,7 @@ def error_at(
     rows: Rows, coupling: float, size: int, n: int, masks: str = "one", column: str = "squared_error"
 ) -> "Series[float]":
     """Return n times the squared error at one size of the training set, or n times another column."""
-    return n * fitted(rows, column, coupling, masks, least=0)[size].xs(n, level="n")
+    return n * fit_column(rows, column, coupling, masks, min_samples=0)[size].xs(n, level="n")
 
 
 @draws
@@ -76,7 +78,7 @@ def smallest_gain(rows: Rows, coupling: float) -> "Series[float]":
 
     The mean of minima is at most the minimum of the means. If it is positive, there is a gain at every size.
     """
-    errors = scaled_errors(rows, coupling, least=0)
+    errors = scaled_errors(rows, coupling, min_samples=0)
     return (errors[1] - errors[4]).groupby("seed").min()
 
 
@@ -97,7 +99,7 @@ def gain_of_all_masks(rows: Rows, coupling: float) -> "Series[float]":
 @draws
 def within_trace(rows: Rows, coupling: float) -> "Series[float]":
     """Return the share of training sets with an error of at most Tr Gamma / n, as a mean over k and n >= `LARGE`."""
-    return per_repetition(fitted(rows, "within_trace", coupling).mean(axis=1))
+    return per_repetition(fit_column(rows, "within_trace", coupling).mean(axis=1))
 
 
 def _by_model(rows: Rows, column: str, pairs: str = "unordered") -> DataFrame:
@@ -108,7 +110,7 @@ def _by_model(rows: Rows, column: str, pairs: str = "unordered") -> DataFrame:
 
 @exact
 def last_gain_of_couplings(rows: Rows) -> float:
-    """Return the decrease of the trace of the couplings by masking the last site, as a maximum over models."""
+    """Return the decrease of the trace over couplings when the last site is masked too, as a maximum over models."""
     traces = _by_model(rows, "trace_couplings")
     return float((traces.iloc[:, -2] - traces.iloc[:, -1]).max())
 

@@ -9,14 +9,14 @@ from trialogue_lab.studies.ising_sampling.config import PARALLEL, PRESETS, block
 
 _FIGURE = "Thesis section 4.2.1.2, Figure 4.3"
 _COUPLINGS = PRESETS["default"].couplings
-_TRIED = ", ".join(f"{coupling:g}" for coupling in _COUPLINGS)
+_COUPLING_LIST = ", ".join(f"{coupling:g}" for coupling in _COUPLINGS)
 _OF_PARALLEL = f"chain == {PARALLEL!r}"
-_GEOMETRIC = "the logarithms of ratios are averaged, so that the estimate is a geometric mean"
+_GEOMETRIC_MEAN = "the logarithms of ratios are averaged, so that the estimate is a geometric mean"
 _LARGER_K, _LARGER_J = "larger k is faster", "larger J is slower"
-_UNPRINTED = "The source does not print its couplings."
-_figure = partial(Claim, source=_FIGURE, statement_id="thesis:M-F43.blocks", setting=_UNPRINTED)
+_COUPLINGS_NOT_PRINTED = "The source does not print its couplings."
+_figure = partial(Claim, source=_FIGURE, statement_id="thesis:M-F43.blocks", setting=_COUPLINGS_NOT_PRINTED)
 _control = partial(ours, source=f"{_FIGURE} (control not in the thesis)")
-_TRIED_HERE = (
+_COUPLINGS_TRIED = (
     "The source does not print its couplings. The weak ones tried here, J = 1, 2 and 3, may not be among them. For J "
     "of at least 5, the sampler does not arrive."
 )
@@ -37,7 +37,7 @@ CLAIMS = (
         "stronger-coupling-is-slower-over-all-blocks",
         "k-Gibbs takes more steps at J = 8 than at J = 2, at most 1000 counted (log ratio, mean over all k).",
         statistics.slowdown(8.0, 2.0) > 0,
-        **cited(_FIGURE, _LARGER_J, "thesis:M-F43.coupling", setting=_UNPRINTED),
+        **cited(_FIGURE, _LARGER_J, "thesis:M-F43.coupling", setting=_COUPLINGS_NOT_PRINTED),
     ),
     ours(
         "stronger-coupling-is-slower",
@@ -55,7 +55,7 @@ CLAIMS = (
     _control(
         "steps-as-computed",
         "For k >= 4 the mean numbers of steps are the exact ones within 5 % (ratio, mean over k and J).",
-        statistics.steps_over_exact(4).as_ratio().corrected(_GEOMETRIC).near(1, margin=0.05),
+        statistics.steps_over_exact(4).as_ratio().corrected(_GEOMETRIC_MEAN).near(1, margin=0.05),
     ),
     _control(
         "arrivals-as-computed",
@@ -87,16 +87,18 @@ CLAIMS = (
     Claim(
         "blocks-of-the-clique-arrive",
         "With k at least the size of the clique k-Gibbs reaches R_1 within 1000 steps with probability above 0.95, at "
-        f"each of J = {_TRIED}.",
+        f"each of J = {_COUPLING_LIST}.",
         smallest("exact", "reached", where="block_size >= 4") > 0.95,
-        **cited(_FIGURE, "can often reach R_1", "thesis:M-F43.arrival", grade=True, setting=_UNPRINTED),
+        **cited(
+            _FIGURE, "can often reach R_1", "thesis:M-F43.arrival", grade=True, setting=_COUPLINGS_NOT_PRINTED
+        ),
     ),
     Claim(
         "independent-parallel-never-arrives-exact",
         "Independent parallel does not reach R_1 within 1000 steps at any J tried here, which are "
-        f"{_TRIED} (largest probability below 0.01).",
+        f"{_COUPLING_LIST} (largest probability below 0.01).",
         largest("exact", "reached", where=_OF_PARALLEL) < 0.01,
-        **cited(_FIGURE, _NEVER, "thesis:M-F43.parallel", grade=True, setting=_TRIED_HERE),
+        **cited(_FIGURE, _NEVER, "thesis:M-F43.parallel", grade=True, setting=_COUPLINGS_TRIED),
     ),
     ours(
         "independent-parallel-never-arrives-strong-exact",
@@ -109,14 +111,14 @@ CLAIMS = (
 
 CLAIMS += tuple(
     ours(
-        f"independent-parallel-never-arrives-{reading}-pairs",
-        f"With the pairs of eq. (4.6) read as {reading}, independent parallel reaches R_1 within 1000 steps with "
+        f"independent-parallel-never-arrives-{pairs}-pairs",
+        f"With the pairs of eq. (4.6) read as {pairs}, independent parallel reaches R_1 within 1000 steps with "
         "probability below 0.01 from J = 2 on (largest over J = 2, 3 and 4).",
         statistics.reached_by_reading(PARALLEL, 2.0, times) < 0.01,
         f"{_FIGURE}, eq. (4.6)",
         _NEVER,
     )
-    for reading, times in (("unordered", 1), ("ordered", 2))
+    for pairs, times in (("unordered", 1), ("ordered", 2))
 )
 
 NUMBERS = {

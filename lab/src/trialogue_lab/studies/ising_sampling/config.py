@@ -1,4 +1,4 @@
-"""Settings of the study: models, chains and repetitions of Figure 4.3."""
+"""Settings of the study: models, samplers and repetitions of Figure 4.3."""
 
 from dataclasses import dataclass
 from typing import Annotated

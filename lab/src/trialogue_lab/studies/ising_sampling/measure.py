@@ -27,7 +27,7 @@ def parts(config: Config) -> list[Part]:
 
 
 def _measured(config: Config, coupling: float, _: Path) -> Iterator[dict[str, Any]]:
-    # Assumption 4.1.5 requires that both margins are positive. The second is J_0.
+    # Assumption 4.1.5 requires that both margins are positive.
     outside = config.sites - config.clique
     yield {
         "kind": "setting",

@@ -17,15 +17,15 @@ def chains(rows: Rows) -> list[str]:
     return rows["exact"].chain.unique().tolist()
 
 
-def blocks(rows: Rows, least: int = 1, below_all: int = 0) -> list[str]:
-    """Return the names of k-Gibbs for k from `least` to N - `below_all`, where N is the largest k.
+def blocks(rows: Rows, smallest: int = 1, below_all: int = 0) -> list[str]:
+    """Return the names of the k-Gibbs chains for k from `smallest` to N - `below_all`, where N is the largest k.
 
     Raises `NoRows` if there are none.
     """
     sizes = sorted(rows["exact"].block_size.dropna().astype(int).unique().tolist())
-    names = [block_label(size) for size in sizes if least <= size <= sizes[-1] - below_all]
+    names = [block_label(size) for size in sizes if smallest <= size <= sizes[-1] - below_all]
     if not names:
-        raise NoRows(f"no block size from {least} to {sizes[-1] - below_all}")
+        raise NoRows(f"no block size from {smallest} to {sizes[-1] - below_all}")
     return names
 
 

@@ -13,10 +13,10 @@ class Config(Settings):
     """Settings of a run.
 
     Args:
-        patterns: Numbers of patterns of the chains without sampling.
+        patterns: Numbers of patterns of the chains that are computed exactly.
         windows: Window sizes of these chains.
         length: Length of these chains in tokens. They are also enumerated at eight tokens.
-        widths: Context widths of the random models that generate texts.
+        widths: Context widths in tokens of the random models that generate texts.
         models: Number of random models per width.
         texts: Number of texts per model and seed.
         colours: Numbers N of patterns in the plane.

@@ -11,7 +11,8 @@ from trialogue_lab.studies.potts_patterns.statistics import order_at
     "P(no wall) at falling temperatures",
     "Theorem 1.1, at fixed length",
     row_heading="chain",
-    note="exact; E: smallest positive energy of a window",
+    note="P(no wall): probability of no domain wall, exact; E: smallest positive energy of a window; N: number of "
+    "patterns; W: window; L: length in tokens",
 )
 def _cold_table(rows: Rows) -> DataFrame:
     table = rows["cold"]
@@ -25,14 +26,14 @@ def _cold_table(rows: Rows) -> DataFrame:
     "Texts of random models that start on a pattern of the model",
     "Corollary 1.2.1",
     row_heading="context and model",
-    note="rates in nats per token; ± one standard deviation over seeds",
+    note="rates of leaving the pattern, in nats per token; ± one standard deviation over seeds",
 )
 def _texts_table(rows: Rows) -> Cells:
     heads = {
         "measured": "measured rate",
         "rate": "exact rate",
-        "half": "following after half the periods",
-        "whole": "following after all periods",
+        "half": "share following for half of the periods",
+        "whole": "share following for all periods",
     }
     return {
         f"w = {width:g}, model {place:g}, period {int(table.period.iloc[0])}": {

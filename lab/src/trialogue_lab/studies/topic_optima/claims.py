@@ -14,20 +14,20 @@ _DIAGONAL = "Thesis Theorem 2.1.5"
 _BLOCKS = "values == 'block' and variant == 'printed'"
 _DIAGONALS = "values == 'diagonal' and variant == 'printed'"
 
-_LISTED = "Seven small models, all of whose documents are enumerated."
-_SIMULATED = "The same models, with simulated documents of 100,000 words."
-_FINITE = "Finite models with T = tau^2 and v = 20. The theorem is about the limit of many topics."
-_MASKS = "The mask rates of the experiments in section 2.1.5.1. The figure states none."
+_ENUMERATED_MODELS = "Seven small models, all of whose documents are enumerated."
+_SIMULATED_DOCUMENTS = "The same models, with simulated documents of 100,000 words."
+_FINITE_MODELS = "Finite models with T = tau^2 and v = 20. The theorem is about the limit of many topics."
+_MASK_RATES = "The mask rates of the experiments in section 2.1.5.1. The figure states none."
 
 
-_listed = partial(graded, setting=_LISTED)
-_lemma = partial(_listed, statement_id="thesis:T-L2.1.1")
-_diagonal = partial(Claim, source=_DIAGONAL, statement_id="thesis:T-2.1.5", setting=_FINITE)
+_enumerated = partial(graded, setting=_ENUMERATED_MODELS)
+_lemma = partial(_enumerated, statement_id="thesis:T-L2.1.1")
+_diagonal = partial(Claim, source=_DIAGONAL, statement_id="thesis:T-2.1.5", setting=_FINITE_MODELS)
 _figure_7 = partial(
-    Claim, source="Thesis Figure 2.7, Remark 2.1.7", statement_id="thesis:T-Fig2.7", setting=_MASKS
+    Claim, source="Thesis Figure 2.7, Remark 2.1.7", statement_id="thesis:T-Fig2.7", setting=_MASK_RATES
 )
 _figure_8 = partial(
-    Claim, source="Thesis Figure 2.8, Remark 2.1.7", statement_id="thesis:T-Fig2.8", setting=_MASKS
+    Claim, source="Thesis Figure 2.8, Remark 2.1.7", statement_id="thesis:T-Fig2.8", setting=_MASK_RATES
 )
 
 PUBLISHED = (
@@ -39,7 +39,7 @@ PUBLISHED = (
         "Thesis Proposition 2.1.1",
         "equal",
         statement_id="thesis:T-Prop2.1.1",
-        setting=_SIMULATED,
+        setting=_SIMULATED_DOCUMENTS,
     ),
     _lemma(
         "members-are-optimal",
@@ -63,7 +63,7 @@ PUBLISHED = (
         f"{_LEMMA}, tau = T",
         "any tau",
     ),
-    _listed(
+    _enumerated(
         "embedding-example",
         "The printed example, E = c_3 I with the printed bias, is optimal (largest residual of a prediction).",
         largest("model", "example_printed") < _EXACT,
@@ -71,7 +71,7 @@ PUBLISHED = (
         "optimal",
         statement_id="thesis:T-2.1.1",
     ),
-    _listed(
+    _enumerated(
         "ridge-limit",
         "The printed matrix is the limit of ridge regressions (largest distance at a penalty of 1e-9, all models).",
         largest("ridge", "distance", where="ridge < 2e-9") < 1e-5,
@@ -79,7 +79,7 @@ PUBLISHED = (
         "limit",
         statement_id="thesis:T-2.1.2",
     ),
-    _listed(
+    _enumerated(
         "hessian-rank",
         "The Hessian of the loss has rank 1 per row (largest rank, all models).",
         largest("model", "hessian_rank") < 1.5,
@@ -95,7 +95,7 @@ PUBLISHED = (
         _BLOCK,
         "inside",
         statement_id="thesis:T-2.1.3",
-        setting=_FINITE,
+        setting=_FINITE_MODELS,
     ),
     _diagonal(
         "diagonal-optimum-in-interval",
@@ -116,7 +116,7 @@ PUBLISHED = (
         "Thesis Remark 2.1.5",
         "equal",
         statement_id="thesis:T-2.1.3.remark",
-        setting=_FINITE,
+        setting=_FINITE_MODELS,
     ),
     _figure_8(
         "landscape-block-in-interval",

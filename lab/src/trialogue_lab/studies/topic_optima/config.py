@@ -22,14 +22,14 @@ class Config(Settings):
         p_random: Share of masked tokens that get a random word.
         sizes: T (topics), v (words per topic) and tau (topics per document) of the models whose documents are
             enumerated.
-        words: Length of a simulated document in words.
+        words: Number of words of a simulated document.
         taus: Numbers of topics per document, in models with T = tau^2 topics of `many` words.
         many: Number of words per topic in the models of `taus`.
         landscape: T and v of Figures 2.7 and 2.8.
         landscape_taus: Numbers of topics per document in the landscapes.
         points: Number of points along each axis of a landscape.
-        drawn: Number of points along each axis of the picture of a landscape.
-        lengths: Document lengths in words.
+        drawn: Number of points along each axis of a plotted landscape.
+        lengths: Numbers of words of the documents for which the optimal values are computed.
     """
 
     seeds: Seeds = tuple(range(1, 9))

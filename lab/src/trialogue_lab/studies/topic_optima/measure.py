@@ -34,15 +34,15 @@ from trialogue_lab.theory.topics import (
 )
 from trialogue_lab.theory.topics.bounds import attention_bounds
 
-Row = Iterator[dict[str, Any]]
+RowIterator = Iterator[dict[str, Any]]
 RIDGES = (1e-3, 1e-5, 1e-7, 1e-9)
 LOW, HIGH = -4.0, 7.0
 """Base-10 logarithms of the ends of both axes of a landscape"""
 LOW_LOSS = 0.1
-"""Threshold of low loss: share of the drop of the loss from zero attention to the minimum"""
+"""Height above the minimum up to which a loss is low, as a share of the height of zero attention"""
 THESIS = {"topics": 10, "words_per_topic": 10}
 CONCENTRATION, LENGTHS = 0.1, (100, 150)
-"""Topic shares and lengths of the documents in the thesis' experiments"""
+"""Concentration of topic shares, and smallest and largest document length, in the thesis' experiments"""
 
 
 def parts(config: Config) -> list[Part]:
@@ -82,7 +82,7 @@ def population(model: TopicModel, masking: BertMasking) -> tuple[Tensor, Tensor]
     return masking.read(words).T, torch.nn.functional.pad(words.T, (0, 0, 1, 0))
 
 
-def _documents(config: Config, size: tuple[int, int, int], _: Path) -> Row:
+def _documents(config: Config, size: tuple[int, int, int], _: Path) -> RowIterator:
     model, masking = TopicModel(*size), masking_of(config)
     shape = dict(zip(("topics", "words_per_topic", "tau"), size, strict=True))
     read, target = population(model, masking)
@@ -143,12 +143,12 @@ def _rate_z(model: TopicModel, masking: BertMasking, words: int, seed: int) -> f
     return float(((counts - words * rates) / (words * rates * (1 - rates)).sqrt()).abs().max())
 
 
-def _minima(config: Config, tau: int, _: Path) -> Row:
+def _minima(config: Config, tau: int, _: Path) -> RowIterator:
     model = TopicModel(tau * tau, config.many, tau)
     yield from _optima(model, config, "minimum")
 
 
-def _optima(model: TopicModel, config: Config, kind: str) -> Row:
+def _optima(model: TopicModel, config: Config, kind: str) -> RowIterator:
     masking = masking_of(config)
     for values in ("block", "diagonal"):
         for variant in ("printed", "mask", "nomask"):
@@ -181,7 +181,7 @@ def _optima(model: TopicModel, config: Config, kind: str) -> Row:
             }
 
 
-def _landscape(config: Config, tau: int, _: Path) -> Row:
+def _landscape(config: Config, tau: int, _: Path) -> RowIterator:
     topics, size = config.landscape
     model, probabilities = TopicModel(topics, size, tau), config.shared(BertMasking)
     yield from _optima(model, config, "landscape-minimum")
@@ -238,7 +238,7 @@ def _edge(loss: Callable[..., float], axis: str, level: float, best: float) -> f
     return math.exp(brentq(lambda log: loss(**{axis: math.exp(log), other: 0.0}) - level, *ends, xtol=1e-10))
 
 
-def _lengths(config: Config, _: Path) -> Row:
+def _lengths(config: Config, _: Path) -> RowIterator:
     masking = masking_of(config)
     thesis = TopicModel(**THESIS, concentration=CONCENTRATION)
     restricted = TopicModel(**THESIS, topics_per_document=3)

@@ -55,9 +55,10 @@ def _landscapes_figure(rows: Rows) -> Drawing:
 
 @figure(
     "scaling",
-    "Left: optimal attention by the number of topics per document, with its leading order (dotted). Right: values of "
-    "the minimum of the loss under uniform attention, with three of ten topics in each document. Without a penalty, "
-    "the optimum has a diagonal at any finite length, even at 10,000 words (◁). With a penalty, it has none.",
+    "Left: optimal attention by the number of topics per document, with its leading order (dotted). Right: mean "
+    "entries of the optimal value matrix under uniform attention, with three of ten topics in each document. Without "
+    "a penalty, the optimum has a diagonal at any finite length, even at 10,000 words (◁). With a penalty, it has "
+    "none.",
 )
 def _scaling_figure(rows: Rows) -> Drawing:
     drawing, (optima, penalties) = panels(2, width=4.6, height=3.6)
@@ -88,7 +89,7 @@ def _scaling_figure(rows: Rows) -> Drawing:
         penalties.plot(found.ridge, found[column], color=color, label=label)
         longest = rows.where("length", law="tau = 3").sort_values("length")[column].iloc[-1]
         penalties.plot(found.ridge.min(), longest, "<", color=color)
-    penalties.set(xscale="log", xlabel="L2 penalty λ")
+    penalties.set(xscale="log", xlabel="L2 penalty λ", ylabel="mean entry")
     penalties.set_title("Optimal values, documents of 100 to 150 words")
     penalties.legend()
     return drawing
@@ -115,10 +116,10 @@ def _lengths_table(rows: Rows) -> Cells:
     }
     table = rows["length"].sort_values(["law", "length"])
     return {
-        f"{law}, {'100 to ' if law == 'Dirichlet' else ''}{length} words": {
-            head: at_length(column, int(length), str(law)) for head, column in heads.items()
+        f"{distribution}, {'100 to ' if distribution == 'Dirichlet' else ''}{length} words": {
+            head: at_length(column, int(length), str(distribution)) for head, column in heads.items()
         }
-        for law, length in zip(table.law, table.length, strict=True)
+        for distribution, length in zip(table.law, table.length, strict=True)
     }
 
 

@@ -16,29 +16,29 @@ def least_growth(rows: Rows, edge: str, values: str) -> float:
 
 @exact
 def minimum(rows: Rows, column: str, tau: int, values: str = "block", variant: str = "printed") -> float:
-    """Return a column of the minimum of the loss for T = tau^2."""
-    return _one(rows, "minimum", column, tau=tau, values=values, variant=variant)
+    """Return a column of the minimum of the loss in a model with T = tau^2 topics."""
+    return _single_value(rows, "minimum", column, tau=tau, values=values, variant=variant)
 
 
 @exact
 def region(rows: Rows, column: str, tau: int, values: str = "block") -> float:
     """Return a column of the region of low loss of a landscape."""
-    return _one(rows, "region", column, tau=tau, values=values, variant="printed")
+    return _single_value(rows, "region", column, tau=tau, values=values, variant="printed")
 
 
 @exact
 def landscape(rows: Rows, column: str, tau: int, values: str = "block", variant: str = "printed") -> float:
     """Return a column of the minimum of a landscape."""
-    return _one(rows, "landscape-minimum", column, tau=tau, values=values, variant=variant)
+    return _single_value(rows, "landscape-minimum", column, tau=tau, values=values, variant=variant)
 
 
 @exact
-def at_length(rows: Rows, column: str, length: int = 150, law: str = "Dirichlet") -> float:
+def at_length(rows: Rows, column: str, length: int = 150, distribution: str = "Dirichlet") -> float:
     """Return a column of the optimum for documents of a given length."""
-    return _one(rows, "length", column, law=law, length=length)
+    return _single_value(rows, "length", column, law=distribution, length=length)
 
 
-def _one(rows: Rows, kind: str, column: str, **values: object) -> float:
+def _single_value(rows: Rows, kind: str, column: str, **values: object) -> float:
     table = rows.where(kind, **values)
     if table.empty:
         raise NoRows(f"no rows of the kind {kind!r} with {values}")

@@ -7,28 +7,28 @@ from trialogue.inspection.topic_structure.ratios import ATTENTION, COSINE, DOT, 
 from trialogue_lab.ledger import Claim, graded, ours
 from trialogue_lab.studies.topic_pretrained import statistics
 from trialogue_lab.studies.topic_pretrained.config import HERE, MODELS, WORDS
-from trialogue_lab.studies.topic_pretrained.statistics import LEAST_PAIRS, RANDOM, level, ratio
+from trialogue_lab.studies.topic_pretrained.statistics import MIN_PAIRS, RANDOM, level, ratio
 
 MEASURES = {"cosine": COSINE, "dot-product": DOT, "attention": ATTENTION}
-_ONE = "Thesis, Table 2.3"
-_MEAN = "means over two texts and 15, 30 and 61 words of a topic, one topic a word"
-_AS_MANY = "the numbers of pairs that often occur together and of pairs of a topic were different"
+_TABLE_2_3 = "Thesis, Table 2.3"
+_AVERAGED = "means over two texts and 15, 30 and 61 words of a topic, one topic a word"
+_EQUAL_NUMBERS = "the numbers of pairs that often occur together and of pairs of a topic were different"
 _WITHOUT_PAIRS = "samples without such pairs have no ratio, instead of an undefined one"
 _RATIOS = {
     "cosine": "ratios 1.11 to 7.70 (BERT, ALBERT, BART, ELECTRA, RoBERTa)",
     "dot-product": "ratios 1.13 to 8.08 (BERT, ALBERT, BART, ELECTRA, RoBERTa)",
     "attention": "ratios 1.22 to 2.14 (BERT, ALBERT, BART, ELECTRA, RoBERTa)",
 }
-_OTHER = (
+_OTHER_MODELS = (
     "Models that are available without the hub instead of BERT and similar models, on passages of Brown and WikiText-2 "
     "instead of Wikipedia."
 )
-_together = partial(Claim, source="Thesis, Table 2.5", statement_id="thesis:T-Tab2.5", setting=_OTHER)
+_together = partial(Claim, source="Thesis, Table 2.5", statement_id="thesis:T-Tab2.5", setting=_OTHER_MODELS)
 _random = partial(
     graded,
-    source=f"{_ONE}, random initialisation",
+    source=f"{_TABLE_2_3}, random initialisation",
     statement_id="thesis:T-pretrained.table-2.3.random",
-    setting=_OTHER,
+    setting=_OTHER_MODELS,
 )
 
 PUBLISHED = (
@@ -41,7 +41,7 @@ PUBLISHED = (
             "Thesis, Table 2.4",
             "mostly greater (41 of 45)",
             statement_id="thesis:T-pretrained.table-2.4",
-            setting=_OTHER,
+            setting=_OTHER_MODELS,
         )
         for name in HERE
     ),
@@ -49,9 +49,9 @@ PUBLISHED = (
         _together(
             f"{name}-attends-less-than-to-words-it-meets",
             f"{MODELS[name].label}: attention within a topic is smaller than between as many pairs as most often "
-            f"occur together (difference of means, debiased to texts of 100 tokens; at least {LEAST_PAIRS} pairs that "
+            f"occur together (difference of means, debiased to texts of 100 tokens; at least {MIN_PAIRS} pairs that "
             "were read).",
-            statistics.together_gain(name, ATTENTION).corrected(_AS_MANY) < 0,
+            statistics.together_gain(name, ATTENTION).corrected(_EQUAL_NUMBERS) < 0,
             published=".00659 and .00751, .00621 and .00695, .00597 and .00677 (BERT)",
         )
         for name in HERE
@@ -60,8 +60,8 @@ PUBLISHED = (
         _together(
             f"{name}-embeds-closer-than-words-it-meets",
             f"{MODELS[name].label}: cosines within a topic are larger than between as many pairs as most often "
-            f"occur together (difference of means; at least {LEAST_PAIRS} pairs).",
-            statistics.together_gain(name, COSINE).corrected(_AS_MANY) > 0,
+            f"occur together (difference of means; at least {MIN_PAIRS} pairs).",
+            statistics.together_gain(name, COSINE).corrected(_EQUAL_NUMBERS) > 0,
             published=".468 and .316, .461 and .311, .425 and .323 (BERT)",
         )
         for name in HERE
@@ -91,7 +91,7 @@ PUBLISHED = (
         "Thesis section 2.1.5, on debiasing attention",
         "above 1 without debiasing",
         statement_id="thesis:T-pretrained",
-        setting=_OTHER,
+        setting=_OTHER_MODELS,
     ),
 )
 
@@ -101,9 +101,9 @@ OURS = (
         ours(
             f"{name}-same-topic-{key}",
             f"{MODELS[name].label}: words of one topic have a larger {measure} than words of different ones "
-            f"({'ratio' if key == 'attention' else 'difference'}, {_MEAN}).",
+            f"({'ratio' if key == 'attention' else 'difference'}, {_AVERAGED}).",
             ratio(name, measure).as_ratio() > 1 if key == "attention" else statistics.gain(name, measure) > 0,
-            _ONE,
+            _TABLE_2_3,
             _RATIOS[key],
         )
         for name in HERE
@@ -115,7 +115,7 @@ OURS = (
             f"BERT, ALBERT, BART, ELECTRA and RoBERTa, on average: words of one topic have a larger {measure} than "
             "words of different ones (difference, means over 15, 30 and 61 words of a topic, one topic a word).",
             statistics.published_gain(measure) > 0,
-            _ONE,
+            _TABLE_2_3,
             _RATIOS[key],
         )
         for key, measure in MEASURES.items()
@@ -126,7 +126,7 @@ OURS = (
             f"{MODELS[name].label}: its ratio of attention is above that of its architecture with random weights "
             "(ratio of ratios, in the Brown corpus, means over numbers of words).",
             statistics.beyond_random(name, ATTENTION).as_ratio().corrected(_WITHOUT_PAIRS) > 1,
-            f"{_ONE} (the source has no intervals)",
+            f"{_TABLE_2_3} (the source has no intervals)",
         )
         for name in HERE
     ),
@@ -136,7 +136,7 @@ OURS = (
             f"{MODELS[name].label}: the ratio of attention is larger for 15 words of a topic than for 61 (ratio "
             "of ratios), as it is in every row of the table.",
             statistics.fall(name, ATTENTION).as_ratio() > 1,
-            f"{_ONE} (from its columns)",
+            f"{_TABLE_2_3} (from its columns)",
         )
         for name in HERE
     ),

@@ -27,7 +27,7 @@ class Model(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The name and the kind, as in the statements of claims."""
+        """Name and kind, as in the statements of claims."""
         return f"{self.name}, {self.kind}"
 
 
@@ -56,7 +56,7 @@ class Config(Settings):
     Args:
         seeds: One seed per sample of passages.
         models: Names of the models.
-        tiny: Replace the models by small ones with random weights, for tests.
+        tiny: Whether to replace the models by small ones with random weights, for tests.
         texts: Files, folders or corpora of the hub, in this order of precedence. Empty for synthetic documents, for
             tests.
         sample: Number of passages sampled from a text.
@@ -67,8 +67,8 @@ class Config(Settings):
         words: Numbers of words of a topic.
         read: Number of passages in which attention is measured.
         control_read: Number of passages of the first text in which attention of models with random weights is measured.
-        shortest: Smallest length in tokens to which these passages are cut.
-        length: Largest length in tokens to which these passages are cut.
+        shortest: Smallest length in tokens to which these passages are truncated.
+        length: Largest length in tokens to which these passages are truncated.
     """
 
     seeds: Seeds = (0, 1, 2, 3, 4)

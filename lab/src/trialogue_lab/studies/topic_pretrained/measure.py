@@ -17,7 +17,7 @@ from trialogue.storage import make_folder
 from trialogue_lab.ledger import Part, record_model
 from trialogue_lab.studies.topic_pretrained.config import MODELS, Config, Name
 from trialogue_lab.studies.topic_pretrained.statistics import PRETRAINED, RANDOM
-from trialogue_lab.studies.topic_pretrained.tiny import made_up_documents, tiny_model
+from trialogue_lab.studies.topic_pretrained.tiny import synthetic_documents, tiny_model
 
 _TOPICS_SHOWN = 8
 
@@ -102,6 +102,6 @@ def _model(name: Name, tiny: bool) -> AttendingModel:
 def _passages(text: str, words: int) -> tuple[list[Passage], str]:
     """Return the passages of a text, and the identity of its files as JSON."""
     if not text:
-        return passages_of(made_up_documents(), words), ""
+        return passages_of(synthetic_documents(), words), ""
     texts = hub_texts(text)[0] if text in HUB and not Path(text).exists() else local_text(text)
     return passages_of(documents_of(texts), words), json.dumps(texts.identity)

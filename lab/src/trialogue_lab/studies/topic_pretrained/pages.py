@@ -27,7 +27,7 @@ from trialogue_lab.studies.topic_pretrained.statistics import PRETRAINED, RANDOM
 
 _HEADS = {"cosine": COSINE, "dot product": DOT, "attention": ATTENTION}
 
-_ONE = {
+_TABLE_2_3 = {
     "BERT": ((1.21, 1.19, 1.32), (1.13, 1.15, 1.28), (1.11, 1.13, 1.22)),
     "ALBERT": ((5.64, 6.29, 1.33), (4.18, 3.74, 1.28), (3.24, 2.93, 1.22)),
     "BART": ((2.80, 2.67, 1.35), (1.95, 1.92, 1.31), (1.63, 1.62, 1.23)),
@@ -35,7 +35,7 @@ _ONE = {
     "RoBERTa": ((6.44, 6.81, 1.40), (5.73, 6.31, 1.31), (5.24, 5.30, 1.22)),
     "BERT, random": ((1.0008, 1.00063, 0.99943), (0.99974, 1.00036, 0.99996), (1.00016, 1.00027, 1.00007)),
 }
-_SOME = {
+_TABLE_2_4 = {
     "BERT": ((1.14, 1.04, 1.23), (0.97, 1.05, 1.17), (0.99, 0.93, 1.13)),
     "ALBERT": ((4.15, 3.06, 1.23), (3.09, 3.04, 1.17), (1.54, 1.44, 1.11)),
     "BART": ((2.51, 1.76, 1.27), (1.63, 1.12, 1.20), (1.06, 0.85, 1.11)),
@@ -43,12 +43,12 @@ _SOME = {
     "RoBERTa": ((4.39, 5.01, 1.19), (5.20, 4.25, 1.15), (4.71, 4.15, 1.12)),
     "BERT, random": ((0.99814, 0.99957, 1.00009), (0.9982, 1.00167, 1.00013), (0.99964, 0.99928, 0.99978)),
 }
-_TOGETHER = {
+_TABLE_2_5 = {
     "BERT, 105 pairs": (0.00659, 0.00751, 0.468, 0.316),
     "BERT, 435 pairs": (0.00621, 0.00695, 0.461, 0.311),
     "BERT, 1711 pairs": (0.00597, 0.00677, 0.425, 0.323),
 }
-_TOGETHER_HEADS = {
+_HEADS_2_5 = {
     "attention, same topic": (ATTENTION, "same"),
     "attention, often together": (ATTENTION, "together"),
     "cosine, same topic": (COSINE, "same"),
@@ -68,7 +68,7 @@ def _ratios(rows: Rows, single: bool) -> Cells:
     heads = _HEADS | {"cosine as read": COSINE + AS_READ, "attention, not debiased": RAW_ATTENTION}
     return {
         f"{MODELS[model].name}{', random' if weights == RANDOM else ''}, {words} words": {
-            head: _in_every_draw(ratio(model, measure, words, single, weights), rows)
+            head: _ratios_of_all_seeds(ratio(model, measure, words, single, weights), rows)
             for head, measure in heads.items()
         }
         for model in _models(rows)
@@ -77,13 +77,13 @@ def _ratios(rows: Rows, single: bool) -> Cells:
     }
 
 
-def _in_every_draw(cell: Statistic, rows: Rows) -> "Series[float] | None":
-    """Return the ratios, or None if some seed has none. If means vanish, only chance makes both of them positive."""
+def _ratios_of_all_seeds(cell: Statistic, rows: Rows) -> "Series[float] | None":
+    """Return the ratios, or None if a seed has no ratio. If means are zero, only chance makes both of them positive."""
     values = cell(rows)
     return values if len(values) == rows["comparison"].seed.nunique() else None
 
 
-def _printed(table: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, dict[str, float | str]]:
+def _published_cells(table: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, dict[str, float | str]]:
     return {
         f"{model}, {words} words": dict(zip(_HEADS, numbers, strict=True))
         for model, lines in table.items()
@@ -94,10 +94,10 @@ def _printed(table: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, dict[s
 @result_table(
     "Ratio of same topic to different topics, one topic per word",
     "Thesis, Table 2.3",
-    published=_printed(_ONE),
+    published=_published_cells(_TABLE_2_3),
     row_heading="model",
-    note="geometric mean over texts; shares of the vocabulary in the source: .0005 for 15 words, .001 for 30 words and "
-    ".002 for 61 words; a dash: some sample has no such pairs, or no positive mean, as with random embeddings",
+    note="geometric mean over texts; 15, 30 and 61 words are shares of .0005, .001 and .002 of the vocabulary in the "
+    "source; a dash: some sample has no such pairs, or no positive mean, as with random embeddings",
 )
 def _one_topic_table(rows: Rows) -> Cells:
     return _ratios(rows, single=True)
@@ -106,7 +106,7 @@ def _one_topic_table(rows: Rows) -> Cells:
 @result_table(
     "Ratio of same topic to different topics, one or more topics per word",
     "Thesis, Table 2.4",
-    published=_printed(_SOME),
+    published=_published_cells(_TABLE_2_4),
     row_heading="model",
 )
 def _more_topics_table(rows: Rows) -> Cells:
@@ -116,15 +116,13 @@ def _more_topics_table(rows: Rows) -> Cells:
 @result_table(
     "Pairs of words of a topic and pairs that most often occur together",
     "Thesis, Table 2.5",
-    published={label: dict(zip(_TOGETHER_HEADS, line, strict=True)) for label, line in _TOGETHER.items()},
+    published={label: dict(zip(_HEADS_2_5, line, strict=True)) for label, line in _TABLE_2_5.items()},
     row_heading="model",
-    note="means over all pairs of words of one topic, for attention over the measured pairs; often together: the same "
-    "number of pairs, which occur together in the most passages",
+    note="means over all pairs of words of one topic (for attention, over the measured pairs); often together: the "
+    "same number of pairs, which occur together in the most passages",
 )
 def _together_table(rows: Rows) -> Cells:
-    heads = _TOGETHER_HEADS | {
-        f"pairs, {measure}": (measure, "same_pairs") for measure in (ATTENTION, COSINE)
-    }
+    heads = _HEADS_2_5 | {f"pairs, {measure}": (measure, "same_pairs") for measure in (ATTENTION, COSINE)}
     return {
         f"{MODELS[model].name}, {words} words": {
             head: level(model, measure, pairs, words)(rows) for head, (measure, pairs) in heads.items()
@@ -160,10 +158,10 @@ def _ratios_figure(rows: Rows) -> Drawing:
     words = _words(rows)
     for place, (axis, (head, measure)) in enumerate(zip(axes, _HEADS.items(), strict=True)):
         if set(words) <= set(WORDS):
-            _draw_printed(axis, place)
+            _draw_published(axis, place)
         for model, color in zip(_models(rows), COLORS, strict=False):
             cells = [ratio(model, measure, count) for count in words]
-            if all(_in_every_draw(cell, rows) is not None for cell in cells):
+            if all(_ratios_of_all_seeds(cell, rows) is not None for cell in cells):
                 spread(axis, words, cells, rows, "o-", color=color, label=MODELS[model].name)
             if measure == ATTENTION:
                 random = [ratio(model, measure, count, weights=RANDOM) for count in words]
@@ -180,12 +178,12 @@ def _ratios_figure(rows: Rows) -> Drawing:
     return drawing
 
 
-def _draw_printed(axis: Axes, column: int) -> None:
+def _draw_published(axis: Axes, column: int) -> None:
     """Draw the published ratios as thin lines, with one label for lines that end close to each other."""
     ends: list[tuple[float, list[str]]] = []
-    models = [model for model in _ONE if "random" not in model]
-    for model in sorted(models, key=lambda name: _ONE[name][-1][column]):
-        values = [line[column] for line in _ONE[model]]
+    models = [model for model in _TABLE_2_3 if "random" not in model]
+    for model in sorted(models, key=lambda name: _TABLE_2_3[name][-1][column]):
+        values = [line[column] for line in _TABLE_2_3[model]]
         axis.plot(WORDS, values, "-", color=PUBLISHED, lw=0.7, alpha=0.7)
         if ends and values[-1] < 1.03 * ends[-1][0]:
             ends[-1][1].append(model)

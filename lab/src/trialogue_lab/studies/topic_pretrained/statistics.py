@@ -10,7 +10,7 @@ from trialogue_lab.studies.topic_pretrained.config import PUBLISHED
 draws = Replication("draw", "seeds", objects="these texts and models")
 
 PRETRAINED, RANDOM = "pretrained", "random"
-LEAST_PAIRS = 30
+MIN_PAIRS = 30
 """Smallest number of pairs of each kind that are compared with pairs that often occur together"""
 
 
@@ -19,7 +19,7 @@ def compared(
 ) -> DataFrame:
     """Return the rows of a model and a measure, one for each seed, text and number of words.
 
-    Raises `NoRows` if there are none. With `single`, every word has one topic, otherwise one or more.
+    With `single`, every word has one topic, otherwise one or more. Raises `NoRows` if no row matches.
     """
     table = rows.where("comparison", model=model, measure=measure, single=single, weights=weights)
     if table.empty:
@@ -39,7 +39,7 @@ def _log_ratio(table: DataFrame) -> "Series[float]":
 def gain(rows: Rows, model: str, measure: str) -> "Series[float]":
     """Return same topic minus different topics, as a mean over texts and numbers of words, with one topic per word.
 
-    The minimum would be below zero because of noise alone.
+    A minimum instead of the mean would be below zero because of noise alone.
     """
     table = compared(rows, model, measure)
     return _mean(table, table.same - table.different)
@@ -68,7 +68,7 @@ def ratio(
 
 @draws
 def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
-    """Count the combinations of text, number of words and measure in which same topic is larger.
+    """Count the combinations of text, number of words and measure in which the same-topic mean is larger.
 
     A word may have several topics.
     """
@@ -88,10 +88,10 @@ def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
     of both kinds differ.
     """
     table = compared(rows, model, measure)
-    few = (table.same_pairs < LEAST_PAIRS) | (table.same_pairs != table.together_pairs)
+    few = (table.same_pairs < MIN_PAIRS) | (table.same_pairs != table.together_pairs)
     if few.any():
         raise NoRows(
-            f"{few.sum()} of {len(few)} comparisons have fewer than {LEAST_PAIRS} pairs, or unequal numbers"
+            f"{few.sum()} of {len(few)} comparisons have fewer than {MIN_PAIRS} pairs, or unequal numbers"
         )
     return _mean(table, table.same - table.together)
 

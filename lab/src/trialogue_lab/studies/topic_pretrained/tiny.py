@@ -11,10 +11,10 @@ from trialogue.randomness import numpy_generator, seed_of
 _TOPICS, _WORDS, _DOCUMENTS, _LENGTH = 4, 10, 80, 40
 
 
-def made_up_documents() -> list[str]:
+def synthetic_documents() -> list[str]:
     """Return documents of 40 words, mostly from one topic of ten words, some from a second, a tenth from any topic."""
     random = numpy_generator(0, "made-up documents")
-    words = made_up_words()
+    words = synthetic_words()
     documents = []
     for _ in range(_DOCUMENTS):
         own = random.choice(_TOPICS, 2, replace=False)
@@ -26,17 +26,17 @@ def made_up_documents() -> list[str]:
     return documents
 
 
-def made_up_words() -> list[str]:
+def synthetic_words() -> list[str]:
     """Return the words of the documents, sorted by topic."""
     syllables = [first + second for first, second in product("bdklm", "aeiou")]
     return ["".join(pair) for pair in product(syllables, syllables)][: _TOPICS * _WORDS]
 
 
-def made_up_tokenizer() -> Any:
+def synthetic_tokenizer() -> Any:
     """Return a fast tokenizer with one token for each word of the documents, and one for all other words."""
     import transformers
 
-    vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", *made_up_words()])}
+    vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", *synthetic_words()])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -46,10 +46,10 @@ def made_up_tokenizer() -> Any:
 
 
 def tiny_model(name: str, *, causal: bool) -> AttendingModel:
-    """Return a model of two layers of width 16 with that tokenizer, and random weights seeded by its name."""
+    """Return a model of two layers of width 16 with the tokenizer above, and random weights seeded by its name."""
     import transformers
 
-    tokenizer = made_up_tokenizer()
+    tokenizer = synthetic_tokenizer()
     shape: dict[str, Any] = {
         "vocab_size": len(tokenizer),
         "hidden_size": 16,

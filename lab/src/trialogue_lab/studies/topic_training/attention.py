@@ -36,13 +36,13 @@ def attention_by_class(
         tokens: Documents (n, N), padded with -1.
         model: Topic model of the documents.
         shift: Number of words by which topics are shifted (default: 0). A word is then assigned the topic of the word
-            `shift` places later, as if token ids were used as words. The last words form a topic of their own.
+            `shift` places later, as if token ids were used as words. The last words form an additional topic.
 
     Raises:
         InputError: If the network and the topic model have different vocabularies.
     """
     if model.vocab_size != network.vocab_size:
-        hint = f"use a topic model with {network.vocab_size} words, as the network has"
+        hint = f"use a topic model with {network.vocab_size} words, like the network"
         raise InputError("model", model.vocab_size, hint)
     shifted = torch.arange(model.vocab_size) + check("shift", shift, integer_range(0, model.vocab_size))
     topic = shifted // model.words_per_topic

@@ -5,7 +5,7 @@ from functools import partial
 from trialogue_lab.ledger import Claim, graded
 from trialogue_lab.studies.topic_training import statistics
 from trialogue_lab.studies.topic_training.config import DIAGONAL_RATES, SETTINGS, SGD_RATES
-from trialogue_lab.studies.topic_training.own_claims import ATTENDING, FIGURES, LOSSES, OURS
+from trialogue_lab.studies.topic_training.own_claims import ATTENTION_RATE, FIGURES, LOSSES, OURS
 from trialogue_lab.studies.topic_training.statistics import (
     attention,
     contrast,
@@ -21,7 +21,7 @@ from trialogue_lab.studies.topic_training.statistics import (
 )
 
 _OPTIMIZERS = {"adam": "Adam", "sgd": "SGD"}
-_PRINTED = dict(
+_PUBLISHED_ATTENTION = dict(
     zip(
         SETTINGS,
         (".0108 and .00689", ".010 and .00707", ".0116 and .00665", ".0106 and .00673", ".0103 and .00641"),
@@ -29,32 +29,37 @@ _PRINTED = dict(
     )
 )
 
-DEEP = ("four layers", "adam")
-_FAR = "where its loss is below a constant's by a tenth of what Adam's is"
+FOUR_LAYERS = ("four layers", "adam")
+_HAS_MOVED = "where its loss is below a constant's by a tenth of what Adam's is"
 
 _STEPS = (
     "300 to 500 steps at `default`, from weights with a standard deviation of 0.02. The source prints neither, and its "
     "code allows 5,000 steps."
 )
-_BEGUN = (
+_SGD_STEPS = (
     f"{_STEPS} Entries outside blocks of the printed matrices have a standard deviation of 0.0006. The released "
     "code scales a one-hot input by about ten, so that SGD moves further there at the same rate."
 )
-_SETTING_OF = {"adam": _STEPS, "sgd": _BEGUN}
+_SETTING_OF = {"adam": _STEPS, "sgd": _SGD_STEPS}
 """Difference of a training from the source's setting, by optimizer."""
-_SCALED = (
+_OWN_RATE = (
     "This project chose the rate of SGD, 3, and the standard deviation of initial weights, 0.01. The source prints "
     "neither."
 )
 _DEEP_SETTING = "Documents of topics and a width of 48 at `default`. The source trains on Wikipedia."
-_HELD = "Values are fixed at the diagonal optimum. The source trains them and keeps the 7 runs of 10 with a diagonal."
+_FIXED_VALUES = (
+    "Values are fixed at the diagonal optimum. The source trains them and keeps the 7 runs of 10 with a "
+    "diagonal."
+)
 
 _blocks = partial(graded, published="block-wise")
-_LARGER = (
+_LARGE_BLOCKS = (
     "on average more than ten times as large for words of one topic as for words of two, or more than five deviations "
-    f"of the latter (the smaller of these is 1; a reduced number of steps; {_FAR})."
+    f"of the latter (the smaller of these is 1; a reduced number of steps; {_HAS_MOVED})."
 )
-_two_stages = partial(graded, source="Thesis Figure 2.4", statement_id="thesis:T-two-stage", setting=_SCALED)
+_two_stages = partial(
+    graded, source="Thesis Figure 2.4", statement_id="thesis:T-two-stage", setting=_OWN_RATE
+)
 _four_layers = partial(
     graded, source="Thesis Figure 2.9", statement_id="thesis:T-Fig2.9", setting=_DEEP_SETTING
 )
@@ -63,35 +68,37 @@ PUBLISHED = (
     *(
         _blocks(
             f"embeddings-in-blocks-{loss.lower()}-{optimizer}",
-            f"All of a network trained by {of} and {by} at a rate of 0.01, W^E^T W^E is larger for different words of "
-            "one topic than for words of two, by more than three deviations of the latter (a reduced number of steps; "
-            f"{_FAR}).",
+            f"All of a network trained by {loss_name} and {optimizer_name} at a rate of 0.01, W^E^T W^E is larger "
+            "for different words of one topic than for words of two, by more than three deviations of the latter (a "
+            "reduced number of steps; "
+            f"{_HAS_MOVED}).",
             contrast("all", loss, optimizer) > 3,
             "Thesis Figure 2.1",
             statement_id="thesis:T-Fig2.1",
             setting=_SETTING_OF[optimizer],
         )
-        for loss, of in LOSSES.items()
-        for optimizer, by in _OPTIMIZERS.items()
+        for loss, loss_name in LOSSES.items()
+        for optimizer, optimizer_name in _OPTIMIZERS.items()
     ),
     *(
         _blocks(
             f"values-in-blocks-{'penalty-' if name == 'with L2' else ''}{loss.lower()}-{optimizer}",
-            f"Under uniform attention, {name}, W^V trained by {of} and {by} at a rate of 0.01 is {_LARGER}",
+            f"Under uniform attention, {name}, W^V trained by {loss_name} and {optimizer_name} at a rate of 0.01 "
+            f"is {_LARGE_BLOCKS}",
             standing(name, loss, optimizer).as_ratio() > 1,
             f"Thesis Figure {figure}",
             statement_id=f"thesis:T-Fig{figure}",
             setting=_SETTING_OF[optimizer],
         )
         for name, figure in FIGURES.items()
-        for loss, of in LOSSES.items()
-        for optimizer, by in _OPTIMIZERS.items()
+        for loss, loss_name in LOSSES.items()
+        for optimizer, optimizer_name in _OPTIMIZERS.items()
     ),
     *(
         _blocks(
             f"values-in-blocks-attention-{loss.lower()}-{optimizer}",
             f"Trained together with attention by {LOSSES[loss]} and {_OPTIMIZERS[optimizer]} at a rate of 0.01, W^V is "
-            f"{_LARGER}",
+            f"{_LARGE_BLOCKS}",
             standing("with values", loss, optimizer).as_ratio() > 1,
             "Thesis Figure 2.6",
             statement_id="thesis:T-Fig2.6",
@@ -103,18 +110,18 @@ PUBLISHED = (
         "values-over-ten-times",
         "Under uniform attention, without L2, W^V trained by the squared loss and SGD at a rate of 0.01 is on average "
         "more than ten times as large for words of one topic as for words of two, whatever the sign of the latter "
-        f"(ratio; a reduced number of steps; {_FAR}).",
+        f"(ratio; a reduced number of steps; {_HAS_MOVED}).",
         statistics.prominence("without L2", "squared", "sgd").as_ratio() > 10,
         "Thesis Figure 2.5, text",
         "over 10x: .00552563 within topics, -.00015675 (deviation .00060286) elsewhere",
         statement_id="thesis:T-Fig2.5",
-        setting=_BEGUN,
+        setting=_SGD_STEPS,
     ),
     *(
         graded(
             f"loss-of-{part}-alone-{loss.lower()}",
-            f"The test loss ({of}) of training {what} alone is within 2 % of that of training all (relative excess, "
-            "Adam).",
+            f"The test loss ({loss_name}) of training {what} alone is within 2 % of that of training all (relative "
+            "excess, Adam).",
             gap(name, loss) < 0.02,
             f"Thesis section 2.1.2, text after {theorem}",
             "only slightly greater",
@@ -125,20 +132,20 @@ PUBLISHED = (
             ("embedding", "embedding alone", "the embedding", "Theorem 2.1.1"),
             ("values", "without L2", "values", "Theorem 2.1.2"),
         )
-        for loss, of in LOSSES.items()
+        for loss, loss_name in LOSSES.items()
     ),
     *(
         Claim(
             f"attention-to-topics-{optimizer}-{rate:g}",
             f"{_OPTIMIZERS[optimizer]} at {rate:g}: attention to other words of the topic is above "
-            f"that to words of other topics (logarithm of the ratio{f'; {_FAR}' if optimizer == 'sgd' else ''}).",
+            f"that to words of other topics (logarithm of the ratio{f'; {_HAS_MOVED}' if optimizer == 'sgd' else ''}).",
             over("same_topic", "other", optimizer, rate) > 0,
             "Thesis Table 2.1",
             printed,
             statement_id="thesis:T-Tab2.1",
             setting=_SETTING_OF[optimizer],
         )
-        for (optimizer, rate), printed in _PRINTED.items()
+        for (optimizer, rate), printed in _PUBLISHED_ATTENTION.items()
     ),
     Claim(
         "attention-in-order",
@@ -148,20 +155,20 @@ PUBLISHED = (
         "Thesis Table 2.1, caption",
         "under most settings (in one of the five printed rows)",
         statement_id="thesis:T-Tab2.1",
-        setting=_BEGUN,
+        setting=_SGD_STEPS,
     ),
     *(
         Claim(
-            f"diagonal-attention-{identity}-{rate:g}",
+            f"diagonal-attention-{ending}-{rate:g}",
             f"With diagonal values, Adam at {rate:g}: attention to {higher} is above that to {lower} (log ratio).",
             over(first, second, "adam", rate, "diagonal values") > 0,
             "Thesis Table 2.2, Theorem 2.1.5",
             printed,
             statement_id="thesis:T-Tab2.2",
-            setting=_HELD,
+            setting=_FIXED_VALUES,
         )
         for rate in DIAGONAL_RATES
-        for identity, (first, higher), (second, lower), printed in (
+        for ending, (first, higher), (second, lower), printed in (
             ("to-itself", ("same_word", "the same word"), ("other", "other topics"), ".092 and .0026"),
             (
                 "avoids-topic",
@@ -189,19 +196,19 @@ PUBLISHED = (
     _four_layers(
         "values-first-in-four-layers",
         "The same of four layers of four heads by Adam, on documents of topics in place of Wikipedia, for W^K.",
-        early_growth("keys", *DEEP) < 0.05,
+        early_growth("keys", *FOUR_LAYERS) < 0.05,
         published="stage 1: W^K, W^Q near zero",
     ),
     _four_layers(
         "values-rest-in-four-layers",
         "There |W^V| rests in the second stage, as above (ratio of its growth a step).",
-        slowing(*DEEP) < 0.5,
+        slowing(*FOUR_LAYERS) < 0.5,
         published="stage 2: W^V flat",
     ),
     _four_layers(
         "keys-grow-in-four-layers",
         "There |W^K| more than doubles by the end.",
-        growth("keys", *DEEP) > 2,
+        growth("keys", *FOUR_LAYERS) > 2,
         published="stage 2: W^K, W^Q grow",
     ),
     _two_stages(
@@ -221,8 +228,8 @@ NUMBERS = {
     "progress of SGD at a rate of ours, values, CE": progress(
         "without L2", "CE", "sgd", SGD_RATES["values"]["CE"]
     ),
-    "ratio, SGD at a rate of ours": attention("same_topic", "sgd", ATTENDING)
-    / attention("other", "sgd", ATTENDING),
+    "ratio, SGD at a rate of ours": attention("same_topic", "sgd", ATTENTION_RATE)
+    / attention("other", "sgd", ATTENTION_RATE),
     "same topic, Adam .01": attention("same_topic", "adam", 0.01),
     "other topics, Adam .01": attention("other", "adam", 0.01),
     "same word, Adam .01": attention("same_word", "adam", 0.01),
@@ -235,7 +242,7 @@ NUMBERS = {
     "block of trained values": entries("without L2", "block", "squared", "adam"),
     "growth of keys by then": early_growth(),
     "slowing of values": slowing(),
-    "slowing of values in four layers": slowing(*DEEP),
+    "slowing of values in four layers": slowing(*FOUR_LAYERS),
     "gap of values alone, CE": gap("without L2", "CE"),
     "gap of values alone, squared": gap("without L2", "squared"),
     "gap of the embedding alone, CE": gap("embedding alone", "CE"),

@@ -23,8 +23,8 @@ SGD_RATES = {
 """Higher learning rates of SGD, chosen by this project, by trained part and loss.
 
 At the rates of the source, SGD hardly changes the matrices. Rates of 1, 3, 10 and 30 (0.1, 0.3, 0.5 and 1 for the
-squared loss) were tried on the documents of the pilot, with `slower` times as many steps as Adam. The rate with the
-largest fall of the loss was chosen. Some larger rates diverge.
+squared loss) were tried on the documents of the pilot, with `slower` times the number of steps of Adam. The rate with
+the largest decrease of the loss was chosen. Some larger rates diverge.
 """
 
 
@@ -39,15 +39,15 @@ class Config(Settings):
         topics: Number of topics.
         words_per_topic: Number of words per topic.
         concentration: Concentration of the Dirichlet distribution of topic shares.
-        lengths: Smallest and largest document length in words.
+        lengths: Smallest and largest number of words of a document.
         documents: Number of training documents.
         tests: Number of documents on which losses and attention are measured.
         batch_size: Number of documents per batch.
-        deviation: Standard deviation of initial weights, by default as in the library that the authors' code uses.
+        deviation: Standard deviation of initial weights. The default is the default of the library of the authors.
         value_steps: Number of steps that train the values alone.
         embedding_steps: Number of steps of trainings with embeddings.
         attention_steps: Number of steps of trainings with attention.
-        slower: Factor by which SGD takes more steps at `SGD_RATES`.
+        slower: Factor by which the number of steps is larger for SGD at `SGD_RATES`.
         penalty: Coefficient lambda of the L2 penalty.
         stage_steps: Number of steps of the training with two stages.
         stage_rate: Learning rate of SGD in the trainings with two stages.

@@ -33,7 +33,7 @@ def entry_means(matrix: Tensor, model: TopicModel) -> dict[str, float]:
 
 
 def entry_rows(matrix: Tensor) -> Iterator[dict[str, Any]]:
-    """Yield the entries between words, one row per row of the matrix, for a picture."""
+    """Yield the entries between words, one row per row of the matrix, for a figure."""
     for place, line in enumerate(matrix.detach()[1:, 1:].double().tolist()):
         entries = {f"word_{each}": round(value, 5) for each, value in enumerate(line)}
         yield {"kind": "matrix", "row": place, **entries}

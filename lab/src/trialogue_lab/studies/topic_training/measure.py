@@ -34,7 +34,7 @@ Row = Iterator[dict[str, Any]]
 
 MASKING = BertMasking()
 SHIFT = 4
-"""Number of words by which the authors' analysis shifts the labels of topics"""
+"""Number of words by which the authors' analysis shifts the topics of words"""
 LOSSES: dict[str, Loss] = {"CE": "cross-entropy", "squared": "squared"}
 ONE_HOT: dict[str, Any] = {"embeddings": "one-hot", "biases": "all"}
 VALUES_ONLY = ONE_HOT | {"attention": "uniform", "biases": "prediction"}
@@ -116,7 +116,7 @@ def trained(
         seed: Seed of the documents, the batches and the initial weights.
         observer: Recorder of matrix norms (default: none).
         values: Fixed value matrix (default: none).
-        deviation: Standard deviation of initial weights (default: that of `config`).
+        deviation: Standard deviation of initial weights (default: `config.deviation`).
 
     Returns:
         The network, and a row with its training and test losses. They are None if the training diverged.

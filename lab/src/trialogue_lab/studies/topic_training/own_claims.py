@@ -14,7 +14,7 @@ from trialogue_lab.studies.topic_training.statistics import (
 LOSSES = {"CE": "cross-entropy", "squared": "the squared loss"}
 FIGURES = {"with L2": "2.2", "without L2": "2.5"}
 """Figures of the thesis that show values under uniform attention."""
-ATTENDING = SGD_RATES["attention"]["CE"]
+ATTENTION_RATE = SGD_RATES["attention"]["CE"]
 
 OURS = (
     ours(
@@ -65,34 +65,34 @@ OURS = (
     *(
         ours(
             f"sgd-embeddings-in-blocks-{loss.lower()}",
-            f"All of a network trained by {of} and SGD at a rate of {SGD_RATES['embeddings'][loss]:g}, W^E^T W^E is "
-            "larger for different words of one topic than for words of two, by more than three deviations of the "
-            "latter.",
+            f"All of a network trained by {loss_name} and SGD at a rate of {SGD_RATES['embeddings'][loss]:g}, W^E^T "
+            "W^E is larger for different words of one topic than for words of two, by more than three deviations of "
+            "the latter.",
             contrast("all", loss, "sgd", SGD_RATES["embeddings"][loss]) > 3,
             "Thesis Figure 2.1, at a learning rate of this project",
         )
-        for loss, of in LOSSES.items()
+        for loss, loss_name in LOSSES.items()
     ),
     *(
         ours(
             f"sgd-values-in-blocks-{'penalty-' if name == 'with L2' else ''}{loss.lower()}",
-            f"Under uniform attention, {name}, W^V trained by {of} and SGD at a rate of "
+            f"Under uniform attention, {name}, W^V trained by {loss_name} and SGD at a rate of "
             f"{SGD_RATES['values'][loss]:g} is on average more than ten times as large for words of one topic as for "
             "words of two, or more than five deviations of the latter (the smaller of these is 1).",
             standing(name, loss, "sgd", SGD_RATES["values"][loss]).as_ratio() > 1,
             f"Thesis Figure {figure}, at a learning rate of this project",
         )
         for name, figure in FIGURES.items()
-        for loss, of in LOSSES.items()
+        for loss, loss_name in LOSSES.items()
     ),
     *(
         ours(
-            f"sgd-attention-{identity}",
-            f"SGD at {ATTENDING:g}: attention to {higher} is above that to {lower} (logarithm of the ratio).",
-            over(first, second, "sgd", ATTENDING) > 0,
+            f"sgd-attention-{ending}",
+            f"SGD at {ATTENTION_RATE:g}: attention to {higher} is above that to {lower} (logarithm of the ratio).",
+            over(first, second, "sgd", ATTENTION_RATE) > 0,
             "Thesis Table 2.1, at a learning rate of this project",
         )
-        for identity, first, higher, second, lower in (
+        for ending, first, higher, second, lower in (
             ("to-topics", "same_topic", "other words of the topic", "other", "words of other topics"),
             ("to-itself", "same_word", "the same word", "same_topic", "other words of the topic"),
         )

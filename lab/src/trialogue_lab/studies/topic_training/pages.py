@@ -10,14 +10,14 @@ from trialogue_lab.studies.topic_training.config import DIAGONAL_RATES, FIGURE_R
 from trialogue_lab.studies.topic_training.statistics import attention
 
 _CLASSES = {"same word": "same_word", "same topic": "same_topic", "other topics": "other"}
-_TABLE_1 = {
+_TABLE_2_1 = {
     "Adam .003": (0.00759, 0.0108, 0.00689),
     "Adam .01": (0.00811, 0.010, 0.00707),
     "Adam .03": (0.00453, 0.0116, 0.00665),
     "SGD .01": (0.0105, 0.0106, 0.00673),
     "SGD .03": (0.0140, 0.0103, 0.00641),
 }
-_TABLE_2 = {"Adam .003": (0.0916, 0.00185, 0.00256), "Adam .01": (0.0918, 0.00182, 0.00256)}
+_TABLE_2_2 = {"Adam .003": (0.0916, 0.00185, 0.00256), "Adam .01": (0.0918, 0.00182, 0.00256)}
 _FIXED = ", diagonal values"
 _MATRICES = {"all": "$W_E^T W_E$", "with L2": "$W_V$, L2", "without L2": "$W_V$"}
 _DIAGONAL = [("adam", rate) for rate in DIAGONAL_RATES]
@@ -29,8 +29,9 @@ def _label(optimizer: str, rate: float) -> str:
 
 @figure(
     "matrices",
-    "Trained matrices between the hundred words of ten topics, for the first seed. Each has its own colour scale, and "
-    "positive entries are red. Blocks of words of one topic appear in all trainings that have made progress.",
+    "Trained matrices between the hundred words of ten topics, for the first seed. Each matrix has a separate colour "
+    "scale, and positive entries are red. Blocks of words of one topic appear in all trainings that have made "
+    "progress.",
 )
 def _matrices_figure(rows: Rows) -> Drawing:
     drawing, axes = panels(4, 3, width=2.7, height=2.1)
@@ -67,8 +68,8 @@ def _attention_figure(rows: Rows) -> Drawing:
     drawing, (trained, diagonal) = panels(2, width=4.8, height=3.3)
     mark: dict[str, Any] = {"color": "#9a6700", "ms": 12, "mew": 2}
     for panel, name, published, settings in (
-        (trained, "with values", _TABLE_1, SETTINGS),
-        (diagonal, "diagonal values", _TABLE_2, _DIAGONAL),
+        (trained, "with values", _TABLE_2_1, SETTINGS),
+        (diagonal, "diagonal values", _TABLE_2_2, _DIAGONAL),
     ):
         for place, ((label, column), color) in enumerate(
             zip(_CLASSES.items(), (BAD, OURS, QUIET), strict=True)
@@ -114,7 +115,7 @@ def _stages_figure(rows: Rows) -> Drawing:
         sizes.set(title=title, ylim=(0, None))
         turns.set(xlabel="step", yscale="log", ylim=(1e-7, 1))
     axes[0].set_ylabel("norm")
-    axes[3].set_ylabel("cosine distance from previous")
+    axes[3].set_ylabel("cosine distance per recorded step")
     axes[0].legend()
     return drawing
 
@@ -122,7 +123,7 @@ def _stages_figure(rows: Rows) -> Drawing:
 FIGURES = (_matrices_figure, _attention_figure, _stages_figure)
 
 
-_PUBLISHED = _TABLE_1 | {f"{label}{_FIXED}": numbers for label, numbers in _TABLE_2.items()}
+_PUBLISHED = _TABLE_2_1 | {f"{label}{_FIXED}": numbers for label, numbers in _TABLE_2_2.items()}
 
 
 @result_table(

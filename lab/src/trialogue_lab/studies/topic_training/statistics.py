@@ -14,13 +14,13 @@ trainings = Replication("training", "seeds")
 REACHED = 0.4
 """Share of the final norm of the values that ends the early part of a training"""
 MOVED = 0.1
-"""Smallest progress (see `progress`) of a training on which claims are tested"""
+"""Smallest progress of a training on which claims are tested (see `progress`)"""
 FACTOR, DEVIATIONS = 10.0, 5.0
 """Required ratio of same-topic entries to the mean, or to the standard deviation, of other entries"""
 
 
 def rows_by_seed(rows: Rows, kind: str, **values: object) -> DataFrame:
-    """Return the rows of a kind with the given values, indexed by seed. Raises `NoRows` if there are none."""
+    """Return the rows of a kind with the given values, indexed by seed. Raises `NoRows` if no row matches."""
     table = rows.where(kind, **values)
     if table.empty:
         raise NoRows(f"no rows of the kind {kind!r} with {values}")
@@ -57,11 +57,11 @@ def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 
 @trainings
 def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return the mean of same-topic entries off the diagonal minus that of other topics, in standard deviations.
+    """Return the difference of mean entries, same topic (off the diagonal) minus other topics, in standard deviations.
 
     The standard deviation is over entries of other topics. Raises `NoRows` if a training has made no progress.
     """
-    table = _moved(rows, name, loss, optimizer, rate)
+    table = _trained_rows(rows, name, loss, optimizer, rate)
     return (table.block - table.other) / table.other_std
 
 
@@ -69,28 +69,28 @@ def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 def prominence(
     rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE
 ) -> "Series[float]":
-    """Return the mean of same-topic entries, including the diagonal, divided by the absolute mean of others.
+    """Return the mean same-topic entry, including the diagonal, divided by the absolute mean entry of other topics.
 
     Raises `NoRows` if a training has made no progress.
     """
-    table = _moved(rows, name, loss, optimizer, rate)
+    table = _trained_rows(rows, name, loss, optimizer, rate)
     return table.in_topic / table.other.abs()
 
 
 @trainings
 def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return the mean of same-topic entries divided by the smaller of two thresholds.
+    """Return the mean same-topic entry divided by the smaller of two thresholds.
 
-    The thresholds are ten times the absolute mean of other entries, and five of their standard deviations. Raises
-    `NoRows` if a training has made no progress.
+    The thresholds are ten times the absolute mean entry of other topics, and five standard deviations of these entries.
+    Raises `NoRows` if a training has made no progress.
     """
-    table = _moved(rows, name, loss, optimizer, rate)
+    table = _trained_rows(rows, name, loss, optimizer, rate)
     return table.in_topic / np.minimum(FACTOR * table.other.abs(), DEVIATIONS * table.other_std)
 
 
 @trainings
 def gap(rows: Rows, name: str, loss: str) -> "Series[float]":
-    """Return the relative excess of the test loss if only a part is trained instead of all, by Adam."""
+    """Return the relative excess of the test loss of training one part over training the whole network, by Adam."""
     joint = {"embedding alone": "all", "without L2": "with values"}[name]
     part, full = (_training(rows, each, loss, "adam", FIGURE_RATE).test for each in (name, joint))
     return part / full - 1
@@ -121,7 +121,7 @@ def over(
     shift: int = 0,
 ) -> "Series[float]":
     """Return the log ratio of attention to two classes. Raises `NoRows` if a training has made no progress."""
-    _moved(rows, name, "CE", optimizer, rate)
+    _trained_rows(rows, name, "CE", optimizer, rate)
     table = _attended(rows, optimizer, rate, name, shift)
     return (table[first] / table[second]).map(math.log)
 
@@ -145,23 +145,25 @@ def ordered(rows: Rows) -> Counts:
 def early_growth(
     rows: Rows, matrix: str = "keys", name: str = "one layer", optimizer: str = "sgd"
 ) -> "Series[float]":
-    """Return the growth of |W^K| divided by that of |W^V|, until |W^V| has reached 40 % of its final norm."""
-    return _each(rows, name, optimizer, lambda table: _growth(table, matrix))
+    """Return the growth of |W^K| divided by the growth of |W^V|, until |W^V| reaches 40 % of its final norm."""
+    return _by_seed(rows, name, optimizer, lambda table: _growth(table, matrix))
 
 
 @trainings
 def slowing(rows: Rows, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
-    """Return the growth of |W^V| per step in the second stage divided by that in the first.
+    """Return the ratio of the growth of |W^V| per step, second stage over first stage.
 
-    The first stage ends when |W^K| has grown by half. The ratio is 1 if there is no second stage.
+    The first stage ends when |W^K| has grown by half. Without a second stage, the ratio is 1.
     """
-    return _each(rows, name, optimizer, _slowing)
+    return _by_seed(rows, name, optimizer, _slowing)
 
 
 @trainings
 def growth(rows: Rows, matrix: str, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
     """Return the final norm of a matrix divided by its initial norm."""
-    return _each(rows, name, optimizer, lambda table: float(table[matrix].iloc[-1] / table[matrix].iloc[0]))
+    return _by_seed(
+        rows, name, optimizer, lambda table: float(table[matrix].iloc[-1] / table[matrix].iloc[0])
+    )
 
 
 def _progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> "Series[float]":
@@ -173,32 +175,34 @@ def _progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> 
     return (constant - table.test) / (constant - adam.test)
 
 
-def _moved(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> DataFrame:
+def _trained_rows(rows: Rows, name: str, loss: str, optimizer: str, rate: float) -> DataFrame:
     """Return the rows of trainings. Raises `NoRows` if one has made no progress. Diverged trainings are included."""
     found = _progress(rows, name, loss, optimizer, rate)
-    still = int((found < MOVED).sum())
-    if still:
+    unmoved = int((found < MOVED).sum())
+    if unmoved:
         raise NoRows(
-            f"{still} of {len(found)} trainings have made no progress: their loss falls below that of a constant by "
+            f"{unmoved} of {len(found)} trainings have made no progress: their loss falls below that of a constant by "
             f"{found.median():.2%} (median) of the fall under Adam at {FIGURE_RATE:g}"
         )
     return _training(rows, name, loss, optimizer, rate)
 
 
-def _each(rows: Rows, name: str, optimizer: str, statistic: Callable[[DataFrame], float]) -> "Series[float]":
+def _by_seed(
+    rows: Rows, name: str, optimizer: str, statistic: Callable[[DataFrame], float]
+) -> "Series[float]":
     table = rows_by_seed(rows, "stage", name=name, optimizer=optimizer)
     return Series({seed: statistic(part.sort_values("step")) for seed, part in table.groupby("seed")})
 
 
 def _growth(table: DataFrame, matrix: str) -> float:
     reached = int(np.argmax((table["values"] >= REACHED * table["values"].iloc[-1]).to_numpy()))
-    grown = [float(table[each].iloc[reached] - table[each].iloc[0]) for each in (matrix, "values")]
-    return grown[0] / grown[1] if grown[1] else float("nan")
+    growths = [float(table[each].iloc[reached] - table[each].iloc[0]) for each in (matrix, "values")]
+    return growths[0] / growths[1] if growths[1] else float("nan")
 
 
 def _slowing(table: DataFrame) -> float:
-    begun = (table["keys"] >= 1.5 * table["keys"].iloc[0]).to_numpy()
-    end = int(np.argmax(begun)) if begun.any() else len(table) - 1
+    has_grown = (table["keys"] >= 1.5 * table["keys"].iloc[0]).to_numpy()
+    end = int(np.argmax(has_grown)) if has_grown.any() else len(table) - 1
     if not 0 < end < len(table) - 1:
         return 1.0
     sizes, steps = table["values"].to_numpy(), table["step"].to_numpy()

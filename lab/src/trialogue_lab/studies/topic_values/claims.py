@@ -1,7 +1,7 @@
 """Claims of the study: blocks in value matrices that are trained by SGD on the squared loss."""
 
 from trialogue_lab.ledger import Claim, Criterion, cited, ours
-from trialogue_lab.studies.topic_values.measure import LIBRARY, WITH_ATTENTION, WITH_L2, WITHOUT_L2
+from trialogue_lab.studies.topic_values.measure import USUAL_WEIGHTS, WITH_ATTENTION, WITH_L2, WITHOUT_L2
 from trialogue_lab.studies.topic_values.statistics import entries, prominence, standing
 
 _SETTING = (
@@ -26,7 +26,9 @@ _ARMS = {
 _TRAINED = "W^V trained by the squared loss and SGD at a rate of 0.01"
 
 
-def _near_zero(arm: str, name: str, shape: str, criterion: Criterion, place: str, *, grade: bool) -> Claim:
+def _claim_near_zero(
+    arm: str, name: str, shape: str, criterion: Criterion, place: str, *, grade: bool
+) -> Claim:
     """Return the claim on an arm whose weights begin near zero."""
     figure, where, printed = _ARMS[arm]
     citation = cited(
@@ -38,7 +40,7 @@ def _near_zero(arm: str, name: str, shape: str, criterion: Criterion, place: str
 
 CLAIMS = (
     *(
-        _near_zero(
+        _claim_near_zero(
             arm,
             "blocks",
             "is on average more than ten times as large for words of one topic as for words of two, or more than five "
@@ -50,7 +52,7 @@ CLAIMS = (
         for arm in _ARMS
     ),
     *(
-        _near_zero(
+        _claim_near_zero(
             arm,
             "over-ten-times",
             "is on average more than ten times as large for words of one topic as for words of two, whatever the sign "
@@ -65,7 +67,7 @@ CLAIMS = (
         "usual-initial-weights-hide-blocks",
         "From a deviation of 0.02 the same training leaves the mean within topics below one deviation of the entries "
         "elsewhere (ratio).",
-        entries(LIBRARY, "in_topic") / entries(LIBRARY, "other_std") < 1,
+        entries(USUAL_WEIGHTS, "in_topic") / entries(USUAL_WEIGHTS, "other_std") < 1,
         "Thesis Figure 2.5, third panel",
     ),
 )

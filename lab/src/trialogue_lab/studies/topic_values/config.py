@@ -19,9 +19,10 @@ class Config(Settings):
         documents: Number of training documents.
         tests: Number of test documents.
         batch_size: Number of documents per batch.
-        deviation: Standard deviation of initial weights, by default as of the printed entries outside blocks.
-        library_deviation: Standard deviation of initial weights in the comparison, by default as in the library that
-            the authors use.
+        deviation: Standard deviation of initial weights. The default is the standard deviation of the printed entries
+            outside blocks.
+        library_deviation: Standard deviation of initial weights in the comparison. The default is the default of the
+            library that the authors use.
         rate: Learning rate.
         steps: Number of steps.
         penalty: Coefficient lambda of the L2 penalty.

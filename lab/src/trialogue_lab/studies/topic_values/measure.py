@@ -18,8 +18,8 @@ from trialogue_lab.studies.topic_training.measure import (
 from trialogue_lab.studies.topic_values.config import Config
 
 WITH_L2, WITHOUT_L2, WITH_ATTENTION = "with L2", "without L2", "with attention"
-LIBRARY = "without L2, usual initial weights"
-ARMS = (WITH_L2, WITHOUT_L2, WITH_ATTENTION, LIBRARY)
+USUAL_WEIGHTS = "without L2, usual initial weights"
+ARMS = (WITH_L2, WITHOUT_L2, WITH_ATTENTION, USUAL_WEIGHTS)
 
 
 def parts(config: Config) -> list[Part]:
@@ -44,7 +44,7 @@ def _values(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
             config.penalty if arm == WITH_L2 else 0.0,
             ONE_HOT if arm == WITH_ATTENTION else VALUES_ONLY,
         )
-        deviation = config.library_deviation if arm == LIBRARY else config.deviation
+        deviation = config.library_deviation if arm == USUAL_WEIGHTS else config.deviation
         network, row = trained(settings, run, seed, deviation=deviation)
         yield row | {"deviation": deviation} | entry_means(network.values[0], model)
         if seed == config.seeds[0]:

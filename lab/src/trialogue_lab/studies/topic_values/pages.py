@@ -7,8 +7,8 @@ from trialogue_lab.ledger import Cells, Rows, figure, result_table
 from trialogue_lab.studies.topic_values.measure import ARMS, WITH_ATTENTION, WITHOUT_L2
 from trialogue_lab.studies.topic_values.statistics import entries, prominence
 
-_SHOWN = {"mean within topics": "in_topic", "mean elsewhere": "other", "s.d. elsewhere": "other_std"}
-_PRINTED = {
+_COLUMNS = {"mean within topics": "in_topic", "mean elsewhere": "other", "s.d. elsewhere": "other_std"}
+_PUBLISHED_ENTRIES = {
     WITHOUT_L2: (0.00552563, -0.00015675332, 0.00060286524),
     WITH_ATTENTION: (0.006545205, -0.0006503917, 0.0006370574),
 }
@@ -35,14 +35,14 @@ def _values_figure(rows: Rows) -> Drawing:
 @result_table(
     "Entries of value matrices trained by SGD on the squared loss",
     "Figures 2.2, 2.5 and 2.6",
-    published={arm: dict(zip(_SHOWN, numbers, strict=True)) for arm, numbers in _PRINTED.items()},
+    published={arm: dict(zip(_COLUMNS, numbers, strict=True)) for arm, numbers in _PUBLISHED_ENTRIES.items()},
     row_heading="training",
     note="mean ± one standard deviation over sets of documents; within topics includes the diagonal; ratio: mean "
     "within topics divided by the absolute mean elsewhere",
 )
 def _entries_table(_: Rows) -> Cells:
     return {
-        arm: {head: entries(arm, column) for head, column in _SHOWN.items()}
+        arm: {head: entries(arm, column) for head, column in _COLUMNS.items()}
         | {"ratio": prominence(arm).as_ratio()}
         for arm in ARMS
     }

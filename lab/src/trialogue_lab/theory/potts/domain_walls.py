@@ -154,7 +154,7 @@ class OneWall(NamedTuple):
 
     @property
     def entropy(self) -> float:
-        """log of `states`, bounded by `largest_wall_entropy`."""
+        """Log of `states`, bounded by `largest_wall_entropy`."""
         return math.log(self.states) if self.states else -math.inf
 
 
