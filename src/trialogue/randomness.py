@@ -92,10 +92,10 @@ def _spread(seed: np.uint64, keys: NDArray[np.int64], out: NDArray[np.int64]) ->
 
 @compiled
 def invert(uniform: float, weights: NDArray[np.floating[Any]]) -> int:
-    """Return the first index whose cumulative weight exceeds `uniform` times the total, or -1 if the total is not
-    positive.
+    """Return the first index whose cumulative weight exceeds `uniform` times the total.
 
-    The index has positive weight, even if rounding increases the target to the total.
+    The index has positive weight, even if rounding increases the target to the total. It is -1 if the total is not
+    positive.
     """
     blocks = (len(weights) + _BLOCK - 1) // _BLOCK
     sums = np.zeros(blocks)

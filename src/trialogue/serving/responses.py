@@ -69,8 +69,9 @@ class CompletionResponse:
         return [self._chunk({"index": choice, "delta": delta, "logprobs": None, "finish_reason": None})]
 
     def last(self, finished: Sequence[FinishedChoice]) -> list[dict[str, Any]]:
-        """Return the chunks to send after the last sample in `finished`. The final chunk contains the total
-        costs.
+        """Return the chunks to send after the last sample in `finished`.
+
+        The final chunk contains the total costs.
         """
         choice, whole = finished[-1].choice, self._choice(finished[-1])
         chunks = []

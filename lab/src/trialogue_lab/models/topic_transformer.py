@@ -189,9 +189,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         return shares / present.clamp_min(1)[:, None, None, :]
 
     def masked_logits(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Return logits (q, V) of the words at `sites` (q,) of `rows` (q,) of `inputs` (n, N), in the weight
-        dtype.
-        """
+        """Return logits (q, V), in the weight dtype, of the words at `sites` (q,) of `rows` (q,) of `inputs` (n, N)."""
         queries = self.places(inputs[rows, sites])[:, None]
         return self(self.counts(inputs)[rows], queries)[:, 0, 1:]
 

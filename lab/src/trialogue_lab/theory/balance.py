@@ -131,8 +131,9 @@ class Balance:
 
     @cached_property
     def pairs(self) -> Tensor:
-        """S of equation 2.51, shape (D - 1, D, k, k, v), for d = 2 to D, d' = 1 to D, pair type i and query type
-        j.
+        """S of equation 2.51, shape (D - 1, D, k, k, v).
+
+        The axes are d = 2 to D, d' = 1 to D, pair type i, query type j, and the values.
         """
         found = torch.zeros(self.depth - 1, self.depth, self.types, self.types, self.values.shape[1]).double()
         for d, at, i, j in itertools.product(

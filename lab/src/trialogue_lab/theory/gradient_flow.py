@@ -134,10 +134,9 @@ class GaussianFlow:
         return float(linear + self.excess(weights)) / 2
 
     def excess(self, weights: Weights) -> Tensor:
-        """Return the contribution of the first layer to the squared error: sum_jk a_j a_k (G_jj G_kk + 2
-        G_jk^2).
+        """Return the contribution of the first layer to the squared error.
 
-        G = B C B^T. The contribution equals E[(sum_j a_j lambda_j^2)^2], so it is never negative. It has
+        It is sum_jk a_j a_k (G_jj G_kk + 2 G_jk^2) with G = B C B^T. The contribution equals E[(sum_j a_j lambda_j^2)^2], so it is never negative. It has
         degree 4 in B, so with any weight decay B = 0 is the only stable point. Appendix B prints C where B C
         B^T is meant, and its entrywise argument is not valid.
         """

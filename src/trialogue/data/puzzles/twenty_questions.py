@@ -63,8 +63,9 @@ class TwentyQuestions(WeightedPrefixes):
     @classmethod
     @validated
     def of_hashes(cls, objects: Count, rounds: Annotated[int, Interval(ge=1, le=256)]) -> Self:
-        """Return the extreme case of the source: question i is bit i of the SHA-256 hash of the decimal object
-        number.
+        """Return the extreme case of the source.
+
+        Question i is bit i of the SHA-256 hash of the decimal object number.
 
         Args:
             objects: Number of objects.

@@ -1,6 +1,4 @@
-"""Models of `trialogue distribution`: tables of conditional probabilities, structured distributions, language
-models.
-"""
+"""Models of `trialogue distribution`: tables of probabilities, structured distributions and language models."""
 
 import json
 import math

@@ -32,8 +32,7 @@ class Refined(NamedTuple):
 @validated
 @dataclass(frozen=True)
 class Refinement(Chain[Refined]):
-    """Resample all tokens in parallel from the model's distributions given the sequence: X^(t+1) = f(X^(t)), equation
-    4.9.
+    """Resample all tokens in parallel given the sequence: X^(t+1) = f(X^(t)), equation 4.9.
 
     With start="random" this is a Markov chain on tokens, and with start="mask" on tokens and masks. A sequence that a
     step with choice="argmax" does not change is a fixed point. The chain is not a heat bath, and its limit is in

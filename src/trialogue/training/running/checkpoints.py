@@ -1,4 +1,4 @@
-"""Save networks during a training and load them:
+"""Save networks during a training and load them.
 
 checkpoints = Checkpoints("folder", log_steps(10_000, 20))
 train(model, batches, config, observer=checkpoints)

@@ -26,9 +26,9 @@ class GrammarVerifier(LanguageVerifier):
 
     @classmethod
     def regex(cls, pattern: str, tokenization: Tokenization, *, memory: int = 4096) -> Self:
-        """Create a verifier that accepts the texts matched in full by a regular expression.
+        r"""Create a verifier that accepts the texts matched in full by a regular expression.
 
-        The syntax is that of Rust's regex crate, without look-around and back-references. Classes like `\\d` and `.`
+        The syntax is that of Rust's regex crate, without look-around and back-references. Classes like `\d` and `.`
         have the same meaning as in Python's `re`.
 
         Args:

@@ -71,9 +71,7 @@ class ListAppendCase(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """Evaluation of a completion: first error and its character position (None and -1 if there is none), and its
-    cases.
-    """
+    """First error of a completion with its character position, or None and -1, and the cases of the completion."""
 
     error: CaseError | None
     position: int

@@ -50,9 +50,7 @@ class PromptLayout:
     example_length: Natural = 3
 
     def prompt(self, name: str, seed: int) -> str:
-        """Return a prompt for test cases of the function `name`. `seed` selects the numbers of the
-        demonstrations.
-        """
+        """Return a prompt for test cases of the function `name`, with demonstrations of numbers drawn by `seed`."""
         draw = numpy_generator(seed, "demonstrations", name)
         sums = (draw.integers(1, 10, 2).tolist() for _ in range(self.cases))
         parts = [

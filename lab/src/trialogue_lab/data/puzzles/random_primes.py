@@ -163,8 +163,7 @@ class RandomPrimes(DecimalDistribution):
         return weights
 
     def expected_trials(self) -> Tensor:
-        """Return the expected number of random completions until one is prime, (digits,) float64, for each
-        digit.
+        """Return the expected number (digits,) float64 of random completions until one is prime, for each digit.
 
         It is the cost of the randomized algorithm of the source. At a prefix of k digits, it equals the
         number of k-digit prefixes of primes times 10^(n-k) / (number of primes), or 9 10^(n-1) / (number of

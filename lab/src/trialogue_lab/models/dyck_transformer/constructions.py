@@ -104,10 +104,9 @@ def balanced_transformer(
 def uniform_attention_transformer(
     types: Count, depth: Count, seed: Natural = 0, open_prob: Probability = 0.5
 ) -> DyckTransformer:
-    """Construct a network of Corollary 2.2.1: token inputs, uniform attention in both layers, exact at any
-    length.
+    """Construct a network of Corollary 2.2.1 with uniform attention in both layers.
 
-    Weights are float64.
+    The inputs are tokens, and the network is exact at any length. Weights are float64.
 
     Args:
         types: Number of bracket types.
@@ -184,9 +183,7 @@ def smallest_projection(scores: Tensor, types: int, depth: int) -> float:
 
 
 def _separating(vectors: Tensor, within: Tensor, seed: int) -> Tensor:
-    """Return the best of some random unit vectors (m,) in the row span of `within` that separates `vectors` (n,
-    m).
-    """
+    """Return the random unit vector (m,) in the row span of `within` that best separates `vectors` (n, m)."""
     drawn = generator(seed, "dyck transformer", "directions")
     tried = torch.empty(_DIRECTIONS, len(within), dtype=torch.float64).normal_(generator=drawn) @ within
     tried /= tried.norm(dim=1, keepdim=True)

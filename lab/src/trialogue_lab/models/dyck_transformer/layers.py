@@ -55,8 +55,9 @@ class DyckAttention(nn.Module):
 
     @property
     def is_uniform(self) -> bool:
-        """Whether all keys have equal weight: by configuration, or because queries or keys are zero outside
-        training.
+        """Whether all keys have equal weight.
+
+        This holds by configuration, or outside training if queries or keys are zero.
         """
         if self.uniform:
             return True

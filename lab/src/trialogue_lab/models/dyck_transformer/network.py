@@ -129,10 +129,10 @@ class DyckTransformer(nn.Module, PrefixOracle):
         return found
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return log-probabilities (n, vocab) of the token after the first `lengths` (n,) of `tokens` (n,
-        capacity).
+        """Return log-probabilities (n, vocab) of the token after each prefix.
 
-        Computed without gradients, in batches.
+        The prefixes are the first `lengths` (n,) tokens of `tokens` (n, capacity). They are evaluated in batches and
+        without gradients.
 
         Raises:
             InputError: If tokens or lengths are invalid, or attention is not causal.

@@ -142,8 +142,7 @@ def hitting_bound(
 
 
 class StuckBound(NamedTuple):
-    """Proposition 4.1.5: started with sum_C x_i <= -2, independent parallel sampling keeps this for `steps`
-    steps.
+    """Proposition 4.1.5: started with sum_C x_i <= -2, independent parallel sampling stays there for `steps` steps.
 
     This holds with probability at least 1 - delta. `exponent` is c_stuck, and `steps` = floor(delta / 2
     e^{c_stuck}).

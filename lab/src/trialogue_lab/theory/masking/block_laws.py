@@ -219,9 +219,7 @@ def joint_block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDi
 
 @validated
 def conditionals(probabilities: Tensor, distribution: InstanceOf[BlockDistribution]) -> Tensor:
-    """Return p(x_K | x_{-K}, K) with shape (states, blocks), which includes the distribution of K (equation
-    4.1).
-    """
+    """Return p(x_K | x_{-K}, K) (states, blocks), which depends on the distribution of K (equation 4.1)."""
     probabilities = checked_state_distribution(probabilities, distribution.states)
     table = torch.empty(distribution.states, len(distribution.blocks), dtype=torch.float64)
     for block, fibers in enumerate(distribution.fibers(probabilities)):

@@ -1,5 +1,4 @@
-"""Markov chains as matrices: stationary distribution, Dirichlet form, Poincaré constant, mixing and chi-square
-decay.
+"""Markov chains as matrices: stationary distribution, Dirichlet form, Poincaré constant and mixing.
 
 A transition matrix P (states, states) has rows that sum to one. Row x holds the distribution of the next
 state. `trialogue.samplers.exact.transition_matrix` computes the matrix of a sampler. Equation numbers refer

@@ -72,8 +72,9 @@ def sample_bound(
 def empirical_distribution_bound(
     *, sites: Count, vocab_size: Count, samples: Count, delta: Probability
 ) -> float:
-    """Return the bound of Lemma 4.3.6 on TV(p~_X, p_X): sqrt(|Omega|^{3N} / (16 delta n)), with probability 1 -
-    delta.
+    """Return the bound of Lemma 4.3.6 on TV(p~_X, p_X), which holds with probability 1 - delta.
+
+    The bound is sqrt(|Omega|^{3N} / (16 delta n)).
     """
     return _root(0, vocab_size, 3 * sites, 1 / (16 * delta * samples))
 

@@ -1,5 +1,4 @@
-"""Weights that store given next-token distributions: generic heads, one linear solve and a folded skip
-connection.
+"""Weights that store given next-token distributions, by generic heads, one linear solve and a skip connection.
 
 Constructive form of Theorem 1 of the document on memorization in attention-only transformers for eps = 0,
 without its limit. The features of generic heads and of the skip connection have full rank (Lemma 2), so the

@@ -48,8 +48,9 @@ class Encoder(NamedTuple):
         return (self.states @ self.unembedding.T).log_softmax(-1)
 
     def orthogonal(self) -> Encoder:
-        """Return an encoder with the same logits and orthogonal states of mean square one, as many as their
-        rank.
+        """Return an encoder with the same logits and orthogonal states of mean square one.
+
+        The number of states is their rank.
         """
         left, scale, right = torch.linalg.svd(self.states @ self.unembedding.T, full_matrices=False)
         scale = scale[: self.states.shape[1]]

@@ -27,9 +27,7 @@ _GRID = 241
 
 
 class _Values(NamedTuple):
-    """Affine effect of the values: `slope` times attention, plus `base`, plus `mask` times the attention to
-    [MASK].
-    """
+    """Affine effect of the values: `slope` times attention, `base`, and `mask` times the attention to [MASK]."""
 
     slope: float
     base: float

@@ -35,10 +35,9 @@ def attention_bounds(
     values: Values = "block",
     variant: Variant = "printed",
 ) -> AttentionBounds:
-    """Return the interval (lambda_1 (tau - 1), lambda_2 T) of Theorem 2.1.3 or (lambda_3 tau, lambda_4 T) of
-    Theorem 2.1.5.
+    """Return the interval of Theorem 2.1.3 or Theorem 2.1.5.
 
-    The interval is as published for every variant; the optimum depends on the variant. The assumptions of the
+    These are (lambda_1 (tau - 1), lambda_2 T) and (lambda_3 tau, lambda_4 T). The interval is as published for every variant; the optimum depends on the variant. The assumptions of the
     theorems are not checked.
 
     Args:

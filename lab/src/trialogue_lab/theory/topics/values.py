@@ -1,7 +1,6 @@
-"""Optimal values and embeddings under uniform attention (Lemma 2.1.1, Theorems 2.1.1, 2.1.2 and 2.1.4 of the
-thesis).
+"""Optimal values and embeddings under uniform attention.
 
-All results are for infinitely long documents (Assumption 2.1.1) of 1 <= tau < T topics. For tau = T, all
+The results are Lemma 2.1.1 and Theorems 2.1.1, 2.1.2 and 2.1.4 of the thesis. All results are for infinitely long documents (Assumption 2.1.1) of 1 <= tau < T topics. For tau = T, all
 documents have the same word distribution, and many more matrices are optimal.
 """
 
@@ -86,8 +85,9 @@ def _values(model: TopicModel, masking: BertMasking) -> Tensor:
 
 @validated
 def diagonal_values(model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]) -> Tensor:
-    """Return D^V (T v + 1, T v + 1) of Definition 2.1.2: c_3 on the diagonal, -c_1 in column 0 and zeros in row
-    0.
+    """Return D^V (T v + 1, T v + 1) of Definition 2.1.2.
+
+    It has c_3 on the diagonal, -c_1 in column 0 and zeros in row 0.
     """
     c1, _, c3 = constants(model, masking)
     words = model.vocab_size

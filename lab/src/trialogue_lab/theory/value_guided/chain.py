@@ -96,8 +96,7 @@ class ValueGuidedChain:
         return float(1 - np.sort(abs(values))[-2])
 
     def mixing_time(self, distance: float = 0.25, max_steps: int = 100_000) -> int:
-        """Return the number of steps from the root until the total variation from stationarity is at most
-        `distance`.
+        """Return the number of steps from the root until the total variation is at most `distance`.
 
         Raises:
             InputError: If this takes more than `max_steps`.

@@ -99,8 +99,7 @@ def _stationary(tree: PrefixTree, values: VerifierLike) -> NDArray[np.float64]:
 def action_level_distribution(
     oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]
 ) -> dict[Sequence_, float]:
-    """Return the output distribution without backtracking: token a has probability proportional to p(a | y)
-    V(ya).
+    """Return the output distribution without backtracking, where token a has probability p(a | y) V(ya) / Z(y).
 
     With 0/1 values, this is tokenwise rejection. The sum is below 1 if a prefix without valued continuations
     can be reached. Arguments are those of `first_leaf`.
