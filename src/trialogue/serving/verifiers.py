@@ -161,12 +161,12 @@ class VerifierCache:
         return RequestedVerifier("rule", kind, content)
 
     def get(
-        self, read_rule: Sequence[RequestedVerifier], sampler: Sampler[Any], stop: Sequence[str]
+        self, requested: Sequence[RequestedVerifier], sampler: Sampler[Any], stop: Sequence[str]
     ) -> Future[RequestVerifiers]:
         """Return a future for the combined verifiers of a request.
 
         Args:
-            wishes: Requested verifiers.
+            requested: Requested verifiers.
             sampler: Sampler of the request.
             stop: Stop strings.
 
@@ -176,12 +176,12 @@ class VerifierCache:
         Raises:
             Refused: If too many verifiers are waiting for compilation.
         """
-        if not read_rule:
+        if not requested:
             empty = Future[RequestVerifiers]()
             empty.set_result(RequestVerifiers(None, ()))
             return empty
         uses = sampler.uses == "verdicts", sampler.uses in ("nothing", "ranks")
-        key = tuple(read_rule), uses, tuple(stop)
+        key = tuple(requested), uses, tuple(stop)
         with self._lock:
             # Samples share cached values only if they use the same verifier object.
             is_new = key not in self._cache
@@ -208,9 +208,9 @@ class VerifierCache:
                 del self._cache[key]
 
     def _compile(
-        self, read_rule: tuple[RequestedVerifier, ...], uses: tuple[bool, bool], stop: tuple[str, ...]
+        self, requested: tuple[RequestedVerifier, ...], uses: tuple[bool, bool], stop: tuple[str, ...]
     ) -> RequestVerifiers:
-        built = [one for requested in read_rule for one in self._build(requested, uses, stop)]
+        built = [one for verifier in requested for one in self._build(verifier, uses, stop)]
         return RequestVerifiers(combine_verifiers(built), tuple(built))
 
     def _build(

@@ -136,9 +136,9 @@ class GaussianFlow:
     def excess(self, weights: Weights) -> Tensor:
         """Return the contribution of the first layer to the squared error.
 
-        It is sum_jk a_j a_k (G_jj G_kk + 2 G_jk^2) with G = B C B^T. The contribution equals E[(sum_j a_j lambda_j^2)^2], so it is never negative. It has
-        degree 4 in B, so with any weight decay B = 0 is the only stable point. Appendix B prints C where B C
-        B^T is meant, and its entrywise argument is not valid.
+        It is sum_jk a_j a_k (G_jj G_kk + 2 G_jk^2) with G = B C B^T. The contribution equals
+        E[(sum_j a_j lambda_j^2)^2], so it is never negative. It has degree 4 in B, so with any weight decay B = 0 is
+        the only stable point. Appendix B prints C where B C B^T is meant, and its entrywise argument is not valid.
         """
         gram = weights.first @ self.others @ weights.first.T
         squares = gram.diagonal()

@@ -37,8 +37,8 @@ def attention_bounds(
 ) -> AttentionBounds:
     """Return the interval of Theorem 2.1.3 or Theorem 2.1.5.
 
-    These are (lambda_1 (tau - 1), lambda_2 T) and (lambda_3 tau, lambda_4 T). The interval is as published for every variant; the optimum depends on the variant. The assumptions of the
-    theorems are not checked.
+    These are (lambda_1 (tau - 1), lambda_2 T) and (lambda_3 tau, lambda_4 T). The interval is as published for every
+    variant, while the optimum depends on the variant. The assumptions of the theorems are not checked.
 
     Args:
         model: Topic model.

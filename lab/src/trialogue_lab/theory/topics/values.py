@@ -1,7 +1,8 @@
 """Optimal values and embeddings under uniform attention.
 
-The results are Lemma 2.1.1 and Theorems 2.1.1, 2.1.2 and 2.1.4 of the thesis. All results are for infinitely long documents (Assumption 2.1.1) of 1 <= tau < T topics. For tau = T, all
-documents have the same word distribution, and many more matrices are optimal.
+The results are Lemma 2.1.1 and Theorems 2.1.1, 2.1.2 and 2.1.4 of the thesis. They are for infinitely long documents
+(Assumption 2.1.1) of 1 <= tau < T topics. For tau = T, all documents have the same word distribution, and many more
+matrices are optimal.
 """
 
 from typing import Annotated, NamedTuple
