@@ -7,6 +7,7 @@ from torch import nn
 
 from trialogue.errors import InputError
 from trialogue.models import Transformer, TransformerConfig, register_network
+from trialogue.models.networks import registry
 from trialogue.models.networks.registry import registered, registration_of
 from trialogue.registry import Registry
 
