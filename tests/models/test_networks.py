@@ -6,7 +6,8 @@ import pytest
 from torch import nn
 
 from trialogue.errors import InputError
-from trialogue.models import Transformer, TransformerConfig, networks, register_network
+from trialogue.models import Transformer, TransformerConfig, register_network
+from trialogue.models.networks import registry
 from trialogue.models.networks.registry import registered, registration_of
 from trialogue.registry import Registry
 
@@ -18,7 +19,7 @@ class LoneConfig:
 
 def test_a_class_is_found_by_its_name_and_a_name_by_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        networks, "MODELS", Registry("trialogue.models", "network", {"transformer": Transformer})
+        registry, "MODELS", Registry("trialogue.models", "network", {"transformer": Transformer})
     )
 
     @register_network("lone", LoneConfig)
