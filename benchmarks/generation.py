@@ -44,7 +44,7 @@ from trialogue.models.hub.pretrained import PretrainedOracle, load_pretrained
 from trialogue.samplers import Ancestral, Backtracking
 from trialogue.samplers.prefix.batch.distribution_cache import MOST_BYTES
 from trialogue.verifiers import RandomVerifier, Threshold
-from weights import Distributions, laws_of, loaded, quality, windows
+from weights import Distributions, distributions_of, loaded, quality, windows
 
 PEER_TOKENS = 8
 GENLM = {
@@ -129,11 +129,13 @@ def compare(
         if name == "genlm-control":
             if batch in (1, max(arguments.batches)):
                 for pair in GENLM.values():
-                    contenders[f"{name} {pair[0]}, {pair[1]}"] = partial(peer.ask, *pair, batch)
+                    contenders[f"{name} {pair[0]}, {pair[1]}"] = partial(peer.request, *pair, batch)
         elif batch == 1 or name == "llama.cpp":
             # llama.cpp with repacked buffers crashes for several sequences.
-            contenders[name] = partial(peer.ask, "generate", batch, prompt, NEW_TOKENS, False)
-            contenders[f"{name}, drawing"] = partial(peer.ask, "generate", batch, prompt, NEW_TOKENS, True)
+            contenders[name] = partial(peer.request, "generate", batch, prompt, NEW_TOKENS, False)
+            contenders[f"{name}, drawing"] = partial(
+                peer.request, "generate", batch, prompt, NEW_TOKENS, True
+            )
 
     def base(name: str) -> list[str]:
         weights = next((weights for weights in arguments.weights if name.endswith(f", {weights}")), "float32")
@@ -181,8 +183,8 @@ def print_memory(console: Console, arguments: argparse.Namespace, record: Record
         peaks["generate" if weights == "generate" else named("ancestral", weights)] = float(answer)
     if arguments.llama:
         peer = llama_peer(arguments, "plain")
-        peer.ask("generate", batch, list(range(100, 121)), NEW_TOKENS, True)
-        [peaks["llama.cpp"]] = peer.ask("peak")
+        peer.request("generate", batch, list(range(100, 121)), NEW_TOKENS, True)
+        [peaks["llama.cpp"]] = peer.request("peak")
         peer.close()
     table = Table("", "peak, MiB", "of generate", title=f"memory, batch {batch}")
     for name, peak in peaks.items():
@@ -197,12 +199,12 @@ def llama_peer(arguments: argparse.Namespace, buffers: str) -> Peer:
     return Peer(arguments.llama, "llama_peer.py", arguments.gguf, arguments.threads, buffers)
 
 
-def laws_of_peer(peer: Peer, folder: Path) -> Distributions:
+def peer_distributions(peer: Peer, folder: Path) -> Distributions:
     """Return the function that requests next-token distributions from llama.cpp, which writes them to `folder`."""
 
     def distributions(part: Tensor) -> Tensor:
         path = folder / "logits"
-        shape = peer.ask("distributions", part.tolist(), str(path))
+        shape = peer.request("distributions", part.tolist(), str(path))
         size = shape[0] * shape[1]
         return torch.from_file(str(path), size=size).view(*shape).log_softmax(-1)
 
@@ -220,16 +222,16 @@ def print_quality(
     stored = oracles[STORED]
     parts = windows(stored, arguments.text, arguments.tokens)
     with tempfile.TemporaryDirectory() as folder:
-        distributions = {weights: laws_of(oracles[weights].model) for weights in arguments.weights}
+        distributions = {weights: distributions_of(oracles[weights].model) for weights in arguments.weights}
         if peer is not None:
-            distributions["llama.cpp"] = laws_of_peer(peer, Path(folder))
-        found = quality(distributions, laws_of(stored.model), parts)
+            distributions["llama.cpp"] = peer_distributions(peer, Path(folder))
+        found = quality(distributions, distributions_of(stored.model), parts)
     table = Table("weights", "perplexity", "total variation", title=f"{sum(map(len, parts))} tokens")
     for name, (perplexity, distance) in found.items():
-        said = oracles[name].weights if name in oracles else str(arguments.gguf.name)
+        description = oracles[name].weights if name in oracles else str(arguments.gguf.name)
         record.add(name, perplexity, what="perplexity")
         record.add(name, distance, what="total variation")
-        table.add_row(f"{name}: {said}", f"{perplexity:.2f}", f"{distance:.2g}")
+        table.add_row(f"{name}: {description}", f"{perplexity:.2f}", f"{distance:.2g}")
     console.print(table)
 
 

@@ -47,7 +47,7 @@ class Row(NamedTuple):
     updates: int
     seconds: float
     means: Tensor
-    asked: str = ""
+    target: str = ""
 
 
 def ring() -> Ising:
@@ -82,13 +82,18 @@ def exact_window(energy: Tensor) -> float:
 
 
 def simulated(
-    name: str, simulation: Simulation, chains: int, sweeps: int, means: Callable[[Tensor], Tensor], asked: str
+    name: str,
+    simulation: Simulation,
+    chains: int,
+    sweeps: int,
+    means: Callable[[Tensor], Tensor],
+    target: str,
 ) -> Row:
     simulation.advance(sweeps)
     began = time.process_time()
     simulation.advance(sweeps)
     seconds = time.process_time() - began
-    return Row(name, chains * SITES * sweeps, seconds, means(simulation.tokens), asked)
+    return Row(name, chains * SITES * sweeps, seconds, means(simulation.tokens), target)
 
 
 def stepped(name: str, model: Ising, chains: int, sweeps: int) -> Row:
@@ -133,7 +138,7 @@ def peers_on_ring(python: str) -> tuple[list[Row], list[str]]:
 def print_rows(console: Console, title: str, rows: list[Row], exact: float, record: Record) -> None:
     table = Table(title=f"{title}; exact {exact:.4f}")
     table.add_column()
-    for column in ("M updates/s", "asked", "measured", "errors", ""):
+    for column in ("M updates/s", "target", "measured", "errors", ""):
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
         mean, error = float(row.means.mean()), float(row.means.std()) / math.sqrt(len(row.means))
@@ -142,7 +147,7 @@ def print_rows(console: Console, title: str, rows: list[Row], exact: float, reco
         record.add(row.name, row.updates / row.seconds / 1e6, what="M updates/s", of=title)
         record.add(row.name, mean, what="mean", of=title)
         verdict = "right" if abs(distance) < WRONG else "wrong"
-        table.add_row(row.name, speed, row.asked, f"{mean:.4f}", f"{distance:+.1f}", verdict)
+        table.add_row(row.name, speed, row.target, f"{mean:.4f}", f"{distance:+.1f}", verdict)
     console.print(table)
 
 

@@ -26,9 +26,9 @@ MODEL, WORKERS = "smollm2", 2
 def inspected(text: Path) -> tuple[float, dict[str, Any]]:
     """Run the command and return its wall time in minutes with its record."""
     with TemporaryDirectory() as folder:
-        asked = ["inspect", MODEL, "--text", str(text), "--out", folder, "--workers", str(WORKERS)]
+        options = ["inspect", MODEL, "--text", str(text), "--out", folder, "--workers", str(WORKERS)]
         began = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "trialogue", *asked], check=True)
+        subprocess.run([sys.executable, "-m", "trialogue", *options], check=True)
         minutes = (time.perf_counter() - began) / 60
         return minutes, json.loads((Path(folder) / "inspection.json").read_text(encoding="utf-8"))
 

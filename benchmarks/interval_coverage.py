@@ -161,9 +161,9 @@ def simulate_power(
     pilots = effects[:, None] + random.normal(size=(runs, pilot))
     low, high = mean_bounds(effects[:, None] + random.normal(size=(runs, replications)), alpha)
     decided = np.array([decide(*ends, criterion) != "undecided" for ends in zip(low, high, strict=True)])
-    said = np.array([power(criterion, each, replications, alpha) for each in pilots])
-    chosen = (said >= stated[0]) & (said < stated[1])
-    return Power(float(said[chosen].mean()), int(chosen.sum()), float(decided[chosen].mean()))
+    powers = np.array([power(criterion, each, replications, alpha) for each in pilots])
+    selected = (powers >= stated[0]) & (powers < stated[1])
+    return Power(float(powers[selected].mean()), int(selected.sum()), float(decided[selected].mean()))
 
 
 def simulate_effect(replications: int, alpha: float, runs: int) -> float:

@@ -20,11 +20,11 @@ class Peer:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._script = script
 
-    def ask(self, *request: object) -> Any:
+    def request(self, *message: object) -> Any:
         """Send a request and return the response. Exit if the process has stopped."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(json.dumps(request), file=self._process.stdin, flush=True)
+        print(json.dumps(message), file=self._process.stdin, flush=True)
         while not (line := self._process.stdout.readline()).startswith("["):
             if not line:
                 raise SystemExit(f"{self._script} stopped: see its output above")

@@ -32,7 +32,7 @@ from trialogue.randomness import generator
 VOCAB, WINDOW, LENGTH = 10, 3, 1000
 TEMPERATURES = (1.0, 0.05)
 SEQUENCES, REPEATS = 10_000, 10
-ASKED = 150_000
+TARGET = 150_000
 WRONG = 6
 PEERS = Path(__file__).with_name("potts_peers.py")
 
@@ -78,7 +78,7 @@ def others(python: str, chain: PottsChain, temperature: float) -> tuple[list[Row
 
 
 def print_rows(console: Console, temperature: float, rows: list[Row], exact: float, record: Record) -> None:
-    table = Table(title=f"T = {temperature}; asked: {ASKED:,} a second; exact mean of H / T: {exact:.3f}")
+    table = Table(title=f"T = {temperature}; target: {TARGET:,} a second; exact mean of H / T: {exact:.3f}")
     table.add_column(no_wrap=True)
     for column in ("sequences/s", "times slower", "measured", "errors", ""):
         table.add_column(column, justify="right", no_wrap=True)

@@ -46,27 +46,35 @@ PLAIN = ("free text", "review")
 SMALL = {"clients": 8, "requests": 10, "alone": 3, "tokens": 24}
 
 
-class Question(NamedTuple):
-    """A request with a message and further fields. `allowed` is a pattern that matches all valid responses."""
+class Request(NamedTuple):
+    """A request to the server.
+
+    Args:
+        kind: Kind of the request.
+        text: Message of the user.
+        fields: Fields of the interface of OpenAI.
+        extensions: Fields of `trialogue serve`.
+        allowed: Pattern that matches all valid responses, None if there is no constraint.
+    """
 
     kind: str
     text: str
     fields: dict[str, Any]
-    own: dict[str, Any]
+    extensions: dict[str, Any]
     allowed: str | None
 
 
-class Told(NamedTuple):
+class Response(NamedTuple):
     """A response with its text, acceptance, number of tokens and latency in seconds."""
 
-    question: Question
+    request: Request
     text: str
     accepted: bool
     tokens: int
     seconds: float
 
 
-def questions(kinds: Sequence[str], number: int, tokens: int) -> list[Question]:
+def make_requests(kinds: Sequence[str], number: int, tokens: int) -> list[Request]:
     """Return requests of alternating kinds with a maximum number of tokens."""
     return [
         KINDS[kinds[place % len(kinds)]](
@@ -76,19 +84,19 @@ def questions(kinds: Sequence[str], number: int, tokens: int) -> list[Question]:
     ]
 
 
-def _free(place: int, fields: dict[str, Any]) -> Question:
-    return Question("free text", f"Write one sentence about the number {place}.", fields, {}, None)
+def _free(place: int, fields: dict[str, Any]) -> Request:
+    return Request("free text", f"Write one sentence about the number {place}.", fields, {}, None)
 
 
-def _city(place: int, fields: dict[str, Any]) -> Question:
+def _city(place: int, fields: dict[str, Any]) -> Request:
     pattern = f"{place}: {CITY}"
     text = f"Name a city in Europe behind {place}."
-    return Question("city", text, fields, {"rule": {"regex": pattern}}, pattern)
+    return Request("city", text, fields, {"rule": {"regex": pattern}}, pattern)
 
 
-def _date(place: int, fields: dict[str, Any]) -> Question:
+def _date(place: int, fields: dict[str, Any]) -> Request:
     sampler, pattern = {"name": "smc", "particles": 4, "proposal": "mask"}, f"{place}: {DATE}"
-    return Question(
+    return Request(
         "date",
         f"Give a date behind {place}.",
         fields,
@@ -97,11 +105,11 @@ def _date(place: int, fields: dict[str, Any]) -> Question:
     )
 
 
-def _stopped(place: int, fields: dict[str, Any]) -> Question:
-    return Question("stop", f"Count from {place}.", fields | {"stop": [",", "."]}, {"top_k": 40}, "[^,.]*")
+def _stopped(place: int, fields: dict[str, Any]) -> Request:
+    return Request("stop", f"Count from {place}.", fields | {"stop": [",", "."]}, {"top_k": 40}, "[^,.]*")
 
 
-def _review(place: int, fields: dict[str, Any]) -> Question:
+def _review(place: int, fields: dict[str, Any]) -> Request:
     schema = {
         "type": "object",
         "properties": {
@@ -112,31 +120,31 @@ def _review(place: int, fields: dict[str, Any]) -> Question:
         "required": ["review", "stars", "tone"],
         "additionalProperties": False,
     }
-    asked = {"type": "json_schema", "json_schema": {"name": "review", "schema": schema}}
+    response_format = {"type": "json_schema", "json_schema": {"name": "review", "schema": schema}}
     text = f'Rate review {place} as JSON with stars and tone: "The soup was {place % 40} degrees."'
     pattern = rf'\{{\s*"review":\s*{place},\s*"stars":\s*[1-5],\s*"tone":\s*"({"|".join(TONES)})"\s*\}}'
-    return Question("review", text, fields | {"response_format": asked}, {}, pattern)
+    return Request("review", text, fields | {"response_format": response_format}, {}, pattern)
 
 
 KINDS = {"free text": _free, "city": _city, "review": _review, "date": _date, "stop": _stopped}
 
 
-def obeys(told: Told) -> bool:
+def is_valid(response: Response) -> bool:
     """Return whether a response is valid for its request."""
-    allowed = told.question.allowed
-    return allowed is None or re.fullmatch(allowed, told.text.strip(), re.DOTALL) is not None
+    allowed = response.request.allowed
+    return allowed is None or re.fullmatch(allowed, response.text.strip(), re.DOTALL) is not None
 
 
-def ask(client: openai.OpenAI, model: str, asked: Question) -> Told:
+def send(client: openai.OpenAI, model: str, request: Request) -> Response:
     began = time.perf_counter()
-    messages: Any = [{"role": "user", "content": asked.text}]
+    messages: Any = [{"role": "user", "content": request.text}]
     answer = client.chat.completions.create(
-        model=model, messages=messages, extra_body=asked.own, **asked.fields
+        model=model, messages=messages, extra_body=request.extensions, **request.fields
     )
     choice, seconds = answer.choices[0], time.perf_counter() - began
-    said = getattr(choice, "trialogue", {"accepted": choice.finish_reason == "stop"})
+    extension = getattr(choice, "trialogue", {"accepted": choice.finish_reason == "stop"})
     tokens = answer.usage.completion_tokens if answer.usage else 0
-    return Told(asked, choice.message.content or "", said["accepted"], tokens, seconds)
+    return Response(request, choice.message.content or "", extension["accepted"], tokens, seconds)
 
 
 @contextmanager
@@ -162,8 +170,8 @@ def served(arguments: argparse.Namespace) -> Iterator[str]:
 
 
 def measured(
-    url: str, questions: list[Question], clients: int, seconds: float
-) -> tuple[list[Told | None], float]:
+    url: str, requests: list[Request], clients: int, seconds: float
+) -> tuple[list[Response | None], float]:
     """Send requests from concurrent clients.
 
     Returns:
@@ -173,38 +181,38 @@ def measured(
     with openai.OpenAI(base_url=url, api_key="none", max_retries=0, timeout=seconds) as client:
         [model, *_] = client.models.list().data
 
-        def told(one: Question) -> Told | None:
+        def send_before_deadline(request: Request) -> Response | None:
             if time.monotonic() > until:
                 return None
             try:
-                return ask(client, model.id, one)
+                return send(client, model.id, request)
             except openai.APIError as error:
-                print(f"{one.kind}: {error}", file=sys.stderr)
+                print(f"{request.kind}: {error}", file=sys.stderr)
                 return None
 
         began = time.perf_counter()
         with ThreadPoolExecutor(clients) as pool:
-            answers = list(pool.map(told, questions))
+            answers = list(pool.map(send_before_deadline, requests))
         return answers, time.perf_counter() - began
 
 
-def shown(
-    console: Console, record: Record, name: str, mix: str, answers: list[Told | None], seconds: float
+def report_results(
+    console: Console, record: Record, name: str, mix: str, answers: list[Response | None], seconds: float
 ) -> bool:
     """Print and record the results of one test, and return whether all responses are present and valid."""
-    there = [one for one in answers if one is not None]
-    times = sorted(one.seconds for one in there) or [math.nan]
-    ruled = [one for one in there if one.question.allowed is not None]
-    wrong = Counter(one.question.kind for one in ruled if one.accepted and not obeys(one))
+    received = [one for one in answers if one is not None]
+    times = sorted(one.seconds for one in received) or [math.nan]
+    constrained = [one for one in received if one.request.allowed is not None]
+    wrong = Counter(one.request.kind for one in constrained if one.accepted and not is_valid(one))
     numbers = {
         "requests": float(len(answers)),
-        "answers lost": float(len(answers) - len(there)),
-        "accepted, of those under a rule": statistics.mean(one.accepted for one in ruled)
-        if ruled
+        "answers lost": float(len(answers) - len(received)),
+        "accepted, of those under a rule": statistics.mean(one.accepted for one in constrained)
+        if constrained
         else math.nan,
         "accepted, against their rule": float(wrong.total()),
-        "requests/s": len(there) / seconds,
-        "tokens/s": sum(one.tokens for one in there) / seconds,
+        "requests/s": len(received) / seconds,
+        "tokens/s": sum(one.tokens for one in received) / seconds,
         "p50, s": statistics.median(times),
         "p99, s": times[min(len(times) - 1, int(0.99 * len(times)))],
     }
@@ -213,25 +221,25 @@ def shown(
         record.add(name, number, what=what, mix=mix)
         table.add_row(what, f"{number:.3g}")
     console.print(table)
-    return len(there) == len(answers) and not wrong
+    return len(received) == len(answers) and not wrong
 
 
 def ours(console: Console, record: Record, arguments: argparse.Namespace) -> bool:
     """Run both tests with `trialogue serve`, and return whether all responses are present and valid."""
     number, clients, seconds = arguments.requests, arguments.clients, arguments.seconds
-    name, mixed = "trialogue serve", questions(list(KINDS), number, arguments.tokens)
+    name, mixed = "trialogue serve", make_requests(list(KINDS), number, arguments.tokens)
     with served(arguments) as url:
         answers, took = measured(url, mixed, clients, seconds)
-        fine = shown(console, record, name, "all kinds", answers, took)
+        passed = report_results(console, record, name, "all kinds", answers, took)
         again, _ = measured(url, mixed[: arguments.alone], 1, seconds)
-        plain = questions(PLAIN, number, arguments.tokens)
-        fine &= shown(console, record, name, "plain", *measured(url, plain, clients, seconds))
+        plain = make_requests(PLAIN, number, arguments.tokens)
+        passed &= report_results(console, record, name, "plain", *measured(url, plain, clients, seconds))
     pairs = [(one, other) for one, other in zip(answers, again, strict=False) if one and other]
     alike = sum(one.text == other.text for one, other in pairs)
     record.add(name, len(pairs), what="asked again alone")
     record.add(name, alike, what="answered alike alone")
-    console.print(f"{alike} of {len(pairs)} requests are answered alike alone")
-    return fine
+    console.print(f"{alike} of {len(pairs)} repeated requests have the same response")
+    return passed
 
 
 def main() -> None:
@@ -259,14 +267,17 @@ def main() -> None:
         vars(arguments).update(SMALL)
     console, record = Console(width=100), Record("serve")
     if arguments.peer:
-        plain = questions(PLAIN, arguments.requests, arguments.tokens)
+        plain = make_requests(PLAIN, arguments.requests, arguments.tokens)
         answers = measured(arguments.peer, plain, arguments.clients, arguments.seconds)
-        fine, asked = shown(console, record, arguments.peer_name, "plain", *answers), arguments.peer_name
+        passed, name = (
+            report_results(console, record, arguments.peer_name, "plain", *answers),
+            arguments.peer_name,
+        )
     else:
-        fine, asked = ours(console, record, arguments), "trialogue serve"
+        passed, name = ours(console, record, arguments), "trialogue serve"
     if arguments.record:
-        record.write(keep=lambda row: row["contender"] != asked)
-    if not fine:
+        record.write(keep=lambda row: row["contender"] != name)
+    if not passed:
         raise SystemExit("some responses are missing or violate their constraint")
 
 

@@ -69,16 +69,16 @@ _NO_WORK += ("expand", "unsqueeze", "squeeze", "alias", "detach", "chunk", "spli
 def labelled() -> Iterator[None]:
     """Label the parts of a decoding step for the profiler."""
 
-    def telling(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        def told(*arguments: Any, **settings: Any) -> Any:
+    def label_method(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def labelled_method(*arguments: Any, **settings: Any) -> Any:
             with record_function(name):
                 return method(*arguments, **settings)
 
-        return told
+        return labelled_method
 
     with ExitStack() as patches:
         for (owner, method), name in WHERE.items():
-            patches.enter_context(patch.object(owner, method, telling(name, getattr(owner, method))))
+            patches.enter_context(patch.object(owner, method, label_method(name, getattr(owner, method))))
         yield
 
 

@@ -105,7 +105,7 @@ def main() -> None:
     twin, peer = CausalTranslator(network(causal=True)), marian()
     drawn = torch.randint(4, VOCAB, (64, SOURCE), generator=generator(0, "sources")).tolist()
 
-    def told(name: str, seconds: float, sources: int, tokens: int) -> None:
+    def print_row(name: str, seconds: float, sources: int, tokens: int) -> None:
         record.add(name, round(seconds, 5), what="CPU, s", sources=sources, tokens=tokens)
         table.add_row(str(sources), str(tokens), name, f"{seconds:.5f}")
 
@@ -119,7 +119,7 @@ def main() -> None:
         assert len(ours()[0].best) == tokens - 1
         assert library().shape[1] == tokens + 1
         for name, seconds in measured({"twin": ours, "generate of transformers": library}).items():
-            told(name, seconds, sources, tokens)
+            print_row(name, seconds, sources, tokens)
     refiner = network(causal=False)
     for length in (10, 20, 40):
         search, conditioned = BeamSearch(ratio=(length - SPARE) / SOURCE), of_length(refiner, length)
@@ -128,7 +128,7 @@ def main() -> None:
             beam = LengthBeam(4, count, Refinement(keep="nothing"), drop_repeats=False)
             acts[f"refiner, 4 steps, {count}"] = partial(beam.translate, conditioned, drawn[:1])
         for name, seconds in measured(acts).items():
-            told(name, seconds, 1, length)
+            print_row(name, seconds, 1, length)
     out.print(table)
     record.write()
 

@@ -68,7 +68,7 @@ def windows(oracle: PretrainedOracle, text: Path, count: int) -> list[Tensor]:
     ]
 
 
-def laws_of(model: Any) -> Distributions:
+def distributions_of(model: Any) -> Distributions:
     """Return the function that computes the next-token distributions of a transformers model."""
     return lambda part: model(input_ids=part[None]).logits[0].float().log_softmax(-1)
 
@@ -85,9 +85,9 @@ def quality(
                 answers = distribution(part)
                 bits[name] -= float(answers[:-1].gather(1, part[1:, None]).double().sum())
                 distances[name] += float((answers.exp() - expected).abs().sum(1).double().sum() / 2)
-    asked = sum(map(len, parts))
+    count = sum(map(len, parts))
     return {
-        name: (math.exp(bits[name] / (asked - len(parts))), distances[name] / asked) for name in distributions
+        name: (math.exp(bits[name] / (count - len(parts))), distances[name] / count) for name in distributions
     }
 
 
@@ -97,13 +97,13 @@ def measured(arguments: argparse.Namespace, weights: str) -> dict[str, Any]:
     oracle = loaded(arguments.model, weights)
     found: dict[str, Any] = {"weights": oracle.weights, "seconds to load": time.process_time() - began}
     for rows in arguments.batches:
-        least = min(milliseconds(oracle, rows) for _ in range(arguments.rounds))
-        found[f"batch {rows}"] = rows / least * 1e3
+        fastest = min(milliseconds(oracle, rows) for _ in range(arguments.rounds))
+        found[f"batch {rows}"] = rows / fastest * 1e3
     found["peak MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     if arguments.text is not None:
-        stored = laws_of(loaded(arguments.model, "as stored").model)
+        stored = distributions_of(loaded(arguments.model, "as stored").model)
         parts = windows(oracle, arguments.text, arguments.tokens)
-        [numbers] = quality({weights: laws_of(oracle.model)}, stored, parts).values()
+        [numbers] = quality({weights: distributions_of(oracle.model)}, stored, parts).values()
         found["perplexity"], found["total variation"] = numbers
     return found
 
@@ -136,12 +136,12 @@ def main() -> None:
         command = [sys.executable, __file__, *sys.argv[1:], "--one", weights]
         answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         found = json.loads(answer.splitlines()[-1])
-        said = found.pop("weights")
+        description = found.pop("weights")
         for what, value in found.items():
             record.add(weights, value, what=what)
         numbers = {name: f"{value:.3g}" for name, value in found.items()}
         table.add_row(
-            f"{weights}: {said}",
+            f"{weights}: {description}",
             *(numbers[f"batch {rows}"] for rows in arguments.batches),
             numbers.get("perplexity", ""),
             numbers.get("total variation", ""),

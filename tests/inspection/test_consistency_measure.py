@@ -24,7 +24,7 @@ TEXT = (1, 0, 1, 0)
 
 
 class Conditionals(Masked):
-    """Conditionals of a random joint distribution, of which those of single sites are perturbed by `bend`."""
+    """Conditionals of a random joint distribution, with single-site conditionals perturbed by `bend`."""
 
     vocab_size, sites = VOCAB, SITES
 

@@ -1,4 +1,4 @@
-"""Tests that topics and interaction order of an inspection equal those of the separate commands."""
+"""Tests that topics and interaction order of an inspection equal the results of the separate commands."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Tests of inspections with workers, which must equal those of a single process."""
+"""Tests of inspections with workers, which must have the same results as a single process."""
 
 import json
 import re

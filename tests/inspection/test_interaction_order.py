@@ -38,7 +38,7 @@ def clones_of(folder: Path, tokenizer: Tokenizer, size: int, **tokens: torch.Ten
 
 
 def words(ids: list[str] | None = None) -> Tokenizer:
-    """Return a word tokenizer without special tokens. Its ids follow `ids`, by default those of the masked model."""
+    """Return a word tokenizer without special tokens. Its ids follow `ids`, by default the ids of the masked model."""
     own = Tokenizer.from_str(tokenizer().backend_tokenizer.to_str())
     if ids is not None:
         own = Tokenizer(models.WordLevel({word: place for place, word in enumerate(ids)}, unk_token=ids[0]))

@@ -33,7 +33,7 @@ def nearest_labels(
 ) -> tuple[Tensor, Tensor]:
     """Return the nearest label of each window of tokens, and its Hamming distance from the window.
 
-    Labels count the phases of the first pattern, then those of the second, and so on. Unlike in `StoredPatterns`, the
+    Labels number the phases of all patterns consecutively, pattern by pattern. Unlike in `StoredPatterns`, the
     patterns may have different periods. Ties go to the lowest label.
 
     Args:
@@ -46,7 +46,7 @@ def nearest_labels(
         Labels and distances, both int64 of shape (n, L - window + 1).
 
     Raises:
-        InputError: If a token id is out of range, the window is longer than the texts, or there is no pattern.
+        InputError: If a token id is out of range, the window is longer than the texts, or `patterns` is empty.
     """
     outside = tokens[(tokens < 0) | (tokens >= vocab_size)]
     if len(outside):
@@ -92,7 +92,7 @@ class Runs(NamedTuple):
             and `confidence_interval(method="log-log")` returns a lower and an upper curve.
 
         Raises:
-            InputError: If there are no runs.
+            InputError: If the runs are empty.
         """
         if not len(self.lengths):
             raise InputError("runs", 0, "measure at least one text")
@@ -110,7 +110,7 @@ class Runs(NamedTuple):
         return values
 
     def hazard(self) -> float:
-        """Return the share of tokens that ended a run, NaN if there are no tokens.
+        """Return the share of tokens that ended a run, NaN without tokens.
 
         This is the maximum likelihood estimate for a geometric distribution with censoring.
         """
@@ -123,7 +123,7 @@ class Runs(NamedTuple):
         This is the area under the survival curve. It requires no assumption about the shape of the curve.
 
         Raises:
-            InputError: If there are no runs.
+            InputError: If the runs are empty.
         """
         return float(self.survival(np.arange(int(self.lengths.max(initial=0)))).sum())
 
@@ -159,7 +159,7 @@ class Coherence:
         return Runs(torch.where(ended, first, longest).numpy(), ended.numpy())
 
     def walls_per_token(self) -> float:
-        """Return the share of tokens at which there is a wall, NaN if there are no tokens after the start."""
+        """Return the share of tokens at which there is a wall, NaN without tokens after the start."""
         tokens = int((self.windows - 1 - self.start).clamp_min(0).sum())
         return int(self.walls.sum()) / tokens if tokens else float("nan")
 
@@ -180,7 +180,7 @@ def coherence(
         tokens: Right-padded token ids, int64 of shape (n, L).
         patterns: One sequence of token ids per stored pattern, one period long. Periods may differ.
         window: Number of tokens per window. Choose it so long that noise in single tokens rarely changes the label.
-        lengths: Number of tokens of each text, shape (n,). By default, no text is padded.
+        lengths: Number of tokens of each text, shape (n,). By default, all texts have length L.
         start: Index of the first window that counts, one number or shape (n,). For a text that continues a prompt,
             use the window of the last tokens of the prompt.
         vocab_size: Number of token ids. By default, the smallest vocabulary that contains the patterns.

@@ -97,7 +97,7 @@ def draw_steps(
     Args:
         steps: Training steps of the checkpoints.
         series: One series per checkpoint.
-        control: Series of random weights, empty if there is no control.
+        control: Series of random weights, empty without a control.
     """
     numbers: dict[tuple[str, str], dict[int, Point]] = {}
     for step, checkpoint in zip(steps, series, strict=True):

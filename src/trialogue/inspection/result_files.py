@@ -68,7 +68,7 @@ _DAMAGED = "the file is damaged. Delete it and run the command again"
 
 
 def read_result(path: Path) -> dict[str, Any] | None:
-    """Return the stored result of a measure, None if there is no file.
+    """Return the stored result of a measure, None if the file does not exist.
 
     Raises:
         InputError: If the file is damaged.

@@ -159,7 +159,7 @@ class _Inspection:
     ) -> list[tuple[MeasureTask, ...]]:
         """Return the tasks without a result, one nonempty tuple per checkpoint.
 
-        The tasks of the control are returned with those of the first checkpoint.
+        The tasks of the first checkpoint include the tasks of the control.
 
         Raises:
             InputError: If the folder has results for other weights.

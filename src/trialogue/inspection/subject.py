@@ -105,7 +105,7 @@ class Subject:
 
     @cached_property
     def max_length(self) -> int:
-        """Maximum number of input tokens, 10**9 if there is no limit."""
+        """Maximum number of input tokens, 10**9 without a limit."""
         return longest_text(self.model, self.tokenizer) or 10**9
 
     @cached_property
@@ -135,7 +135,7 @@ class Subject:
     def start_tokens(self) -> list[int]:
         """Prompt for sampling a text from its beginning.
 
-        These are the special tokens that the tokenizer adds before a text. If there are none, this is the first
+        These are the special tokens that the tokenizer adds before a text. If it adds none, this is the first
         available of the BOS token, the EOS token and the first ordinary token.
         """
         ids = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, int(self.ordinary_tokens[0]))

@@ -41,7 +41,7 @@ class CloneLoss:
         step: Training step of the checkpoint, None if unknown.
         clone: Name of the clone.
         max_order: Highest order of interactions that the clone keeps, None if it keeps all.
-        causal: Whether the loss is that of next tokens. Otherwise it is the loss of masked tokens.
+        causal: Whether the model predicts next tokens. Otherwise it predicts masked tokens.
         score: Loss, standard error and accuracy per token.
         tokens_per_byte: Number of tokens of the model per byte of text, None if the model uses the tokens of the clone.
     """
@@ -91,7 +91,7 @@ class CloneScorer(ABC):
             seed: Random seed for the choice of these tokens.
 
         Returns:
-            The score, and the number of tokens per byte of text. The latter is None unless the text is tokenized again.
+            The score, and the number of tokens per byte of text, or None if the text is not tokenized again.
 
         Raises:
             InputError: If the rows are longer than the model's maximum length.

@@ -94,10 +94,10 @@ def clone_losses(
         report: Called with the location of each checkpoint before it is loaded.
 
     Yields:
-        The loss of each checkpoint on each clone, as soon as it is computed.
+        The loss of each checkpoint on each clone.
 
     Raises:
-        InputError: If there are no clones, a model cannot be loaded or scored, or the rows are too long for a model.
+        InputError: If `clones` is empty, a model cannot be loaded or scored, or the rows are too long for a model.
     """
     checkpoints_by_model = {str(model): checkpoints_of(model) for model in models}
     if not checkpoints_by_model:

@@ -53,7 +53,8 @@ class Reading:
         saturated: Step from which the loss is saturated (see `saturation_step`). None if a step is unknown, or if there
             is a single checkpoint.
         gap: Gap of the last checkpoint. None for the text itself, or if the text is not among the clones.
-        told_since: Step from which the gap stays significant. None if there is no such step, or as for `saturated`.
+        told_since: Step from which the gap stays significant. None if the last gap is not
+            significant, or as for `saturated`.
     """
 
     model: str
@@ -80,7 +81,7 @@ def saturation_step(steps: Sequence[int], losses: Sequence[float], tolerance: fl
         tolerance: Share of the decrease.
 
     Raises:
-        InputError: If the lengths differ or there are no steps.
+        InputError: If the lengths differ or are zero.
     """
     if not len(steps) or len(steps) != len(losses):
         raise InputError("losses", len(losses), f"give one for each of the {len(steps)} steps, at least one")

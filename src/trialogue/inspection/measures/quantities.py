@@ -26,8 +26,8 @@ class Point:
 
     Args:
         value: The estimate.
-        low: Lower end of the interval, None if there is no interval.
-        high: Upper end of the interval, None if there is no interval.
+        low: Lower end of the interval, None without an interval.
+        high: Upper end of the interval, None without an interval.
         at: Position on the horizontal axis of a curve, None for a single number.
     """
 

@@ -33,7 +33,7 @@ class AttentionSums(NamedTuple):
 
     Attributes:
         passage: Index of the passage, shape (rows,).
-        first: Index of the first word of the pair, shape (rows,). It is lower than that of the second word.
+        first: Index of the first word of the pair, shape (rows,). It is lower than `second`.
         second: Index of the second word of the pair, shape (rows,).
         places: Number of pairs of a query and a key that is visible to it, shape (rows,).
         raw: Sum of the attention weights, shape (rows,).

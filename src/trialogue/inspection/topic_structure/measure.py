@@ -123,7 +123,7 @@ class TopicMeasurement:
             One comparison per kind of similarity.
 
         Raises:
-            InputError: If a topic has fewer words, or there are no pairs of the same topic or of different topics.
+            InputError: If a topic has fewer words, or a class has no pairs.
         """
         assignment = assign_words(self.distributions, words, single=single)
         if not assignment.same.any() or not assignment.different.any():
@@ -169,7 +169,7 @@ def measured(
         report: Called with progress messages.
 
     Returns:
-        The measurement of the model, followed by that of the control.
+        The measurement of the model and, if requested, the measurement of the control.
 
     Raises:
         InputError: If there are fewer passages than topics, no word of the text is a single token, or the passages are

@@ -48,7 +48,7 @@ class Words(NamedTuple):
 
     Attributes:
         names: The words in alphabetical order.
-        tokens: Most frequent token of each word among its variants with another case or a space, int64 of shape
+        tokens: Most frequent token of each word, among the variants in case and leading space, int64 of shape
             (words,).
         counts: Number of occurrences in each passage, shape (passages, words).
         several: Number of occurrences of words that consist of several tokens. These words are left out.
@@ -97,7 +97,7 @@ def single_token_words(passages: Sequence[TokenizedPassage], minimum: int) -> Wo
     """Return the words that occur as a single token in at least `minimum` passages.
 
     Raises:
-        InputError: If there are no such words.
+        InputError: If no word satisfies this condition.
     """
     passage_counts: Counter[str] = Counter()
     tokens: dict[str, Counter[int]] = {}
