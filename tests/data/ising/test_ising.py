@@ -213,8 +213,8 @@ def test_conditionals_of_a_large_clique_use_counts_only():
         (lambda: Ising.clique(3, 4, 0.1, 0.0), "clique=4: use at most n=3"),
         (lambda: Ising.clique(3, 2, 0.1, torch.zeros(4)), r"field=\(4,\)"),
         (lambda: Ising.from_parameters(torch.zeros(5), 3), "3 couplings and 3 fields"),
-        (lambda: random_ising(0, 21).states(), r"sites=21: 2\^21 states .*run_chain"),
-        (lambda: random_ising(0, 21).sample(1, 0), r"sites=21: 2\^21 .*Gibbs"),
+        (lambda: random_ising(0, 21).states(), r"sites=21: .*run_chain.*2\^21 states"),
+        (lambda: random_ising(0, 21).sample(1, 0), r"sites=21: .*Gibbs.*2\^21"),
         (
             lambda: random_ising(0, 17).draw_block(torch.zeros(1, 17).long(), torch.ones(1, 17).bool(), None),
             r"block=17: use smaller blocks.*2\^17 states",

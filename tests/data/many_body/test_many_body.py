@@ -136,7 +136,7 @@ MUTANTS = {
     "the last set of sites forgotten": (
         subset_bins,
         "for other in range(last + 1, len(others)):",
-        "for place in range(last + 1, len(others) - 1):",
+        "for other in range(last + 1, len(others) - 1):",
     ),
 }
 
