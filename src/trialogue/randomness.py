@@ -198,7 +198,7 @@ def no_choice() -> InputError:
     return InputError(
         "log_weights",
         -math.inf,
-        "give at least one option a positive weight, and no option the weight NaN",
+        "every option has probability zero, or one is NaN; give at least one a positive weight",
     )
 
 

@@ -319,7 +319,7 @@ class InvalidMoves(Ancestral):
     ids=str,
 )
 def test_moves_that_cannot_be_applied_are_refused(wrong):
-    with pytest.raises(InputError, match=r"^moves=\(.*row 0 holds"):
+    with pytest.raises(InputError, match=r"^moves=\(.*tokens of row 0"):
         generate(COINS, sampler=InvalidMoves(**wrong), max_steps=9)
 
 

@@ -222,7 +222,7 @@ class _Factors:
 
 def _require_leaving(leaving: float) -> None:
     if not leaving >= SMALLEST:
-        hint = f"the chain must end, or return to its start, with a probability of at least {SMALLEST:g}"
+        hint = f"use a chain that ends with a probability of at least {SMALLEST:g}, the limit of double precision"
         raise InputError("probability", leaving, hint)
 
 
