@@ -43,7 +43,7 @@ PARTS = (PRODUCTS, HEAD, ATTENTION, OTHER, DISPATCH, LAW, DRAW, VERIFIER, WALK)
 WHERE = {
     (CachedContext, "features"): PASS,
     (PretrainedContext, "scores"): HEAD,
-    (PretrainedContext, "law_of"): LAW,
+    (PretrainedContext, "log_probs_from_scores"): LAW,
     (PositionLayer, "update"): ATTENTION,
     (Streams, "choose"): DRAW,
     (LanguageVerifier, "children"): VERIFIER,

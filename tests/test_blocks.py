@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from trialogue.blocks import block_masks, require_covered, require_one_law, sites_of_blocks, weighted_law
+from trialogue.blocks import (
+    block_masks,
+    block_probabilities,
+    require_covered,
+    require_one_distribution,
+    sites_of_blocks,
+)
 from trialogue.data import Ising
 from trialogue.errors import InputError
 from trialogue.samplers import BlockDynamics
@@ -46,9 +52,9 @@ def test_what_is_no_weight_is_refused(weights: Any, told: str) -> None:
 
 
 def test_laws_are_exact() -> None:
-    assert weighted_law(None, 7).tolist() == [1 / 7] * 7
-    assert weighted_law((1, 2, 1), 3).tolist() == [0.25, 0.5, 0.25]
-    assert weighted_law([1e308, 1e308], 2).tolist() == [0.5, 0.5]
+    assert block_probabilities(None, 7).tolist() == [1 / 7] * 7
+    assert block_probabilities((1, 2, 1), 3).tolist() == [0.25, 0.5, 0.25]
+    assert block_probabilities([1e308, 1e308], 2).tolist() == [0.5, 0.5]
 
 
 def test_a_flat_list_of_sites_is_no_list_of_blocks() -> None:
@@ -69,4 +75,4 @@ def test_blocks_are_read_from_sites_and_masks() -> None:
     with pytest.raises(InputError, match=r"^masks=\[0\]: "):
         require_covered("masks", masks[1:])
     with pytest.raises(InputError, match=r"^block_size=None: give one of block_size, blocks, masks$"):
-        require_one_law(None, None, None, None, masks=None)
+        require_one_distribution(None, None, None, None, masks=None)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from trialogue.errors import InputError
-from trialogue.probabilities import checked_law, checked_probabilities
+from trialogue.probabilities import checked_distribution, checked_probabilities
 from trialogue.samplers import AdaptiveBlockDynamics
 
 CALLS = (lambda p: AdaptiveBlockDynamics(((0,), (0,)), lambda t: p[None])._log_probs(torch.zeros(1, 1)),)
@@ -27,9 +27,9 @@ def test_everything_that_takes_a_distribution_keeps_its_tolerance(call) -> None:
 def test_probabilities_stay_as_they_are_and_laws_sum_to_one() -> None:
     given = torch.tensor([[0.25, 0.7500005], [1.0, 0.0]], dtype=torch.float64)
     assert torch.equal(checked_probabilities("p", given, (2, 2)), given)
-    assert torch.equal(checked_law("p", given, (2, 2)), given / given.sum(1, keepdim=True))
+    assert torch.equal(checked_distribution("p", given, (2, 2)), given / given.sum(1, keepdim=True))
     assert checked_probabilities("p", np.ones((3, 1), np.float32), (3, 1)).dtype == torch.float64
-    assert checked_law("p", torch.zeros(0, 2), (0, 2)).shape == (0, 2)
+    assert checked_distribution("p", torch.zeros(0, 2), (0, 2)).shape == (0, 2)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from trialogue.arrays import real_tensor
 from trialogue.errors import InputError
-from trialogue.probabilities import checked_law
+from trialogue.probabilities import checked_distribution
 from trialogue.validation import Count, Natural, check
 
 Blocks = Tensor | NDArray[np.bool_] | Sequence[Sequence[int]]
@@ -23,7 +23,7 @@ Blocks = Tensor | NDArray[np.bool_] | Sequence[Sequence[int]]
 Weights = Tensor | Sequence[float]
 """Weights (blocks,) of the blocks, proportional to their probabilities."""
 
-StateLaw = Callable[[Tensor], Tensor]
+StateDistribution = Callable[[Tensor], Tensor]
 """Function from tokens (rows, N) int64 to the probabilities (rows, blocks) of the blocks."""
 
 
@@ -85,7 +85,7 @@ def checked_block_size(block_size: object, sites: int) -> int:
     return size
 
 
-def require_one_law(
+def require_one_distribution(
     block_size: int | None, blocks: Blocks | None, weights: object, distribution: object, **others: object
 ) -> None:
     """Raise `InputError` unless the distribution of a block is defined in exactly one way.
@@ -102,7 +102,7 @@ def require_one_law(
         raise InputError("weights", weights, "give either weights or an adaptive distribution")
 
 
-def weighted_law(weights: Weights | None, blocks: int) -> Tensor:
+def block_probabilities(weights: Weights | None, blocks: int) -> Tensor:
     """Return probabilities (blocks,) float64 proportional to `weights` (blocks,) (default: equal weights).
 
     Raises:
@@ -122,7 +122,7 @@ def weighted_law(weights: Weights | None, blocks: int) -> Tensor:
     return numbers / numbers.sum()
 
 
-def adaptive_law(distribution: StateLaw, tokens: Tensor, blocks: int) -> Tensor:
+def state_distribution(distribution: StateDistribution, tokens: Tensor, blocks: int) -> Tensor:
     """Return the probabilities (rows, blocks) float64 of the blocks at the states `tokens` (rows, N).
 
     Raises:
@@ -131,7 +131,7 @@ def adaptive_law(distribution: StateLaw, tokens: Tensor, blocks: int) -> Tensor:
     if not callable(distribution):
         hint = "give a function from tokens (rows, N) to probabilities (rows, blocks)"
         raise InputError("distribution", type(distribution).__name__, hint)
-    return checked_law("distribution", distribution(tokens), (len(tokens), blocks))
+    return checked_distribution("distribution", distribution(tokens), (len(tokens), blocks))
 
 
 def require_covered(field: str, masks: Tensor) -> None:

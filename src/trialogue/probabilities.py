@@ -44,7 +44,9 @@ def checked_probabilities(
     return numbers
 
 
-def checked_law(field: str, values: Any, shape: tuple[int, ...], *, tolerance: float = SINGLE) -> Tensor:
+def checked_distribution(
+    field: str, values: Any, shape: tuple[int, ...], *, tolerance: float = SINGLE
+) -> Tensor:
     """Validate distributions as `checked_probabilities` does, and return them normalised."""
     numbers = checked_probabilities(field, values, shape, tolerance=tolerance)
     return numbers / numbers.sum(-1, keepdim=True)

@@ -13,7 +13,7 @@ from models.tiny_pretrained import tiny_oracle
 from refusals import wrong_errors
 from trialogue.data import PottsChain, Table
 from trialogue.inspection import coherence as measure
-from trialogue.inspection.coherence import Coherence, Runs, coherence, coherence_of, nearest_labels
+from trialogue.inspection.coherence import Coherence, Runs, coherence, measure_coherence, nearest_labels
 from trialogue.randomness import generator, numpy_generator
 
 PATTERNS = [[0, 1, 1], [0, 0, 1, 0, 2]]
@@ -128,7 +128,7 @@ def flipping(eos: bool = False) -> Table:
 
 
 def wall_rate_is_known(eos: bool) -> bool:
-    found = coherence_of(flipping(eos), [[0], [1]], max_new_tokens=40, window=1, num_samples=500)
+    found = measure_coherence(flipping(eos), [[0], [1]], max_new_tokens=40, window=1, num_samples=500)
     runs = found.first_runs()
     hazard = FLIP
     error = 5 * math.sqrt(hazard / runs.lengths.sum())
@@ -143,7 +143,7 @@ def test_oracle_with_known_wall_rate() -> None:
 def walls_of_ending_texts() -> Coherence:
     """Texts of token 0 and an end-of-sequence token that would match the second pattern if it counted as text."""
     oracle = Table(lambda _: [0.9, 0.0, 0.1], 3, eos=2)
-    return coherence_of(oracle, [[0], [2]], max_new_tokens=40, window=1, num_samples=50)
+    return measure_coherence(oracle, [[0], [2]], max_new_tokens=40, window=1, num_samples=50)
 
 
 def test_end_of_text_is_not_a_wall(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,10 +161,10 @@ def test_end_of_text_is_not_a_wall(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_temperature_applies_to_each_token() -> None:
-    cold = coherence_of(flipping(), [[0]], max_new_tokens=20, window=2, temperature=0, num_samples=3)
+    cold = measure_coherence(flipping(), [[0]], max_new_tokens=20, window=2, temperature=0, num_samples=3)
     assert not cold.walls.any()
     odds = (FLIP / (1 - FLIP)) ** 2
-    half = coherence_of(
+    half = measure_coherence(
         flipping(), [[0], [1]], max_new_tokens=60, window=1, temperature=0.5, num_samples=1000
     )
     assert half.walls_per_token() == pytest.approx(odds / (1 + odds), rel=0.15)
@@ -173,8 +173,8 @@ def test_temperature_applies_to_each_token() -> None:
 def test_pretrained_model_is_measured_in_bytes() -> None:
     oracle = tiny_oracle()
     texts = ["the cat sat. ", "a dog ran, "]
-    found = coherence_of(oracle, texts, max_new_tokens=12, repeats=2, num_samples=3, seed=1)
-    again = coherence_of(oracle, texts, max_new_tokens=12, repeats=2, num_samples=3, seed=1, window=13)
+    found = measure_coherence(oracle, texts, max_new_tokens=12, repeats=2, num_samples=3, seed=1)
+    again = measure_coherence(oracle, texts, max_new_tokens=12, repeats=2, num_samples=3, seed=1, window=13)
     assert torch.equal(found.labels, again.labels)
     assert found.labels.shape[0] == 6
     assert found.start.tolist() == [13] * 3 + [9] * 3
@@ -190,16 +190,16 @@ BAD = [
     ("patterns=", lambda: coherence(torch.zeros(2, 3).long(), [], 2)),
     ("start=", lambda: coherence(torch.zeros(2, 3).long(), [[0, 1]], 2, lengths=torch.tensor([3, 1]))),
     ("start=", lambda: coherence(torch.zeros(2, 3).long(), [[0, 1]], 2, start=2)),
-    ("start=", lambda: coherence_of(flipping(), [[0]], max_new_tokens=5, window=4, repeats=2)),
-    ("repeats=", lambda: coherence_of(flipping(), [[0]], max_new_tokens=5, repeats=0)),
-    ("patterns=", lambda: coherence_of(flipping(), ["ab"], max_new_tokens=5)),
-    ("patterns=", lambda: coherence_of(tiny_oracle(), ["ab", [1]], max_new_tokens=5)),
-    ("patterns=", lambda: coherence_of(tiny_oracle(), [], max_new_tokens=5)),
-    ("patterns=", lambda: coherence_of(tiny_oracle(), "ab", max_new_tokens=5)),
-    ("patterns=", lambda: coherence_of(tiny_oracle(), ["ab", ""], max_new_tokens=5)),
-    ("patterns=", lambda: coherence_of(flipping(), [[]], max_new_tokens=5)),
-    ("patterns=", lambda: coherence_of(flipping(), [[0.5]], max_new_tokens=5)),
-    ("temperature=", lambda: coherence_of(flipping(), [[0]], max_new_tokens=5, temperature=-1)),
+    ("start=", lambda: measure_coherence(flipping(), [[0]], max_new_tokens=5, window=4, repeats=2)),
+    ("repeats=", lambda: measure_coherence(flipping(), [[0]], max_new_tokens=5, repeats=0)),
+    ("patterns=", lambda: measure_coherence(flipping(), ["ab"], max_new_tokens=5)),
+    ("patterns=", lambda: measure_coherence(tiny_oracle(), ["ab", [1]], max_new_tokens=5)),
+    ("patterns=", lambda: measure_coherence(tiny_oracle(), [], max_new_tokens=5)),
+    ("patterns=", lambda: measure_coherence(tiny_oracle(), "ab", max_new_tokens=5)),
+    ("patterns=", lambda: measure_coherence(tiny_oracle(), ["ab", ""], max_new_tokens=5)),
+    ("patterns=", lambda: measure_coherence(flipping(), [[]], max_new_tokens=5)),
+    ("patterns=", lambda: measure_coherence(flipping(), [[0.5]], max_new_tokens=5)),
+    ("temperature=", lambda: measure_coherence(flipping(), [[0]], max_new_tokens=5, temperature=-1)),
     ("runs=", lambda: Runs(np.zeros(0, np.int64), np.zeros(0, bool)).curve()),
     ("runs=", lambda: Runs(np.zeros(0, np.int64), np.zeros(0, bool)).restricted_mean()),
     ("tokens=", lambda: coherence(torch.zeros(3).long(), [[0, 1]], 2)),

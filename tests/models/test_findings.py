@@ -211,13 +211,13 @@ def test_model_that_reads_weights_is_loaded_unpacked(
     model: Path, always: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected, packed = next_distribution(load(model)), []
-    forward, right = LlamaMLP.forward, pretrained.packed_as
+    forward, right = LlamaMLP.forward, pretrained.pack_weights
 
     def partly_manual_forward(self: Any, states: Tensor) -> Tensor:
         return mlp_by_hand(self, states) if always or states.shape[1] == 1 else forward(self, states)
 
     monkeypatch.setattr(LlamaMLP, "forward", partly_manual_forward)
-    monkeypatch.setattr(pretrained, "packed_as", lambda *given: packed.append(1) or right(*given))
+    monkeypatch.setattr(pretrained, "pack_weights", lambda *given: packed.append(1) or right(*given))
     for weights in ("float32", "float32", "bfloat16"):
         said = pytest.warns(UserWarning, match="its code reads weights itself")
         with nullcontext() if weights == "float32" else said:

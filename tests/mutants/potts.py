@@ -56,5 +56,5 @@ class HighestLabel(StoredPatterns):
 class LateMessages(Messages):
     """Give each token one window less of backward messages."""
 
-    def backward_places(self, windows):
-        return super().backward_places((windows - 1).clamp(min=0))
+    def backward_indices(self, windows):
+        return super().backward_indices((windows - 1).clamp(min=0))

@@ -18,7 +18,7 @@ from trialogue.samplers.translation.writing import BeamSearch
 from trialogue.training import TrainingConfig, trained
 from trialogue.training.loop import _identity
 from trialogue.training.translation.batches import TranslationBatches
-from trialogue.training.translation.distillation import greedy_translations, kept_translations
+from trialogue.training.translation.distillation import cached_translations, greedy_translations
 from trialogue.training.translation.objectives import Noise, refinement_loss, translation_loss
 from trialogue.training.translation.recipes import TranslationTraining, encoded_pairs, rows_of
 
@@ -124,9 +124,9 @@ def test_both_networks_learn_to_reverse(tmp_path):
     assert sum(each == wanted for each, wanted in zip(found, rows_of(PAIRS[1]), strict=True)) > 30
     assert greedy_translations(twin, TEXTS) == found
     kept = tmp_path / "kept.safetensors"
-    assert torch.equal(kept_translations(twin, PAIRS[0], kept), ended(found))
+    assert torch.equal(cached_translations(twin, PAIRS[0], kept), ended(found))
     assert torch.equal(
-        kept_translations(None, PAIRS[0], kept), ended(found)
+        cached_translations(None, PAIRS[0], kept), ended(found)
     )  # the file is read, and the twin is not called
     refiner = Refiner(trained(SMALL.refiner(VOCAB, *PAIRS), tmp_path).network)
     pupil = SMALL.refiner(VOCAB, *PAIRS, twin.model).begun().state_dict()

@@ -38,17 +38,17 @@ def product_law(shares: np.ndarray) -> dict[tuple[int, ...], float]:
 
 
 @pytest.mark.parametrize(
-    ("counts_from_shares", "law_of"),
+    ("counts_from_shares", "log_probs_from_scores"),
     [
         (action_level_shares, action_level_distribution),
-        (first_leaf_shares, lambda *tree: first_leaf(*tree).law),
+        (first_leaf_shares, lambda *tree: first_leaf(*tree).distribution),
     ],
 )
 @pytest.mark.parametrize("error", [0.0, 0.3])
-def test_long_horizon_distributions_agree_with_the_tree(counts_from_shares, law_of, error):
+def test_long_horizon_distributions_agree_with_the_tree(counts_from_shares, log_probs_from_scores, error):
     guide = NoisyValues(ProductValues(0.3), error, "last token")
     shares = counts_from_shares(5, 0.3, error)
-    law, target = law_of(COINS, guide), target_distribution(COINS, guide)
+    law, target = log_probs_from_scores(COINS, guide), target_distribution(COINS, guide)
     assert total_variation(product_law(shares), law) < 1e-12
     far = total_variation(law, target)
     assert far < 1e-12 if error == 0 else far > 0.03

@@ -58,13 +58,13 @@ def inspect(arguments: argparse.Namespace) -> None:
 
 
 def _print(record: Mapping[str, Any]) -> None:
-    from trialogue.inspection.page import CONTROL, columns_of, print_tables
+    from trialogue.inspection.page import CONTROL, print_tables, series_of_records
 
     for name, measure in record["measures"].items():
         last = measure["checkpoints"][-1]
         head = record["model"] if last["step"] is None else f"step {last['step']}"
         columns = {head: last["quantities"]} | ({CONTROL: measure["control"]} if measure["control"] else {})
-        print_tables({f"{name}: {measure['question']}": columns_of(columns)})
+        print_tables({f"{name}: {measure['question']}": series_of_records(columns)})
     for name, reason in record["refused"].items():
         print(f"{name}: not taken: {reason}")
 

@@ -219,7 +219,7 @@ def _expanded(field: str, value: Tensor | int, tokens: Tensor) -> Tensor:
 
 
 @validated
-def coherence_of(
+def measure_coherence(
     oracle: Autoregressive,
     patterns: Sequence[str] | Sequence[Sequence[int] | Tensor],
     *,

@@ -28,8 +28,10 @@ def render_inspection(record: Mapping[str, Any]) -> str:
     """Return the HTML page of one inspection, given the result of `inspected`."""
     sections = []
     for name, measure in record["measures"].items():
-        control = columns_of({CONTROL: measure["control"]}, quiet=True) if measure["control"] else []
-        series = columns_of({_heading(record, one): one["quantities"] for one in measure["checkpoints"]})
+        control = series_of_records({CONTROL: measure["control"]}, quiet=True) if measure["control"] else []
+        series = series_of_records(
+            {_heading(record, one): one["quantities"] for one in measure["checkpoints"]}
+        )
         shown = series if len(series) == 1 else [series[0], series[-1]]
         figures = _curves(name, [*shown, *control], measure["logarithmic"])
         steps = [one["step"] for one in measure["checkpoints"]]
@@ -76,15 +78,19 @@ def compared(records: Mapping[str, Mapping[str, Any]], *, control: bool = False)
         measured = {
             model: record["measures"][name] for model, record in records.items() if name in record["measures"]
         }
-        columns = columns_of({model: one["checkpoints"][-1]["quantities"] for model, one in measured.items()})
+        columns = series_of_records(
+            {model: one["checkpoints"][-1]["quantities"] for model, one in measured.items()}
+        )
         controls = {
             f"{model}, {CONTROL}": one["control"] for model, one in measured.items() if one.get("control")
         }
-        found[name] = columns + (columns_of(controls, quiet=True) if control else [])
+        found[name] = columns + (series_of_records(controls, quiet=True) if control else [])
     return found
 
 
-def columns_of(quantities: Mapping[str, Sequence[Mapping[str, Any]]], *, quiet: bool = False) -> list[Series]:
+def series_of_records(
+    quantities: Mapping[str, Sequence[Mapping[str, Any]]], *, quiet: bool = False
+) -> list[Series]:
     """Convert recorded quantities to one series per name."""
     return [
         Series(name, [Quantity.read(dict(one)) for one in found], quiet) for name, found in quantities.items()

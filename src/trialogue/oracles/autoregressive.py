@@ -64,7 +64,7 @@ class Context(ABC):
         """Return unnormalised scores (n, vocab) of the next token, such as logits (default: `log_probs`)."""
         return self.log_probs(features)
 
-    def law_of(self, scores: Tensor) -> Tensor:
+    def log_probs_from_scores(self, scores: Tensor) -> Tensor:
         """Return the log-probabilities (n, vocab) that belong to `scores` (n, vocab) (default: log-softmax)."""
         return scores.log_softmax(-1)
 

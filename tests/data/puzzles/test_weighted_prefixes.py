@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from one_line_errors import refusals
-from trialogue.data.puzzles.weighted_prefixes import Listed, Stopped, decimal_edges
+from trialogue.data.puzzles.weighted_prefixes import ListedDistribution, Stopped, decimal_edges
 from trialogue.errors import InputError
 from trialogue.samplers import Ancestral, generate
 from trialogue.samplers.exact import exact_distribution
@@ -14,7 +14,7 @@ from trialogue.samplers.exact import exact_distribution
 
 def test_listed_distribution_is_the_distribution_of_its_oracle() -> None:
     sequences = torch.tensor([[0, 1, 2], [0, 2, 2], [0, 1, 2], [2, 0, 0], [1, 1, 1]])
-    distribution = Listed(sequences, torch.tensor([1.0, 2.0, 3.0, 2.0, 0.0]), 3)
+    distribution = ListedDistribution(sequences, torch.tensor([1.0, 2.0, 3.0, 2.0, 0.0]), 3)
     truth = {(0, 1, 2): 0.5, (0, 2, 2): 0.25, (2, 0, 0): 0.25}
     assert exact_distribution(Ancestral(), distribution).probabilities == pytest.approx(truth)
     assert (
@@ -34,7 +34,9 @@ def test_listed_distribution_is_the_distribution_of_its_oracle() -> None:
 
 def test_stop_token_follows_complete_sequences_only() -> None:
     oracle = Stopped(
-        Listed(torch.tensor([divmod(number, 10) for number in range(10, 100)]), torch.ones(90), 10)
+        ListedDistribution(
+            torch.tensor([divmod(number, 10) for number in range(10, 100)]), torch.ones(90), 10
+        )
     )
     distribution = exact_distribution(Ancestral(), oracle).probabilities
     assert distribution == pytest.approx(
@@ -60,20 +62,22 @@ def test_intervals_of_numbers_that_continue_a_prefix() -> None:
     ],
 )
 def test_prefixes_without_a_next_token(tokens, length: int, message: str) -> None:
-    distribution = Listed(torch.tensor([[0, 1, 2]]), torch.ones(1), 3)
+    distribution = ListedDistribution(torch.tensor([[0, 1, 2]]), torch.ones(1), 3)
     with pytest.raises(InputError, match=message):
         distribution.next_log_probs(torch.tensor([tokens]), torch.tensor([length]))
 
 
 def test_begins_accepts_possible_prefixes_only() -> None:
-    distribution = Listed(torch.tensor([[0, 1, 2], [2, 0, 0]]), torch.ones(2), 3)
+    distribution = ListedDistribution(torch.tensor([[0, 1, 2], [2, 0, 0]]), torch.ones(2), 3)
     beginnings = {(), (0,), (0, 1), (0, 1, 2), (2,), (2, 0), (2, 0, 0)}
     for prefix in [()] + [p for n in (1, 2, 3) for p in itertools.product(range(-1, 4), repeat=n)]:
         assert distribution.begins(prefix) == (prefix in beginnings)
 
 
 def test_huge_weights_do_not_overflow() -> None:
-    distribution = Listed(torch.tensor([[0], [1]]), torch.tensor([1.5e308, 1.5e308], dtype=torch.float64), 2)
+    distribution = ListedDistribution(
+        torch.tensor([[0], [1]]), torch.tensor([1.5e308, 1.5e308], dtype=torch.float64), 2
+    )
     assert distribution.probabilities().tolist() == [0.5, 0.5]
     assert distribution.weights(()) == [1.0, 1.0]
 
@@ -81,8 +85,11 @@ def test_huge_weights_do_not_overflow() -> None:
 test_bad_input = refusals(
     "{}",
     [
-        (lambda: Listed([[3]], [1.0], 3), "^sequences=3: use tokens from 0 to 2"),
-        (lambda: Listed([[1]], [1.0, 1.0], 3), r"^weights=\[1.0, 1.0\]: give 1 numbers"),
-        (lambda: Listed([[1]], [0.0], 3), "^weights=0.0: give at least one sequence a positive weight"),
+        (lambda: ListedDistribution([[3]], [1.0], 3), "^sequences=3: use tokens from 0 to 2"),
+        (lambda: ListedDistribution([[1]], [1.0, 1.0], 3), r"^weights=\[1.0, 1.0\]: give 1 numbers"),
+        (
+            lambda: ListedDistribution([[1]], [0.0], 3),
+            "^weights=0.0: give at least one sequence a positive weight",
+        ),
     ],
 )

@@ -90,16 +90,16 @@ def test_auto_takes_the_fastest_that_keeps_the_laws(folder: Path, monkeypatch: p
         return distances[-1]
 
     monkeypatch.setattr(choice, "mean_total_variation", measured)
-    monkeypatch.setattr(choice, "LAW_DISTANCE", 1.0)
+    monkeypatch.setattr(choice, "MAX_TOTAL_VARIATION", 1.0)
     assert chosen(folder, monkeypatch, [4, 3, 2, 1], [1, 1, 1, 1]) == "int4 (78%), int8 (22%)"
     assert chosen(folder, monkeypatch, [4, 3, 1, 2], [1, 1, 1, 1]) == "int8 (100%)"
     assert chosen(folder, monkeypatch, [4, 3, 1, 2], [9, 2, 4, 9]) == "int8 and bfloat16 (100%)"
     assert chosen(folder, monkeypatch, [1, 2, 3, 4], [1, 1, 1, 1]) == "float32 (100%)"
     four, eight = distances[0], distances[1]
     assert four > eight > 0
-    monkeypatch.setattr(choice, "LAW_DISTANCE", (four + eight) / 2)
+    monkeypatch.setattr(choice, "MAX_TOTAL_VARIATION", (four + eight) / 2)
     assert chosen(folder, monkeypatch, [4, 3, 2, 1], [1, 1, 1, 1]) == "int8 (100%)"
-    monkeypatch.setattr(choice, "LAW_DISTANCE", 0.0)
+    monkeypatch.setattr(choice, "MAX_TOTAL_VARIATION", 0.0)
     assert chosen(folder, monkeypatch, [4, 3, 2, 1], [1, 1, 1, 1]) == "float32 (100%)"
 
 

@@ -45,13 +45,13 @@ def truncate_orders(
     total = float(table.sum())
     if not bool((table > 0).all()) or not math.isclose(total, 1, abs_tol=1e-9):
         raise InputError("probabilities", total, "give positive probabilities that sum to one")
-    law = (table / total).cpu().numpy()
+    distribution = (table / total).cpu().numpy()
     if order == table.ndim:
-        return torch.from_numpy(law)
+        return torch.from_numpy(distribution)
     axes = range(table.ndim)
     others = [tuple(axis for axis in axes if axis not in kept) for kept in combinations(axes, order)]
-    targets = [law.sum(left_out, keepdims=True) for left_out in others]
-    found: NDArray[np.float64] = np.full_like(law, 1 / law.size)
+    targets = [distribution.sum(left_out, keepdims=True) for left_out in others]
+    found: NDArray[np.float64] = np.full_like(distribution, 1 / distribution.size)
     for _ in range(_ROUNDS):
         worst = 0.0
         for left_out, target in zip(others, targets, strict=True):

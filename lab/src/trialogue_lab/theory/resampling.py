@@ -51,9 +51,9 @@ def resampled_distribution(proposal: Weights, weights: Weights, number: Count) -
         raise InputError("weights", len(w), f"give one for each of the {len(q)} outcomes of the proposal")
     if q.sum() > 1 + 1e-9:
         raise InputError("proposal", float(q.sum()), "give probabilities whose sum is at most 1")
-    law, positive = np.zeros(len(q)), np.flatnonzero((q > 0) & (w > 0))
+    distribution, positive = np.zeros(len(q)), np.flatnonzero((q > 0) & (w > 0))
     if not len(positive):
-        return law
+        return distribution
     own, nothing = q[positive], max(0.0, 1.0 - q[positive].sum())
     # Only ratios of weights matter, so the largest is set to 1.
     scaled = w[positive] / w[positive].max()
@@ -64,5 +64,5 @@ def resampled_distribution(proposal: Weights, weights: Weights, number: Count) -
         decays = np.exp(-points[:, None] * scaled)
         others = (decays @ own + nothing) ** (number - 1)
         shares += (points * others) @ (scaled * decays)
-    law[positive] = number * own * shares * _STEP
-    return law
+    distribution[positive] = number * own * shares * _STEP
+    return distribution

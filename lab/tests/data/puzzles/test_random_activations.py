@@ -21,7 +21,7 @@ def uniform(tuples: SemiprimeTuples) -> dict[tuple[int, ...], float]:
 @pytest.mark.parametrize("digits", [1, 2])
 def test_the_law_is_that_of_the_tuples_and_nothing_is_factored(digits: int, order: str) -> None:
     tuples = SemiprimeTuples(digits, order)
-    assert total_variation(activated_factors(tuples).law(), uniform(tuples)) < 1e-14
+    assert total_variation(activated_factors(tuples).distribution(), uniform(tuples)) < 1e-14
     cost = tuples.arithmetic.cost
     assert (cost.factorings, cost.factoring_steps, cost.primality_tests) == (0, 0, 0)
     assert cost.multiplications == tuples.size * 4 * digits
@@ -50,7 +50,7 @@ def test_activations_and_tokens_may_depend_on_all_that_was_drawn() -> None:
             truth[x] = truth.get(x, 0.0) + probability
     model = RandomActivations(activation, token, 2, 3, layers=2)
     assert math.fsum(truth.values()) == pytest.approx(1)
-    assert total_variation(model.law(), truth) < 1e-14
+    assert total_variation(model.distribution(), truth) < 1e-14
 
 
 test_bad_input = refusals(
@@ -58,11 +58,11 @@ test_bad_input = refusals(
     [
         (lambda: activated_factors(SemiprimeTuples(8)), r"^digits=8: there are about"),
         (
-            lambda: RandomActivations(lambda *_: [], lambda *_: [1.0, 1.0], 2, 2).law(),
+            lambda: RandomActivations(lambda *_: [], lambda *_: [1.0, 1.0], 2, 2).distribution(),
             r"^activation=\(0,\): after \(\) give non-negative finite weights",
         ),
         (
-            lambda: RandomActivations(lambda *_: [1.0], lambda *_: [1.0], 2, 2).law(),
+            lambda: RandomActivations(lambda *_: [1.0], lambda *_: [1.0], 2, 2).distribution(),
             r"^token=\(1\.0,\): after \(\) give 2 non-negative",
         ),
     ],
@@ -73,4 +73,4 @@ def test_a_law_with_too_much_to_remember(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(random_activations, "ENUMERABLE_STATES", 100)
     model = RandomActivations(lambda *_: [1.0] * 11, lambda *_: [1.0, 0.0], 2, 2)
     with pytest.raises(InputError, match=r"^length=2: the draws up to position 1 have over 100 values"):
-        model.law()
+        model.distribution()

@@ -56,7 +56,7 @@ def test_upper_bound_is_exact_for_product_distributions() -> None:
 
 def test_adaptive_and_zero_distributions_are_rejected() -> None:
     adaptive = block_distribution(2, 2, blocks=[[0], [1]], distribution=random_simplex(4, 2))
-    with pytest.raises(InputError, match=r"^law='adaptive'"):
+    with pytest.raises(InputError, match=r"^distribution='adaptive'"):
         tensorization_upper_bound(random_simplex(4), adaptive)
     with pytest.raises(InputError, match="positive everywhere"):
         tensorization_upper_bound(torch.tensor([0.5, 0.5, 0.0, 0.0]), block_distribution(2, 2, block_size=1))

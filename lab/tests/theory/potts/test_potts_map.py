@@ -34,7 +34,7 @@ def random_oracle(width, *names, vocab=V):
     return Table(lambda prefix: laws[min(width, len(prefix))][prefix[max(0, len(prefix) - width) :]], vocab)
 
 
-def law_of(oracle):
+def log_probs_from_scores(oracle):
     """Probabilities (V^L,) of all sequences by the product of conditionals."""
     total = torch.zeros(len(STATES), dtype=torch.float64)
     context, rows = oracle.open(len(STATES), L), torch.arange(len(STATES))
@@ -64,9 +64,11 @@ def test_with_one_constant_the_law_of_the_hamiltonian_is_the_model(width):
     hamiltonian = hamiltonian_of(oracle, width)
     assert hamiltonian.chain.window == width + 1
     assert float(hamiltonian.chain.energies.min()) == float(hamiltonian.boundary.min()) == 0.0
-    assert distance(boltzmann(hamiltonian), law_of(oracle)) < 1e-12
+    assert distance(boltzmann(hamiltonian), log_probs_from_scores(oracle)) < 1e-12
     constants = hamiltonian.boundary_offset + (L - width) * hamiltonian.offset
-    assert torch.allclose(-hamiltonian.energy(STATES) - constants, law_of(oracle).log(), rtol=0, atol=1e-12)
+    assert torch.allclose(
+        -hamiltonian.energy(STATES) - constants, log_probs_from_scores(oracle).log(), rtol=0, atol=1e-12
+    )
     assert hamiltonian.log_partition(L, 1.0) == pytest.approx(constants, abs=1e-12)
     for temperature in (0.3, 2.0):
         listed = float((-hamiltonian.energy(STATES) / temperature).logsumexp(0))
@@ -78,7 +80,7 @@ def test_there_and_back(width):
     oracle = random_oracle(width)
     back = autoregressive_of(hamiltonian_of(oracle, width), L, 1.0)
     assert isinstance(back, Autoregressive)
-    assert distance(law_of(back), law_of(oracle)) < 1e-12
+    assert distance(log_probs_from_scores(back), log_probs_from_scores(oracle)) < 1e-12
     for known in range(L):
         prefixes = whole_sequences(V, known)
         lengths = torch.full((len(prefixes),), known)
@@ -88,7 +90,7 @@ def test_there_and_back(width):
 
 def test_a_window_may_be_wider_than_the_model_looks():
     oracle = random_oracle(1)
-    assert distance(boltzmann(hamiltonian_of(oracle, 3)), law_of(oracle)) < 1e-12
+    assert distance(boltzmann(hamiltonian_of(oracle, 3)), log_probs_from_scores(oracle)) < 1e-12
 
 
 @pytest.mark.parametrize("width", [1, 2])
@@ -98,8 +100,8 @@ def test_a_constant_for_every_context_is_another_law(width):
     likeliest = torch.zeros(len(STATES), dtype=torch.float64)
     for place in range(L):
         likeliest += oracle.next_log_probs(STATES, torch.full((len(STATES),), place)).amax(1)
-    assert distance(found, (law_of(oracle).log() - likeliest).softmax(0)) < 1e-12
-    assert distance(found, law_of(oracle)) > 1e-3
+    assert distance(found, (log_probs_from_scores(oracle).log() - likeliest).softmax(0)) < 1e-12
+    assert distance(found, log_probs_from_scores(oracle)) > 1e-3
     chain = hamiltonian_of(oracle, width, "per-context").chain
     assert not chain.energies.amin(-1).any()
 
@@ -109,8 +111,8 @@ def test_another_temperature_is_not_that_of_every_token(temperature):
     oracle = random_oracle(1)
     hamiltonian = hamiltonian_of(oracle, 1)
     exact = boltzmann(hamiltonian, temperature)
-    assert distance(law_of(autoregressive_of(hamiltonian, L, temperature)), exact) < 1e-12
-    assert distance(law_of(truncated(oracle, temperature=temperature)), exact) > 1e-3
+    assert distance(log_probs_from_scores(autoregressive_of(hamiltonian, L, temperature)), exact) < 1e-12
+    assert distance(log_probs_from_scores(truncated(oracle, temperature=temperature)), exact) > 1e-3
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 6])
@@ -119,7 +121,7 @@ def test_conditionals_of_a_chain_are_those_of_its_law(width, temperature):
     chain = random_chain(width)
     oracle = autoregressive_of(chain, L, temperature)
     law = chain.at(L, temperature).probabilities()
-    assert distance(law_of(oracle), law) < 1e-12
+    assert distance(log_probs_from_scores(oracle), law) < 1e-12
     joint = Table(law.view([V] * L))
     lengths = torch.arange(L).repeat(5)
     tokens = STATES[torch.randperm(len(STATES), generator=generator(1, "rows"))[: len(lengths)]]
@@ -150,7 +152,7 @@ class LateMessages(ChainConditionals):
 @pytest.mark.parametrize("broken", [LateMessages])
 def test_a_broken_oracle_is_not_the_law(broken):
     chain = random_chain(3)
-    assert distance(law_of(broken(chain, L, 0.5)), chain.at(L, 0.5).probabilities()) > 1e-3
+    assert distance(log_probs_from_scores(broken(chain, L, 0.5)), chain.at(L, 0.5).probabilities()) > 1e-3
 
 
 @pytest.mark.parametrize("width", [0, 1, 2])

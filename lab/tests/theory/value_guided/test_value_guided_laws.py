@@ -78,7 +78,7 @@ def test_exact_values_make_the_depth_a_reflecting_walk(horizon, vocab):
     assert leaf_mass(oracle, values) == pytest.approx(1 / (2 * horizon), abs=1e-12)
     found = first_leaf(oracle, values)
     assert found.steps == pytest.approx(2 * horizon**2, abs=1e-10)
-    assert total_variation(found.law, target_distribution(oracle, outcome)) < 1e-12
+    assert total_variation(found.distribution, target_distribution(oracle, outcome)) < 1e-12
     chain = value_guided_chain(oracle, values)
     assert chain.steps_to_leaf == pytest.approx(2 * horizon**2, abs=1e-9)
     assert chain.spectral_gap == pytest.approx((1 - math.cos(math.pi / (2 * horizon))) / 2, abs=1e-12)
@@ -90,21 +90,21 @@ def test_closed_forms_are_those_of_the_walk_itself(tree):
     chain, found = value_guided_chain(oracle, values), first_leaf(oracle, values)
     walk = exact_distribution(ValueGuided(), oracle, values)
     assert chain.reversibility_residual < 1e-12
-    assert total_variation(found.law, walk.probabilities) < 1e-12
+    assert total_variation(found.distribution, walk.probabilities) < 1e-12
     assert found.moves == pytest.approx(walk.expected_calls, rel=1e-12)
     assert found.nodes == pytest.approx(math.fsum(chain.visited_before_leaf().values()), rel=1e-12)
     assert found.nodes < found.moves
     # Whatever the values inside, a leaf of the walk that goes on has the restricted law.
     target = target_distribution(oracle, tree.value)
     assert total_variation(chain.leaf_distribution(chain.stationary), target) < 1e-12
-    assert total_variation(found.law, target) > 1e-3
+    assert total_variation(found.distribution, target) > 1e-3
 
 
 @pytest.mark.parametrize("tree", TREES, ids=str)
 def test_exact_values_make_the_first_leaf_exact_where_leaves_are_equally_deep(tree):
     oracle, values = tree.table(), exact_values(tree.table(), tree.value)
     target = target_distribution(oracle, tree.value)
-    far = total_variation(first_leaf(oracle, values).law, target)
+    far = total_variation(first_leaf(oracle, values).distribution, target)
     assert far < 1e-12 if tree.eos is None else far > 1e-3
     chain = value_guided_chain(oracle, values)
     assert total_variation(chain.leaf_distribution(chain.stationary), target) < 1e-12
@@ -215,7 +215,7 @@ def test_the_chain_and_closed_forms_in_rational_arithmetic():
         truth, stationary = expected(walk, tree), exact_stationary(tree)
         found = first_leaf(oracle, tree.value)
         law = {x: float(p) for x, p in truth.distribution.items() if p}
-        assert found.law == close(law)
+        assert found.distribution == close(law)
         assert {x: p for x, p in chain.first_leaf_distribution().items() if p} == close(law)
         assert found.moves == close(float(truth.calls))
         assert chain.steps_to_leaf == close(2 * float(truth.calls))
@@ -271,7 +271,7 @@ test_bad_input_is_one_line = refusals(
         (lambda: Conductances(np.array([-1, 0]), np.ones(2), np.ones(2)), "leaf=.*True or False"),
         (
             lambda: ValueGuidedChain([(), (0,)], FLIP, HALF).leaf_distribution(np.ones(3)),
-            r"law=\(3,\): give non-negative",
+            r"distribution=\(3,\): give non-negative",
         ),
         (
             lambda: ValueGuidedChain([(), (0,)], csr_array(np.eye(2)), HALF).first_leaf_distribution(),

@@ -180,7 +180,7 @@ class Messages:
         self._backward.extend(windows)
         return self._backward.at(windows), self._backward.log_scale(windows)
 
-    def backward_places(self, windows: Tensor) -> Tensor:
+    def backward_indices(self, windows: Tensor) -> Tensor:
         """Return the row (n,) of `backward_table` with the message after each number of windows (n,)."""
         self._backward.extend(int(windows.max()) if len(windows) else 0)
         return self._backward.indices(windows)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.data.enumerable import ENUMERABLE_STATES
-from trialogue.data.puzzles.weighted_prefixes import Listed, Prefix, WeightedPrefixes, token_rows
+from trialogue.data.puzzles.weighted_prefixes import ListedDistribution, Prefix, WeightedPrefixes, token_rows
 from trialogue.errors import InputError
 from trialogue.randomness import Streams, seed_of
 from trialogue.validation import Count, Natural, validated
@@ -69,13 +69,13 @@ class RootedPolynomials(WeightedPrefixes):
         return self._listed.probabilities()
 
     @cached_property
-    def _listed(self) -> Listed:
+    def _listed(self) -> ListedDistribution:
         choices = (2 * self.largest + 1) ** self.degree
         if choices > ENUMERABLE_STATES:
             hint = f"use a smaller degree, because {choices} choices of roots exceed {ENUMERABLE_STATES}"
             raise InputError("degree", self.degree, hint)
         roots = np.array(list(product(range(-self.largest, self.largest + 1), repeat=self.degree)))
-        return Listed(self._encode(roots), torch.ones(choices), self.vocab_size)
+        return ListedDistribution(self._encode(roots), torch.ones(choices), self.vocab_size)
 
     @validated
     def sample(self, n: Natural, seed: int = 0) -> Tensor:

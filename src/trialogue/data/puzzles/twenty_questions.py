@@ -17,7 +17,7 @@ from annotated_types import Interval
 from torch import Tensor
 
 from trialogue.arrays import Reals
-from trialogue.data.puzzles.weighted_prefixes import Listed, Prefix, WeightedPrefixes
+from trialogue.data.puzzles.weighted_prefixes import ListedDistribution, Prefix, WeightedPrefixes
 from trialogue.errors import InputError
 from trialogue.randomness import Streams, seed_of
 from trialogue.validation import Count, Natural, check, validated
@@ -93,10 +93,10 @@ class TwentyQuestions(WeightedPrefixes):
         transcripts = [self.transcript(number) for number in objects.tolist()]
         return torch.tensor(transcripts, dtype=torch.int64).view(n, self.max_length)
 
-    def law(self) -> Listed:
+    def law(self) -> ListedDistribution:
         """Return the distribution of a player who fixed an object, listed by object."""
         transcripts = torch.tensor([self.transcript(number) for number in range(self.objects)])
-        return Listed(transcripts, torch.ones(self.objects), self.vocab_size)
+        return ListedDistribution(transcripts, torch.ones(self.objects), self.vocab_size)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
         """Return the numbers of matching objects that answer no and yes to the next question."""

@@ -51,7 +51,7 @@ class WeightedPrefixes(PrefixOracle):
         return (weights / weights.sum(1, keepdim=True)).log()
 
 
-class Listed(WeightedPrefixes):
+class ListedDistribution(WeightedPrefixes):
     """Distribution with weight `weights[i]` on row i of `sequences`, up to normalization.
 
     Weights of equal rows are added.

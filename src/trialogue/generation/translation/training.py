@@ -22,7 +22,7 @@ from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.storage import atomic_write, make_folder, sha256_of
 from trialogue.training.recipes import trained
 from trialogue.training.running.processes import processes
-from trialogue.training.translation.distillation import kept_translations
+from trialogue.training.translation.distillation import cached_translations
 from trialogue.training.translation.recipes import TranslationTraining, encoded_pairs
 
 _UNFINISHED = ".unfinished"
@@ -89,7 +89,7 @@ def train_translation(
         if pairs.distil:
             notify("translating the sources by the twin")
             path = work / f"distilled-{recipe.hash}.safetensors"
-            targets = kept_translations(CausalTranslator(networks["twin"]), sources, path, progress=True)
+            targets = cached_translations(CausalTranslator(networks["twin"]), sources, path, progress=True)
     if pairs.networks != "twin":
         notify("training the refiner")
         teacher = networks["twin"] if pairs.distil else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trialogue.errors import InputError
-from trialogue.inspection.coherence import Runs, coherence_of
+from trialogue.inspection.coherence import Runs, measure_coherence
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
 from trialogue.inspection.measures.quantities import Point, Quantity, curve, number, resampled, share
 from trialogue.inspection.subject import Subject
@@ -52,7 +52,7 @@ class TextPatterns(Measure):
         """Measure the rate at which texts leave their pattern, and the share that is still in it."""
         samples = effort.rows(_SAMPLES)
         report(f"{len(PATTERNS) * samples} texts of {GENERATED} tokens")
-        found = coherence_of(
+        found = measure_coherence(
             subject.oracle,
             PATTERNS,
             max_new_tokens=GENERATED,

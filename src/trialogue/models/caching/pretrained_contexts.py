@@ -75,14 +75,14 @@ class PretrainedContext(Context):
 
         They are float64 for a float64 model, and float32 otherwise.
         """
-        return self.law_of(self.scores(features))
+        return self.log_probs_from_scores(self.scores(features))
 
     def scores(self, features: Tensor) -> Tensor:
         """Return the logits (n, vocab) of the next token, without merging end-of-sequence tokens."""
         oracle = self._oracle
         return features[:, : self._logits] if self._logits else oracle.head(features[:, : oracle.width])
 
-    def law_of(self, scores: Tensor) -> Tensor:
+    def log_probs_from_scores(self, scores: Tensor) -> Tensor:
         """Return the log-probabilities (n, vocab) for logits (n, vocab), with all end-of-sequence tokens merged."""
         oracle = self._oracle
         log_probs = torch.log_softmax(scores, -1, dtype=torch.promote_types(scores.dtype, torch.float32))

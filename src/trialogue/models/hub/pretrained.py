@@ -30,7 +30,7 @@ from trialogue.models.hub.checkpoint_loading import Checkpoint
 from trialogue.models.hub.findings import Findings
 from trialogue.models.hub.generation_config import recommended_settings
 from trialogue.models.hub.opening import Pretrained, TextModel
-from trialogue.models.packed.choice import packed_as, require_weights
+from trialogue.models.packed.choice import pack_weights, require_weights
 from trialogue.models.packed.linear import WeightIsPackedError, formats_of
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Context
@@ -60,7 +60,7 @@ def load_pretrained(
     - "int8", with one scale per output.
     - "int4", with a scale and an offset per group of 32 weights, and output embeddings in int8. From a GGUF file, the
       codes of Q4_0, Q4_1 and Q4_K are used unchanged, and other quantised types are not rounded below int8.
-    - "auto", the fastest format on this processor whose next-token distributions stay within `LAW_DISTANCE` of float32
+    - "auto", the fastest format on this processor whose next-token distributions stay within `MAX_TOTAL_VARIATION`
       (mean total variation over a short English text). It may store a second copy in 16 bits for many rows.
 
     Layers that do not support a format use the next wider one. The attribute `weights` of the oracle lists the formats
@@ -141,7 +141,7 @@ class PretrainedCheckpoint(Pretrained):
                 model, blocks = self._files.unfilled()
                 # Some models read a weight directly, which packed layers do not support.
                 with suppress(WeightIsPackedError):
-                    packed_as(weights, model, self.tokenization, blocks, findings)
+                    pack_weights(weights, model, self.tokenization, blocks, findings)
                     return oracle(model)
                 del model, blocks
                 findings.keep(_READS_WEIGHTS, True)

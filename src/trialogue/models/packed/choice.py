@@ -21,7 +21,7 @@ from trialogue.models.tokenization import Tokenization
 if TYPE_CHECKING:
     from trialogue.models.packed.gguf_blocks import GgufBlocks
 
-LAW_DISTANCE = 0.03
+MAX_TOTAL_VARIATION = 0.03
 """Maximum mean total variation between next-token distributions of float32 and of the choice of "auto"."""
 # A second copy of the weights is used if it speeds up products with many rows by this factor.
 _MIN_SPEEDUP_OF_COPY = 1.2
@@ -50,7 +50,7 @@ def require_weights(weights: str, packed: bool, dtype: torch.dtype | str, device
         raise InputError("weights", weights, hint)
 
 
-def packed_as(
+def pack_weights(
     weights: str,
     model: Any,
     tokenization: Tokenization,
@@ -128,7 +128,7 @@ def _pack_fastest(
         restore = pack_linear_layers(model, packing, head, blocks)
         if (
             name == "float32"
-            or mean_total_variation(stored, _next_token_distributions(model, tokens)) <= LAW_DISTANCE
+            or mean_total_variation(stored, _next_token_distributions(model, tokens)) <= MAX_TOTAL_VARIATION
         ):
             return packing
         restore()

@@ -74,7 +74,7 @@ class _ProcessedContext(DerivedContext):
                 for prefix, length, row in zip(prefixes, prefixes[:, 0].tolist(), scores, strict=True)
             ]
         )
-        return self._base.law_of(processed), self._base.law_of(scores)
+        return self._base.log_probs_from_scores(processed), self._base.log_probs_from_scores(scores)
 
     def hidden(self, features: Tensor, layer: int) -> Tensor:
         return super().hidden(self._split_features(features)[0], layer)

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from trialogue.blocks import (
-    StateLaw,
-    adaptive_law,
+    StateDistribution,
     block_masks,
+    block_probabilities,
     checked_block_size,
     require_covered,
     sites_of_blocks,
-    weighted_law,
+    state_distribution,
 )
 from trialogue.oracles import Chain, SequenceModel, Sequences, StepInfo, sites_of
 from trialogue.oracles.whole import every_row
@@ -149,7 +149,7 @@ def _masks(blocks: tuple[tuple[int, ...], ...], sites: int) -> Tensor:
 
 @lru_cache(maxsize=16)
 def _distribution(weights: tuple[float, ...] | None, blocks: int) -> Tensor:
-    return weighted_law(weights, blocks)
+    return block_probabilities(weights, blocks)
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class BlockDynamics(_Blocks):
     def __post_init__(self) -> None:
         """Store the blocks and the weights as tuples, after validation."""
         super().__post_init__()
-        weighted_law(self.weights, len(self.blocks))
+        block_probabilities(self.weights, len(self.blocks))
         if self.weights is not None:
             object.__setattr__(self, "weights", tuple(map(float, self.weights)))
 
@@ -203,15 +203,15 @@ class AdaptiveBlockDynamics(_Blocks):
         InputError: If the blocks do not cover every site, or the probabilities are not a distribution.
     """
 
-    distribution: StateLaw
+    distribution: StateDistribution
 
     def __post_init__(self) -> None:
         """Raise `InputError` if the blocks are invalid or `distribution` is not a function."""
         super().__post_init__()
-        check("distribution", self.distribution, StateLaw)
+        check("distribution", self.distribution, StateDistribution)
 
     def _log_probs(self, tokens: Tensor) -> Tensor:
-        return adaptive_law(self.distribution, tokens, len(self.blocks)).log().to(tokens.device)
+        return state_distribution(self.distribution, tokens, len(self.blocks)).log().to(tokens.device)
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
         """Resample one block."""

@@ -42,7 +42,7 @@ def greedy_translations(
     return translations
 
 
-def kept_translations(
+def cached_translations(
     twin: CausalTranslator, sources: Tensor, path: Path, *, progress: bool = False
 ) -> Tensor:
     """Load the translations of encoded sources from a file, or compute and save them if it does not exist.

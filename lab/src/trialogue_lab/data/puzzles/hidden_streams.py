@@ -91,10 +91,10 @@ class HiddenStream(WeightedPrefixes):
             return [0.0] * self.vocab_size
         return one_hot(tokens[len(written)], self.vocab_size)
 
-    def visible_distribution(self, law: Mapping[Prefix, float]) -> dict[Prefix, float]:
+    def visible_distribution(self, distribution: Mapping[Prefix, float]) -> dict[Prefix, float]:
         """Return the distribution of the public tokens, given the distribution of whole sequences."""
         seen: dict[Prefix, float] = {}
-        for tokens, probability in law.items():
+        for tokens, probability in distribution.items():
             seen[tokens[self.hidden :]] = seen.get(tokens[self.hidden :], 0.0) + probability
         return seen
 

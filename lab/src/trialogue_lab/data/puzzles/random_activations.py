@@ -47,7 +47,7 @@ class RandomActivations:
         self._activation, self._token = activation, token
         self.length, self.layers, self.vocab_size = length, layers, vocab_size
 
-    def law(self) -> dict[Prefix, float]:
+    def distribution(self) -> dict[Prefix, float]:
         """Return the exact distribution of the tokens over all activations.
 
         Raises:
@@ -66,10 +66,10 @@ class RandomActivations:
                         hint = f"the draws up to position {place} have over {ENUMERABLE_STATES} values: use fewer"
                         raise InputError("length", self.length, hint)
                 reached = after
-        law: dict[Prefix, float] = {}
+        distribution: dict[Prefix, float] = {}
         for (prefix, _), probability in reached.items():
-            law[prefix] = law.get(prefix, 0.0) + probability
-        return law
+            distribution[prefix] = distribution.get(prefix, 0.0) + probability
+        return distribution
 
     def _weights(self, prefix: Prefix, kept: Activations, writes: bool) -> Tensor:
         """Return weights of the next token if `writes`, otherwise of the next activation."""

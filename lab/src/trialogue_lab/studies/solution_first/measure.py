@@ -21,7 +21,7 @@ from trialogue_lab.data.puzzles.random_activations import activated_factors
 from trialogue_lab.data.puzzles.random_primes import RandomNumbers
 from trialogue_lab.ledger import Part
 from trialogue_lab.studies.solution_first.config import ORDERS, Config
-from trialogue_lab.studies.type_signature.exact import listed_law
+from trialogue_lab.studies.type_signature.exact import listed_distribution
 from trialogue_lab.theory.factoring.overlap import optimal_generator, overlap_bound
 from trialogue_lab.theory.factoring.prime_density import density_variation
 from trialogue_lab.theory.factoring.reduction import first_number_costs
@@ -61,7 +61,7 @@ def activation_rows() -> Rows:
         yield {
             "kind": "activations",
             "digits": digits,
-            "variation": total_variation(activated_factors(tuples).law(), uniform),
+            "variation": total_variation(activated_factors(tuples).distribution(), uniform),
             "factorings": tuples.arithmetic.cost.factorings,
         }
 
@@ -103,7 +103,7 @@ def question_rows(config: Config) -> Rows:
     for objects in config.objects:
         indexed = IndexedTwentyQuestions.of_hashes(objects, config.rounds)
         rescanning = TwentyQuestions.of_hashes(objects, config.rounds)
-        games = listed_law(indexed.law())
+        games = listed_distribution(indexed.law())
         variation = total_variation(exact_distribution(Ancestral(), indexed).probabilities, games)
         for asked in range(config.rounds):
             reached: dict[Prefix, float] = {}

@@ -27,7 +27,7 @@ from trialogue.randomness import generator
 from trialogue.storage import atomic_write
 from trialogue.tensor_files import read_tensors, write_tensors
 from trialogue.training import trained
-from trialogue.training.translation.distillation import kept_translations
+from trialogue.training.translation.distillation import cached_translations
 from trialogue.training.translation.recipes import encoded_pairs
 from trialogue_lab.ledger import record_model
 from trialogue_lab.studies.translation.config import DISTILLED, MASK_PREDICT, REFINER, TWIN, Config
@@ -104,7 +104,7 @@ def _distilled(config: Config, seed: int, sources: Tensor, artifacts: Path) -> T
     """Return the twin's translations of the training sources."""
     twin = twin_of(config, seed, artifacts)
     with _locked(artifacts, f"distilled-{seed}"):
-        return kept_translations(twin, sources, artifacts / f"distilled-{seed}.safetensors")
+        return cached_translations(twin, sources, artifacts / f"distilled-{seed}.safetensors")
 
 
 def _prepare(config: Config, seed: int, folder: Path) -> None:

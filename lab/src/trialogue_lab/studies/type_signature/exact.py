@@ -9,7 +9,7 @@ import torch
 
 from trialogue.data.puzzles.integer_polynomials import RootedPolynomials
 from trialogue.data.puzzles.twenty_questions import TwentyQuestions
-from trialogue.data.puzzles.weighted_prefixes import Listed, Prefix, WeightedPrefixes
+from trialogue.data.puzzles.weighted_prefixes import ListedDistribution, Prefix, WeightedPrefixes
 from trialogue.randomness import generator
 from trialogue.samplers import Ancestral
 from trialogue.samplers.exact import exact_distribution, total_variation
@@ -165,7 +165,7 @@ def game_rows() -> Rows:
     """Yield distances and costs of twenty questions and polynomials, with and without a fixed solution."""
     for objects in (16, 64, 256, 1024):
         player = TwentyQuestions.of_hashes(objects, 8)
-        variation = total_variation(_visible_distribution(player), listed_law(player.law()))
+        variation = total_variation(_visible_distribution(player), listed_distribution(player.law()))
         before = player.looked_up
         transcript = player.transcript(0)
         for length in range(len(transcript)):
@@ -191,7 +191,7 @@ def _visible_distribution(oracle: WeightedPrefixes) -> dict[Prefix, float]:
     return oracle.visible_distribution(probabilities) if isinstance(oracle, HiddenStream) else probabilities
 
 
-def listed_law(listed: Listed) -> dict[Prefix, float]:
+def listed_distribution(listed: ListedDistribution) -> dict[Prefix, float]:
     """Return the probability of each listed sequence."""
     return dict(zip(map(tuple, listed.states().tolist()), listed.probabilities().tolist(), strict=True))
 

@@ -88,7 +88,7 @@ def measure_prompt(
     }
     for name, guide in values.items():
         found = first_leaf(model, guide, prompt=prompt, max_new_tokens=horizon)
-        yield _row("first leaf", name, found.law, target, found.moves, found.nodes)
+        yield _row("first leaf", name, found.distribution, target, found.moves, found.nodes)
         down = action_level_distribution(model, guide, prompt=prompt, max_new_tokens=horizon)
         yield _row("action level", name, down, target, horizon, horizon)
     samplers: dict[tuple[str, str], tuple[Sampler[Any], Verifier | None]] = {

@@ -53,7 +53,7 @@ def measure_trees(config: Config, seed: int, _: Path) -> Rows:
                 "kind": "tree",
                 **setting,
                 "action_level": total_variation(theory.action_level_distribution(oracle, values), target),
-                "first_leaf": total_variation(found.law, target),
+                "first_leaf": total_variation(found.distribution, target),
                 "stationary": total_variation({x: p / mass for x, p in leaves.items()}, target),
                 "leaf_mass": theory.leaf_mass(oracle, values),
                 "moves": found.moves,
@@ -69,7 +69,9 @@ def measure_trees(config: Config, seed: int, _: Path) -> Rows:
                     "stationary_residual": max(
                         abs(stationary_of_chain[x] - p) for x, p in stationary.items()
                     ),
-                    "first_leaf_residual": total_variation(chain.first_leaf_distribution(), found.law),
+                    "first_leaf_residual": total_variation(
+                        chain.first_leaf_distribution(), found.distribution
+                    ),
                     "steps": chain.steps_to_leaf,
                     "steps_residual": abs(chain.steps_to_leaf / (2 * found.moves) - 1),
                     "leaf_variation": total_variation(chain.leaf_distribution(chain.stationary), target),

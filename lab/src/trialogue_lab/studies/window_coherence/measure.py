@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trialogue.inspection.coherence import coherence_of
+from trialogue.inspection.coherence import measure_coherence
 from trialogue.models import Cropped, Endless, Transformer, TransformerConfig
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import seed_of
@@ -176,7 +176,7 @@ def text_rows(
     config: Config, oracle: Autoregressive, network: dict[str, Any], temperature: float, exact: Array | None
 ) -> Iterator[dict[str, Any]]:
     """Yield measurements of text that continues each pattern, with survival curves at temperature 1."""
-    measured = coherence_of(
+    measured = measure_coherence(
         oracle,
         config.corpus().patterns,
         max_new_tokens=config.horizon,

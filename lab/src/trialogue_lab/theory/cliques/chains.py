@@ -49,13 +49,13 @@ def block_chain(sites: Count, clique: Count, coupling: Finite, field: Finite, bl
         kept = np.arange(clique - size + 1)
         total = 2 * (kept[:, None] + ups) - clique
         weights = log_binomial(size, ups) + coupling * total**2 / 2 + field * total
-        law = weights - logsumexp(weights, axis=1, keepdims=True)
+        distribution = weights - logsumexp(weights, axis=1, keepdims=True)
         for up in range(clique + 1):
             inside = np.arange(max(0, size - (clique - up)), min(up, size) + 1)
             before = hypergeom.logpmf(inside, clique, up, size) + chance
             for taken, weight in zip(inside.tolist(), before.tolist(), strict=True):
                 reached = slice(up - taken, up - taken + size + 1)
-                matrix[up, reached] = np.logaddexp(matrix[up, reached], weight + law[up - taken])
+                matrix[up, reached] = np.logaddexp(matrix[up, reached], weight + distribution[up - taken])
     return matrix
 
 
@@ -68,8 +68,8 @@ def parallel_chain(clique: Count, coupling: Finite, field: Finite) -> Array:
     """
     matrix = np.full((clique + 1, clique + 1), -np.inf)
     for up in range(clique + 1):
-        stay = _log_binomial_law(up, 2 * (field + coupling * (2 * up - clique - 1)))
-        rise = _log_binomial_law(clique - up, 2 * (field + coupling * (2 * up - clique + 1)))
+        stay = _log_binomial_distribution(up, 2 * (field + coupling * (2 * up - clique - 1)))
+        rise = _log_binomial_distribution(clique - up, 2 * (field + coupling * (2 * up - clique + 1)))
         for kept, weight in enumerate(stay.tolist()):
             reached = slice(kept, kept + clique - up + 1)
             matrix[up, reached] = np.logaddexp(matrix[up, reached], weight + rise)
@@ -153,7 +153,7 @@ def log_binomial(size: int, ups: NDArray[np.integer] | int) -> Array:
     return coefficient
 
 
-def _log_binomial_law(size: int, log_odds: float) -> Array:
+def _log_binomial_distribution(size: int, log_odds: float) -> Array:
     ups = np.arange(size + 1)
     log_up, log_down = -np.logaddexp(0, -log_odds), -np.logaddexp(0, log_odds)
     return log_binomial(size, ups) + ups * log_up + (size - ups) * log_down

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from trialogue.arrays import Reals
-from trialogue.data.puzzles.weighted_prefixes import Listed
+from trialogue.data.puzzles.weighted_prefixes import ListedDistribution
 from trialogue.errors import InputError
 from trialogue.probabilities import checked_probabilities
 from trialogue.validation import Count, Share, check, validated
@@ -100,7 +100,7 @@ def semiprime_masses(tuples: SemiprimeTuples) -> dict[int, float]:
     return {product: count / tuples.size for product, count in sorted(counts.items())}
 
 
-def best_generator_oracle(tuples: SemiprimeTuples, success: Mapping[int, float]) -> Listed:
+def best_generator_oracle(tuples: SemiprimeTuples, success: Mapping[int, float]) -> ListedDistribution:
     """Return the optimal generator of tuples [pq, p, q] as an oracle.
 
     It factors product s with probability `success[s]` and otherwise writes zeros for the factors. Its overlap
@@ -123,7 +123,9 @@ def best_generator_oracle(tuples: SemiprimeTuples, success: Mapping[int, float])
     right = [written[s] * success[s] / (masses[s] * tuples.size) for s, _, _ in rows]
     wrong = [written[s] * (1 - success[s]) for s in masses]
     sequences = tuples.encode([*rows, *((s, 0, 0) for s in masses)])
-    return Listed(sequences, torch.tensor([*right, *wrong], dtype=torch.float64), tuples.vocab_size)
+    return ListedDistribution(
+        sequences, torch.tensor([*right, *wrong], dtype=torch.float64), tuples.vocab_size
+    )
 
 
 def _checked(success: Tensor, target: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -47,17 +47,17 @@ def density_variation(digits: Count, counted: Natural = 0) -> Tensor:
     primes = primes_of(digits)
     if counted > digits:
         raise InputError("counted", counted, f"must be at most digits={digits}")
-    law, distances = np.ones(1), []
+    distribution, distances = np.ones(1), []
     for length in range(1, digits + 1):
         block = 10 ** (digits - length)
         edges = np.arange(10 ** (length - 1), 10**length + 1) * block
         # Of each prefix the ten intervals that follow it, but nine of the empty one.
-        shares = np.diff(density_integral(edges).numpy()).reshape(len(law), -1)
-        counts = np.diff(np.searchsorted(primes, edges)).reshape(len(law), -1)
+        shares = np.diff(density_integral(edges).numpy()).reshape(len(distribution), -1)
+        counts = np.diff(np.searchsorted(primes, edges)).reshape(len(distribution), -1)
         if digits - length < counted:
             shares = np.where(counts.sum(1, keepdims=True) > 0, counts, shares)
-        law = (law[:, None] * shares / shares.sum(1, keepdims=True)).ravel()
-        distances.append(np.abs(law - counts.ravel() / len(primes)).sum() / 2)
+        distribution = (distribution[:, None] * shares / shares.sum(1, keepdims=True)).ravel()
+        distances.append(np.abs(distribution - counts.ravel() / len(primes)).sum() / 2)
     return torch.tensor(distances, dtype=torch.float64)
 
 

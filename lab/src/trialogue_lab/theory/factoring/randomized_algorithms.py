@@ -35,11 +35,11 @@ def derandomized(function: CoinFunction, outcomes: Count, vocab_size: int, lengt
     The oracle raises `InputError` if the algorithm returns a token outside the vocabulary.
     """
 
-    def law(prefix: Prefix) -> list[float]:
+    def distribution(prefix: Prefix) -> list[float]:
         answers = [one_hot(function(prefix, coins), vocab_size) for coins in range(outcomes)]
         return [math.fsum(column) / outcomes for column in zip(*answers, strict=True)]
 
-    return Table(law, vocab_size, max_length=length)
+    return Table(distribution, vocab_size, max_length=length)
 
 
 @validated
@@ -66,13 +66,13 @@ def distribution_over_coins(
         if fresh
         else [(coins,) * length for coins in range(outcomes)]
     )
-    law: dict[Prefix, float] = {}
+    distribution: dict[Prefix, float] = {}
     for toss in tosses:
         prefix: Prefix = ()
         for coins in toss:
             prefix = (*prefix, function(prefix, coins))
-        law[prefix] = law.get(prefix, 0.0) + 1 / len(tosses)
-    return law
+        distribution[prefix] = distribution.get(prefix, 0.0) + 1 / len(tosses)
+    return distribution
 
 
 class RandomnessTest(NamedTuple):

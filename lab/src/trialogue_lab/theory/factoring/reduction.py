@@ -181,10 +181,10 @@ def second_number_cost(
         arithmetic: Arithmetic that counts the operations.
     """
     arithmetic = Arithmetic() if arithmetic is None else arithmetic
-    law = SemiprimeTuples(digits, order)
+    distribution = SemiprimeTuples(digits, order)
     algorithm = TupleByTrials(digits, order, arithmetic)
     before = arithmetic.cost
-    for place, row in enumerate(law.sample(samples, seed).tolist()):
+    for place, row in enumerate(distribution.sample(samples, seed).tolist()):
         given = 2 * digits if order == "product-first" else digits
         algorithm.next_token(tuple(row[:given]), numpy_generator(seed, "coins", place))
     return arithmetic.cost - before

@@ -16,21 +16,21 @@ from torch import Tensor
 
 from trialogue.blocks import (
     Blocks,
-    StateLaw,
+    StateDistribution,
     Weights,
-    adaptive_law,
     block_masks,
+    block_probabilities,
     checked_block_size,
     require_covered,
-    require_one_law,
-    weighted_law,
+    require_one_distribution,
+    state_distribution,
 )
 from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
-from trialogue.probabilities import checked_law
+from trialogue.probabilities import checked_distribution
 from trialogue.validation import Count, InstanceOf, validated
 
-AdaptiveDistribution = StateLaw | Tensor
+AdaptiveDistribution = StateDistribution | Tensor
 """Distribution that depends on the state, given as a function or as probabilities (states, blocks)."""
 _MOST_BLOCKS = 100_000
 
@@ -155,18 +155,18 @@ def block_distribution(
         InputError: If the arguments do not describe exactly one distribution, probabilities are invalid, or a
             site is never masked.
     """
-    require_one_law(block_size, blocks, weights, distribution)
+    require_one_distribution(block_size, blocks, weights, distribution)
     if block_size is not None:
         masks = uniform_blocks(sites, block_size)
     else:
         assert blocks is not None
         masks = block_masks(blocks, sites)
     if distribution is None:
-        given = weighted_law(weights, len(masks))[None]
+        given = block_probabilities(weights, len(masks))[None]
     elif callable(distribution):
-        given = adaptive_law(distribution, whole_sequences(vocab_size, sites), len(masks))
+        given = state_distribution(distribution, whole_sequences(vocab_size, sites), len(masks))
     else:
-        given = checked_law("distribution", distribution, (int(vocab_size**sites), len(masks)))
+        given = checked_distribution("distribution", distribution, (int(vocab_size**sites), len(masks)))
     require_covered("blocks", masks[(given > 0).any(0)])
     return BlockDistribution(masks, given, vocab_size)
 
@@ -233,4 +233,4 @@ def checked_state_distribution(probabilities: Tensor, states: int, field: str = 
     Raises:
         InputError: If they are not a distribution over `states` states.
     """
-    return checked_law(field, probabilities, (states,))
+    return checked_distribution(field, probabilities, (states,))

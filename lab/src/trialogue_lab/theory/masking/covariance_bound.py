@@ -30,7 +30,9 @@ class CovarianceBound(NamedTuple):
     information_slack: float
 
 
-def bound_covariance(probabilities: Tensor, features: Tensor, law: BlockDistribution) -> CovarianceBound:
+def bound_covariance(
+    probabilities: Tensor, features: Tensor, distribution: BlockDistribution
+) -> CovarianceBound:
     """Compute Theorem 4.1.2 (weighted) or 4.1.3 (adaptive).
 
     C is the Poincaré constant of the block dynamics on X. The chain on (X, K) keeps K and has no finite
@@ -39,14 +41,14 @@ def bound_covariance(probabilities: Tensor, features: Tensor, law: BlockDistribu
     Args:
         probabilities: Probabilities (states,) of the model.
         features: Features (states, parameters).
-        law: Distribution of the block.
+        distribution: Distribution of the block.
 
     Raises:
         InputError: If the information matrix is singular or the chain is reducible.
     """
-    information = pseudolikelihood_information(probabilities, features, law)
+    information = pseudolikelihood_information(probabilities, features, distribution)
     fisher = fisher_information(probabilities, features)
-    constant = poincare_constant(block_dynamics(probabilities, law))
+    constant = poincare_constant(block_dynamics(probabilities, distribution))
     # The largest eigenvalue of I_PL^{-1/2} I I_PL^{-1/2} is the smallest c with I ⪯ c I_PL.
     factor, info = torch.linalg.cholesky_ex(information)
     fisher_factor, fisher_info = torch.linalg.cholesky_ex(fisher)

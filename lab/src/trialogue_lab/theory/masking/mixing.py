@@ -47,7 +47,9 @@ def stationary_probabilities(transitions: Transitions) -> Tensor:
 
 
 @validated
-def dirichlet_form(transitions: Transitions, f: Tensor, g: Tensor, law: Tensor | None = None) -> float:
+def dirichlet_form(
+    transitions: Transitions, f: Tensor, g: Tensor, distribution: Tensor | None = None
+) -> float:
     """Return E_P(f, g) = <f, (I - P) g>_mu (Definition 4.1.4).
 
     For a reversible chain, this is 1/2 sum_{x,y} mu(x) P(x, y) (f(x) - f(y)) (g(x) - g(y)).
@@ -56,16 +58,16 @@ def dirichlet_form(transitions: Transitions, f: Tensor, g: Tensor, law: Tensor |
         transitions: Transition matrix P.
         f: Function values (states,).
         g: Function values (states,).
-        law: Distribution mu (default: the stationary distribution).
+        distribution: Distribution mu (default: the stationary distribution).
     """
     matrix = torch.from_numpy(_stochastic(transitions))
     f, g = (_function(name, function, (len(matrix),)) for name, function in (("f", f), ("g", g)))
-    law = (
+    distribution = (
         stationary_probabilities(matrix)
-        if law is None
-        else checked_state_distribution(law, len(matrix), "law")
+        if distribution is None
+        else checked_state_distribution(distribution, len(matrix), "distribution")
     )
-    return float((law * f) @ (g - matrix @ g))
+    return float((distribution * f) @ (g - matrix @ g))
 
 
 @validated
@@ -82,12 +84,12 @@ def poincare_constant(transitions: Transitions) -> float:
     members = _closed_class(matrix)
     if len(members) == 1:
         raise InputError("transitions", 1, "one recurrent state leaves no variance: use a larger chain")
-    log_law = _log_stationary(matrix, members)[members]
+    log_distribution = _log_stationary(matrix, members)[members]
     off = matrix[np.ix_(members, members)].copy()
     np.fill_diagonal(off, 0.0)
     # In logarithms: the probabilities themselves may be too small for a float where their ratios count.
     with np.errstate(divide="ignore"):
-        scaled = np.exp(np.log(off) + (log_law[:, None] - log_law) / 2)
+        scaled = np.exp(np.log(off) + (log_distribution[:, None] - log_distribution) / 2)
     laplacian = -(scaled + scaled.T) / 2
     # The sum of what leaves keeps its relative precision where 1 - P(x, x) would not.
     np.fill_diagonal(laplacian, off.sum(1))
@@ -120,12 +122,12 @@ def mixing_time(transitions: Transitions, eps: Probability = 0.25) -> float:
     period = ergodicity(torch.from_numpy(matrix)).period
     if period > 1:
         raise InputError("transitions", period, "the chain is periodic with this period and never mixes")
-    law = np.exp(_log_stationary(matrix, members))
+    distribution = np.exp(_log_stationary(matrix, members))
     reached_at = eps * (1 + _TIE)
-    if 1 - law.min() <= reached_at:
+    if 1 - distribution.min() <= reached_at:
         return 0.0
     # Powers of P - 1 mu^T are P^t - 1 mu^T without the eigenvalue one, whose rounding errors would add up.
-    centred = matrix - law
+    centred = matrix - distribution
 
     def is_mixed(steps: int) -> bool:
         power = np.linalg.matrix_power(centred, steps)
@@ -181,16 +183,20 @@ def chi_square_decay(
         InputError: If `poincare_constant` rejects the chain.
     """
     matrix = torch.from_numpy(_stochastic(transitions))
-    law, constant = stationary_probabilities(matrix), poincare_constant(matrix)
-    start = checked_state_distribution(start, len(law), "start")
-    initial = chi_square(start, law)
+    distribution, constant = stationary_probabilities(matrix), poincare_constant(matrix)
+    start = checked_state_distribution(start, len(distribution), "start")
+    initial = chi_square(start, distribution)
     times = torch.as_tensor(times, dtype=torch.float64)
-    powers = [torch.linalg.matrix_exp(time * (matrix - torch.eye(len(law)))) for time in times.tolist()]
-    values = torch.tensor([chi_square(start @ power, law) for power in powers], dtype=torch.float64)
+    powers = [
+        torch.linalg.matrix_exp(time * (matrix - torch.eye(len(distribution)))) for time in times.tolist()
+    ]
+    values = torch.tensor([chi_square(start @ power, distribution) for power in powers], dtype=torch.float64)
     return Decay(times, values, torch.exp(-2 * times / constant) * initial)
 
 
-def block_dirichlet_form(probabilities: Tensor, law: BlockDistribution, f: Tensor, g: Tensor) -> float:
+def block_dirichlet_form(
+    probabilities: Tensor, distribution: BlockDistribution, f: Tensor, g: Tensor
+) -> float:
     """Return E(f, g) of the chain (4.26) on (X, K) by Proposition 4.1.1.
 
     E(f, g) = E_{(X_{-K}, K)} Cov_{X_K | (X_{-K}, K)}(f, g). If f and g depend on X only, this is the
@@ -198,15 +204,15 @@ def block_dirichlet_form(probabilities: Tensor, law: BlockDistribution, f: Tenso
 
     Args:
         probabilities: Probabilities (states,).
-        law: Distribution of the block.
+        distribution: Distribution of the block.
         f: Function values (states, blocks).
         g: Function values (states, blocks).
     """
-    shape = (law.states, len(law.blocks))
+    shape = (distribution.states, len(distribution.blocks))
     f, g = (_function(name, function, shape) for name, function in (("f", f), ("g", g)))
-    probabilities = checked_state_distribution(probabilities, law.states)
+    probabilities = checked_state_distribution(probabilities, distribution.states)
     covariance = 0.0
-    for block, (states, weights, conditionals) in enumerate(law.fibers(probabilities)):
+    for block, (states, weights, conditionals) in enumerate(distribution.fibers(probabilities)):
         own, other = f[:, block][states], g[:, block][states]
         own = own - (conditionals * own).sum(1, keepdim=True)
         other = other - (conditionals * other).sum(1, keepdim=True)
@@ -254,6 +260,6 @@ def _log_stationary(matrix: NDArray[np.float64], members: NDArray[np.intp]) -> N
     log_mass = np.zeros(len(members))
     for state in range(1, len(members)):
         log_mass[state] = logsumexp(log_mass[:state] + log_in[:state, state])
-    log_law = np.full(len(matrix), -np.inf)
-    log_law[members] = log_mass - logsumexp(log_mass)
-    return log_law
+    log_distribution = np.full(len(matrix), -np.inf)
+    log_distribution[members] = log_mass - logsumexp(log_mass)
+    return log_distribution

@@ -70,8 +70,8 @@ class ParallelDecoder:
 
     def greedy(self, states: Tensor) -> Tensor:
         """Return the next states (rows, N) by s_argmax (equation 4.62). The smallest token wins ties."""
-        laws = self.predictions(states)
-        return (laws == laws.amax(-1, keepdim=True)).int().argmax(-1)
+        distributions = self.predictions(states)
+        return (distributions == distributions.amax(-1, keepdim=True)).int().argmax(-1)
 
 
 @validated
@@ -85,13 +85,13 @@ def kernel_decoder(predictions: Annotated[Tensor, Reals("states sites vocab")]) 
         InputError: If the predictions are not positive distributions for every state and position.
     """
     hint = "give positive laws (vocab ** sites, sites, vocab)"
-    laws = predictions.double()
-    if laws.shape[0] != laws.shape[2] ** laws.shape[1]:
-        raise InputError("predictions", tuple(laws.shape), hint)
-    checked_probabilities("predictions", laws, tuple(laws.shape), hint=hint)
-    if not bool((laws > 0).all()):
+    distributions = predictions.double()
+    if distributions.shape[0] != distributions.shape[2] ** distributions.shape[1]:
+        raise InputError("predictions", tuple(distributions.shape), hint)
+    checked_probabilities("predictions", distributions, tuple(distributions.shape), hint=hint)
+    if not bool((distributions > 0).all()):
         raise InputError("predictions", 0.0, hint)
-    return _lookup(laws.log())
+    return _lookup(distributions.log())
 
 
 @validated

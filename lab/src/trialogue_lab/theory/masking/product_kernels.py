@@ -42,8 +42,8 @@ def joint_distribution(sites: Annotated[ArrayLike, Reals("sites vocab", least=0)
     Args:
         sites: Distributions of the sites, shape (sites, vocab).
     """
-    laws = np.asarray(sites)
-    return _joint(checked_probabilities("sites", laws, laws.shape).numpy())
+    distributions = np.asarray(sites)
+    return _joint(checked_probabilities("sites", distributions, distributions.shape).numpy())
 
 
 def _joint(sites: Array) -> Array:
@@ -54,22 +54,22 @@ def _joint(sites: Array) -> Array:
 
 
 @validated
-def closest_in_divergence(law: Law) -> ProductDistribution:
+def closest_in_divergence(distribution: Law) -> ProductDistribution:
     """Return the product distribution q with the smallest KL(p, q), the product of the marginals.
 
     The distance in nats is the total correlation of p. A parallel predictor trained to imitate p cannot
     reduce this loss.
 
     Args:
-        law: Distribution p, one axis per site, shape (vocab,) * sites.
+        distribution: Distribution p, one axis per site, shape (vocab,) * sites.
     """
-    p = _normalised(law)
+    p = _normalised(distribution)
     sites = np.stack([p.sum(tuple(a for a in range(p.ndim) if a != axis)) for axis in range(p.ndim)])
     return ProductDistribution(float(rel_entr(p, _joint(sites)).sum()), sites)
 
 
 @validated
-def closest_in_variation(law: Law, *, starts: Natural = 4, seed: int = 0) -> ProductDistribution:
+def closest_in_variation(distribution: Law, *, starts: Natural = 4, seed: int = 0) -> ProductDistribution:
     """Search for the product distribution q with the smallest TV(p, q).
 
     The distance of the result is exact, and is an upper bound on the smallest distance. L-BFGS minimizes a
@@ -77,11 +77,11 @@ def closest_in_variation(law: Law, *, starts: Natural = 4, seed: int = 0) -> Pro
     mass, and at `starts` random products. Each start ends in a local minimum with an accuracy of about 1e-10.
 
     Args:
-        law: Distribution p, one axis per site, shape (vocab,) * sites.
+        distribution: Distribution p, one axis per site, shape (vocab,) * sites.
         starts: Number of random starts.
         seed: Seed of the random starts.
     """
-    p = _normalised(law)
+    p = _normalised(distribution)
     draws = numpy_generator(seed, "closest_in_variation")
     shape = (p.ndim, p.shape[0])
     mode = np.eye(shape[1])[list(np.unravel_index(p.argmax(), p.shape))]
@@ -145,23 +145,23 @@ def factorization_gap(
     )
 
 
-def _normalised(law: ArrayLike) -> Array:
-    array = np.asarray(law, dtype=np.float64)
-    checked_probabilities("law", array.ravel(), (array.size,))
+def _normalised(distribution: ArrayLike) -> Array:
+    array = np.asarray(distribution, dtype=np.float64)
+    checked_probabilities("distribution", array.ravel(), (array.size,))
     return array / array.sum()
 
 
-def _variation(law: Array, sites: Array) -> float:
-    return float(np.abs(law - _joint(sites)).sum()) / 2
+def _variation(distribution: Array, sites: Array) -> float:
+    return float(np.abs(distribution - _joint(sites)).sum()) / 2
 
 
-def _descend(law: Array, sites: Array) -> ProductDistribution:
+def _descend(distribution: Array, sites: Array) -> ProductDistribution:
     """Minimize the smoothed total variation with L-BFGS over log-probabilities of the sites."""
     logits = np.log(np.maximum(sites, 1e-12))
 
     def objective(free: Array, width: float) -> tuple[float, Array]:
         own = softmax(free.reshape(sites.shape), 1)
-        difference = _joint(own) - law
+        difference = _joint(own) - distribution
         rounded = np.sqrt(difference**2 + width**2)
         slope = ((difference / rounded / 2).ravel() @ _slopes(own)).reshape(sites.shape)
         slope = own * (slope - (own * slope).sum(1, keepdims=True))
@@ -171,7 +171,7 @@ def _descend(law: Array, sites: Array) -> ProductDistribution:
         options = {"maxiter": 500, "ftol": 1e-15, "gtol": 1e-10}
         logits = minimize(objective, logits.ravel(), (width,), jac=True, method="L-BFGS-B", options=options).x
     reached = softmax(logits.reshape(sites.shape), 1)
-    return ProductDistribution(_variation(law, reached), reached)
+    return ProductDistribution(_variation(distribution, reached), reached)
 
 
 def _slopes(sites: Array) -> Array:

@@ -223,14 +223,14 @@ def masking_more(model: InstanceOf[ExponentialFamily]) -> MaskingMore:
     if model.sites < 2:
         raise InputError("model", model.sites, "one site can only be masked: use two or more")
     probabilities, features = enumerated(model)
-    laws = [
+    distributions = [
         block_distribution(model.sites, model.vocab_size, block_size=size + 1) for size in range(model.sites)
     ]
     information = [
-        pseudolikelihood_information(probabilities, features, distribution) for distribution in laws
+        pseudolikelihood_information(probabilities, features, distribution) for distribution in distributions
     ]
     covariances = [_inverse(matrix) for matrix in information]
-    means = _conditional_means(probabilities, features, laws)
+    means = _conditional_means(probabilities, features, distributions)
     eigenvalues, discrepancies = [], []
     for size in range(1, model.sites):
         eigenvalues.append(torch.linalg.eigvalsh(covariances[size - 1] - covariances[size])[0])
@@ -277,11 +277,11 @@ def _score_moments(
 
 
 def _conditional_means(
-    probabilities: Tensor, features: Tensor, laws: list[BlockDistribution]
+    probabilities: Tensor, features: Tensor, distributions: list[BlockDistribution]
 ) -> dict[frozenset[int], Tensor]:
     """Return E[F | x_{-K}] (states, parameters) for each block K."""
     means = {}
-    for distribution in laws:
+    for distribution in distributions:
         for mask, (states, _, conditionals) in zip(
             distribution.blocks, distribution.fibers(probabilities), strict=True
         ):

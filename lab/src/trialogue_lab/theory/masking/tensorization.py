@@ -16,13 +16,13 @@ from trialogue_lab.theory.masking.block_laws import (
 )
 
 
-def smallest_conditional(probabilities: Tensor, law: BlockDistribution) -> float:
+def smallest_conditional(probabilities: Tensor, distribution: BlockDistribution) -> float:
     """Return the smallest positive p(x_K | x_{-K}, K), which is beta of Assumption 4.1.3 for one parameter."""
-    table = conditionals(probabilities, law)
+    table = conditionals(probabilities, distribution)
     return float(table[table > 0].min())
 
 
-def tensorization_upper_bound(probabilities: Tensor, law: BlockDistribution) -> float:
+def tensorization_upper_bound(probabilities: Tensor, distribution: BlockDistribution) -> float:
     """Return an upper bound on C_AT(q) of Definition 4.1.9.
 
     A product distribution has C_AT = 1 / min_i P(site i is masked) by Shearer's inequality, which is N / k
@@ -31,20 +31,20 @@ def tensorization_upper_bound(probabilities: Tensor, law: BlockDistribution) -> 
 
     Args:
         probabilities: Positive distribution q (states,).
-        law: Weighted distribution of the block.
+        distribution: Weighted distribution of the block.
 
     Raises:
         InputError: If q has a zero or the block distribution depends on the state.
     """
-    q = checked_state_distribution(probabilities, law.states)
+    q = checked_state_distribution(probabilities, distribution.states)
     if not bool((q > 0).all()):
         raise InputError("probabilities", 0.0, "use a distribution that is positive everywhere")
-    if law.adaptive:
-        raise InputError("law", "adaptive", "use one that does not depend on the state")
-    masked = float((law.given[0] @ law.blocks.double()).min())
-    tokens = whole_sequences(law.vocab_size, law.sites)
-    chosen = torch.nn.functional.one_hot(tokens, law.vocab_size).flatten(1).double().numpy()
-    logs, ones = q.log().numpy(), np.ones((law.states, 1))
+    if distribution.adaptive:
+        raise InputError("distribution", "adaptive", "use one that does not depend on the state")
+    masked = float((distribution.given[0] @ distribution.blocks.double()).min())
+    tokens = whole_sequences(distribution.vocab_size, distribution.sites)
+    chosen = torch.nn.functional.one_hot(tokens, distribution.vocab_size).flatten(1).double().numpy()
+    logs, ones = q.log().numpy(), np.ones((distribution.states, 1))
     # The last two numbers are the least and the largest of log q - log pi, whose distance is made small.
     rows = np.block([[-chosen, 0 * ones, -ones], [chosen, ones, 0 * ones]])
     cost = np.array([0.0] * chosen.shape[1] + [-1.0, 1.0])

@@ -73,19 +73,19 @@ class _Problem:
         prior: Tensor | None,
         encoder: Encoder | None,
     ) -> None:
-        self.laws = checked_log_probs(targets)
-        self.contexts = checked_contexts(contexts, *self.laws.shape)
-        self.prior = checked_prior(prior, len(self.laws))
+        self.distributions = checked_log_probs(targets)
+        self.contexts = checked_contexts(contexts, *self.distributions.shape)
+        self.prior = checked_prior(prior, len(self.distributions))
         self.config = AttentionOnlyConfig(
-            vocab_size=self.laws.shape[1],
+            vocab_size=self.distributions.shape[1],
             context=self.contexts.shape[1],
             width=width,
             heads=heads,
             head_width=head_width,
         )
         self.seed = seed
-        found = nearest_encoder(self.laws, width, self.prior) if encoder is None else encoder
-        self.encoder: Encoder = checked_encoder(found, self.laws, width).orthogonal()
+        found = nearest_encoder(self.distributions, width, self.prior) if encoder is None else encoder
+        self.encoder: Encoder = checked_encoder(found, self.distributions, width).orthogonal()
         features = generic_network(self.config, seed).features(self.contexts)
         self.features = features.numpy()
         self.states = padded_states(self.encoder, features, width).numpy()
@@ -94,7 +94,7 @@ class _Problem:
         """Return the mean KL(pi || network) if `solution` maps the features."""
         read = self.encoder.unembedding.numpy()
         logits = torch.from_numpy(self.features @ solution[:, : read.shape[1]] @ read.T)
-        return divergence(self.laws, logits.log_softmax(-1), self.prior)
+        return divergence(self.distributions, logits.log_softmax(-1), self.prior)
 
     def answered(self, solution: NDArray[np.float64], kept: Tensor, loose_bound: float) -> Approximated:
         """Build the network that maps features by `solution` (H d_h + d, d) and measure its errors."""
@@ -102,7 +102,7 @@ class _Problem:
         missed = ((self.features @ solution - self.states)[:, : read.shape[1]]) @ read.T
         network = generic_network(self.config, self.seed)
         fold(network, solution, self.encoder)
-        kl = divergence(self.laws, network.answers(self.contexts), self.prior)
+        kl = divergence(self.distributions, network.answers(self.contexts), self.prior)
         network.remember(self.contexts[kept])
         network.answered = network.unstored = 0
         tight = 2 * float(self.prior.numpy() @ np.linalg.norm(missed, axis=1))

@@ -106,9 +106,9 @@ def memorize(
         InputError: If a distribution has zeros (see `softened`), a context occurs twice, the prior is
             invalid, or the features cannot have rank T. The error states the required size.
     """
-    laws, encoder, tokens, weights = _prepare(targets, contexts, width, prior, vocab_size, encoder)
+    distributions, encoder, tokens, weights = _prepare(targets, contexts, width, prior, vocab_size, encoder)
     config = AttentionOnlyConfig(
-        vocab_size=laws.shape[1],
+        vocab_size=distributions.shape[1],
         context=tokens.shape[1],
         width=width,
         heads=heads,
@@ -133,7 +133,7 @@ def memorize(
         model=network,
         target_log_probs=encoder.log_probs,
         encoder_kl=encoder.kl,
-        kl=divergence(laws, answers, weights),
+        kl=divergence(distributions, answers, weights),
         rank=int(rank),
         condition=float(singular[0] / singular[len(tokens) - 1]),
         skip_condition=skip_condition,
@@ -141,7 +141,7 @@ def memorize(
         largest_error=float((answers - encoder.log_probs).abs().max()),
         largest_error_float32=_error_in(torch.float32, network, encoder, tokens),
         largest_error_bfloat16=_error_in(torch.bfloat16, network, encoder, tokens),
-        accuracy=min(1.0, float(weights[answers.argmax(1) == laws.argmax(1)].sum())),
+        accuracy=min(1.0, float(weights[answers.argmax(1) == distributions.argmax(1)].sum())),
     )
 
 
@@ -155,16 +155,18 @@ def _prepare(
 ) -> tuple[Tensor, Encoder, Tensor, Tensor]:
     """Return distributions (T, N), encoder, contexts (T, S) and prior (T,)."""
     if isinstance(targets, Tensor) and targets.is_floating_point():
-        laws = checked_log_probs(targets)
+        distributions = checked_log_probs(targets)
         if vocab_size is not None:
-            hint = f"the targets are laws of {laws.shape[1]} tokens: leave it out"
-            check("vocab_size", vocab_size, integer_range(laws.shape[1], laws.shape[1]), hint)
-        if laws.shape[1] > MAX_VOCABULARY:
-            raise InputError("vocab_size", laws.shape[1], f"use at most {MAX_VOCABULARY} tokens")
-        tokens = checked_contexts(contexts, len(laws), laws.shape[1])
-        weights = checked_prior(prior, len(laws))
-        found = nearest_encoder(laws, width, weights) if encoder is None else encoder
-        return laws, checked_encoder(found, laws, width), tokens, weights
+            hint = f"leave it out: the targets are distributions over {distributions.shape[1]} tokens"
+            check(
+                "vocab_size", vocab_size, integer_range(distributions.shape[1], distributions.shape[1]), hint
+            )
+        if distributions.shape[1] > MAX_VOCABULARY:
+            raise InputError("vocab_size", distributions.shape[1], f"use at most {MAX_VOCABULARY} tokens")
+        tokens = checked_contexts(contexts, len(distributions), distributions.shape[1])
+        weights = checked_prior(prior, len(distributions))
+        found = nearest_encoder(distributions, width, weights) if encoder is None else encoder
+        return distributions, checked_encoder(found, distributions, width), tokens, weights
     hint = "give token ids (T,), or log-probabilities (T, N)"
     chosen = whole_tensor("targets", targets, hint)
     if chosen.ndim != 1 or not len(chosen):
@@ -180,9 +182,11 @@ def _prepare(
         raise InputError("targets", int(chosen.min()), f"tokens are 0 to {size - 1}")
     tokens = checked_contexts(tokens, len(chosen), size)
     weights = checked_prior(prior, len(chosen))
-    laws = torch.full((len(chosen), size), -torch.inf, dtype=torch.float64).scatter_(1, chosen[:, None], 0.0)
+    distributions = torch.full((len(chosen), size), -torch.inf, dtype=torch.float64).scatter_(
+        1, chosen[:, None], 0.0
+    )
     found = association_encoder(chosen, size, width, weights) if encoder is None else encoder
-    return laws, checked_encoder(found, laws, width), tokens, weights
+    return distributions, checked_encoder(found, distributions, width), tokens, weights
 
 
 def _error_in(dtype: torch.dtype, network: AttentionOnly, encoder: Encoder, contexts: Tensor) -> float:

@@ -61,13 +61,13 @@ class Encoder(NamedTuple):
 
 
 @validated
-def checked_encoder(encoder: InstanceOf[Encoder], laws: Tensor, width: Count) -> Encoder:
+def checked_encoder(encoder: InstanceOf[Encoder], distributions: Tensor, width: Count) -> Encoder:
     """Return `encoder` if it matches the distributions and the width.
 
     Raises:
-        InputError: If the shapes do not match `laws` (T, N) and `width`.
+        InputError: If the shapes do not match `distributions` (T, N) and `width`.
     """
-    (total, vocab), rank = laws.shape, min(encoder.states.shape[1], width)
+    (total, vocab), rank = distributions.shape, min(encoder.states.shape[1], width)
     wanted = (total, rank), (vocab, rank)
     if (tuple(encoder.states.shape), tuple(encoder.unembedding.shape)) != wanted:
         hint = f"give one of {total} contexts and {vocab} tokens, of width {width} at most"
@@ -86,13 +86,15 @@ def truncated_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = No
         width: Width d.
         prior: Probability of each context (default: uniform).
     """
-    laws = checked_log_probs(log_probs)
-    weights = checked_prior(prior, len(laws))
-    left, scale, right = torch.linalg.svd(laws - laws.mean(1, keepdim=True), full_matrices=False)
+    distributions = checked_log_probs(log_probs)
+    weights = checked_prior(prior, len(distributions))
+    left, scale, right = torch.linalg.svd(
+        distributions - distributions.mean(1, keepdim=True), full_matrices=False
+    )
     kept = min(width, len(scale))
     # Both factors get the square root: of factors of one size the optimiser moves both alike.
     root = scale[:kept].sqrt()
-    return _encoder(laws, weights, (right[:kept].T * root), left[:, :kept] * root)
+    return _encoder(distributions, weights, (right[:kept].T * root), left[:, :kept] * root)
 
 
 def nearest_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None) -> Encoder:
@@ -107,11 +109,11 @@ def nearest_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None) 
         prior: Probability of each context (default: uniform).
     """
     start = truncated_encoder(log_probs, width, prior)
-    laws = checked_log_probs(log_probs)
-    if width >= laws.shape[1] - 1:
+    distributions = checked_log_probs(log_probs)
+    if width >= distributions.shape[1] - 1:
         return start
-    weights = checked_prior(prior, len(laws))
-    probabilities = (laws.exp() * weights[:, None]).numpy()
+    weights = checked_prior(prior, len(distributions))
+    probabilities = (distributions.exp() * weights[:, None]).numpy()
     masses = weights.numpy()[:, None]
     vocab, rank = start.unembedding.shape
     cut = vocab * rank
@@ -128,7 +130,7 @@ def nearest_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None) 
 
     packed = np.concatenate((start.unembedding.numpy().ravel(), start.states.numpy().ravel()))
     options = {"maxiter": _ITERATIONS, "maxfun": 2 * _ITERATIONS, "ftol": 1e-12, "gtol": _TOLERANCE}
-    least = -float((probabilities * laws.numpy()).sum())
+    least = -float((probabilities * distributions.numpy()).sum())
 
     def near_enough(intermediate_result: OptimizeResult) -> None:
         if intermediate_result.fun - least < _EXACT:
@@ -139,7 +141,7 @@ def nearest_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None) 
         torch.from_numpy(found[:cut].reshape(vocab, rank)),
         torch.from_numpy(found[cut:].reshape(-1, rank)),
     )
-    return min(start, _encoder(laws, weights, unembedding, states), key=lambda encoder: encoder.kl)
+    return min(start, _encoder(distributions, weights, unembedding, states), key=lambda encoder: encoder.kl)
 
 
 @validated
@@ -209,25 +211,27 @@ def look_up_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = None
     lambda(t) solves the condition of the theorem on the row of the most likely token. The document's H is the
     negative entropy.
     """
-    laws = checked_log_probs(log_probs)
-    weights = checked_prior(prior, len(laws))
-    vocab = laws.shape[1]
+    distributions = checked_log_probs(log_probs)
+    weights = checked_prior(prior, len(distributions))
+    vocab = distributions.shape[1]
     vectors = torch.eye(vocab, dtype=torch.float64)
     if width != vocab:
         drawn = torch.randn(vocab, width, generator=generator(seed, "look-up"), dtype=torch.float64)
         vectors = drawn / drawn.norm(dim=1, keepdim=True)
     products = vectors @ vectors.T
     coherence = float((products - torch.eye(vocab, dtype=torch.float64)).abs().max())
-    entropy = -(laws.exp() * laws).sum(1)
-    chosen = laws.argmax(1)
+    entropy = -(distributions.exp() * distributions).sum(1)
+    chosen = distributions.argmax(1)
     gaps = products[chosen] - products[chosen, chosen][:, None]
     scales = torch.tensor(
         [_scale_of(gap.numpy(), float(target)) for gap, target in zip(gaps, entropy, strict=True)],
         dtype=torch.float64,
     )
-    encoder = _encoder(laws, weights, vectors, scales[:, None] * vectors[chosen])
-    likeliest = laws.gather(1, chosen[:, None])[:, 0].exp()
-    others = (laws.exp() / (1 - likeliest)[:, None].clamp_min(1e-300)).scatter(1, chosen[:, None], 0.0)
+    encoder = _encoder(distributions, weights, vectors, scales[:, None] * vectors[chosen])
+    likeliest = distributions.gather(1, chosen[:, None])[:, 0].exp()
+    others = (distributions.exp() / (1 - likeliest)[:, None].clamp_min(1e-300)).scatter(
+        1, chosen[:, None], 0.0
+    )
     away = (others - 1 / (vocab - 1)).scatter(1, chosen[:, None], 0.0).abs().sum(1) / 2
     if coherence >= 0.5:
         return LookUp(encoder, coherence, math.inf, math.inf)
@@ -249,13 +253,13 @@ def softened(log_probs: Tensor, floor: Annotated[float, Interval(gt=0, le=1)]) -
         log_probs: Log-probabilities (T, N), possibly -inf.
         floor: Smoothing above 0 and at most 1.
     """
-    laws = checked_log_probs(log_probs, zeros=True)
-    return torch.log(laws.exp() + floor) - math.log1p(laws.shape[1] * floor)
+    distributions = checked_log_probs(log_probs, zeros=True)
+    return torch.log(distributions.exp() + floor) - math.log1p(distributions.shape[1] * floor)
 
 
-def _encoder(laws: Tensor, weights: Tensor, unembedding: Tensor, states: Tensor) -> Encoder:
+def _encoder(distributions: Tensor, weights: Tensor, unembedding: Tensor, states: Tensor) -> Encoder:
     logits = states @ unembedding.T
-    return Encoder(unembedding, states, divergence(laws, logits.log_softmax(-1), weights))
+    return Encoder(unembedding, states, divergence(distributions, logits.log_softmax(-1), weights))
 
 
 def _scale_of(gaps: NDArray[np.float64], entropy: float) -> float:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from trialogue.arrays import real_tensor, whole_tensor
 from trialogue.errors import InputError
-from trialogue.probabilities import SINGLE, checked_law
+from trialogue.probabilities import SINGLE, checked_distribution
 
 
 def checked_log_probs(log_probs: Tensor, zeros: bool = False) -> Tensor:
@@ -19,27 +19,27 @@ def checked_log_probs(log_probs: Tensor, zeros: bool = False) -> Tensor:
         InputError: If rows are not normalized, or contain zeros and `zeros` is False.
     """
     hint = "give log-probabilities (T, N) of N tokens, at least 2, after each of T contexts"
-    laws = real_tensor("targets", log_probs, hint)
-    if laws.ndim != 2 or not len(laws) or laws.shape[1] < 2:
-        raise InputError("targets", tuple(laws.shape), hint)
-    sums = laws.logsumexp(1)
+    distributions = real_tensor("targets", log_probs, hint)
+    if distributions.ndim != 2 or not len(distributions) or distributions.shape[1] < 2:
+        raise InputError("targets", tuple(distributions.shape), hint)
+    sums = distributions.logsumexp(1)
     wrong = ~(sums.abs() <= SINGLE)
     if bool(wrong.any()):
         row = int(wrong.nonzero()[0, 0])
         hint = f"the log of the sum of row {row}; give log-probabilities, normalised (`log_softmax`)"
         raise InputError("targets", float(sums[row]), hint)
-    if not zeros and not bool(torch.isfinite(laws).all()):
-        row = int((~torch.isfinite(laws)).nonzero()[0, 0])
+    if not zeros and not bool(torch.isfinite(distributions).all()):
+        row = int((~torch.isfinite(distributions)).nonzero()[0, 0])
         hint = f"row {row} has a token of probability zero, which no finite logits give: use `softened(targets, floor)`"
         raise InputError("targets", -math.inf, hint)
-    return laws - sums[:, None]
+    return distributions - sums[:, None]
 
 
 def checked_prior(prior: Tensor | None, contexts: int) -> Tensor:
     """Return the probabilities (T,) of the contexts, uniform by default."""
     if prior is None:
         return torch.full((contexts,), 1 / contexts, dtype=torch.float64)
-    return checked_law("prior", prior, (contexts,))
+    return checked_distribution("prior", prior, (contexts,))
 
 
 def checked_contexts(contexts: Tensor, targets: int, vocab_size: int) -> Tensor:
@@ -63,10 +63,10 @@ def checked_contexts(contexts: Tensor, targets: int, vocab_size: int) -> Tensor:
     return tokens
 
 
-def divergence(laws: Tensor, log_probs: Tensor, weights: Tensor) -> float:
-    """Return the mean KL(`laws` || `log_probs`) in nats over contexts with probabilities `weights`.
+def divergence(distributions: Tensor, log_probs: Tensor, weights: Tensor) -> float:
+    """Return the mean KL(`distributions` || `log_probs`) in nats over contexts with probabilities `weights`.
 
     Entries of probability zero contribute nothing. Negative rounding errors are clamped to zero.
     """
-    terms = torch.where(torch.isfinite(laws), laws.exp() * (laws - log_probs), 0.0)
+    terms = torch.where(torch.isfinite(distributions), distributions.exp() * (distributions - log_probs), 0.0)
     return max(0.0, float(weights @ terms.sum(1)))

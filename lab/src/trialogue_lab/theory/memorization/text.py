@@ -155,7 +155,7 @@ class TextMemory:
         )
 
     @cached_property
-    def laws(self) -> NgramDistributions:
+    def distributions(self) -> NgramDistributions:
         """Distributions that would be stored."""
         settings, room = self.settings, self.features
         if settings.contexts is None:
@@ -165,13 +165,15 @@ class TextMemory:
             if settings.method == "exact" and most > room:
                 hint = f"the features have rank {room}: use at most as many, more heads, or --method ridge"
                 raise InputError("contexts", most, hint)
-        laws = ngram_distributions(
+        distributions = ngram_distributions(
             self.corpus.train.flatten(), settings.context, self.corpus.vocab_size, most
         )
         require_memory(
-            "heads", settings.heads, _SCRATCH * 8 * len(laws.contexts) * (len(laws.contexts) + room)
+            "heads",
+            settings.heads,
+            _SCRATCH * 8 * len(distributions.contexts) * (len(distributions.contexts) + room),
         )
-        return laws
+        return distributions
 
     @property
     def features(self) -> int:
@@ -184,13 +186,13 @@ class TextMemory:
     @property
     def plan(self) -> Plan:
         """Contexts that would be stored, and the required size."""
-        laws, shape = self.laws, self.config
-        wanted = (1 + _OVER_PROVISION) * laws.different - min(shape.width, shape.vocab_size)
+        distributions, shape = self.distributions, self.config
+        wanted = (1 + _OVER_PROVISION) * distributions.different - min(shape.width, shape.vocab_size)
         return Plan(
             tokens=self.corpus.train.numel(),
-            different=laws.different,
-            stored=len(laws.contexts),
-            share=laws.share,
+            different=distributions.different,
+            stored=len(distributions.contexts),
+            share=distributions.share,
             features=self.features,
             heads_for_all=max(0, -int(-wanted // shape.head_width)),
             parameters=shape.parameters,
@@ -198,17 +200,19 @@ class TextMemory:
 
     def build(self) -> MemorizedText:
         """Build the network and save it to `settings.out` if given."""
-        settings, laws, shape = self.settings, self.laws, self.config
-        targets, prior = laws.log_probs(settings.smoothing), laws.prior
+        settings, distributions, shape = self.settings, self.distributions, self.config
+        targets, prior = distributions.log_probs(settings.smoothing), distributions.prior
         dimensions = (shape.width, shape.heads, shape.head_width, settings.seed)
         exact = (
-            memorize(targets, laws.contexts, *dimensions, prior=prior) if settings.method == "exact" else None
+            memorize(targets, distributions.contexts, *dimensions, prior=prior)
+            if settings.method == "exact"
+            else None
         )
         found = exact or memorize_approximately(
-            targets, laws.contexts, *dimensions, method="ridge", prior=prior
+            targets, distributions.contexts, *dimensions, method="ridge", prior=prior
         )
         model = found.model
-        model.remember(laws.contexts)
+        model.remember(distributions.contexts)
         known, loss, table = self._test(model, targets)
         if settings.out is not None:
             save_text_network(model, self.corpus.tokenizer, settings.out, END)
@@ -228,13 +232,13 @@ class TextMemory:
         """Return the share of known contexts of the test text, and the losses of model and table on them."""
         context = self.settings.context
         windows = self.corpus.test.flatten().unfold(0, context + 1, 1)
-        places = {tuple(row): place for place, row in enumerate(self.laws.contexts.tolist())}
+        places = {tuple(row): place for place, row in enumerate(self.distributions.contexts.tolist())}
         row = torch.tensor([places.get(tuple(seen), -1) for seen in windows[:, :context].tolist()])
         known = row >= 0
         if not bool(known.any()):
             return 0.0, None, None
         following = windows[known, context]
-        answers = model.answers(self.laws.contexts)
+        answers = model.answers(self.distributions.contexts)
         model.answered = model.unstored = 0
-        losses = [-laws[row[known], following].mean() for laws in (answers, targets)]
+        losses = [-distributions[row[known], following].mean() for distributions in (answers, targets)]
         return float(known.double().mean()), float(losses[0]), float(losses[1])

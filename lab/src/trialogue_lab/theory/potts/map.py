@@ -182,7 +182,7 @@ class ChainConditionals(PrefixOracle):
         self._length, self._context = int(length), inner.window - 1
         self._log_weights = messages.log_weights
         # Which message stands behind each site, from the last one on, and all different ones.
-        self._behind = messages.backward_places(torch.arange(self._length - self._context))
+        self._behind = messages.backward_indices(torch.arange(self._length - self._context))
         self._table = messages.backward_table()
         self._first = []
         for known in range(self._context):

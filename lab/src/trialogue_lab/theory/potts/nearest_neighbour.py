@@ -66,6 +66,6 @@ class NearestNeighbourPotts:
     def run_length_distribution(self, length: Count) -> Tensor:
         """Return P(the first token is repeated up to site r) for r = 1 .. L: geometric, truncated at L."""
         bonds = torch.arange(length, dtype=torch.float64)
-        law = torch.exp(-self.decay_rate * bonds)
-        law[:-1] *= self.wall_probability
-        return law
+        distribution = torch.exp(-self.decay_rate * bonds)
+        distribution[:-1] *= self.wall_probability
+        return distribution

@@ -55,7 +55,7 @@ def rejection_cost(oracle: Autoregressive, verifier: VerifierLike, **limits: Unp
     while len(level.weights):
         step = tree.step(level, ends_only=True)
         calls += float(level.weights.sum())
-        reached = level.weights[:, None] * step.laws
+        reached = level.weights[:, None] * step.distributions
         accepted += float(reached[step.ends & step.accepted].sum())
         level = tree.below(level, reached.masked_fill(step.ends, 0.0))
     if 0 < accepted < SMALLEST:
@@ -109,7 +109,7 @@ def _tokenwise(tree: "_Tree", max_rejections: int | None) -> tuple[float, float]
     level = tree.root()
     while len(level.weights):
         step = tree.step(level)
-        kept = step.laws * step.accepted
+        kept = step.distributions * step.accepted
         chance = kept.sum(1).clamp_max(1.0)
         if bool(((chance > 0) & (chance < SMALLEST)).any()):
             raise _too_rare(float(chance[chance > 0].min()))
@@ -151,7 +151,7 @@ class _Level(NamedTuple):
 class _Step(NamedTuple):
     """Probability, completeness and acceptance (n, vocab) of each next token."""
 
-    laws: Tensor
+    distributions: Tensor
     ends: Tensor
     accepted: Tensor
 
@@ -191,15 +191,15 @@ class _Tree:
         parts = []
         for batch in self._batches(level.tokens):
             rows = torch.arange(len(batch.tokens))
-            laws = batch.log_probs(rows).double().exp()
-            if not bool((laws.sum(1) > 0).all()):
+            distributions = batch.log_probs(rows).double().exp()
+            if not bool((distributions.sum(1) > 0).all()):
                 hint = "return log-probabilities without NaN, and some probability in every row"
-                raise InputError("oracle", float(laws.sum(1).min()), hint)
-            ends = torch.full_like(laws, level.tokens.shape[1] + 1 == self.limit, dtype=torch.bool)
+                raise InputError("oracle", float(distributions.sum(1).min()), hint)
+            ends = torch.full_like(distributions, level.tokens.shape[1] + 1 == self.limit, dtype=torch.bool)
             if self.oracle.eos is not None:
                 ends[:, self.oracle.eos] = True
-            asked = (laws > 0) & (ends | (not ends_only))
-            parts.append(_Step(laws, ends, Judge(self.verifier, batch).children(rows, asked) > 0))
+            asked = (distributions > 0) & (ends | (not ends_only))
+            parts.append(_Step(distributions, ends, Judge(self.verifier, batch).children(rows, asked) > 0))
         return _Step(*map(torch.cat, zip(*parts, strict=True)))
 
     def below(self, level: _Level, weights: Tensor) -> _Level:

@@ -105,8 +105,8 @@ def search_hidden_string(
         if infer_last and queries == len(candidates) - 1:
             return Search((*candidate, sum(candidate) % 2), queries)
         tokens = torch.tensor([candidate], dtype=torch.int64).view(1, length - 1)
-        law = next_log_probs(oracle, tokens).double().exp()[0].numpy()
-        output = (*candidate, int(coins.choice(len(law), p=law / law.sum())))
+        distribution = next_log_probs(oracle, tokens).double().exp()[0].numpy()
+        output = (*candidate, int(coins.choice(len(distribution), p=distribution / distribution.sum())))
         if sum(output) % 2 == 0:
             return Search(output, queries + 1)
     return Search(None, len(candidates))

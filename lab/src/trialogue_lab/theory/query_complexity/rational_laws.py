@@ -7,7 +7,7 @@ from trialogue.data.puzzles.weighted_prefixes import Prefix
 from trialogue.errors import InputError
 from trialogue.validation import Count, validated
 
-RationalLaw = dict[Prefix, Fraction]
+RationalDistribution = dict[Prefix, Fraction]
 Conditional = Callable[[Prefix], Sequence[int | Fraction]]
 """Unnormalized weights of the next token after a prefix, as integers or fractions."""
 
@@ -17,7 +17,7 @@ _MOST_STRINGS = 1 << 14
 @validated
 def tokenwise_distribution(
     conditional: Conditional, accepts: Callable[[Prefix], bool], length: Count
-) -> RationalLaw:
+) -> RationalDistribution:
     """Return the output distribution of tokenwise rejection.
 
     q(s) = prod_t p(s_t) V(s_1..t) / a(s_1..t-1), where a is the acceptance probability of a sampled token.
@@ -37,7 +37,7 @@ def tokenwise_distribution(
 @validated
 def restricted_distribution(
     conditional: Conditional, accepts: Callable[[Prefix], bool], length: Count
-) -> RationalLaw:
+) -> RationalDistribution:
     """Return the distribution of strings restricted to accepted ones and normalized.
 
     Raises:
@@ -60,11 +60,11 @@ def rational_variation(first: Mapping[Prefix, Fraction], second: Mapping[Prefix,
 
 def _law(
     conditional: Conditional, length: int, accepts: Callable[[Prefix], bool], *, tokenwise: bool
-) -> RationalLaw:
-    law: RationalLaw = {(): Fraction(1)}
+) -> RationalDistribution:
+    distribution: RationalDistribution = {(): Fraction(1)}
     for _ in range(length):
-        longer: RationalLaw = {}
-        for prefix, mass in law.items():
+        longer: RationalDistribution = {}
+        for prefix, mass in distribution.items():
             weights = list(map(Fraction, conditional(prefix)))
             if min(weights) < 0:
                 raise InputError("conditional", weights, f"give non-negative weights after {prefix}")
@@ -73,5 +73,5 @@ def _law(
             longer |= {(*prefix, token): mass * weight / total for token, weight in kept.items()}
             if len(longer) > _MOST_STRINGS:
                 raise InputError("length", length, f"there are more than {_MOST_STRINGS} strings to list")
-        law = longer
-    return law
+        distribution = longer
+    return distribution

@@ -118,8 +118,8 @@ def squared_loss(values: Annotated[Tensor, Reals("words words")], moments: Insta
     return float(1 - 2 * (matrix * moments.asked).sum() + ((matrix @ moments.read) * matrix).sum())
 
 
-def _map(law: Callable[[Tensor], Tensor], words: int) -> Tensor:
+def _map(distribution: Callable[[Tensor], Tensor], words: int) -> Tensor:
     """Return the affine map from word to input distributions as a matrix (V + 1, V + 1) that acts on (1, P)."""
-    level = law(torch.zeros(words, dtype=torch.float64))
-    linear = law(torch.eye(words, dtype=torch.float64)) - level
+    level = distribution(torch.zeros(words, dtype=torch.float64))
+    linear = distribution(torch.eye(words, dtype=torch.float64)) - level
     return torch.cat((level[:, None], linear.T), 1)

@@ -66,17 +66,20 @@ class ValueGuidedChain:
         """Stationary probability of the leaves."""
         return math.fsum(self.stationary[self.leaf])
 
-    def leaf_distribution(self, law: Array) -> dict[Sequence_, float]:
-        """Return the distribution over leaves, given the distribution `law` (n,) over states.
+    def leaf_distribution(self, distribution: Array) -> dict[Sequence_, float]:
+        """Return the distribution over leaves, given the distribution `distribution` (n,) over states.
 
         Raises:
-            InputError: If no leaf has positive probability, or `law` is not a distribution.
+            InputError: If no leaf has positive probability, or `distribution` is not a distribution.
         """
-        law = checked_probabilities("law", law, (len(self.states),)).numpy()
-        mass = math.fsum(law[self.leaf])
+        distribution = checked_probabilities("distribution", distribution, (len(self.states),)).numpy()
+        mass = math.fsum(distribution[self.leaf])
         if not mass > 0:
-            raise InputError("law", mass, "no leaf has a positive probability")
-        return {self.states[place]: float(law[place]) / mass for place in np.flatnonzero(self.leaf).tolist()}
+            raise InputError("distribution", mass, "no leaf has a positive probability")
+        return {
+            self.states[place]: float(distribution[place]) / mass
+            for place in np.flatnonzero(self.leaf).tolist()
+        }
 
     @cached_property
     def spectral_gap(self) -> float:
@@ -102,7 +105,9 @@ class ValueGuidedChain:
             InputError: If this takes more than `max_steps`.
         """
         target = self.stationary
-        return self._first(lambda law: float(abs(law - target).sum()) / 2, distance, max_steps)
+        return self._first(
+            lambda distribution: float(abs(distribution - target).sum()) / 2, distance, max_steps
+        )
 
     def leaf_mixing_time(
         self, target: Mapping[Sequence_, float], distance: float = 0.05, max_steps: int = 100_000
@@ -113,20 +118,24 @@ class ValueGuidedChain:
             InputError: If this takes more than `max_steps`.
         """
 
-        def far(law: Array) -> float:
-            return total_variation(self.leaf_distribution(law), target) if law[self.leaf].any() else 1.0
+        def far(distribution: Array) -> float:
+            return (
+                total_variation(self.leaf_distribution(distribution), target)
+                if distribution[self.leaf].any()
+                else 1.0
+            )
 
         return self._first(far, distance, max_steps)
 
     @validated
     def _first(self, far: Callable[[Array], float], distance: Share, max_steps: Natural) -> int:
-        law = np.zeros(len(self.states))
-        law[0] = 1.0
+        distribution = np.zeros(len(self.states))
+        distribution[0] = 1.0
         for step in range(max_steps + 1):
-            if far(law) <= distance:
+            if far(distribution) <= distance:
                 return step
-            law = law @ self.transitions
-        hint = f"the law is still {far(law):.3g} away: allow more steps"
+            distribution = distribution @ self.transitions
+        hint = f"allow more steps: the distribution is still {far(distribution):.3g} away"
         raise InputError("max_steps", max_steps, hint)
 
     @cached_property
@@ -152,14 +161,17 @@ class ValueGuidedChain:
         """
         leaves = np.flatnonzero(self.leaf)
         if self.leaf[0]:
-            law = (leaves == 0).astype(np.float64)
+            distribution = (leaves == 0).astype(np.float64)
         else:
             inner, chain = self._before_leaves
             if chain.never_ends > 0:
                 raise InputError("never_ends", chain.never_ends, "must be 0: the walk may never reach a leaf")
-            law = chain.visits @ self.transitions[inner][:, leaves]
-        require_distribution("transitions", law.tolist())
-        return {self.states[place]: float(p) for place, p in zip(leaves.tolist(), law.tolist(), strict=True)}
+            distribution = chain.visits @ self.transitions[inner][:, leaves]
+        require_distribution("transitions", distribution.tolist())
+        return {
+            self.states[place]: float(p)
+            for place, p in zip(leaves.tolist(), distribution.tolist(), strict=True)
+        }
 
     def visited_before_leaf(self) -> dict[Sequence_, float]:
         """Return the probability of visiting each inner state before the first leaf.

@@ -25,12 +25,12 @@ class FirstLeaf(NamedTuple):
     """The walk up to its first leaf.
 
     Attributes:
-        law: Probability that each complete sequence is the first leaf.
+        distribution: Probability that each complete sequence is the first leaf.
         moves: Expected number of moves, which equals the oracle calls without caching.
         nodes: Expected number of distinct nodes visited, which equals the oracle calls with caching.
     """
 
-    law: dict[Sequence_, float]
+    distribution: dict[Sequence_, float]
     moves: float
     nodes: float
 
@@ -53,9 +53,9 @@ def first_leaf(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[Tr
     """
     tree = prefix_tree(oracle, **limits)
     network = walk_conductances(tree, values)
-    law = _leaves(tree, network.first_leaf)
-    require_distribution("values", law.values())
-    return FirstLeaf(law, math.fsum(network.visits), math.fsum(network.visited))
+    distribution = _leaves(tree, network.first_leaf)
+    require_distribution("values", distribution.values())
+    return FirstLeaf(distribution, math.fsum(network.visits), math.fsum(network.visited))
 
 
 def stationary_probabilities(
