@@ -39,7 +39,7 @@ class PottsChain:
     Args:
         energies: Non-negative energy of each window, as a tensor (V, ..., V) with W axes. Converted to float64.
         patterns: Periodic sequences of token ids with a common length, used to locate domain walls. They do not need
-            to be the patterns that the energies favour.
+            to be the patterns that the energies favor.
 
     Raises:
         InputError: If the axes have different sizes, an energy is negative or not finite, the patterns have different
