@@ -119,7 +119,7 @@ LINES: list[tuple[dict[str, object], str]] = [
     ({"messages": [USER], "prompt": "a"}, 'leave out "prompt" or "messages"'),
     (
         {"messages": [USER], "tools": [{"type": "function", "function": {"name": "f"}}]},
-        "the tool 'f' has no \"parameters\", which templates write: write each as",
+        "the tool 'f' has no \"parameters\"",
     ),
     ({"prompt": "a", "tools": []}, 'its "tools" are for "messages"'),
     ({"prompt": "a", "metadata": 3}, 'its "metadata" must be an object'),
