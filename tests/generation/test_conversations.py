@@ -121,7 +121,7 @@ LINES: list[tuple[dict[str, object], str]] = [
         {"messages": [USER], "tools": [{"type": "function", "function": {"name": "f"}}]},
         "the tool 'f' has no \"parameters\"",
     ),
-    ({"prompt": "a", "tools": []}, 'its "tools" are for "messages"'),
+    ({"prompt": "a", "tools": []}, 'leave out "tools", or use "messages"'),
     ({"prompt": "a", "metadata": 3}, 'its "metadata" must be an object'),
     ({"prompt": "a", "rule": 3}, 'its "rule" must be KIND:CONTENT'),
     ({"prompt": "a", "rule": "regex:("}, "prompts.jsonl:1': regex='(': "),
