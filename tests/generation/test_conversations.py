@@ -132,5 +132,5 @@ def test_an_invalid_line_is_reported(run):
     for line, words in LINES:
         write_prompts(a=line)
         assert not wrong_refusals([("--prompts prompts.jsonl", words)], run)
-    needed = "system='b': it is for the chat template: give --chat too"
+    needed = "system='b': add --chat"
     assert not wrong_refusals([("--prompt a --system b", needed)], run)

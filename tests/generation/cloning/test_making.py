@@ -99,7 +99,7 @@ def test_an_interrupted_run_is_resumed(text, tmp_path, place, monkeypatch, capsy
         patch.setattr(maker, name, interrupted)
         assert run(text, tmp_path / "out", sampler="metropolis") == 130
     last = capsys.readouterr().err.splitlines()[-1]
-    assert "2 of 3 clones are in" in last
+    assert "2 of 3 clones and unfinished work are saved in" in last
     assert last.endswith("run the same command to continue")
     assert Clones(tmp_path / "out").names == ("text", "layers-1")
     assert run(text, tmp_path / "out", sampler="metropolis") == 0
