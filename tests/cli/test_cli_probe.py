@@ -96,7 +96,7 @@ BAD: list[tuple[str, str]] = [
     ("--out probe.bin", "ends in .safetensors"),
     ("--out none/p.safetensors", "there is no folder none; create it"),
     ("--false-rejections 0.1", "threshold='youden': not allowed with"),
-    ("--layer 3", "option='--layer': there is none: did you mean --layers?"),
+    ("--layer 3", "option='--layer': unknown option: did you mean --layers?"),
 ]
 
 

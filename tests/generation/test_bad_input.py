@@ -31,10 +31,10 @@ from trialogue.models.hub.checkpoint_loading import load_checkpoint
 MASK = "--sampler masked-decoding"
 BAD: list[tuple[str, str]] = [
     ("", "use --prompt TEXT or --prompts FILE.jsonl"),
-    (f"{CAT} --prompts p.jsonl", "--prompts p.jsonl is given too: leave out one of them"),
+    (f"{CAT} --prompts p.jsonl", "leave out either --prompt or --prompts p.jsonl"),
     ("--prompts bad.jsonl", "bad.jsonl:2': the line is not JSON"),
-    (f"--prompt '{'cat ' * 300}'", "tokens, and the model's context 256: shorten it"),
-    ("--prompts long.jsonl", "with id 'b' has "),
+    (f"--prompt '{'cat ' * 300}'", "of at most 255 tokens"),
+    ("--prompts long.jsonl", "shorten the prompt with id 'b': it has "),
     (f"{CAT} --model ./nothing", "no such model"),
     (f"{CAT} --model adapter-of-nothing", "does not name its base model"),
     (f"{CAT} --device nowhere", "nowhere"),
@@ -297,8 +297,8 @@ BEFORE_WEIGHTS: list[tuple[str, str]] = [
         f"--prompt a --verifier python:rules.py:never {MASK}",
         "change the verifier, which rejects the empty completion",
     ),
-    (f"--prompt '{'cat ' * 300}'", "tokens, and the model's context 256: shorten it"),
-    ("--prompt a --max-new-tokens 256", "the model's context holds 256 tokens"),
+    (f"--prompt '{'cat ' * 300}'", "of at most 255 tokens"),
+    ("--prompt a --max-new-tokens 256", "the model's context has 256 tokens"),
     ("--prompt a", "its weights are truncated or damaged"),
 ]
 

@@ -118,9 +118,9 @@ LINES: list[tuple[dict[str, object], str]] = [
     ({"messages": [USER], "prompt": "a"}, 'leave out "prompt" or "messages"'),
     (
         {"messages": [USER], "tools": [{"type": "function", "function": {"name": "f"}}]},
-        "the tool 'f' has no \"parameters\", which templates write: write each as",
+        "the tool 'f' has no \"parameters\"",
     ),
-    ({"prompt": "a", "tools": []}, 'its "tools" are for "messages"'),
+    ({"prompt": "a", "tools": []}, 'leave out "tools", or use "messages"'),
     ({"prompt": "a", "metadata": 3}, 'its "metadata" must be an object'),
     ({"prompt": "a", "rule": 3}, 'its "rule" must be KIND:CONTENT'),
     ({"prompt": "a", "rule": "regex:("}, "prompts.jsonl:1': regex='(': "),
@@ -131,5 +131,5 @@ def test_an_invalid_line_is_reported(run):
     for line, words in LINES:
         write_prompts(a=line)
         assert not wrong_refusals([("--prompts prompts.jsonl", words)], run)
-    needed = "system='b': it is for the chat template: give --chat too"
+    needed = "system='b': add --chat"
     assert not wrong_refusals([("--prompt a --system b", needed)], run)

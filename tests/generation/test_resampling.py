@@ -105,8 +105,8 @@ def test_a_prompt_without_weight_keeps_the_other_prompts(to_file, shell, tmp_pat
     answer = shell(f"{options} {HOPELESS} --resample", "--out out.jsonl" if to_file else "")
     assert answer.code == 2
     assert answer.err == (
-        "trialogue: error: resample=True: every sample has weight zero for the prompt with id 'c': draw more samples, "
-        "or raise the budget (2 of 3 prompts are resampled)\n"
+        "trialogue: error: resample=True: every sample has weight zero for the prompt with id 'c': draw more samples "
+        "or increase the budget (2 of 3 prompts are resampled)\n"
     )
     lines = read_samples(tmp_path / "out.jsonl") if to_file else answer.lines
     assert [line["id"] for line in lines if line["accepted"]] == ["d"] * 3 + ["e"] * 3

@@ -47,7 +47,7 @@ def test_a_killed_run_is_resumed(shell, model, tmp_path):
     assert read_samples(out) == read_samples(complete)
     # Nothing remains to be done, so that no model is needed.
     assert shell(f"{GATED} --out out.jsonl --n 3 --device nowhere").err.startswith(
-        "6 samples, 6 accepted (6 of the samples"
+        "6 samples, 6 accepted (6 of them"
     )
     answer = shell(f"{GATED} --out out.jsonl --temperature 0.5")
     assert answer.code == 2

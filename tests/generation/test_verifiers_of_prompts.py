@@ -168,7 +168,8 @@ def test_a_sorted_output_is_kept_or_refused(run):
     ):
         Path("out.jsonl").write_text("".join(left))
         answer = run(*options, "--n", "3", "--out", "out.jsonl", "--ordered")
-        assert (answer.code, f"ordered=True: {words}" in answer.err) == (2, True), answer.err
+        expected = f"ordered=True: leave it out or overwrite the file with --force: {words}"
+        assert (answer.code, expected in answer.err) == (2, True), answer.err
     until = run(
         *options, "--until", "2", "--verifier", "python:rules.py:lower", "--verifier-whole", "--ordered"
     )

@@ -62,7 +62,7 @@ def test_truncation_has_the_marginals_and_no_higher_interactions(order):
     "change",
     [
         ("found * (target / marginal)", "found * (target / marginal) ** 0.5 / 1.01"),
-        ("np.full_like(law, 1 / law.size)", "law.copy()"),
+        ("np.full_like(distribution, 1 / distribution.size)", "distribution.copy()"),
         ("combinations(axes, order)", "list(combinations(axes, order))[1:]"),
     ],
     ids=["half a step", "started at the distribution", "missing marginal"],

@@ -99,7 +99,7 @@ def test_an_interrupted_run_is_resumed(text, tmp_path, place, monkeypatch, capsy
         patch.setattr(maker, name, interrupted)
         assert run(text, tmp_path / "out", sampler="metropolis") == 130
     last = capsys.readouterr().err.splitlines()[-1]
-    assert "2 of 3 clones are in" in last
+    assert "2 of 3 clones and unfinished work are saved in" in last
     assert last.endswith("run the same command to continue")
     assert Clones(tmp_path / "out").names == ("text", "layers-1")
     assert run(text, tmp_path / "out", sampler="metropolis") == 0
@@ -173,7 +173,7 @@ def test_a_folder_of_other_clones_is_not_changed(text, tmp_path, capsys):
     assert run(other, out, layers="1", sweeps=1) == 2
     assert "clones of another text or vocabulary" in capsys.readouterr().err
     assert run(text, out, layers="1", sweeps=1, steps=7) == 2
-    assert "steps=7: the clones in" in capsys.readouterr().err
+    assert "steps=7: use another folder: the clones in" in capsys.readouterr().err
     assert run(text, out, layers="1", sweeps=1, sampler="metropolis") == 2
     assert read_clones(out) == before
     settings = out / "making" / "settings.json"
@@ -188,5 +188,5 @@ def test_two_runs_cannot_use_the_same_folder(text, tmp_path, capsys):
     (tmp_path / "out" / "making").mkdir(parents=True)
     with FileLock(tmp_path / "out" / "making" / "lock"):
         assert run(text, tmp_path / "out") == 2
-    assert "another process makes clones there" in capsys.readouterr().err
+    assert "wait for the other process that creates clones" in capsys.readouterr().err
     assert run(text, tmp_path / "out", layers="1", sweeps=1) == 0

@@ -135,7 +135,7 @@ def test_contexts_of_few_tokens_are_refused_with_what_they_need():
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(InputError, match=r"it holds 'tokenizer.json'"):
+    with pytest.raises(InputError, match=r"it contains 'tokenizer.json'"):
         save_text_network(memorize(laws(9, 3), every(3, 2), 3, 4, 2).model, None, tmp_path, "")
     assert (tmp_path / "tokenizer.json").read_text() == "{}"
 

@@ -1,4 +1,4 @@
-"""Outcomes of finished samples: how they ended, whether they are accepted, and the reason of a rejection."""
+"""Outcomes of finished samples: how they ended, whether they are accepted, and the reason for a rejection."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ class SampleOutcome(NamedTuple):
         ended: How a complete sample ended: "eos", "stop", "max_new_tokens" or "context". None if it is
             incomplete.
         accepted: Whether all verifiers accept the sample and no value is below its threshold.
-        reason: Reason of the rejection, or None if the sample is accepted.
+        reason: Reason for the rejection, or None if the sample is accepted.
         value: Product of the values of graded verifiers (functions, probes) for the complete text. None if
             there are no graded verifiers or they were not evaluated.
     """

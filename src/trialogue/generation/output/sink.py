@@ -61,7 +61,7 @@ class Sink:
 class StandardOutput(Sink):
     """Write records to standard output.
 
-    A terminal shows each text with its log-weight or the reason of its rejection. Other outputs receive JSON
+    A terminal shows each text with its log-weight or the reason for its rejection. Other outputs receive JSON
     lines.
 
     Args:
