@@ -70,7 +70,7 @@ def test_a_block_drawn_jointly_is_no_product():
 test_bad_input_is_refused = refusals(
     "^{}=",
     [
-        (lambda: closest_in_divergence(np.ones((2, 2))), "law"),
+        (lambda: closest_in_divergence(np.ones((2, 2))), "distribution"),
         (lambda: product_transitions(np.ones((3, 2, 2)) / 2), "predictions"),
         (lambda: product_transitions(np.ones((4, 2, 2))), "predictions"),
         (lambda: factorization_gap(np.eye(5), 2), "sites"),
