@@ -1,13 +1,21 @@
-"""Every public function of theory, data and analysis checks the arguments whose types state a limit."""
+"""Every public function of these packages checks the arguments whose types state a limit."""
 
 import pytest
 
 import trialogue_lab.analysis
 import trialogue_lab.data
+import trialogue_lab.models
 import trialogue_lab.theory
+import trialogue_lab.training
 from limited_arguments import Limited, check_refusal, limited_functions
 
-PACKAGES = (trialogue_lab.theory, trialogue_lab.data, trialogue_lab.analysis)
+PACKAGES = (
+    trialogue_lab.analysis,
+    trialogue_lab.data,
+    trialogue_lab.models,
+    trialogue_lab.theory,
+    trialogue_lab.training,
+)
 LIMITED = [limited for package in PACKAGES for limited in limited_functions(package)]
 
 

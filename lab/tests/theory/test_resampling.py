@@ -77,7 +77,6 @@ def test_particles_that_are_never_resampled_are_drawn_so():
     ("arguments", "told"),
     [
         (([0.5, 0.6], [1, 1], 2), "proposal=1.1"),
-        (([0.5, 0.5], [1, math.inf], 2), "weights="),
         (([0.5, 0.5], [1], 2), "weights=1"),
     ],
 )
