@@ -1,8 +1,8 @@
 """Transfer matrices of Potts chains, their leading eigenvalues, and the correlation length.
 
-A window is W consecutive tokens, each one of V values. A context is W - 1 consecutive tokens. Both are encoded as base-V
-numbers. The transfer matrix has one row and one column per context. Its entry is the weight of the window that starts
-with the context of the row and ends with the context of the column, or 0 if no window does both.
+A window is W consecutive tokens, each one of V values. A context is W - 1 consecutive tokens. Both are encoded as
+base-V numbers. The transfer matrix has one row and one column per context. Its entry is the weight of the window that
+starts with the context of the row and ends with the context of the column, or 0 if no window does both.
 """
 
 import math
