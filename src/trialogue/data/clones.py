@@ -1,7 +1,7 @@
 """Clones of a corpus on disk, i.e. sequences that preserve the interactions of a text up to some order.
 
-A folder of clones contains `tokenizer.json`, one safetensors file per clone, and `clones.json` with the metadata of all
-clones. `clones.json` is replaced atomically after the file of a new clone is written.
+A folder of clones contains `tokenizer.json`, one safetensors file per clone, and `clones.json` with the metadata
+of all clones. `clones.json` is replaced atomically after the file of a new clone is written.
 """
 
 from __future__ import annotations

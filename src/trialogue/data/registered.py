@@ -1,8 +1,8 @@
 """Registry of structured distributions, which commands find by name.
 
-Packages can add distributions with entry points in the group `trialogue.distributions`. The value is a function or a
-class with JSON values as keyword arguments. It returns a model of whole sequences (see `trialogue.oracles`), or a pair
-of an autoregressive oracle and the texts of its tokens.
+Packages can add distributions with entry points in the group `trialogue.distributions`. The value is a function
+or a class with JSON values as keyword arguments. It returns a model of whole sequences (see `trialogue.oracles`),
+or a pair of an autoregressive oracle and the texts of its tokens.
 """
 
 from collections.abc import Callable, Sequence

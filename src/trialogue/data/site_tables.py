@@ -58,9 +58,9 @@ class SiteTables:
 
     The distribution of site i starts at entry `offsets[i]` + sum over k of `strides[i, k]` x_(neighbours[i, k]).
 
-    If V = 2, a distribution is one entry, P(token 1) in units of 2^-32. Otherwise it is an alias table (Walker 1977)
-    of V entries. Column c gives c if a random number of 27 bits is below the upper 27 bits of its entry, and otherwise
-    the alias in the lower 5 bits.
+    If V = 2, a distribution is one entry, P(token 1) in units of 2^-32. Otherwise it is an alias table (Walker
+    1977) of V entries. Column c gives c if a random number of 27 bits is below the upper 27 bits of its entry,
+    and otherwise the alias in the lower 5 bits.
 
     Args:
         neighbours: Neighbors (N, D) int64 of each site.

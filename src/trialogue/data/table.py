@@ -20,14 +20,16 @@ _NO_TOKEN = -1
 class Table(PrefixOracle):
     """Autoregressive oracle with given next-token probabilities. Probabilities are normalized.
 
-    The function is called once per prefix, or once per distinct suffix of `memory` tokens, and its results are cached.
+    The function is called once per prefix, or once per distinct suffix of `memory` tokens, and its results are
+    cached.
 
     Args:
-        distribution: Function from a prefix (a tuple of ints) to the probabilities (vocab_size,) of the next token, or
-            array (vocab, ..., vocab) of joint probabilities with one axis per position.
+        distribution: Function from a prefix (a tuple of ints) to the probabilities (vocab_size,) of the next
+            token, or array (vocab, ..., vocab) of joint probabilities with one axis per position.
         vocab_size: Number of tokens. Required for a function, and not needed for an array.
         eos: Token that ends a sequence, if any.
-        max_length: Maximum length of a sequence (default: no maximum for a function, the number of axes for an array).
+        max_length: Maximum length of a sequence (default: no maximum for a function, the number of axes for an
+            array).
         memory: Number of last tokens on which the function depends (default: all, or 0 if the code of the function
             does not use its argument). The function then receives only these tokens.
 

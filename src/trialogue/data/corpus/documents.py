@@ -29,8 +29,8 @@ class Passage(NamedTuple):
 def documents_of(text: Text) -> list[str]:
     """Return the nonempty documents of a text.
 
-    A document ends at the end of a file, at `END` or another line with a marker (for example, `<|doc 12|>`), and before
-    a WikiText title (` = Title = `). If the text has none of these, each paragraph is a document.
+    A document ends at the end of a file, at `END` or another line with a marker (for example, `<|doc 12|>`), and
+    before a WikiText title (` = Title = `). If the text has none of these, each paragraph is a document.
     """
     lines = [piece for _, pieces in text.pieces() for piece in pieces]
     documents = list(_split_lines(lines, _MARK.fullmatch, _TITLE.fullmatch))

@@ -30,8 +30,8 @@ class State(enum.IntEnum):
 class DyckError(enum.IntEnum):
     """Kind of the first error in a string.
 
-    The parser in the thesis has the same kinds and START_INCORRECT, which cannot occur here because strings contain no
-    start token.
+    The parser in the thesis has the same kinds and START_INCORRECT, which cannot occur here because strings
+    contain no start token.
     """
 
     NONE = 0

@@ -1,9 +1,9 @@
 """Dyck languages, i.e. strings of well-nested brackets of several types, and their distributions in the thesis.
 
-With `complete=True`, all brackets of a string of `length` tokens are closed (equations 3.3 and 3.4). The last exponent
-there must count the closing brackets with d(w_1..i) < D - i. With the printed <=, forced closing brackets are counted
-too, and the probabilities of all strings of length 4 sum to 0.375. With `complete=False`, strings are prefixes of
-balanced strings (equation 2.39).
+With `complete=True`, all brackets of a string of `length` tokens are closed (equations 3.3 and 3.4). The last
+exponent there must count the closing brackets with d(w_1..i) < D - i. With the printed <=, forced closing
+brackets are counted too, and the probabilities of all strings of length 4 sum to 0.375. With `complete=False`,
+strings are prefixes of balanced strings (equation 2.39).
 """
 
 import math

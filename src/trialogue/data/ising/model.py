@@ -1,8 +1,9 @@
 """Ising models on any graph, with exact conditionals, samples and partition functions.
 
-Token 0 is spin -1 and token 1 is spin +1. The distribution is p(x) ∝ exp(sum over i < j of J_ij x_i x_j + sum over i of
-h_i x_i). The sum is over unordered pairs, as in equation (4.5) of the thesis and in its proofs. Equation (4.6) of the
-thesis sums over i != j, which counts each pair twice. A model uses that convention with `pairs="ordered"`.
+Token 0 is spin -1 and token 1 is spin +1. The distribution is p(x) ∝ exp(sum over i < j of J_ij x_i x_j + sum
+over i of h_i x_i). The sum is over unordered pairs, as in equation (4.5) of the thesis and in its proofs.
+Equation (4.6) of the thesis sums over i != j, which counts each pair twice. A model uses that convention with
+`pairs="ordered"`.
 """
 
 import math
@@ -37,8 +38,8 @@ COUNTED_SITES = 10
 class Ising(Masked, Enumerable, Joint):
     """Distribution p(x) ∝ exp(sum_{i<j} J_ij x_i x_j + sum_i h_i x_i) of spins x in {-1, +1}^N.
 
-    If the nonzero couplings form one clique with equal values, models of any size can be sampled exactly. Other models
-    are limited to blocks of `TABLE_SITES` sites and to exact statistics of small models.
+    If the nonzero couplings form one clique with equal values, models of any size can be sampled exactly. Other
+    models are limited to blocks of `TABLE_SITES` sites and to exact statistics of small models.
 
     With `pairs="ordered"`, p(x) ∝ exp(sum_{i != j} J_ij x_i x_j + sum_i h_i x_i). The argument `coupling`, the
     `parameters` and the `features` then use this convention. The property `coupling` always

@@ -1,10 +1,10 @@
 """Many-body distributions of token sequences, whose energies couple two, three or four sites.
 
-The distribution is p(s) ∝ exp(-E(s)) with E(s) = strength * sum over i_1, ..., i_k of
-J_(i_1 ... i_k) U_(s_(i_1) ... s_(i_k)). The sum runs over all ordered tuples of k distinct sites. The symmetric tensors
-J and U are sums of outer powers of vectors, J = sum over p of j^p x ... x j^p and U = sum over q of u^q x ... x u^q.
-These are equations 2 (k = 2) and 5 (k = 4) of the document on the distributional simplicity bias. The sites are
-distinct, so that the conditionals of equation 4 belong to one joint distribution.
+The distribution is p(s) ∝ exp(-E(s)) with E(s) = strength * sum over i_1, ..., i_k of J_(i_1 ... i_k) U_(s_(i_1)
+... s_(i_k)). The sum runs over all ordered tuples of k distinct sites. The symmetric tensors J and U are sums of
+outer powers of vectors, J = sum over p of j^p x ... x j^p and U = sum over q of u^q x ... x u^q. These are
+equations 2 (k = 2) and 5 (k = 4) of the document on the distributional simplicity bias. The sites are distinct,
+so that the conditionals of equation 4 belong to one joint distribution.
 """
 
 import math
@@ -40,10 +40,10 @@ _FACTORS_AND_OFFSETS = {"centred": (1.0, -_ONE_PROBABILITY), "signs": (2.0, -1.0
 class ManyBody(Masked, Enumerable):
     """Distribution p(s) ∝ exp(-E(s)) of sequences with an energy that couples k = `order` sites.
 
-    The energy is E(s) = strength * sum over i_1, ..., i_k of J_(i_1 ... i_k) U_(s_(i_1) ... s_(i_k)), where s_i is the
-    token of site i. The sum runs over all ordered tuples of k distinct sites. J is the sum of the k-fold outer powers of
-    the vectors j^p, and U is the sum of the k-fold outer powers of the vectors u^q. Conditionals are exact. `run_sweeps`
-    runs compiled heat-bath sweeps of many chains on the model.
+    The energy is E(s) = strength * sum over i_1, ..., i_k of J_(i_1 ... i_k) U_(s_(i_1) ... s_(i_k)), where s_i
+    is the token of site i. The sum runs over all ordered tuples of k distinct sites. J is the sum of the k-fold
+    outer powers of the vectors j^p, and U is the sum of the k-fold outer powers of the vectors u^q. Conditionals
+    are exact. `run_sweeps` runs compiled heat-bath sweeps of many chains on the model.
 
     Args:
         positions: Vectors j^p (P, N), one entry per site. Converted to float64.
@@ -52,8 +52,8 @@ class ManyBody(Masked, Enumerable):
         strength: Factor of the energy (default: 1).
 
     Raises:
-        InputError: If the order is out of range, there are fewer than `order` sites or fewer than 2 tokens, a number is
-            not finite, or the energy could overflow.
+        InputError: If the order is out of range, there are fewer than `order` sites or fewer than 2 tokens, a
+            number is not finite, or the energy could overflow.
     """
 
     sites: int
@@ -94,20 +94,20 @@ class ManyBody(Masked, Enumerable):
     ) -> Self:
         """Create a distribution with random vectors.
 
-        The document on the distributional simplicity bias uses the entries "binary". With "signs" and "binary", most of the
-        variance of the energy comes from terms on one or two sites. A warning is issued if the energy varies so much that
-        chains freeze, as it does with the strength in the document.
+        The document on the distributional simplicity bias uses the entries "binary". With "signs" and "binary",
+        most of the variance of the energy comes from terms on one or two sites. A warning is issued if the energy
+        varies so much that chains freeze, as it does with the strength in the document.
 
         Args:
             sites: Number N of sites.
             vocab_size: Number V of tokens.
             order: Number k of coupled sites, 2, 3 or 4.
             rank: Number of vectors j^p, one entry per site, and of vectors u^q, one entry per token (default: 20).
-            scale: Standard deviation of the energy over uniformly random sequences (default: 2). None sets the strength
-                to 1.
+            scale: Standard deviation of the energy over uniformly random sequences (default: 2). None sets the
+                strength to 1.
             seed: Random seed.
-            entries: Values of the entries of all vectors. "binary" is 1 with probability 0.8 and 0 otherwise, "centred" is
-                the same minus 0.8, and "signs" is 1 with probability 0.8 and -1 otherwise.
+            entries: Values of the entries of all vectors. "binary" is 1 with probability 0.8 and 0 otherwise,
+                "centred" is the same minus 0.8, and "signs" is 1 with probability 0.8 and -1 otherwise.
 
         Raises:
             InputError: If an argument is out of range, or the energy is constant.
@@ -145,8 +145,9 @@ class ManyBody(Masked, Enumerable):
     def variance_by_order(self) -> Tensor:
         """Decompose the variance of the energy by interaction order.
 
-        The energy is a sum of one term per set of sites. Each term depends on the tokens of its set only and has mean zero
-        over each of its sites, if tokens are uniformly random. The terms are uncorrelated, so their variances add up.
+        The energy is a sum of one term per set of sites. Each term depends on the tokens of its set only and has
+        mean zero over each of its sites, if tokens are uniformly random. The terms are uncorrelated, so their
+        variances add up.
 
         Returns:
             Exact fractions of the variance (order + 1,) float64. Entry r belongs to the terms on sets of r sites. All
@@ -203,8 +204,8 @@ class ManyBody(Masked, Enumerable):
             tokens: Sequences (rows, N) of token ids.
 
         Returns:
-            Logits (rows, N, V) float64. Entry a of site i is the sum of the terms of -E that contain site i, if site i has
-            token a.
+            Logits (rows, N, V) float64. Entry a of site i is the sum of the terms of -E that contain site i, if
+            site i has token a.
         """
         return self._fields(self._tokens(tokens))
 
@@ -218,8 +219,8 @@ class ManyBody(Masked, Enumerable):
             masked: Mask (rows, N) bool, with any number of sites per row.
 
         Returns:
-            Log-probabilities (rows, N, V) float64. At sites outside the mask, the log-probability is 0 for the given token
-            and -inf for all others.
+            Log-probabilities (rows, N, V) float64. At sites outside the mask, the log-probability is 0 for the
+            given token and -inf for all others.
 
         Raises:
             InputError: If the masked sites of a row have too many joint values to list.
@@ -238,7 +239,8 @@ class ManyBody(Masked, Enumerable):
     def kernel(self) -> CompiledFields:
         """Compiled functions for conditional distributions and sweeps.
 
-        Of the two implementations, `PairSums` and `SubsetBins`, this is the one that is faster for this rank and size.
+        Of the two implementations, `PairSums` and `SubsetBins`, this is the one that is faster for this rank and
+        size.
         """
         arguments = (self._positions, self._vectors, self.order)
         costs = {kind: kind.nanoseconds(*arguments) for kind in (PairSums, SubsetBins)}

@@ -1,9 +1,10 @@
 """Fields of a many-body distribution from elementary symmetric sums, with cost P Q per update.
 
-The energy is built from P vectors j^p with one entry per site and Q vectors u^q with one entry per token. For each pair
-(p, q), the contribution of site i with token s_i is B_i = j^p_i u^q_(s_i). The elementary symmetric sum e_m is the sum,
-over all sets of m sites, of the product of their B_i. The field of site i requires the sums over the other sites, which
-follow from the sums over all sites: e_m without site i = e_m - B_i (e_(m-1) without site i).
+The energy is built from P vectors j^p with one entry per site and Q vectors u^q with one entry per token. For
+each pair (p, q), the contribution of site i with token s_i is B_i = j^p_i u^q_(s_i). The elementary symmetric sum
+e_m is the sum, over all sets of m sites, of the product of their B_i. The field of site i requires the sums over
+the other sites, which follow from the sums over all sites: e_m without site i = e_m - B_i (e_(m-1) without site
+i).
 """
 
 import numpy as np
@@ -20,7 +21,8 @@ _VECTOR = 8
 def elementary_sums(tokens: Tokens, contributions: Numbers, sums: Numbers) -> None:
     """Compute the elementary symmetric sums e_1, e_2 and e_3 of the contributions of all sites of one sequence.
 
-    The sum e_m is the sum over all sets of m sites of the product of their contributions, for each pair (p, q) of vectors.
+    The sum e_m is the sum over all sets of m sites of the product of their contributions, for each pair (p, q) of
+    vectors.
 
     Args:
         tokens: Tokens (L,).
@@ -180,9 +182,9 @@ def sweep_rows(
 class PairSums(CompiledFields):
     """Fields from elementary symmetric sums, the faster implementation for low ranks.
 
-    Entry a of the field of site i is `factor` times the sum over p and q of j^p_i u^q_a e. Here e is the elementary
-    symmetric sum over the other sites: the sum, over all sets of order - 1 of them, of the product of j^p times u^q of
-    their tokens.
+    Entry a of the field of site i is `factor` times the sum over p and q of j^p_i u^q_a e. Here e is the
+    elementary symmetric sum over the other sites: the sum, over all sets of order - 1 of them, of the product of
+    j^p times u^q of their tokens.
 
     Args:
         positions: Vectors j^p (P, L), one entry per site.

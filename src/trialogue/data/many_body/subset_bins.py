@@ -1,9 +1,9 @@
 """Fields of a many-body distribution from its tensors, with cost C(L - 1, order - 1) per update for any rank.
 
-The energy is a sum over sets of `order` sites of an entry of J, indexed by the sites, times an entry of U, indexed by
-their tokens. The field of a site is the part of this sum with the site, for each of its values. U is symmetric, so the
-order of the tokens does not matter. The entries of J are therefore summed by the multiset of tokens of the other sites
-first, and each sum is multiplied by U once.
+The energy is a sum over sets of `order` sites of an entry of J, indexed by the sites, times an entry of U,
+indexed by their tokens. The field of a site is the part of this sum with the site, for each of its values. U is
+symmetric, so the order of the tokens does not matter. The entries of J are therefore summed by the multiset of
+tokens of the other sites first, and each sum is multiplied by U once.
 """
 
 import math
@@ -89,7 +89,8 @@ def fill_fields(
 ) -> None:
     """Compute the fields of the given sites for rows `first` to `last` - 1.
 
-    The field of a site is its contribution to -E for each of its values. See `fill_bins` and `multiply` for the tables.
+    The field of a site is its contribution to -E for each of its values. See `fill_bins` and `multiply` for the
+    tables.
 
     Args:
         first: First row.
@@ -152,9 +153,9 @@ def sweep_rows(
 class SubsetBins(CompiledFields):
     """Fields from sums over sets of sites, the faster implementation for short sequences.
 
-    The field of a site is `factor` times a sum over all sets of order - 1 other sites. Each term is the entry of J for the
-    site and the set, times the entry of U for a value of the site and the tokens of the set. J is the sum of the outer
-    powers of the vectors j^p, and U is the sum of the outer powers of the vectors u^q.
+    The field of a site is `factor` times a sum over all sets of order - 1 other sites. Each term is the entry of
+    J for the site and the set, times the entry of U for a value of the site and the tokens of the set. J is the
+    sum of the outer powers of the vectors j^p, and U is the sum of the outer powers of the vectors u^q.
 
     Args:
         positions: Vectors j^p (P, L), one entry per site.

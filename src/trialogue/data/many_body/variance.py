@@ -11,14 +11,14 @@ Numbers = NDArray[np.float64]
 def energy_variances(positions: Numbers, vectors: Numbers, order: int) -> Numbers:
     """Return the variance of a many-body energy for uniformly random tokens s, by interaction order.
 
-    The energy is the sum over p and q of the elementary symmetric sum e_order of the values j^p_i u^q_(s_i). The sum e_m
-    is the sum, over all sets of m sites, of the product of their values. The energy is decomposed into uncorrelated terms
-    on sets of sites, each with mean zero over every site of its set.
+    The energy is the sum over p and q of the elementary symmetric sum e_order of the values j^p_i u^q_(s_i). The
+    sum e_m is the sum, over all sets of m sites, of the product of their values. The energy is decomposed into
+    uncorrelated terms on sets of sites, each with mean zero over every site of its set.
 
-    Let m^q be the mean of u^q over tokens and r^q = u^q - m^q. The term on a set R of n sites is the sum over p and q of
-    three factors: the product over i in R of j^p_i r^q_(s_i), the sum e_(order - n) of j^p over the sites outside R, and
-    (m^q)^(order - n). Its variance is a factor for the positions times a factor for the tokens, both summed over pairs of
-    vectors.
+    Let m^q be the mean of u^q over tokens and r^q = u^q - m^q. The term on a set R of n sites is the sum over p
+    and q of three factors: the product over i in R of j^p_i r^q_(s_i), the sum e_(order - n) of j^p over the
+    sites outside R, and (m^q)^(order - n). Its variance is a factor for the positions times a factor for the
+    tokens, both summed over pairs of vectors.
 
     Args:
         positions: Vectors j^p (P, L), one entry per site.

@@ -1,7 +1,8 @@
 """Splits of a parallel text into parts that share no sentence.
 
-Collections like Tatoeba contain several translations of a sentence, and copies with different punctuation. In a random
-split of its German and English sentences, 13 % of the test sources and 36 % of the test targets also occur in training.
+Collections like Tatoeba contain several translations of a sentence, and copies with different punctuation. In a
+random split of its German and English sentences, 13 % of the test sources and 36 % of the test targets also occur
+in training.
 """
 
 import re

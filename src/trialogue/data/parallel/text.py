@@ -71,8 +71,8 @@ class ParallelText:
             columns: Columns of the source and of the target, counted from 1.
 
         Raises:
-            InputError: If a column does not exist, a line has another number of columns than the first, the file cannot
-                be read, or there is no pair.
+            InputError: If a column does not exist, a line has another number of columns than the first, the file
+                cannot be read, or there is no pair.
         """
         source, target = columns
         rows = [(number, line.split("\t")) for number, line in enumerate(_lines(path), 1) if line.strip()]

@@ -95,8 +95,8 @@ class PottsChain:
     ) -> Self:
         """Create a chain whose low-energy sequences follow the given periodic patterns in any phase.
 
-        The energy of a window is `penalty` times its Hamming distance to the nearest window of any pattern. A window of
-        a pattern consists of W consecutive tokens of the pattern repeated forever.
+        The energy of a window is `penalty` times its Hamming distance to the nearest window of any pattern. A
+        window of a pattern consists of W consecutive tokens of the pattern repeated forever.
 
         Args:
             patterns: One period of each pattern as token ids. All patterns have the same length.
@@ -256,8 +256,9 @@ class PottsChain:
     def correlation_length(self, temperature: float) -> float:
         """Return the correlation length of the infinite chain, in sites.
 
-        It is 1 / log(lambda_1 / |lambda_2|), where lambda_1 and lambda_2 are the two eigenvalues of the transfer matrix
-        with the largest modulus. If lambda_2 is complex, correlations oscillate and decay with this length.
+        It is 1 / log(lambda_1 / |lambda_2|), where lambda_1 and lambda_2 are the two eigenvalues of the transfer
+        matrix with the largest modulus. If lambda_2 is complex, correlations oscillate and decay with this
+        length.
 
         Args:
             temperature: Temperature T, in the unit of the energies.

@@ -1,9 +1,9 @@
 """Transfer-matrix messages of a chain with p(x) ∝ exp(sum_i log_weights[window i]).
 
-A window is the tokens of W consecutive sites, each one of V values. A state is the tokens of W - 1 consecutive sites.
-Windows and states are encoded as base-V numbers with the first site as the most significant digit. The transfer matrix
-maps the states before the last token of a window to the states after it. It has V^W nonzeros among V^(2W-2) entries.
-A message is a vector with one entry per state.
+A window is the tokens of W consecutive sites, each one of V values. A state is the tokens of W - 1 consecutive
+sites. Windows and states are encoded as base-V numbers with the first site as the most significant digit. The
+transfer matrix maps the states before the last token of a window to the states after it. It has V^W nonzeros
+among V^(2W-2) entries. A message is a vector with one entry per state.
 """
 
 import math
@@ -167,10 +167,10 @@ class _Iterates:
 class Messages:
     """Forward and backward messages of Potts chains of any length.
 
-    The backward message after k windows has one entry per state, the tokens of W - 1 consecutive sites. Up to a common
-    log-scale, the entry is the log of the total weight of all continuations of the state by k windows. The forward
-    message sums over all tokens before the state in the same way. Messages do not depend on the length of the chain, so
-    chains of all lengths share them.
+    The backward message after k windows has one entry per state, the tokens of W - 1 consecutive sites. Up to a
+    common log-scale, the entry is the log of the total weight of all continuations of the state by k windows. The
+    forward message sums over all tokens before the state in the same way. Messages do not depend on the length of
+    the chain, so chains of all lengths share them.
 
     Args:
         log_weights: Log-weight of each window of W tokens, as a float64 tensor (V, ..., V) with W axes.
@@ -244,9 +244,9 @@ class Messages:
             windows: Number of windows of the chain.
             period: Period with which the results depend on the first position of a run, 1 if they do not.
             span: Number of windows of a run.
-            function: `function(before, after, residue)` receives the forward messages (n, states) before the runs, the
-                backward messages (n, states) after them, and their first positions (n,) modulo `period`. It returns a
-                tensor with one row per run.
+            function: `function(before, after, residue)` receives the forward messages (n, states) before the
+                runs, the backward messages (n, states) after them, and their first positions (n,) modulo
+                `period`. It returns a tensor with one row per run.
 
         Returns:
             Results (windows - span + 1, ...), one row per run in the order of the chain.

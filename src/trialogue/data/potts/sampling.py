@@ -1,9 +1,9 @@
 """Exact sampling of many sequences of a Potts chain with backward messages and alias tables.
 
-A window is W consecutive tokens, each one of V values. The distribution of a token given the previous W - 1 tokens
-depends only on the number of windows that follow. Sites whose backward messages are bitwise equal therefore share an
-alias table. Tokens are sampled from left to right, in blocks of `LANES` sequences. Token t of sequence k uses number t
-of the random stream of sequence k.
+A window is W consecutive tokens, each one of V values. The distribution of a token given the previous W - 1
+tokens depends only on the number of windows that follow. Sites whose backward messages are bitwise equal
+therefore share an alias table. Tokens are sampled from left to right, in blocks of `LANES` sequences. Token t of
+sequence k uses number t of the random stream of sequence k.
 """
 
 from collections.abc import Iterator

@@ -84,8 +84,8 @@ class Walls:
             windows: Number of windows of the chain.
 
         Returns:
-            Log-probabilities (windows,) float64. Entry r - 1 is the probability that the first r windows have the same
-            label and window r + 1 has a different one. The last entry is the log-probability of no wall.
+            Log-probabilities (windows,) float64. Entry r - 1 is the probability that the first r windows have the
+            same label and window r + 1 has a different one. The last entry is the log-probability of no wall.
         """
         log_weights = torch.full((windows,), -math.inf, dtype=torch.float64)
         vocab, states = self._messages.vocab, self._messages.states

@@ -17,9 +17,9 @@ from trialogue.validation import check, integer_range, validated
 def window_tables(energy: Tensor, sites: int, *, periodic: bool = False) -> SiteTables:
     """Tabulate the conditional distributions of a chain with p(x) ∝ exp(-sum_i energy[x_i, ..., x_(i+W-1)]).
 
-    The conditional distribution of a site given all other sites depends on up to W - 1 neighbors on each side. There
-    is one table entry (or alias table, see `SiteTables`) for each combination of their tokens. Each probability has an
-    absolute error of at most 2^-26.
+    The conditional distribution of a site given all other sites depends on up to W - 1 neighbors on each side.
+    There is one table entry (or alias table, see `SiteTables`) for each combination of their tokens. Each
+    probability has an absolute error of at most 2^-26.
 
     Args:
         energy: Energy of each window of W consecutive sites, as a tensor (V, ..., V) with W axes. It is already

@@ -1,8 +1,8 @@
 """Constrained generation of bit strings with an oracle and a perfect process verifier of an accepted set A.
 
-Section 3.1 of the thesis defines the tasks. They are a hidden string (Theorem 3.1.1), subset sums (Theorem 3.1.2), one
-string (Proposition 3.1.1) and all strings but one (Proposition 3.1.2). A verifier decides whether some string of A
-starts with a prefix (Definition 3.1.3). It does not depend on the oracle.
+Section 3.1 of the thesis defines the tasks. They are a hidden string (Theorem 3.1.1), subset sums (Theorem
+3.1.2), one string (Proposition 3.1.1) and all strings but one (Proposition 3.1.2). A verifier decides whether
+some string of A starts with a prefix (Definition 3.1.3). It does not depend on the oracle.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Topic models whose topics share no words, with exact distributions and conditionals of documents.
 
-The model is Definition 2.1.1 in section 2.1.1 of the thesis. There are T topics with v equally likely words each. A
-document has tau distinct, uniformly sampled topics with equal shares 1 / tau. Alternatively, as in section 2.1.5.1, the
-shares have a symmetric Dirichlet distribution. The topic of each word is sampled from the shares.
+The model is Definition 2.1.1 in section 2.1.1 of the thesis. There are T topics with v equally likely words each.
+A document has tau distinct, uniformly sampled topics with equal shares 1 / tau. Alternatively, as in section
+2.1.5.1, the shares have a symmetric Dirichlet distribution. The topic of each word is sampled from the shares.
 """
 
 from __future__ import annotations
