@@ -300,7 +300,9 @@ class Dyck(PrefixOracle, Verifier):
         return partner.to(x.device)
 
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return the types of the open brackets, which determine the distribution of the rest of a prefix of given length.
+        """Return the types of the open brackets of each prefix.
+
+        They determine the distribution of the remaining tokens of a prefix of a given length.
 
         Args:
             tokens: Prefixes (n, width), right-padded.
