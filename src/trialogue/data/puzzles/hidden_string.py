@@ -1,8 +1,9 @@
-"""Generation of bit strings in a set A with an oracle, an autoregressive distribution, and a perfect process verifier of A.
+"""Tasks to generate a bit string of a set A, each with an oracle and a perfect process verifier.
 
-A perfect process verifier accepts a prefix if some string of A starts with it (Definition 3.1.3 of the thesis). It does
-not depend on the oracle. Section 3.1 of the thesis defines the tasks: a hidden string (Theorem 3.1.1), subset sums
-(Theorem 3.1.2), a set A with one string (Proposition 3.1.1) and a set A with all strings but one (Proposition 3.1.2).
+The oracle is an autoregressive distribution of strings. A perfect process verifier accepts a prefix if some string of A
+starts with it (Definition 3.1.3 of the thesis). It does not depend on the oracle. Section 3.1 of the thesis defines the
+tasks: a hidden string (Theorem 3.1.1), subset sums (Theorem 3.1.2), a set A with one string (Proposition 3.1.1) and a
+set A with all strings but one (Proposition 3.1.2).
 """
 
 from collections.abc import Sequence
@@ -94,7 +95,7 @@ class SubsetSum(Verifier):
         totals: Accepted sums.
 
     Raises:
-        InputError: If there is no weight, the sum of the weights exceeds 2^62, or there are too many sums to
+        InputError: If there is no weight, the sum of the weights is at least 2^62, or there are too many sums to
             list.
     """
 
@@ -173,10 +174,12 @@ def checked_weights(weights: Annotated[Several[Natural], MinLen(1)]) -> tuple[in
 
 
 class ConstrainedTask(NamedTuple):
-    """Task to generate a string of a set A that an oracle can produce, or to report failure (Definition 3.1.2 of the thesis).
+    """Task to generate a string of a set A from an oracle, or to report failure.
+
+    This is constrained generation, Definition 3.1.2 of the thesis.
 
     Attributes:
-        oracle: Oracle, a distribution of strings that is sampled token by token.
+        oracle: Distribution of strings that is sampled token by token.
         verifier: Verifier of the set A.
         length: Number of tokens of a string.
     """
@@ -229,7 +232,9 @@ def subset_sum_task(weights: Sequence[int], total: int, chance: Probability = 0.
 
 @validated
 def all_zeros_task(length: Count) -> ConstrainedTask:
-    """Return the task of Proposition 3.1.1 of the thesis, to generate the string of zeros from fair bits.
+    """Return the task of Proposition 3.1.1 of the thesis, where only the string of zeros is accepted.
+
+    The oracle generates fair, independent bits.
 
     Args:
         length: Number of bits.
@@ -239,7 +244,9 @@ def all_zeros_task(length: Count) -> ConstrainedTask:
 
 @validated
 def some_zero_task(length: Count) -> ConstrainedTask:
-    """Return the task of Proposition 3.1.2 of the thesis, to generate any string except the string of ones from fair bits.
+    """Return the task of Proposition 3.1.2 of the thesis, where all strings except the string of ones are accepted.
+
+    The oracle generates fair, independent bits.
 
     Args:
         length: Number of bits.

@@ -75,15 +75,15 @@ class RootedPolynomials(WeightedPrefixes):
         return self._listed.weights(prefix)
 
     def states(self) -> Tensor:
-        """Return the distinct sequences of all choices of roots.
+        """Return all sequences, one per choice of the roots.
 
         Returns:
-            Tokens (n, 2 * degree) int64.
+            Tokens ((2 * largest + 1)^degree, 2 * degree) int64.
         """
         return self._listed.states()
 
     def probabilities(self) -> Tensor:
-        """Return the probabilities (n,) float64 of `states`."""
+        """Return the probabilities of `states`, a float64 tensor with equal entries."""
         return self._listed.probabilities()
 
     @cached_property
