@@ -1,7 +1,8 @@
 """Clones of a corpus on disk, i.e. sequences that preserve the interactions of a text up to some order.
 
-A folder of clones contains `tokenizer.json`, one safetensors file per clone, and `clones.json` with the metadata
-of all clones. `clones.json` is replaced atomically after the file of a new clone is written.
+An interaction of order k is a dependence between k tokens. A folder of clones contains `tokenizer.json`, one
+safetensors file per clone, and `clones.json` with the metadata of all clones. `clones.json` is replaced atomically
+after the file of a new clone is written.
 """
 
 from __future__ import annotations
@@ -86,10 +87,17 @@ class Clone:
 
 
 class Clones:
-    """Clones in a folder in the order in which they were added. Each clone is loaded and checked on access.
+    """Folder of clones with a common tokenizer.
+
+    A clone is a set of sequences that preserves the interactions of a text up to some order. Indexing by name loads and
+    checks a clone. Iteration loads the clones in the order in which they were added.
 
     Args:
         folder: Folder of the clones.
+
+    Attributes:
+        length: Number of tokens of each sequence.
+        vocab_size: Number of tokens of the vocabulary.
 
     Raises:
         InputError: If the folder contains no clones, `clones.json` is damaged, or the tokenizer does not match it.
@@ -147,7 +155,7 @@ class Clones:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the clones."""
+        """Names of the clones in the order in which they were added."""
         return tuple(self._entries)
 
     @cached_property
@@ -162,8 +170,11 @@ class Clones:
     def add(self, clone: Clone) -> None:
         """Save a clone, and replace an existing clone with the same name.
 
+        Args:
+            clone: Clone whose sequences have the length and the vocabulary of this folder.
+
         Raises:
-            InputError: If the length or a token of the sequences does not match the other clones.
+            InputError: If the length or a token of the sequences does not match the folder.
         """
         self._require_fit(clone.tokens, clone.name)
         metadata = {"tokenizer": self._tokenizer_hash}
@@ -200,7 +211,7 @@ class Clones:
         return clone
 
     def __iter__(self) -> Iterator[Clone]:
-        """Iterate over all clones."""
+        """Load all clones one after the other, in the order in which they were added."""
         return (self[name] for name in self.names)
 
     def __len__(self) -> int:
@@ -208,7 +219,14 @@ class Clones:
         return len(self._entries)
 
     def decode(self, tokens: Tensor) -> list[str]:
-        """Return the text of each row of `tokens` (rows, length)."""
+        """Convert token ids to texts.
+
+        Args:
+            tokens: Token ids (rows, length).
+
+        Returns:
+            One text per row.
+        """
         texts: list[str] = self.tokenizer.decode_batch(tokens.tolist(), skip_special_tokens=False)
         return texts
 

@@ -214,8 +214,7 @@ class TopicModel(Masked, Energy):
             masked: Mask (rows, N) bool.
 
         Returns:
-            Log-probabilities (rows, N, V) float64, where V is the vocabulary size. Values outside the mask have
-            no meaning.
+            Log-probabilities (rows, N, V) float64, where V is the vocabulary size.
         """
         tokens = self._words(tokens)
         require_bools("masked", masked, tuple(tokens.shape), "give one bool for each token")
