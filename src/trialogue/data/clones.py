@@ -39,21 +39,26 @@ _RECREATE = "create the clones again in another folder"
 @validated
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Clone:
-    """Sequences and metadata of a clone.
+    """Sequences that preserve the interactions of a text up to some order, and how they were sampled.
+
+    An interaction of order k is a dependence between k tokens. The sequences are samples of a network trained on the
+    text, from a Markov chain that updates one token (site) at a time. The held-out text itself is stored in the same
+    format.
 
     Args:
-        name: Name of the file, with lower-case letters, digits and hyphens.
+        name: Name of the clone and its file, with lower-case letters, digits and hyphens.
         tokens: Sequences (rows, length) int64.
-        source: "text" for held-out text, otherwise the network that generated the sequences.
+        source: "text" for held-out text (default), otherwise the network that generated the sequences.
         layers: Number of layers of the network, if it has layers.
         max_order: Maximum order of the preserved interactions, or None for all orders.
         sampler: Markov chain that sampled the sequences, if any.
-        gauge: Gauge of the logits, if the chain used scores.
-        bodies: Divisor of the logits, if the chain used scores.
+        gauge: Whether the energy of the chain was computed from "raw" or "normalised" logits, if it was computed from
+            logits.
+        bodies: Number by which the energy of the chain was divided, if it was computed from logits.
         sweeps: Number of updates of each site.
-        acceptance: Fraction of the updates that changed the token.
+        acceptance: Fraction of the updates that were accepted.
         effective_sample_size: Effective sample size of the energies over the sweeps.
-        r_hat: R-hat of the energies over the sweeps.
+        r_hat: Convergence diagnostic R-hat of the energies over the sweeps.
         network_loss: Loss of the network on held-out text in nats per token.
 
     Raises:
@@ -126,6 +131,9 @@ class Clones:
             tokenizer: Tokenizer of all clones.
             length: Number of tokens of each sequence.
             vocab_size: Number of tokens of the vocabulary.
+
+        Returns:
+            The clones in the folder, none if it is new.
 
         Raises:
             InputError: If the folder contains clones with another tokenizer, length or vocabulary size.

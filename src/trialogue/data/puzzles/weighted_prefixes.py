@@ -208,7 +208,12 @@ def token_rows(tokens: Tensor, length: int) -> Tensor:
 
 
 def digits_of(number: int, width: int) -> Prefix:
-    """Return the decimal digits of `number`, most significant first, zero-padded to `width`."""
+    """Return the decimal digits of a number, most significant first.
+
+    Args:
+        number: Non-negative integer.
+        width: Minimum number of digits. Shorter numbers are padded with leading zeros.
+    """
     return tuple(map(int, f"{number:0{width}d}"))
 
 
