@@ -56,7 +56,7 @@ class Clone:
             logits.
         bodies: Number by which the energy of the chain was divided, if it was computed from logits.
         sweeps: Number of updates of each site.
-        acceptance: Fraction of the updates that were accepted.
+        acceptance: Fraction of the updates that changed the token.
         effective_sample_size: Effective sample size of the energies over the sweeps.
         r_hat: Convergence diagnostic R-hat of the energies over the sweeps.
         network_loss: Loss of the network on held-out text in nats per token.
