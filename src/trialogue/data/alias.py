@@ -1,7 +1,9 @@
 """Alias tables, which sample from a finite distribution with one random number and one look-up (Walker 1977).
 
-A table has V columns. A random column c gives c if a random coin is below its threshold, and its alias otherwise. An
-entry stores the threshold in the upper bits and the alias in the lower bits of one word.
+A table of a distribution over V values has V columns. Each column c has a threshold and an alias, which is one of
+the V values. To sample, choose a column c at random, and return c if a second random number (the coin) is below
+the threshold of the column. Otherwise return its alias. An entry stores the threshold in the upper bits and the
+alias in the lower bits of one word.
 """
 
 import numpy as np
@@ -15,17 +17,18 @@ from trialogue.validation import check, integer_range
 
 
 def alias_table(distribution: NDArray[np.float64], coin_bits: int, alias_bits: int) -> NDArray[np.uint64]:
-    """Return the alias tables of some distributions.
+    """Build one alias table for each distribution (see the module for the algorithm).
 
-    Each probability has an absolute error of at most V 2^-coin_bits, up to the rounding of float64.
+    An entry stores a threshold in its upper bits and an alias in its lower bits. Each probability has an absolute
+    error of at most V 2^-coin_bits, up to the rounding of float64.
 
     Args:
-        distribution: Probabilities (contexts, V).
-        coin_bits: Number of bits of a threshold.
+        distribution: Probabilities (contexts, V), one distribution per row.
+        coin_bits: Number of bits of a threshold, and of the random number that is compared with it.
         alias_bits: Number of bits of an alias.
 
     Returns:
-        Entries (contexts, V), with the threshold in units of 2^-coin_bits.
+        Entries (contexts, V) uint64, one column per value, with the threshold in units of 2^-coin_bits.
 
     Raises:
         InputError: If a row is not a probability distribution, or a number of bits is out of range.

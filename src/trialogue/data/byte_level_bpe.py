@@ -9,12 +9,18 @@ from trialogue.validation import check, integer_range
 
 
 def checked_size(size: int, special: Sequence[str], field: str) -> int:
-    """Return `size`, after a check that the vocabulary has room for 256 bytes and the special tokens.
+    """Check that a vocabulary size is large enough for 256 bytes and the special tokens.
 
     Args:
         size: Vocabulary size.
         special: Special tokens.
         field: Name of `size` for error messages.
+
+    Returns:
+        The vocabulary size.
+
+    Raises:
+        InputError: If the size is too small.
     """
     minimum = 256 + len(special)
     hint = f"use at least {minimum} for 256 bytes and the special tokens ({', '.join(special)})"
@@ -26,14 +32,18 @@ def trained_byte_level_bpe(
 ) -> Tokenizer:
     """Train a byte-level BPE tokenizer (Sennrich et al. 2016; Radford et al. 2019).
 
-    Tokens do not cross the boundaries of lines or of the words of GPT-2. Pairs that occur once are not merged.
+    Tokens do not cross the boundaries of lines or of the words of GPT-2's pre-tokenizer. Pairs that occur once are not
+    merged.
 
     Args:
         lines: Training text.
         size: Vocabulary size.
         special: Special tokens. Their ids are 0, 1, ...
-        prefix_space: Whether a space is added before each text.
+        prefix_space: Whether the tokenizer adds a space before each text.
         field: Name of `size` for error messages.
+
+    Returns:
+        Tokenizer with exactly `size` tokens.
 
     Raises:
         InputError: If `size` is too small for 256 bytes and the special tokens, or too large for the text.

@@ -1,7 +1,8 @@
 """Clones of a corpus on disk, i.e. sequences that preserve the interactions of a text up to some order.
 
-A folder of clones contains `tokenizer.json`, one safetensors file per clone, and `clones.json` with the metadata of all
-clones. `clones.json` is replaced atomically after the file of a new clone is written.
+An interaction of order k is a dependence between k tokens. A folder of clones contains `tokenizer.json`, one
+safetensors file per clone, and `clones.json` with the metadata of all clones. `clones.json` is replaced atomically
+after the file of a new clone is written.
 """
 
 from __future__ import annotations
@@ -38,21 +39,26 @@ _RECREATE = "create the clones again in another folder"
 @validated
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Clone:
-    """Sequences and metadata of a clone.
+    """Sequences that preserve the interactions of a text up to some order, and how they were sampled.
+
+    An interaction of order k is a dependence between k tokens. The sequences are samples of a network trained on the
+    text, from a Markov chain that updates one token (site) at a time. The held-out text itself is stored in the same
+    format.
 
     Args:
-        name: Name of the file, with lower-case letters, digits and hyphens.
+        name: Name of the clone and its file, with lower-case letters, digits and hyphens.
         tokens: Sequences (rows, length) int64.
-        source: "text" for held-out text, otherwise the network that generated the sequences.
+        source: "text" for held-out text (default), otherwise the network that generated the sequences.
         layers: Number of layers of the network, if it has layers.
         max_order: Maximum order of the preserved interactions, or None for all orders.
         sampler: Markov chain that sampled the sequences, if any.
-        gauge: Gauge of the logits, if the chain used scores.
-        bodies: Divisor of the logits, if the chain used scores.
+        gauge: Whether the energy of the chain was computed from "raw" or "normalised" logits, if it was computed from
+            logits.
+        bodies: Number by which the energy of the chain was divided, if it was computed from logits.
         sweeps: Number of updates of each site.
         acceptance: Fraction of the updates that changed the token.
         effective_sample_size: Effective sample size of the energies over the sweeps.
-        r_hat: R-hat of the energies over the sweeps.
+        r_hat: Convergence diagnostic R-hat of the energies over the sweeps.
         network_loss: Loss of the network on held-out text in nats per token.
 
     Raises:
@@ -86,10 +92,17 @@ class Clone:
 
 
 class Clones:
-    """Clones in a folder in the order in which they were added. Each clone is loaded and checked on access.
+    """Folder of clones with a common tokenizer.
+
+    A clone is a set of sequences that preserves the interactions of a text up to some order. Indexing by name loads and
+    checks a clone. Iteration loads the clones in the order in which they were added.
 
     Args:
         folder: Folder of the clones.
+
+    Attributes:
+        length: Number of tokens of each sequence.
+        vocab_size: Number of tokens of the vocabulary.
 
     Raises:
         InputError: If the folder contains no clones, `clones.json` is damaged, or the tokenizer does not match it.
@@ -119,6 +132,9 @@ class Clones:
             length: Number of tokens of each sequence.
             vocab_size: Number of tokens of the vocabulary.
 
+        Returns:
+            The clones in the folder, none if it is new.
+
         Raises:
             InputError: If the folder contains clones with another tokenizer, length or vocabulary size.
         """
@@ -147,7 +163,7 @@ class Clones:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the clones."""
+        """Names of the clones in the order in which they were added."""
         return tuple(self._entries)
 
     @cached_property
@@ -162,8 +178,11 @@ class Clones:
     def add(self, clone: Clone) -> None:
         """Save a clone, and replace an existing clone with the same name.
 
+        Args:
+            clone: Clone whose sequences have the length and the vocabulary of this folder.
+
         Raises:
-            InputError: If the length or a token of the sequences does not match the other clones.
+            InputError: If the length or a token of the sequences does not match the folder.
         """
         self._require_fit(clone.tokens, clone.name)
         metadata = {"tokenizer": self._tokenizer_hash}
@@ -200,7 +219,7 @@ class Clones:
         return clone
 
     def __iter__(self) -> Iterator[Clone]:
-        """Iterate over all clones."""
+        """Load all clones one after the other, in the order in which they were added."""
         return (self[name] for name in self.names)
 
     def __len__(self) -> int:
@@ -208,7 +227,14 @@ class Clones:
         return len(self._entries)
 
     def decode(self, tokens: Tensor) -> list[str]:
-        """Return the text of each row of `tokens` (rows, length)."""
+        """Convert token ids to texts.
+
+        Args:
+            tokens: Token ids (rows, length).
+
+        Returns:
+            One text per row.
+        """
         texts: list[str] = self.tokenizer.decode_batch(tokens.tolist(), skip_special_tokens=False)
         return texts
 

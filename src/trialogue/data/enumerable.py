@@ -13,15 +13,21 @@ ENUMERABLE_STATES = 2**20
 
 
 class Enumerable(Energy):
-    """An energy over sequences of N = `sites` tokens, with exact quantities from a list of all sequences."""
+    """Base class of energies over sequences of N = `sites` tokens, with exact statistics from a list of all sequences.
+
+    The distribution is p(x) ∝ exp(-E(x)), where E is the method `energy`.
+    """
 
     sites: int
 
     def states(self) -> Tensor:
-        """Return all sequences (V^N, N) int64 in the order of `itertools.product`.
+        """Return all sequences in the order of `itertools.product`.
+
+        Returns:
+            Tokens (V^N, N) int64, where V is the vocabulary size.
 
         Raises:
-            InputError: If there are more than `ENUMERABLE_STATES`.
+            InputError: If there are more than `ENUMERABLE_STATES` sequences.
         """
         if self.sites * math.log(self.vocab_size) > math.log(ENUMERABLE_STATES) + 1e-9:
             reason = (
@@ -36,9 +42,13 @@ class Enumerable(Energy):
         return -self.energy(self.states())
 
     def log_partition(self) -> float:
-        """Return the log of the sum of exp(-E(x)) over all sequences."""
+        """Return the log of the sum of exp(-E(x)) over all sequences x."""
         return float(self._log_weights.logsumexp(0))
 
     def probabilities(self) -> Tensor:
-        """Return p(x) (V^N,) float64 of `states`."""
+        """Return the probability p(x) of each sequence of `states`, in the same order.
+
+        Returns:
+            Probabilities (V^N,) float64, where V is the vocabulary size.
+        """
         return self._log_weights.softmax(0)

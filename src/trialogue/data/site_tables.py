@@ -1,8 +1,8 @@
 """Conditional distributions of single sites as tables indexed by the tokens of neighboring sites.
 
-Compiled sweeps run on every model that is `Tabulated`. For an Ising model, the index counts the up spins among
+Compiled Gibbs sweeps run on every model that is `Tabulated`. For an Ising model, the index counts the up spins among
 neighbors with equal couplings, so a site with d equal couplings has d + 1 distributions instead of 2^d. For a Potts
-chain, the index is the base-V number of the tokens on both sides of the site.
+chain, the index is the base-V number of the tokens on both sides of the site, where V is the number of tokens.
 """
 
 from dataclasses import dataclass
@@ -54,21 +54,22 @@ class Tabulated(Protocol):
 
 @dataclass(frozen=True)
 class SiteTables:
-    """Conditional distributions of all sites of a model.
+    """Conditional distribution of each site of a model given its neighbors, as lookup tables.
 
-    The distribution of site i starts at entry `offsets[i]` + sum over k of `strides[i, k]` x_(neighbours[i, k]).
+    The distribution of site i starts at entry `offsets[i]` + sum over k of `strides[i, k]` x_(neighbours[i, k]),
+    where x_j is the token of site j.
 
-    If V = 2, a distribution is one entry, P(token 1) in units of 2^-32. Otherwise it is an alias table (Walker 1977)
-    of V entries. Column c gives c if a random number of 27 bits is below the upper 27 bits of its entry, and otherwise
-    the alias in the lower 5 bits.
+    If V = 2, a distribution is one entry, P(token 1) in units of 2^-32. Otherwise it is an alias table (Walker
+    1977) of V entries. To sample from it, choose one of its entries c at random. The result is c if a random
+    number of 27 bits is below the upper 27 bits of the entry. Otherwise it is the token in the lower 5 bits.
 
     Args:
-        neighbours: Neighbors (N, D) int64 of each site.
-        strides: Strides (N, D) uint32, zero for padding.
-        offsets: Offsets (N,) uint32.
+        neighbours: Neighbors (N, D) int64 of each site, where D is the maximum number of neighbors.
+        strides: Strides (N, D) uint32 of the neighbors in `entries`, zero for padding.
+        offsets: Index (N,) uint32 in `entries` of the first entry of each site.
         entries: Table entries uint32 of all distributions.
         vocab_size: Number V of tokens, at most 32.
-        device: Default device of chains on this model. None is the CPU.
+        device: Default device of Markov chains on this model. None is the CPU.
     """
 
     neighbours: NDArray[np.int64]
@@ -112,7 +113,14 @@ class SiteTables:
 
 
 def tabulated(model: object) -> Tabulated:
-    """Return `model`, after a check that it is `Tabulated`."""
+    """Check that a model has lookup tables of its conditional distributions, and return it.
+
+    Args:
+        model: Model to check.
+
+    Raises:
+        InputError: If the model is not `Tabulated`.
+    """
     if not isinstance(model, Tabulated):
         hint = (
             "give an Ising model, a `PottsChain.at(length, temperature)`, or `window_tables(energy, sites)`"
@@ -122,14 +130,17 @@ def tabulated(model: object) -> Tabulated:
 
 
 def checked_start(field: str, tokens: Tensor, sites: int, vocab: int, chains: int | None = None) -> Tensor:
-    """Return the initial tokens (chains, N) of chains as int64.
+    """Check the initial tokens of Markov chains.
 
     Args:
         field: Name of the argument for error messages.
         tokens: Initial tokens (chains, N).
         sites: Number N of sites.
         vocab: Number of tokens.
-        chains: Number of chains (default: any).
+        chains: Required number of chains (default: any).
+
+    Returns:
+        Tokens (chains, N) int64.
 
     Raises:
         InputError: If the shape is wrong, there are no chains, or a token is out of range.
@@ -143,13 +154,26 @@ def checked_start(field: str, tokens: Tensor, sites: int, vocab: int, chains: in
 
 
 def thresholds(up: NDArray[np.float64]) -> NDArray[np.uint32]:
-    """Return probabilities as uint32 in units of 2^-32, for comparison with random numbers of 32 bits."""
+    """Convert probabilities to integers for comparison with random numbers of 32 bits.
+
+    Args:
+        up: Probabilities float64 of any shape.
+
+    Returns:
+        Integers uint32 of the same shape, in units of 2^-32.
+    """
     return np.minimum(np.rint(np.ldexp(up, 32)), 2**32 - 1).astype(np.uint32)
 
 
 def packed_alias(distribution: NDArray[np.float64]) -> NDArray[np.uint32]:
-    """Return alias tables (n * V,) uint32 of distributions (n, V).
+    """Build alias tables with entries of 32 bits.
 
-    The upper 27 bits of an entry are the threshold, and the lower 5 bits are the alias.
+    The upper 27 bits of an entry are the threshold, and the lower 5 bits are the alias (see `SiteTables`).
+
+    Args:
+        distribution: Probabilities (n, V), one distribution per row.
+
+    Returns:
+        Entries (n * V,) uint32.
     """
     return alias_table(distribution, COIN_BITS, ALIAS_BITS).astype(np.uint32).ravel()

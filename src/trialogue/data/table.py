@@ -18,18 +18,19 @@ _NO_TOKEN = -1
 
 
 class Table(PrefixOracle):
-    """Autoregressive oracle with given next-token probabilities. Probabilities are normalized.
+    """Autoregressive oracle with given next-token probabilities.
 
-    The function is called once per prefix, or once per distinct suffix of `memory` tokens, and its results are cached.
+    The probabilities come from a function of the prefix or from an array of joint probabilities. They are normalized. A
+    function is called once per prefix, or once per distinct suffix of `memory` tokens, and its results are cached.
 
     Args:
         distribution: Function from a prefix (a tuple of ints) to the probabilities (vocab_size,) of the next token, or
-            array (vocab, ..., vocab) of joint probabilities with one axis per position.
+            array (vocab_size, ..., vocab_size) of joint probabilities with one axis per position.
         vocab_size: Number of tokens. Required for a function, and not needed for an array.
-        eos: Token that ends a sequence, if any.
+        eos: Token that ends a sequence (default: none).
         max_length: Maximum length of a sequence (default: no maximum for a function, the number of axes for an array).
-        memory: Number of last tokens on which the function depends (default: all, or 0 if the code of the function
-            does not use its argument). The function then receives only these tokens.
+        memory: Number of last tokens on which the function depends. The function then receives only these tokens.
+            The default is all tokens, or 0 if the code of the function does not use its argument.
 
     Raises:
         InputError: If an argument is invalid. Methods raise it if the function raises an error, or does not return
@@ -80,7 +81,15 @@ class Table(PrefixOracle):
         self._rows: dict[tuple[int, ...], Tensor] = {}
 
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor | None:
-        """Return the last `memory` tokens (n, memory) int64, left-padded with -1, or None if `memory` is None."""
+        """Return the last `memory` tokens of each prefix, on which the next-token distribution depends.
+
+        Args:
+            tokens: Prefixes (n, capacity) int64, right-padded.
+            lengths: Lengths (n,) int64 of the prefixes.
+
+        Returns:
+            Tokens (n, memory) int64, left-padded with -1 if a prefix is shorter, or None if `memory` is None.
+        """
         if self.memory is None:
             return None
         padded = torch.nn.functional.pad(tokens, (self.memory, 0), value=_NO_TOKEN)
@@ -106,11 +115,14 @@ class Table(PrefixOracle):
         return (distribution / distribution.sum()).log()
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return the log-probabilities (n, vocab) float64 of the next token.
+        """Return the log-probabilities of the next token after each prefix.
 
         Args:
             tokens: Prefixes (n, capacity) int64, right-padded.
             lengths: Lengths (n,) int64 of the prefixes.
+
+        Returns:
+            Log-probabilities (n, vocab_size) float64.
         """
         suffixes = self.sufficient(tokens, lengths)
         if suffixes is None:

@@ -34,15 +34,16 @@ _RECORD, _TOKENIZER = "corpus.json", "tokenizer.json"
 class Corpus:
     """Token sequences of a text and their tokenizer. Create instances with `Corpus.open`.
 
-    The tokens of all documents, each followed by `END`, are concatenated and cut into rows of equal length. A row can
-    start in the middle of a sentence and contain the end of a document. An incomplete last row is dropped.
+    The tokens of all documents, each followed by the end-of-document marker `<|endoftext|>`, are concatenated and
+    cut into rows of equal length. A row can start in the middle of a sentence and contain the end of a document.
+    An incomplete last row is dropped.
 
     Args:
         text: Path or name of the text.
         tokenizer: Tokenizer of the text.
         train: Training sequences (rows, length) int64, memory-mapped.
         test: Test sequences (rows, length) int64, memory-mapped.
-        fingerprint: Hash of the text and the vocabulary settings.
+        fingerprint: Hash of the text and the vocabulary size.
         folder: Folder of the cached files.
     """
 
@@ -122,7 +123,14 @@ class Corpus:
         return self.train.shape[1]
 
     def decode(self, tokens: Tensor) -> list[str]:
-        """Return the text of each row of `tokens` (rows, N). Invalid UTF-8 becomes the replacement character."""
+        """Convert token ids to texts.
+
+        Args:
+            tokens: Token ids (rows, N).
+
+        Returns:
+            One text per row. Invalid UTF-8 becomes the replacement character.
+        """
         rows = whole_tensor("tokens", tokens, "give token ids (rows, N)").tolist()
         texts: list[str] = self.tokenizer.decode_batch(rows, skip_special_tokens=False)
         return texts

@@ -15,7 +15,7 @@ _MIN_WORDS = 10
 
 
 class Passage(NamedTuple):
-    """Passage of a document.
+    """Part of a document of limited length.
 
     Attributes:
         document: Index of the document.
@@ -27,10 +27,16 @@ class Passage(NamedTuple):
 
 
 def documents_of(text: Text) -> list[str]:
-    """Return the nonempty documents of a text.
+    """Split a text into documents.
 
-    A document ends at the end of a file, at `END` or another line with a marker (for example, `<|doc 12|>`), and before
-    a WikiText title (` = Title = `). If the text has none of these, each paragraph is a document.
+    A document ends at the end of a file, at a line with a marker (for example, `<|endoftext|>` or `<|doc 12|>`),
+    and before a WikiText title (` = Title = `). If the text has none of these, each paragraph is a document.
+
+    Args:
+        text: Text to split.
+
+    Returns:
+        Nonempty documents in the order of the text.
     """
     lines = [piece for _, pieces in text.pieces() for piece in pieces]
     documents = list(_split_lines(lines, _MARK.fullmatch, _TITLE.fullmatch))
@@ -41,13 +47,17 @@ def documents_of(text: Text) -> list[str]:
 
 @validated
 def passages_of(documents: Sequence[str], words: Annotated[int, Ge(_MIN_WORDS)]) -> list[Passage]:
-    """Split documents into passages at line ends, or between words in lines longer than a passage.
+    """Split documents into passages of limited length.
 
-    Passages of fewer than 10 words are dropped.
+    A passage ends at a line end. Only lines that are longer than a passage are split between words. Passages of fewer
+    than 10 words are dropped.
 
     Args:
         documents: Texts of the documents.
         words: Maximum number of words of a passage, at least 10.
+
+    Returns:
+        Passages in the order of the documents.
     """
     passages: list[Passage] = []
     for number, document in enumerate(documents):

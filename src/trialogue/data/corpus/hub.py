@@ -13,14 +13,14 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 class HubCorpus(NamedTuple):
-    """Location of a corpus on the hub.
+    """Location of a corpus on the Hugging Face hub.
 
     Attributes:
         repository: Repository of the dataset.
         configuration: Configuration of the dataset, if any.
         train: Name of the training split.
         test: Name of the test split.
-        documents: Whether each row is a document instead of a line.
+        documents: True if each row of the dataset is a document, false if it is a line.
     """
 
     repository: str
@@ -38,11 +38,11 @@ HUB: dict[str, HubCorpus] = {
 
 
 class HubText(Text):
-    """Text in the column "text" of a dataset. Positions are row indices.
+    """Text in the column "text" of a dataset. Positions in the text are row indices.
 
     Args:
         dataset: A `datasets.Dataset`.
-        documents: Whether each row is a document.
+        documents: True if each row is a document, false if it is a line.
     """
 
     def __init__(self, dataset: Any, documents: bool) -> None:
@@ -54,7 +54,16 @@ class HubText(Text):
         return self.dataset._fingerprint
 
     def pieces(self, start: int = 0) -> Iterator[tuple[int, list[str]]]:
-        """Generate the pieces of each row from `start`."""
+        """Generate the pieces of the text, one row of the dataset at a time.
+
+        A piece is a line of a row, or an end-of-document marker.
+
+        Args:
+            start: First row.
+
+        Yields:
+            Index of the next row, and the pieces of the row.
+        """
         for first in range(start, self.size, _BATCH_ROWS):
             texts = self.dataset[first : first + _BATCH_ROWS]["text"]
             for row, text in enumerate(texts, first + 1):
@@ -65,7 +74,13 @@ class HubText(Text):
 
 
 def hub_texts(name: str) -> tuple[HubText, HubText]:
-    """Return the training text and the test text of the corpus `name`.
+    """Load a named corpus from the Hugging Face hub.
+
+    Args:
+        name: Key of `HUB`.
+
+    Returns:
+        Training text and test text.
 
     Raises:
         InputError: If the dataset cannot be loaded.

@@ -1,7 +1,7 @@
 """Texts that are read in pieces from any position, and local files as texts.
 
 A piece is a line with its line break, or a part of at most `LONGEST` bytes of a longer line. Texts of any size can
-therefore be read. `END` at the end of a document is a separate piece.
+therefore be read. The end-of-document marker `END` is a separate piece.
 """
 
 import re
@@ -24,7 +24,11 @@ _AROUND_END = re.compile(f"({re.escape(END)})")
 
 
 class Text(ABC):
-    """Text that can be read in pieces from any position returned by `pieces`."""
+    """Text that is read in pieces.
+
+    A piece is a line with its line break, a part of a long line, or the end-of-document marker `END`. Reading can start
+    at any position that `pieces` yields. The unit of positions depends on the subclass.
+    """
 
     size: int
     """Last position. The first position is 0."""
@@ -36,7 +40,13 @@ class Text(ABC):
 
     @abstractmethod
     def pieces(self, start: int = 0) -> Iterator[tuple[int, list[str]]]:
-        """Generate lists of consecutive pieces from the position `start`, each with the position after them.
+        """Generate lists of consecutive pieces of the text.
+
+        Args:
+            start: Position of the first piece, 0 or a position from an earlier call.
+
+        Yields:
+            Position after the pieces, and the pieces.
 
         Raises:
             InputError: If the text cannot be read.
@@ -62,7 +72,13 @@ class Span(NamedTuple):
 
 
 class LocalText(Text):
-    """Concatenated text of some spans. The end of a file ends a document. Positions are bytes."""
+    """Text of consecutive ranges of bytes of local files. Positions in the text are bytes.
+
+    The end of a file ends a document.
+
+    Args:
+        spans: Ranges of bytes in the order of the text.
+    """
 
     def __init__(self, spans: list[Span]) -> None:
         self.spans = spans
@@ -70,11 +86,19 @@ class LocalText(Text):
 
     @property
     def identity(self) -> Any:
-        """Hash and range of bytes of each span."""
+        """Hash of the file and range of bytes of each span."""
         return [(span.digest, span.begin, span.end) for span in self.spans]
 
     def pieces(self, start: int = 0) -> Iterator[tuple[int, list[str]]]:
-        """Generate the pieces of each line from `start`.
+        """Generate the pieces of the text, one line at a time.
+
+        A piece is a line with its line break, a part of a long line, or the end-of-document marker `END`.
+
+        Args:
+            start: Position of the first byte, 0 or a position from an earlier call.
+
+        Yields:
+            Position after the line, and its pieces.
 
         Raises:
             InputError: If the text is not UTF-8, or a file becomes shorter while it is read.
@@ -89,9 +113,13 @@ class LocalText(Text):
 
 
 def pieces_of(line: str) -> list[str]:
-    """Return the pieces of a line, which are the markers `END` and the texts between them.
+    """Split a line at the end-of-document markers `END`.
 
-    A line break after a final marker is dropped.
+    Args:
+        line: Line with or without a line break.
+
+    Returns:
+        The markers and the nonempty texts between them. A line break after a final marker is dropped.
     """
     pieces = [piece for piece in _AROUND_END.split(line) if piece]
     if len(pieces) > 1 and pieces[-2] == END and not pieces[-1].strip("\r\n"):
@@ -100,7 +128,13 @@ def pieces_of(line: str) -> list[str]:
 
 
 def files_of(path: str | PathLike[str]) -> list[Path]:
-    """Return the text file `path`, or the .txt files in the folder `path` and its subfolders, sorted by path.
+    """Find the text files of a path.
+
+    Args:
+        path: File, or folder of .txt files.
+
+    Returns:
+        The file itself, or all .txt files in the folder and its subfolders, sorted by path.
 
     Raises:
         InputError: If there is no such file or folder, the folder has no .txt files, or all files are empty.
@@ -120,7 +154,10 @@ def files_of(path: str | PathLike[str]) -> list[Path]:
 
 
 def local_text(path: str | PathLike[str]) -> LocalText:
-    """Return the text of a file or folder. See `files_of`.
+    """Open the text of a file, or of all .txt files of a folder in the order of their paths.
+
+    Args:
+        path: File, or folder of .txt files.
 
     Raises:
         InputError: If there is no text, or a file cannot be read.
@@ -132,9 +169,12 @@ def split_text(path: str | PathLike[str], test_share: float) -> tuple[LocalText,
     """Split the text of a file or folder into a training text and a test text.
 
     Args:
-        path: File or folder.
-        test_share: Fraction of the bytes, from the end, in the test text. Above 0 and below 1. The split is moved to
-            the start of a line or word.
+        path: File, or folder of .txt files.
+        test_share: Fraction of the bytes in the test text, above 0 and below 1. The test text is the end of the
+            text. It starts at the next line or word after this position.
+
+    Returns:
+        Training text and test text.
 
     Raises:
         InputError: If the share is out of range, there is no text, or a file cannot be read.

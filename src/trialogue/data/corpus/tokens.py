@@ -21,11 +21,18 @@ SPECIAL = (END,)
 _BATCH_CHARACTERS = 2**22
 
 Report = Callable[[int, int], object]
-"""Progress callback. The arguments are the current and the last position in the text."""
+"""Progress callback. The arguments are the current position in the text and the last position, its size."""
 
 
 def trained_tokenizer(text: Text, vocab_size: int) -> Tokenizer:
-    """Train a byte-level BPE tokenizer with `vocab_size` tokens on a text. See `trained_byte_level_bpe`."""
+    """Train a byte-level BPE tokenizer on a text. See `trained_byte_level_bpe`.
+
+    The end-of-document marker `END` is its only special token.
+
+    Args:
+        text: Training text.
+        vocab_size: Number of tokens.
+    """
     lines = ("".join(piece for piece in pieces if piece != END) for _, pieces in text.pieces())
     return trained_byte_level_bpe(lines, vocab_size, SPECIAL, prefix_space=False, field="vocab_size")
 
@@ -65,7 +72,15 @@ def write_tokens(text: Text, tokenizer: Tokenizer, path: Path, report: Report = 
 
 
 def mapped_rows(path: Path, length: int) -> Tensor:
-    """Return the tokens of a file as a memory-mapped tensor (n, length) int64, without an incomplete last row."""
+    """Memory-map the tokens of a file as rows of equal length.
+
+    Args:
+        path: File of int64 tokens, written by `write_tokens`.
+        length: Number of tokens of a row.
+
+    Returns:
+        Tokens (n, length) int64. An incomplete last row is dropped.
+    """
     rows = path.stat().st_size // np.dtype(np.int64).itemsize // length
     if not rows:
         return torch.empty(0, length, dtype=torch.int64)

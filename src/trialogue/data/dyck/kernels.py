@@ -1,9 +1,9 @@
 """Compiled functions that sample Dyck strings, parse them and match their brackets.
 
-Token 2t opens a bracket of type t, and token 2t + 1 closes it. A next-token distribution is a table with one row per
-`State`. It has one column for each type of opening bracket, and a last column for closing the innermost bracket.
-`ceiling[i]` is the depth at which the token at position i must be a closing bracket. All functions process the rows
-from `first` (inclusive) to `last` (exclusive).
+Token 2t opens a bracket of type t, and token 2t + 1 closes it. The depth is the number of open brackets. If the depth
+before position i equals `ceiling[i]`, the token at position i must be a closing bracket. A next-token distribution is a
+table with one row per `State`. It has one column for each type of opening bracket, and a last column for closing the
+innermost bracket. All functions process the rows from `first` (inclusive) to `last` (exclusive).
 """
 
 import enum
@@ -30,8 +30,8 @@ class State(enum.IntEnum):
 class DyckError(enum.IntEnum):
     """Kind of the first error in a string.
 
-    The parser in the thesis has the same kinds and START_INCORRECT, which cannot occur here because strings contain no
-    start token.
+    The parser in the thesis has the same kinds and START_INCORRECT, which cannot occur here because strings
+    contain no start token.
     """
 
     NONE = 0
@@ -57,10 +57,10 @@ _1 = np.uint64(1)
 def thresholds(distribution: np.ndarray) -> np.ndarray:
     """Return cumulative probabilities as integers in units of 2^-63.
 
-    A random 63-bit number selects the column equal to the number of thresholds that it is not below.
+    To sample a column, draw a random 63-bit number and count the thresholds of the row that are at most this number.
 
     Args:
-        distribution: Probabilities (states, types + 1) float64.
+        distribution: Probabilities (states, types + 1) float64. Each row sums to 1.
 
     Returns:
         Thresholds (states, types) uint64.
@@ -90,8 +90,8 @@ def draw(
 ) -> None:
     """Sample strings with lengths from `shortest` to `longest`, right-padded with zeros.
 
-    Row i uses the random stream `stream_key(seed, i)`. Number 0 determines the length, and number j + 1 the token at
-    position j.
+    Row i uses the random stream `stream_key(seed, i)`. Number 0 of the stream determines the length, and number j + 1
+    determines the token at position j.
 
     Args:
         first: First row.
@@ -99,8 +99,8 @@ def draw(
         seed: Random seed.
         shortest: Minimum length.
         longest: Maximum length.
-        ceiling: Depth (longest,) at which each token must close.
-        thresholds: Result of `thresholds`.
+        ceiling: Depth (longest,) at which the token at each position must be a closing bracket.
+        thresholds: Next-token distributions (states, types), from `thresholds`.
         tokens: Output tokens (n, longest) int64.
         lengths: Output lengths (n,) int64.
     """
@@ -148,7 +148,7 @@ def scan(
     top: np.ndarray,
     log_prob: np.ndarray,
 ) -> None:
-    """Parse strings up to their lengths or the first error.
+    """Parse each string up to its length or its first error.
 
     Args:
         first: First row.
@@ -156,14 +156,15 @@ def scan(
         tokens: Tokens (n, width) int64.
         lengths: Lengths (n,) int64.
         eos: End-of-sequence token, or -1 for none.
-        max_depth: Maximum depth.
-        ceiling: Depth (length,) at which each token must close.
-        log_distribution: Log-probabilities (states, types + 1).
+        max_depth: Maximum number of open brackets.
+        ceiling: Depth (length,) at which the token at each position must be a closing bracket. Its size is the length
+            of the strings of the language.
+        log_distribution: Log-probabilities (states, types + 1) of the next token.
         position: Output position (n,) of the first error, or -1.
-        error: Output kind (n,) of the first error.
+        error: Output `DyckError` (n,) of the first error.
         state: Output `State` (n,) after the string.
-        top: Output type (n,) of the innermost open bracket, or -1.
-        log_prob: Output log-probability (n,), -inf after an error.
+        top: Output type (n,) of the innermost open bracket, or -1 if no bracket is open.
+        log_prob: Output log-probability (n,) of the string as a prefix, -inf after an error.
     """
     types = log_distribution.shape[1] - 1
     length = ceiling.size
@@ -218,7 +219,7 @@ def match(first: int, last: int, tokens: np.ndarray, partner: np.ndarray) -> Non
         first: First row.
         last: End of the rows, exclusive.
         tokens: Brackets (n, width) int64.
-        partner: Output positions (n, width) of the matching brackets, or -1.
+        partner: Output positions (n, width) of the matching brackets, or -1 if a bracket has none.
     """
     width = tokens.shape[1]
     stack = np.empty(width + 1, np.int64)
@@ -266,9 +267,9 @@ def innermost(first: int, last: int, tokens: np.ndarray, top: np.ndarray) -> Non
 def first_ends(
     first: int, last: int, seed: np.uint64, threshold: np.uint64, tokens: np.ndarray, lengths: np.ndarray
 ) -> None:
-    """Sample where each row ends.
+    """Sample the length of the word at the start of each row.
 
-    After each token that closes the last open bracket, the row ends with probability `threshold` / 2^63.
+    After each token that closes the last open bracket, the word ends with probability `threshold` / 2^63.
 
     Args:
         first: First row.
@@ -276,7 +277,7 @@ def first_ends(
         seed: Random seed.
         threshold: Probability of an end in units of 2^-63.
         tokens: Brackets (n, width) int64.
-        lengths: Output lengths (n,), or -1 if the row does not end.
+        lengths: Output lengths (n,), or -1 if the word does not end within the row.
     """
     for row in range(first, last):
         key = stream_key(seed, np.uint64(row))

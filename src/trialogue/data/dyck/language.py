@@ -1,9 +1,10 @@
 """Dyck languages, i.e. strings of well-nested brackets of several types, and their distributions in the thesis.
 
-With `complete=True`, all brackets of a string of `length` tokens are closed (equations 3.3 and 3.4). The last exponent
-there must count the closing brackets with d(w_1..i) < D - i. With the printed <=, forced closing brackets are counted
-too, and the probabilities of all strings of length 4 sum to 0.375. With `complete=False`, strings are prefixes of
-balanced strings (equation 2.39).
+With `complete=True`, all brackets of a string of `length` tokens are closed. The probabilities are equations 3.3
+and 3.4 of the thesis with one correction. The last exponent must count the closing brackets at positions i with
+d(w_1..i) < D - i, where d is the number of open brackets and D is the length. With the printed <=, forced closing
+brackets are counted too, and the probabilities of all strings of length 4 sum to 0.375. With `complete=False`,
+strings are prefixes of balanced strings (equation 2.39).
 """
 
 import math
@@ -28,7 +29,7 @@ class DyckErrors(NamedTuple):
 
     Attributes:
         position: Position (n,) int64 of the error, or -1 if there is none.
-        kind: `DyckError` (n,) int64.
+        kind: Kind (n,) int64 of the error as a `DyckError`, 0 if there is none.
     """
 
     position: Tensor
@@ -46,10 +47,11 @@ class _Scan(NamedTuple):
 class Dyck(PrefixOracle, Verifier):
     """Distribution of bracket strings with a sampler, exact next-token distributions and a perfect verifier.
 
-    Token 2t opens a bracket of type t, and token 2t + 1 closes it. At depth 0, the next token opens a bracket. At
-    `max_depth`, it closes the innermost one. In a complete string, it also does so if all remaining tokens are needed
-    to close the open brackets. Otherwise, a bracket opens with probability `open_prob`. An opening bracket has type t
-    with probability `type_probs[t]`.
+    Token 2t opens a bracket of type t, and token 2t + 1 closes it. The depth is the number of open brackets. At
+    depth 0, the next token opens a bracket. At depth `max_depth`, the next token closes the innermost bracket. In
+    a complete string, the next token also does so if all remaining tokens are needed to close the open brackets.
+    Otherwise, a bracket opens with probability `open_prob`. An opening bracket has type t with probability
+    `type_probs[t]`.
 
     Methods accept integer tokens (n, width) and the `lengths` (n,) of the rows (default: `width`). They run compiled
     code on the CPU and return results on the device of the tokens.
@@ -57,9 +59,10 @@ class Dyck(PrefixOracle, Verifier):
     Args:
         length: Number of tokens of a string, an even number for complete strings.
         type_probs: Positive probability of each bracket type. They sum to 1 within 1e-6.
-        open_prob: Probability that the next bracket opens, above 0 and below 1.
-        max_depth: Maximum depth (default: no maximum).
-        complete: Whether all brackets of a string are closed.
+        open_prob: Probability that the next token opens a bracket if it could also close one, above 0 and below 1.
+        max_depth: Maximum number of open brackets (default: no maximum).
+        complete: Whether all brackets of a string are closed (default). Otherwise strings are prefixes of balanced
+            strings.
 
     Raises:
         InputError: If an argument is invalid.
@@ -112,20 +115,28 @@ class Dyck(PrefixOracle, Verifier):
         )
 
     def sample(self, n: int, seed: int = 0) -> Tensor:
-        """Sample strings (n, length) int64. String i depends on `seed` and i only."""
+        """Sample independent strings.
+
+        Args:
+            n: Number of strings.
+            seed: Random seed (default: 0). String i depends on the seed and on i only.
+
+        Returns:
+            Tokens (n, length) int64.
+        """
         return self._draw(n, (self.length, self.length), seed_of(seed, "dyck", "sample"))[0]
 
     def sample_prompts(
         self, n: int, lengths: tuple[int, int] = (25, 31), seed: int = 0
     ) -> tuple[Tensor, Tensor]:
-        """Sample prefixes with uniformly distributed lengths (Definition 3.2.2).
+        """Sample prefixes of strings with uniformly distributed lengths (Definition 3.2.2 of the thesis).
 
-        Prompt i depends on `seed` and i only. It is independent of the strings of `sample` with the same seed.
+        The prompts are independent of the strings of `sample` with the same seed.
 
         Args:
             n: Number of prompts.
-            lengths: Minimum and maximum length, both inclusive.
-            seed: Random seed.
+            lengths: Minimum and maximum length, both inclusive (default: 25 and 31).
+            seed: Random seed (default: 0). Prompt i depends on the seed, `lengths` and i only.
 
         Returns:
             Tokens (n, lengths[1]) int64, right-padded with zeros, and lengths (n,) int64.
@@ -145,20 +156,42 @@ class Dyck(PrefixOracle, Verifier):
         return torch.from_numpy(tokens), torch.from_numpy(row_lengths)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        """Return the log-probability (n,) float64 of strings `x` (n, length), -inf for strings with an error."""
+        """Return the log-probability of each complete sequence of `length` tokens.
+
+        Args:
+            x: Strings (n, length) of integer tokens.
+
+        Returns:
+            Log-probabilities (n,) float64, -inf for strings with an error.
+        """
         x = whole_tensor("x", x, "must be integer tokens (n, length)")
         if x.ndim != 2 or x.shape[1] != self.length:
             raise InputError("x", tuple(x.shape), f"must have the shape (n, {self.length})")
         return self._scan(x).log_prob
 
     def prefix_log_prob(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return the log-probability (n,) float64 that a string starts with each prefix."""
+        """Return the log-probability that a random string starts with each prefix.
+
+        Args:
+            tokens: Prefixes (n, width), right-padded.
+            lengths: Lengths (n,) of the prefixes (default: `width`).
+
+        Returns:
+            Log-probabilities (n,) float64, -inf for prefixes that start no string.
+        """
         return self._scan(tokens, lengths).log_prob
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return the log-probabilities (n, vocab_size) float64 of the next token.
+        """Return the log-probabilities of the next token after each prefix.
 
         The distribution is uniform if no token can follow, because the prefix has an error or is complete.
+
+        Args:
+            tokens: Prefixes (n, width), right-padded.
+            lengths: Lengths (n,) of the prefixes.
+
+        Returns:
+            Log-probabilities (n, vocab_size) float64.
         """
         scanned = self._scan(tokens, lengths)
         log_probs = self._continuations(scanned)
@@ -178,23 +211,43 @@ class Dyck(PrefixOracle, Verifier):
         return log_probs.scatter_(1, closing, by_type[:, -1:])
 
     def is_prefix(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return whether (n,) bool some string starts with each prefix."""
+        """Return whether each prefix is the start of some string of the language.
+
+        Args:
+            tokens: Prefixes (n, width), right-padded.
+            lengths: Lengths (n,) of the prefixes (default: `width`).
+
+        Returns:
+            Bools (n,).
+        """
         return self._scan(tokens, lengths).errors.position < 0
 
     def is_member(self, tokens: Tensor, lengths: Tensor | None = None, eos: int | None = None) -> Tensor:
-        """Return whether (n,) bool each row is a string of the language, optionally followed by `eos`."""
+        """Return whether each row is a string of the language, optionally followed by `eos`.
+
+        Args:
+            tokens: Strings (n, width), right-padded.
+            lengths: Lengths (n,) (default: up to and including the first `eos`, or `width` if there is none).
+            eos: Token that may end a string (default: none).
+
+        Returns:
+            Bools (n,).
+        """
         return self.errors(tokens, lengths, eos).position < 0
 
     def errors(self, tokens: Tensor, lengths: Tensor | None = None, eos: int | None = None) -> DyckErrors:
-        """Return the position and kind of the first error of each row, where each row is a finished string.
+        """Find the first error of each row, where each row is a finished string.
 
-        The first error is the first token after which the prefix cannot be completed to a string of the language. A
-        valid prefix that is too short has the error END_INCORRECT at its end.
+        The first error is the first token after which the prefix cannot be completed to a string of the language.
+        A valid prefix that is too short has the error END_INCORRECT at its end.
 
         Args:
-            tokens: Strings (n, width).
-            lengths: Lengths (n,) (default: up to and including the first `eos`, else `width`).
+            tokens: Strings (n, width), right-padded.
+            lengths: Lengths (n,) (default: up to and including the first `eos`, or `width` if there is none).
             eos: Token that may end a string (default: none).
+
+        Returns:
+            Position and kind of the first error of each row.
         """
         scanned = self._scan(tokens, lengths, eos)
         position, kind = scanned.errors
@@ -204,20 +257,41 @@ class Dyck(PrefixOracle, Verifier):
         )
 
     def first_error(self, tokens: Tensor, lengths: Tensor | None = None, eos: int | None = None) -> Tensor:
-        """Return the position (n,) int64 of the first error, or -1 if there is none. See `errors`."""
+        """Return the position of the first error of each row, where each row is a finished string. See `errors`.
+
+        Args:
+            tokens: Strings (n, width), right-padded.
+            lengths: Lengths (n,) (default: up to and including the first `eos`, or `width` if there is none).
+            eos: Token that may end a string (default: none).
+
+        Returns:
+            Positions (n,) int64, or -1 if there is no error.
+        """
         return self.errors(tokens, lengths, eos).position
 
     def depth(self, x: Tensor) -> Tensor:
-        """Return the number (n, width) int64 of opening minus closing brackets up to each token of `x`.
+        """Count the opening minus the closing brackets up to and including each token.
 
         Padding tokens are counted as brackets.
+
+        Args:
+            x: Brackets (n, width).
+
+        Returns:
+            Depths (n, width) int64.
         """
         return (1 - 2 * (self._brackets(x) & 1)).cumsum(1)
 
     def matching(self, x: Tensor) -> Tensor:
-        """Return the position (n, width) int64 of the matching bracket of each bracket, or -1 if there is none.
+        """Find the matching bracket of each bracket.
 
         A closing bracket removes the innermost open bracket from the stack. The two match if their types are equal.
+
+        Args:
+            x: Brackets (n, width).
+
+        Returns:
+            Positions (n, width) int64 of the matching brackets, or -1 if a bracket has none.
         """
         x = self._brackets(x)
         tokens = x.cpu().contiguous()
@@ -226,15 +300,33 @@ class Dyck(PrefixOracle, Verifier):
         return partner.to(x.device)
 
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return the types (n, width) int64 of the open brackets from the outermost, padded with -1.
+        """Return the types of the open brackets of each prefix.
 
-        All entries of a row are -2 after an error.
+        They determine the distribution of the remaining tokens of a prefix of a given length.
+
+        Args:
+            tokens: Prefixes (n, width), right-padded.
+            lengths: Lengths (n,) of the prefixes.
+
+        Returns:
+            Types (n, width) int64 from the outermost to the innermost bracket, padded with -1. All entries of a
+            row are -2 after an error.
         """
         dead = self._scan(tokens, lengths).errors.position >= 0
         return self._open_types(tokens, lengths).masked_fill(dead[:, None], -2)
 
     def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the types (n, capacity) int64 of the open brackets as in `sufficient`, or -2 for dead rows."""
+        """Return keys that are equal for rows of equal length with the same set of valid continuations.
+
+        The key of a row contains the types of its open brackets, as in `sufficient`.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) of the rows.
+
+        Returns:
+            Keys (n, capacity) int64. All entries are -2 for rows that cannot become strings of the language.
+        """
         open_types = self._open_types(decoding.tokens[rows], decoding.lengths[rows])
         return open_types.masked_fill((self.values(decoding, rows) == 0)[:, None], -2)
 
@@ -247,9 +339,16 @@ class Dyck(PrefixOracle, Verifier):
         return (brackets // 2).masked_fill(~stays_open, -1).gather(1, order)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return 1 (n,) float64 for each row that is or can become a string of the language, and 0 otherwise.
+        """Return 1 for each row that is or can become a string of the language, and 0 for other rows.
 
-        A row ends with an end-of-sequence token, or at its limit if the limit equals `length`.
+        A complete row ends with an end-of-sequence token, or at its maximum length `decoding.limit`.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) of the rows.
+
+        Returns:
+            Values (n,) float64.
         """
         scanned = self._scan(decoding.tokens[rows], decoding.lengths[rows], decoding.eos)
         viable = torch.where(
@@ -258,7 +357,19 @@ class Dyck(PrefixOracle, Verifier):
         return (viable & (scanned.errors.position < 0)).double()
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return `values` (n, decoding.vocab_size) float64 of every continuation by one token."""
+        """Return the values of all one-token continuations of each row.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) of the rows.
+
+        Returns:
+            Values (n, decoding.vocab_size) float64. The value is 1 if the continued row is or can become a string
+            of the language, and 0 otherwise.
+
+        Raises:
+            InputError: If the vocabulary of the batch has fewer tokens than the language.
+        """
         if decoding.vocab_size < self.vocab_size:
             raise InputError("decoding.vocab_size", decoding.vocab_size, f"must be >= {self.vocab_size}")
         scanned = self._scan(decoding.tokens[rows], decoding.lengths[rows], decoding.eos)

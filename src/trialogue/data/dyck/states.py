@@ -10,22 +10,30 @@ from trialogue.indices import require_int64
 
 
 def pair_depths(tokens: Tensor) -> Tensor:
-    """Return the depth (n, width) int64 of the pair of brackets that each token belongs to.
+    """Return the depth of the pair of brackets that each token belongs to.
 
     The outermost pair has depth 1. An unmatched closing bracket has a depth of at most 0.
 
     Args:
         tokens: Brackets (n, width). Token 2t opens a bracket of type t, and token 2t + 1 closes it.
+
+    Returns:
+        Depths (n, width) int64.
     """
     closing = tokens & 1
     return (1 - 2 * closing).cumsum(1) + closing
 
 
 def innermost_types(tokens: Tensor) -> Tensor:
-    """Return the type (n, width) int64 of the innermost open bracket after each token, or -1 if none is open.
+    """Return the type of the innermost bracket that is open after each token.
+
+    A closing bracket of any type closes the innermost open bracket.
 
     Args:
-        tokens: Brackets (n, width) int64.
+        tokens: Brackets (n, width) int64. Token 2t opens a bracket of type t, and token 2t + 1 closes it.
+
+    Returns:
+        Types (n, width) int64, or -1 if no bracket is open.
 
     Raises:
         InputError: If the tokens are not integers or not a matrix.

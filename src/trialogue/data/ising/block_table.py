@@ -15,21 +15,22 @@ _UNDERFLOW = 1e-290  # Smaller probabilities lose precision.
 def block_table(
     couplings: Dense | Clique, field: Tensor, spins: Tensor, block: Tensor, max_size: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the log-weights of all states of each row's block.
+    """Compute the log-weights of all joint states of a block of spins, given all other spins.
 
-    Padding columns come first and have token 0 only. The order of the states of a row and their sums therefore do not
-    depend on the other rows.
+    Blocks that are smaller than the largest block are padded. Padding columns come first and have token 0 only. The
+    order of the states of a row and their sums therefore do not depend on the other rows.
 
     Args:
-        couplings: Couplings.
-        field: Field (N,).
-        spins: Spins (rows, N) of ±1.
-        block: Mask (rows, N) bool of the blocks.
+        couplings: Couplings J / T of the model.
+        field: Field h / T (N,) of the model.
+        spins: Spins (rows, N) of ±1. Spins in the block are ignored.
+        block: Mask (rows, N) bool of the sites in the block of each row.
         max_size: Maximum size of a block.
 
     Returns:
         Log-weights (rows, 2^k) of the states, where k is the size of the largest block, the sites (rows, k) of the
-        blocks, and a mask (rows, k) bool of the padding.
+        blocks, and a mask (rows, k) bool of the padding. States are in the order of `itertools.product` over the
+        tokens of the k columns.
 
     Raises:
         InputError: If a block has more than `max_size` sites.
@@ -50,11 +51,14 @@ def block_table(
 
 
 def table_marginals(weights: Tensor, is_padding: Tensor) -> Tensor:
-    """Return log p(x_i) (rows, k, 2) of each site i of the blocks.
+    """Return the marginal log-probabilities of each site of the blocks.
 
     Args:
-        weights: Log-weights (rows, 2^k) from `block_table`.
-        is_padding: Mask (rows, k) bool of the padding.
+        weights: Log-weights (rows, 2^k) of all states of a block, from `block_table`.
+        is_padding: Mask (rows, k) bool of the padding, from `block_table`.
+
+    Returns:
+        Log-probabilities (rows, k, 2) of the tokens 0 and 1.
     """
     states = whole_sequences(2, is_padding.shape[1], is_padding.device)
     distribution, up = weights.softmax(1), states.double()

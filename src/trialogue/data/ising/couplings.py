@@ -1,7 +1,8 @@
 """Couplings of an Ising model, as a symmetric matrix or as one clique of equal couplings.
 
-Spins are (rows, N) float64 with values ±1. The energy of a clique depends only on its magnetization, so joint samples
-and marginals do not require a list of its states.
+In a clique, all pairs of a subset of the sites have equal couplings, and there are no other couplings. The energy of a
+clique depends only on its magnetization, the sum of its spins. Joint samples and marginals therefore do not require a
+list of its states. Spins are arrays (rows, N) float64 with values ±1.
 """
 
 import math
@@ -17,7 +18,11 @@ from trialogue.validation import validated
 
 
 class Dense:
-    """Symmetric matrix (N, N) of couplings with a zero diagonal."""
+    """Symmetric matrix of couplings.
+
+    Args:
+        matrix: Couplings (N, N) float64 with a zero diagonal.
+    """
 
     def __init__(self, matrix: Tensor) -> None:
         self._matrix = matrix
@@ -31,28 +36,57 @@ class Dense:
         return self._matrix
 
     def interaction(self, spins: Tensor) -> Tensor:
-        """Return the sum (rows,) of J_ij x_i x_j over unordered pairs."""
+        """Return the sum of J_ij x_i x_j over unordered pairs of sites.
+
+        Args:
+            spins: Spins x (rows, N) of ±1.
+
+        Returns:
+            Sums (rows,).
+        """
         return ((spins @ self._matrix) * spins).sum(1) / 2
 
     def local(self, spins: Tensor) -> Tensor:
-        """Return the local field (rows, N), the sum over j of J_ij x_j."""
+        """Return the local field of every site i, the sum over j of J_ij x_j.
+
+        Args:
+            spins: Spins x (rows, N) of ±1.
+
+        Returns:
+            Local fields (rows, N).
+        """
         return spins @ self._matrix
 
     def local_at(self, spins: Tensor, sites: Tensor) -> Tensor:
-        """Return the local field (rows,) at one site per row, `sites` (rows,)."""
+        """Return the local field at one site i per row, the sum over j of J_ij x_j.
+
+        Args:
+            spins: Spins x (rows, N) of ±1.
+            sites: Index i (rows,) of the site of each row.
+
+        Returns:
+            Local fields (rows,).
+        """
         return (self._matrix[sites] * spins).sum(1)
 
     def submatrix(self, sites: Tensor) -> Tensor:
-        """Return the couplings (rows, k, k) between the `sites` (rows, k) of each row."""
+        """Return the couplings between some sites of each row.
+
+        Args:
+            sites: Indices (rows, k) of the sites.
+
+        Returns:
+            Couplings (rows, k, k).
+        """
         return self._matrix[sites[:, :, None], sites[:, None, :]]
 
 
 class Clique:
-    """Equal couplings between all pairs of some sites, and no other couplings.
+    """Equal couplings between all pairs of a subset of the sites, and no other couplings.
 
     Args:
         members: Mask (N,) bool of the coupled sites.
-        strength: Coupling of each pair.
+        strength: Coupling J of each pair of members.
         field: Field (N,) on the spins.
     """
 
@@ -75,32 +109,66 @@ class Clique:
         return spins[:, self._sites].sum(1)
 
     def interaction(self, spins: Tensor) -> Tensor:
-        """Return the sum (rows,) of J_ij x_i x_j over unordered pairs."""
+        """Return the sum of J_ij x_i x_j over unordered pairs of sites.
+
+        Args:
+            spins: Spins x (rows, N) of ±1.
+
+        Returns:
+            Sums (rows,).
+        """
         return self.strength * (self._magnetization(spins).square() - len(self._sites)) / 2
 
     def local(self, spins: Tensor) -> Tensor:
-        """Return the local field (rows, N), the sum over j of J_ij x_j."""
+        """Return the local field of every site i, the sum over j of J_ij x_j.
+
+        Args:
+            spins: Spins x (rows, N) of ±1.
+
+        Returns:
+            Local fields (rows, N).
+        """
         return self.strength * (self._magnetization(spins)[:, None] - spins) * self.members
 
     def local_at(self, spins: Tensor, sites: Tensor) -> Tensor:
-        """Return the local field (rows,) at one site per row, `sites` (rows,)."""
+        """Return the local field at one site i per row, the sum over j of J_ij x_j.
+
+        Args:
+            spins: Spins x (rows, N) of ±1.
+            sites: Index i (rows,) of the site of each row.
+
+        Returns:
+            Local fields (rows,).
+        """
         spin = spins.gather(1, sites[:, None])[:, 0]
         return self.strength * (self._magnetization(spins) - spin) * self.members[sites]
 
     def submatrix(self, sites: Tensor) -> Tensor:
-        """Return the couplings (rows, k, k) between the `sites` (rows, k) of each row."""
+        """Return the couplings between some sites of each row.
+
+        Args:
+            sites: Indices (rows, k) of the sites.
+
+        Returns:
+            Couplings (rows, k, k).
+        """
         inside = self.members[sites]
         both = inside[:, :, None] & inside[:, None, :] & (sites[:, :, None] != sites[:, None, :])
         return both.double() * self.strength
 
     def count_log_weights(self, spins: Tensor, block: Tensor) -> Tensor:
-        """Return the log-weights (rows, members + 1) of the number of up spins among the members in a block.
+        """Return the log-weight of each number of up spins (+1) in a block of the clique.
 
-        Numbers greater than the number of members in the block have log-weight -inf.
+        The log-weight of a number includes all arrangements of the up spins among the members of the clique in
+        the block. Spins outside the block are fixed. Sites outside the clique are ignored.
 
         Args:
-            spins: Spins (rows, N). The spins outside the block are fixed.
-            block: Mask (rows, N) bool.
+            spins: Spins (rows, N) of ±1. Spins in the block are ignored.
+            block: Mask (rows, N) bool of the block.
+
+        Returns:
+            Log-weights (rows, members + 1) of 0, 1, ... up spins. Numbers greater than the number of members in
+            the block have log-weight -inf.
         """
         free = block[:, self._sites]
         size = free.sum(1).double()[:, None]
@@ -110,16 +178,20 @@ class Clique:
         return pairs + self.strength * outside * magnetization + self._log_sums(free)[0]
 
     def draw(self, tokens: Tensor, block: Tensor, rows: Tensor, choose: Choose) -> Tensor:
-        """Return `tokens` with the members in `block` sampled jointly given all other spins.
+        """Sample the members of the clique in `block` jointly given all other spins.
 
-        The number of up spins is sampled first. The members are then sampled one by one given the number of up spins
-        that remain.
+        The number of up spins is sampled first. The members are then sampled one by one given the number of up
+        spins that remain.
 
         Args:
-            tokens: Tokens (n, N) int64.
-            block: Mask (n, N) bool.
-            rows: Random stream (n,) of each row.
-            choose: Sampler of one value per row from log-weights.
+            tokens: Tokens (n, N) int64, 0 for spin -1 and 1 for spin +1.
+            block: Mask (n, N) bool of the sites to sample. Sites outside the clique are ignored.
+            rows: Index (n,) of the random stream of each row.
+            choose: Function that samples one value per row. It receives log-weights (k, values) and the indices (k,) of
+                the random streams.
+
+        Returns:
+            A copy of `tokens` with new values at the members in the block.
         """
         result, free = tokens.clone(), block[:, self._sites]
         size = free.sum(1)
@@ -148,9 +220,15 @@ class Clique:
         return result
 
     def log_odds(self, spins: Tensor, block: Tensor) -> Tensor:
-        """Return the log-odds (rows, N) of +1 for each member in `block` (rows, N) given the spins outside the block.
+        """Return the log-odds of spin +1 for each member of the clique in `block`, given the spins outside the block.
 
-        The values at all other sites are undefined.
+        Args:
+            spins: Spins (rows, N) of ±1. Spins in the block are ignored.
+            block: Mask (rows, N) bool of the block.
+
+        Returns:
+            Log-odds (rows, N) of the marginal distribution of each spin. Values at sites outside the block or
+            outside the clique are undefined.
         """
         free = block[:, self._sites]
         weights = self.count_log_weights(spins, block) - self._log_sums(free)[0]
@@ -205,7 +283,12 @@ class Clique:
 
 
 def couplings_of(matrix: Tensor, field: Tensor) -> Dense | Clique:
-    """Return the couplings of `matrix` (N, N) as a `Clique` if possible, and as `Dense` otherwise."""
+    """Return the couplings as a `Clique` if their nonzero values form one clique, and as `Dense` otherwise.
+
+    Args:
+        matrix: Symmetric couplings (N, N) with a zero diagonal.
+        field: Field (N,) on the spins.
+    """
     strength = float(matrix.flatten()[matrix.flatten().abs().argmax()])
     clique = Clique(matrix.any(1), strength, field)
     return clique if torch.equal(clique.matrix(), matrix) else Dense(matrix)
@@ -213,7 +296,17 @@ def couplings_of(matrix: Tensor, field: Tensor) -> Dense | Clique:
 
 @validated
 def checked_matrix(coupling: Annotated[Tensor, Reals("sites sites")]) -> Tensor:
-    """Return `coupling` (N, N) as float64, after a check that it is symmetric and finite with a zero diagonal."""
+    """Check that a matrix is a valid coupling matrix.
+
+    Args:
+        coupling: Couplings (N, N), symmetric and finite with a zero diagonal.
+
+    Returns:
+        Couplings (N, N) float64.
+
+    Raises:
+        InputError: If the matrix is not square, symmetric and finite, or its diagonal is not zero.
+    """
     matrix = coupling.double()
     if bool(matrix.diagonal().any()):
         raise InputError("coupling", float(matrix.diagonal().abs().max()), "leave the diagonal zero")
@@ -227,13 +320,16 @@ def checked_matrix(coupling: Annotated[Tensor, Reals("sites sites")]) -> Tensor:
 def checked_field(
     field: Tensor | float, sites: int, device: torch.device | None = None, one_for_all: bool = False
 ) -> Tensor:
-    """Return `field` (N,) as float64.
+    """Check the field of an Ising model.
 
     Args:
-        field: Field (N,), or one number if `one_for_all` is True.
+        field: Field (N,), or one number for all sites if `one_for_all` is True.
         sites: Number N of sites.
-        device: Device of the result.
+        device: Device of the result (default: the device of `field`).
         one_for_all: Whether a single number is accepted.
+
+    Returns:
+        Field (N,) float64.
 
     Raises:
         InputError: If the shape is wrong or a value is not finite.

@@ -14,17 +14,19 @@ MAX_SITES = 2**14
 def ising_grid(
     rows: Count, columns: Count, coupling: Finite, *, field: Finite = 0.0, periodic: bool = True
 ) -> Ising:
-    """Return an Ising model whose spins are coupled to their nearest neighbors on a square grid.
+    """Create an Ising model whose spins are coupled to their nearest neighbors on a square grid.
 
-    Site r * `columns` + c is in row r and column c. All couplings are equal, so compiled sweeps, including multispin
-    sweeps, can run on the model. The coupling matrix has N^2 entries.
+    The distribution is p(x) ∝ exp(coupling * sum over neighbors of x_i x_j + field * sum of x_i) of spins x_i =
+    ±1. Site r * `columns` + c is in row r and column c. Compiled sweeps, including multispin sweeps, can run on
+    the model, because all couplings are equal. The coupling matrix has N^2 entries for N sites.
 
     Args:
         rows: Number of rows.
         columns: Number of columns.
-        coupling: Coupling J / T of neighbors.
-        field: Field h / T on every spin.
-        periodic: Whether the grid is a torus. A single periodic row is a ring, otherwise an open chain.
+        coupling: Coupling J of each pair of neighbors, divided by the temperature.
+        field: Field h on every spin, divided by the temperature (default: 0).
+        periodic: Whether the grid is a torus (default). A single periodic row is a ring. A single row that is not
+            periodic is an open chain.
 
     Raises:
         InputError: If there are more than `MAX_SITES` spins, a periodic side is 2 (the two sites would be neighbors

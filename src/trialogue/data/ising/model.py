@@ -1,8 +1,9 @@
 """Ising models on any graph, with exact conditionals, samples and partition functions.
 
-Token 0 is spin -1 and token 1 is spin +1. The distribution is p(x) ∝ exp(sum over i < j of J_ij x_i x_j + sum over i of
-h_i x_i). The sum is over unordered pairs, as in equation (4.5) of the thesis and in its proofs. Equation (4.6) of the
-thesis sums over i != j, which counts each pair twice. A model uses that convention with `pairs="ordered"`.
+Token 0 is spin -1 and token 1 is spin +1. The distribution is p(x) ∝ exp(sum over i < j of J_ij x_i x_j + sum
+over i of h_i x_i). The sum is over unordered pairs, as in equation (4.5) of the thesis and in its proofs.
+Equation (4.6) of the thesis sums over i != j, which counts each pair twice. A model uses that convention with
+`pairs="ordered"`.
 """
 
 import math
@@ -37,17 +38,19 @@ COUNTED_SITES = 10
 class Ising(Masked, Enumerable, Joint):
     """Distribution p(x) ∝ exp(sum_{i<j} J_ij x_i x_j + sum_i h_i x_i) of spins x in {-1, +1}^N.
 
-    If the nonzero couplings form one clique with equal values, models of any size can be sampled exactly. Other models
-    are limited to blocks of `TABLE_SITES` sites and to exact statistics of small models.
+    In all methods, token 0 is spin -1 and token 1 is spin +1. Couplings and fields are already divided by the
+    temperature. If the nonzero couplings form one clique (all pairs of a subset of the sites) with equal values, models
+    of any size can be sampled exactly. Other models are limited to joint samples of at most `TABLE_SITES` sites, and
+    to exact statistics of small models.
 
     With `pairs="ordered"`, p(x) ∝ exp(sum_{i != j} J_ij x_i x_j + sum_i h_i x_i). The argument `coupling`, the
-    `parameters` and the `features` then use this convention. The property `coupling` always
-    refers to unordered pairs, and is 2 J in this case.
+    `parameters` and the `features` then use this convention. The property `coupling` always refers to unordered pairs,
+    and is 2 J in this case.
 
     Args:
         coupling: Symmetric couplings J (N, N) with a zero diagonal. Converted to float64.
         field: Field h (N,). Converted to float64.
-        pairs: Whether the sum is over unordered or ordered pairs.
+        pairs: Whether the sum counts each pair once, "unordered" (default), or twice, "ordered".
 
     Raises:
         InputError: If the couplings are not symmetric, a value is not finite, or a shape is wrong.
@@ -84,9 +87,9 @@ class Ising(Masked, Enumerable, Joint):
         Args:
             n: Number N of spins.
             clique: Number of coupled spins.
-            coupling: Coupling J of each pair.
+            coupling: Coupling J of each pair of coupled spins.
             field: Field (n,), or one number for all spins.
-            pairs: Whether the sum is over unordered or ordered pairs.
+            pairs: Whether the energy counts each pair once, "unordered" (default), or twice, "ordered".
 
         Raises:
             InputError: If the clique is larger than `n` or a value is not finite.
@@ -122,12 +125,15 @@ class Ising(Masked, Enumerable, Joint):
         *,
         pairs: Pairs = "unordered",
     ) -> Self:
-        """Create a model from its `parameters`.
+        """Create a model from a vector of couplings and fields, the inverse of the property `parameters`.
 
         Args:
-            parameters: Couplings of the pairs i < j in lexicographic order, then fields: (N(N-1)/2 + N,).
+            parameters: Couplings of the pairs i < j in lexicographic order, then fields, as (N(N-1)/2 + N,).
             sites: Number N of spins.
-            pairs: Whether the sum is over unordered or ordered pairs.
+            pairs: Whether the energy counts each pair once, "unordered" (default), or twice, "ordered".
+
+        Raises:
+            InputError: If the number of parameters does not match `sites`, or a value is not finite.
         """
         n_pairs = sites * (sites - 1) // 2
         if parameters.shape != (n_pairs + sites,):
@@ -140,7 +146,7 @@ class Ising(Masked, Enumerable, Joint):
 
     @cached_property
     def coupling(self) -> Tensor:
-        """Couplings (N, N) float64 of the sum over unordered pairs."""
+        """Symmetric couplings J (N, N) float64, where the energy counts each pair once."""
         return self._couplings.matrix()
 
     @property
@@ -150,12 +156,15 @@ class Ising(Masked, Enumerable, Joint):
 
     @property
     def members(self) -> Tensor | None:
-        """Mask (N,) bool of the clique, or None if the couplings are not one clique of equal couplings."""
+        """Mask (N,) bool of the clique, or None if the nonzero couplings are not one clique of equal couplings."""
         return self._couplings.members if isinstance(self._couplings, Clique) else None
 
     @property
     def parameters(self) -> Tensor:
-        """Couplings of the pairs i < j in lexicographic order, then fields, as (N(N-1)/2 + N,) float64."""
+        """Couplings of the pairs i < j in lexicographic order, then fields, as (N(N-1)/2 + N,) float64.
+
+        If `pairs` is "ordered", the couplings are half of the property `coupling`.
+        """
         return torch.cat((self._upper_entries(self.coupling) / self._pair_factor, self.field))
 
     def _upper_entries(self, matrix: Tensor) -> Tensor:
@@ -181,21 +190,39 @@ class Ising(Masked, Enumerable, Joint):
         return _signs(tokens)
 
     def features(self, tokens: Tensor) -> Tensor:
-        """Return the features (rows, N(N-1)/2 + N) float64, whose product with the `parameters` is -E(x).
+        """Compute the sufficient statistics of each state, whose product with `parameters` is -E(x).
 
-        The features are x_i x_j for unordered pairs, 2 x_i x_j for ordered pairs, and x_i.
+        Args:
+            tokens: States (rows, N), 0 for spin -1 and 1 for spin +1.
+
+        Returns:
+            Features (rows, N(N-1)/2 + N) float64. For each pair i < j in lexicographic order there is x_i x_j, or
+            2 x_i x_j if `pairs` is "ordered". The spins x_i follow.
         """
         spins = self._spins(tokens)
         upper = torch.triu_indices(self.sites, self.sites, 1, device=self.device)
         return torch.cat((self._pair_factor * spins[:, upper[0]] * spins[:, upper[1]], spins), 1)
 
     def energy(self, tokens: Tensor) -> Tensor:
-        """Return the energy E(x) (rows,) float64 of `tokens` (rows, N), where p(x) ∝ exp(-E(x))."""
+        """Return the energy E(x) of each state, where p(x) ∝ exp(-E(x)).
+
+        Args:
+            tokens: States (rows, N), 0 for spin -1 and 1 for spin +1.
+
+        Returns:
+            Energies (rows,) float64.
+        """
         spins = self._spins(tokens)
         return -(self._couplings.interaction(spins) + spins @ self.field)
 
     def log_partition(self) -> float:
-        """Return log Z, for clique models of any size and for other models whose states can be listed."""
+        """Return log Z, the log of the sum of exp(-E(x)) over all states.
+
+        If the couplings are one clique, the model can have any size. Otherwise all states are listed.
+
+        Raises:
+            InputError: If the couplings are not a clique and there are too many states to list.
+        """
         if not isinstance(self._couplings, Clique):
             return super().log_partition()
         fields_outside = self.field[~self._couplings.members].abs()
@@ -205,13 +232,20 @@ class Ising(Masked, Enumerable, Joint):
         return float(clique + (fields_outside + torch.log1p(torch.exp(-2 * fields_outside))).sum())
 
     def moments(self) -> Tensor:
-        """Return the expected values (N(N-1)/2 + N,) float64 of the `features`, computed from all states."""
+        """Return the exact expected values of the `features`, computed from a list of all states.
+
+        Returns:
+            Expected values (N(N-1)/2 + N,) float64 of the pair products, then of the spins.
+
+        Raises:
+            InputError: If there are too many states to list.
+        """
         spins, distribution = _signs(self.states()), self.probabilities()
         products = self._upper_entries(spins.T @ (distribution[:, None] * spins))
         return torch.cat((self._pair_factor * products, distribution @ spins))
 
     def site_tables(self) -> SiteTables:
-        """Return the conditional distributions of all sites as tables for compiled sweeps.
+        """Return the conditional distribution of each site given its neighbors, as tables for compiled Gibbs sweeps.
 
         Raises:
             InputError: If the tables would be too large.
@@ -219,11 +253,14 @@ class Ising(Masked, Enumerable, Joint):
         return ising_tables(self.coupling, self.field)
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """Return log p(x_i | all other sites) (rows, 2) float64 for one site per row.
+        """Return log p(x_i | all other sites) for one site i per row.
 
         Args:
-            tokens: Sequences (rows, N) int64.
+            tokens: States (rows, N) int64. The token at the given site is ignored.
             sites: Index i (rows,) int64 of the site of each row.
+
+        Returns:
+            Log-probabilities (rows, 2) float64 of the tokens 0 and 1.
 
         Raises:
             InputError: If a token or site is out of range, or a shape is wrong.
@@ -234,17 +271,26 @@ class Ising(Masked, Enumerable, Joint):
         return _log_probs(2 * local)
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
-        """Return log p(x_i | all other sites) (rows, N, 2) float64 for every site i of `tokens` (rows, N)."""
+        """Return log p(x_i | all other sites) for every site i.
+
+        Args:
+            tokens: States (rows, N), 0 for spin -1 and 1 for spin +1.
+
+        Returns:
+            Log-probabilities (rows, N, 2) float64 of the tokens 0 and 1.
+        """
         return _log_probs(2 * (self._couplings.local(self._spins(tokens)) + self.field))
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return log p(x_i | x outside the mask) (rows, N, 2) float64 for every masked site i.
-
-        At sites outside the mask, the log-probability is 0 for the given token and -inf for the other one.
+        """Return the marginal log-probabilities of every masked site given the spins outside the mask.
 
         Args:
-            tokens: Sequences (rows, N) int64. Tokens at masked sites are ignored.
-            masked: Mask (rows, N) bool.
+            tokens: States (rows, N) int64. Tokens at masked sites are ignored.
+            masked: Mask (rows, N) bool, with any number of sites per row.
+
+        Returns:
+            Log-probabilities (rows, N, 2) float64. At sites outside the mask, the log-probability is 0 for the
+            given token and -inf for the other one.
 
         Raises:
             InputError: If a token is out of range, the shape or type of the mask is wrong, or a mask has more than
@@ -267,15 +313,19 @@ class Ising(Masked, Enumerable, Joint):
         return torch.where(masked[:, :, None], log_probs, given)
 
     def draw_block(self, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
-        """Return `tokens` with the sites of `block` sampled jointly given all other sites.
+        """Sample a block of sites jointly given all other sites.
 
-        Blocks are sampled from a table of their states. In a clique model, blocks of more than `COUNTED_SITES` sites
-        are sampled through the magnetization of the clique, and all other sites independently.
+        Blocks are sampled from a table of their states. In a clique model, blocks of more than `COUNTED_SITES`
+        sites are sampled differently. The magnetization of the clique (the sum of its spins) is sampled first,
+        then its spins, and all other sites independently.
 
         Args:
-            tokens: Sequences (rows, N) int64.
+            tokens: States (rows, N) int64.
             block: Mask (rows, N) bool of the sites to sample, with any number of sites per row.
-            choose: Sampler of one value per row from log-weights.
+            choose: Function that samples one value per row. It receives log-weights (k, values) and row indices (k,).
+
+        Returns:
+            A copy of `tokens` with new values at the sites of the block.
 
         Raises:
             InputError: If a block has more than `TABLE_SITES` sites and the couplings are not a clique.
@@ -299,10 +349,17 @@ class Ising(Masked, Enumerable, Joint):
 
     @validated
     def sample(self, n: Natural, seed: Natural = 0) -> Tensor:
-        """Sample `n` independent states (n, N) int64 exactly. Sample i depends on `seed` and i only.
+        """Sample independent states exactly.
+
+        Args:
+            n: Number of states.
+            seed: Random seed (default: 0). Sample i depends on the seed and on i only.
+
+        Returns:
+            Tokens (n, N) int64, 0 for spin -1 and 1 for spin +1.
 
         Raises:
-            InputError: If the states cannot be listed and the couplings are not a clique.
+            InputError: If there are too many states to list and the couplings are not a clique.
         """
         rows = torch.arange(n, device=self.device)
         streams = Streams(seed_of(seed, "ising"), rows)

@@ -1,4 +1,8 @@
-"""Neighbors of the spins of an Ising model, and conditional distributions as tables indexed by counts of up spins."""
+"""Conditional distributions of an Ising model as tables indexed by counts of up spins.
+
+The distribution of a spin depends on its neighbors, the sites with a nonzero coupling to it. Neighbors with equal
+couplings form a group. Only the number of up spins (+1) in each group matters.
+"""
 
 from typing import NamedTuple
 
@@ -14,11 +18,13 @@ _GIBBS = "use `run_chain(Gibbs(order='sweep'), model, ...)`"
 
 
 class SiteClass(NamedTuple):
-    """Sites with the same conditional distributions.
+    """Conditional distribution shared by sites with the same couplings and field.
+
+    Neighbors with equal couplings form a group.
 
     Attributes:
-        values: Distinct nonzero couplings of a site.
-        counts: Number of neighbors for each coupling.
+        values: Distinct nonzero couplings of a site, one per group.
+        counts: Number of neighbors in each group.
         field: Field on a site.
     """
 
@@ -28,11 +34,15 @@ class SiteClass(NamedTuple):
 
     @property
     def configurations(self) -> int:
-        """Number of combinations of the counts of up spins in each group of neighbors."""
+        """Number of combinations of the numbers of up spins in all groups of neighbors."""
         return int(np.prod([count + 1 for count in self.counts], dtype=object))
 
     def log_odds(self) -> NDArray[np.float64]:
-        """Return the log-odds of +1 by the number of up neighbors, with one axis per group of equal couplings."""
+        """Return the log-odds of spin +1 given the number of up spins in each group of neighbors.
+
+        Returns:
+            Log-odds, an array with one axis per group. The axis of a group of n neighbors has n + 1 entries.
+        """
         local = np.zeros([count + 1 for count in self.counts])
         for axis, (value, count) in enumerate(zip(self.values, self.counts, strict=True)):
             shape = [-1 if other == axis else 1 for other in range(local.ndim)]
@@ -43,9 +53,11 @@ class SiteClass(NamedTuple):
 class Neighbourhoods(NamedTuple):
     """Neighbors and classes of all sites of an Ising model.
 
+    A class contains the sites with the same couplings and field. D is the maximum number of neighbors of a site.
+
     Attributes:
-        neighbours: Neighbors (N, D) of each site, sorted by coupling and padded.
-        group: Index (N, D) of the coupling of each neighbor in `SiteClass.values`, or -1 for padding.
+        neighbours: Neighbors (N, D) of each site, sorted by coupling. Missing entries repeat the site.
+        group: Index (N, D) of the coupling of each neighbor in `SiteClass.values`, or -1 for missing entries.
         of_site: Index (N,) of the class of each site.
         classes: All classes.
     """
@@ -57,7 +69,15 @@ class Neighbourhoods(NamedTuple):
 
 
 def neighbourhoods(couplings: Tensor, field: Tensor) -> Neighbourhoods:
-    """Return the neighbors and classes of the sites of an Ising model with `couplings` (N, N) and `field` (N,)."""
+    """Find the neighbors of each site of an Ising model, and group the sites by their conditional distributions.
+
+    Args:
+        couplings: Couplings (N, N).
+        field: Field (N,).
+
+    Returns:
+        Neighbors and classes of all sites.
+    """
     coupling, fields = couplings.cpu().numpy(), field.tolist()
     width = int((coupling != 0).sum(1).max())
     neighbours = np.repeat(np.arange(len(coupling))[:, None], width, 1)
@@ -75,11 +95,17 @@ def neighbourhoods(couplings: Tensor, field: Tensor) -> Neighbourhoods:
 
 
 def ising_tables(coupling: Tensor, field: Tensor) -> SiteTables:
-    """Return the conditional distributions of an Ising model, with an absolute error of at most 2^-32.
+    """Tabulate the conditional distributions of all sites of an Ising model.
+
+    Each probability has an absolute error of at most 2^-32. A table is indexed by the numbers of up spins among
+    neighbors with equal couplings.
 
     Args:
         coupling: Couplings (N, N).
         field: Field (N,).
+
+    Returns:
+        Tables of all sites, on which compiled Gibbs sweeps run.
 
     Raises:
         InputError: If the tables have more than `MAX_ENTRIES` entries.

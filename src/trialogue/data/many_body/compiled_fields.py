@@ -19,14 +19,18 @@ ENTRIES = 2**24
 class CompiledFields(ABC):
     """Compiled evaluation of the fields of single sites, and heat-bath sweeps.
 
-    The field of a site is the contribution to -E for each of its values.
+    The field of a site is a vector with one entry per value of the site. Entry a is the contribution of the site to
+    -E if it has value a and all other sites are fixed. A heat-bath sweep samples every site in order from its
+    conditional distribution, the softmax of its field.
 
     Args:
-        fill: Compiled function with arguments (first, last, tokens, sites, *arrays, fields).
-        sweep: Compiled function with arguments (first, last, tokens, keys, counters, *arrays, sweeps).
-        arrays: Tables for both functions.
+        fill: Compiled function that computes fields, with arguments (first, last, tokens, sites, *arrays, fields).
+            It processes rows `first` to `last` - 1.
+        sweep: Compiled function that runs sweeps, with arguments (first, last, tokens, keys, counters, *arrays,
+            sweeps). It processes rows `first` to `last` - 1.
+        arrays: Tables passed to both functions.
         vocab: Number V of values of a site.
-        width: Approximate number of operations of an update.
+        width: Approximate number of operations to update one site.
     """
 
     def __init__(
@@ -43,10 +47,29 @@ class CompiledFields(ABC):
     @staticmethod
     @abstractmethod
     def nanoseconds(positions: Numbers, vectors: Numbers, order: int) -> float:
-        """Return the approximate time of an update, or infinity if the tables would be too large."""
+        """Estimate the time to update one site with this method, in nanoseconds.
+
+        Args:
+            positions: Vectors j^p (P, L), one entry per site.
+            vectors: Vectors u^q (Q, V), one entry per token.
+            order: Number of sites that the energy couples, from 2 to 4.
+
+        Returns:
+            Estimated time, or infinity if the tables of the method would be too large.
+        """
 
     def fields(self, tokens: Tokens, sites: Tokens) -> Numbers:
-        """Return the fields (rows, m, V) at the `sites` (rows, m) of `tokens` (rows, L)."""
+        """Return the fields of the given sites.
+
+        Entry a of the field of a site is the contribution of the site to -E if it has value a.
+
+        Args:
+            tokens: Sequences (rows, L).
+            sites: Indices (rows, m) of the sites of each row.
+
+        Returns:
+            Fields (rows, m, V).
+        """
         fields = np.empty((*sites.shape, self._vocab))
         over_rows(self._fill, len(tokens), self._width * sites.shape[1], tokens, sites, *self._arrays, fields)
         return fields
@@ -57,7 +80,7 @@ class CompiledFields(ABC):
         """Sample every site in order from its conditional distribution, in place.
 
         Args:
-            tokens: Sequences (rows, L).
+            tokens: Sequences (rows, L), modified in place.
             keys: Keys (rows,) of the random streams.
             counters: Counters (rows,) of the random streams, advanced in place.
             sweeps: Number of passes over all sites.

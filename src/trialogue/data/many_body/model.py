@@ -1,9 +1,10 @@
 """Many-body distributions of token sequences, whose energies couple two, three or four sites.
 
-The distribution is p(s) ∝ exp(-E(s)) with E(s) = strength * sum over distinct i_1, ..., i_k of
-J_(i_1 ... i_k) U_(s_(i_1) ... s_(i_k)), where J = sum over p of j^p x ... x j^p and U = sum over q of u^q x ... x u^q.
-These are equations 2 (k = 2) and 5 (k = 4) of the document on the distributional simplicity bias. The indices are
-distinct, so that the conditionals of equation 4 belong to one joint distribution.
+The distribution is p(s) ∝ exp(-E(s)) with E(s) = strength * sum over i_1, ..., i_k of J_(i_1 ... i_k) U_(s_(i_1)
+... s_(i_k)). The sum runs over all ordered tuples of k distinct sites. The symmetric tensors J and U are sums of
+outer powers of vectors, J = sum over p of j^p x ... x j^p and U = sum over q of u^q x ... x u^q. These are
+equations 2 (k = 2) and 5 (k = 4) of the document on the distributional simplicity bias. The sites are distinct,
+so that the conditionals of equation 4 belong to one joint distribution.
 """
 
 import math
@@ -37,19 +38,22 @@ _FACTORS_AND_OFFSETS = {"centred": (1.0, -_ONE_PROBABILITY), "signs": (2.0, -1.0
 
 
 class ManyBody(Masked, Enumerable):
-    """Distribution of sequences with an energy that couples k = `order` sites.
+    """Distribution p(s) ∝ exp(-E(s)) of sequences with an energy that couples k = `order` sites.
 
-    Conditionals are exact. `run_sweeps` runs compiled heat-bath sweeps of many chains on the model.
+    The energy is E(s) = strength * sum over i_1, ..., i_k of J_(i_1 ... i_k) U_(s_(i_1) ... s_(i_k)), where s_i
+    is the token of site i. The sum runs over all ordered tuples of k distinct sites. J is the sum of the k-fold
+    outer powers of the vectors j^p, and U is the sum of the k-fold outer powers of the vectors u^q. Conditionals
+    are exact. `run_sweeps` runs compiled heat-bath sweeps of many chains on the model.
 
     Args:
         positions: Vectors j^p (P, N), one entry per site. Converted to float64.
         vectors: Vectors u^q (Q, V), one entry per token. Converted to float64.
-        order: Number k of coupled sites, 2, 3 or 4.
-        strength: Factor of the energy.
+        order: Number k of coupled sites, 2, 3 or 4 (default: 4).
+        strength: Factor of the energy (default: 1).
 
     Raises:
-        InputError: If the order is out of range, there are fewer than `order` sites or fewer than 2 tokens, a number is
-            not finite, or the energy could overflow.
+        InputError: If the order is out of range, there are fewer than `order` sites or fewer than 2 tokens, a
+            number is not finite, or the energy could overflow.
     """
 
     sites: int
@@ -90,18 +94,20 @@ class ManyBody(Masked, Enumerable):
     ) -> Self:
         """Create a distribution with random vectors.
 
-        With entries "signs" and "binary" (the choice in the document), most of the energy is of one and two bodies. A
-        warning is issued if the energy varies so much that chains freeze, as it does with the strength in the document.
+        The document on the distributional simplicity bias uses the entries "binary". With "signs" and "binary",
+        most of the variance of the energy comes from terms on one or two sites. A warning is issued if the energy
+        varies so much that chains freeze, as it does with the strength in the document.
 
         Args:
             sites: Number N of sites.
             vocab_size: Number V of tokens.
             order: Number k of coupled sites, 2, 3 or 4.
-            rank: Number of vectors of positions, and of vectors of tokens.
-            scale: Standard deviation of the energy over uniform sequences. None sets the strength to 1.
+            rank: Number of vectors j^p, one entry per site, and of vectors u^q, one entry per token (default: 20).
+            scale: Standard deviation of the energy over uniformly random sequences (default: 2). None sets the
+                strength to 1.
             seed: Random seed.
-            entries: Values of the entries. "binary" is 1 with probability 0.8 and 0 otherwise, "centred" is the same
-                minus 0.8, and "signs" is 1 with probability 0.8 and -1 otherwise.
+            entries: Values of the entries of all vectors. "binary" is 1 with probability 0.8 and 0 otherwise,
+                "centred" is the same minus 0.8, and "signs" is 1 with probability 0.8 and -1 otherwise.
 
         Raises:
             InputError: If an argument is out of range, or the energy is constant.
@@ -133,31 +139,45 @@ class ManyBody(Masked, Enumerable):
 
     @property
     def deviation(self) -> float:
-        """Exact standard deviation of the energy over uniform sequences."""
+        """Exact standard deviation of the energy over uniformly random sequences."""
         return math.sqrt(float(self._variances.sum()))
 
     def variance_by_order(self) -> Tensor:
-        """Return the exact fraction of the variance of the energy over uniform sequences for each interaction order.
+        """Decompose the variance of the energy by interaction order.
+
+        The energy is a sum of one term per set of sites. Each term depends on the tokens of its set only and has
+        mean zero over each of its sites, if tokens are uniformly random. The terms are uncorrelated, so their
+        variances add up.
 
         Returns:
-            Fractions (order + 1,) float64. Entry r belongs to the terms on r sites in the decomposition into terms
-            with mean zero over each of their sites. All entries are 0 if the energy is constant.
+            Exact fractions of the variance (order + 1,) float64. Entry r belongs to the terms on sets of r sites. All
+            entries are 0 if the energy is constant.
         """
         total = float(self._variances.sum())
         return self._variances / total if total else self._variances
 
     def energy(self, tokens: Tensor) -> Tensor:
-        """Return the energy E(s) (rows,) float64 of `tokens` (rows, N), where p(s) ∝ exp(-E(s))."""
+        """Return the energy E(s) of each sequence, where p(s) ∝ exp(-E(s)).
+
+        Args:
+            tokens: Sequences (rows, N) of token ids.
+
+        Returns:
+            Energies (rows,) float64.
+        """
         # The sum of the fields counts every set of sites once for each of its `order` sites.
         tokens = self._tokens(tokens)
         return -self.site_logits(tokens).gather(2, tokens[:, :, None]).sum((1, 2)) / self.order
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """Return log p(s_i | all other sites) (rows, vocab) float64 for one site per row.
+        """Return log p(s_i | all other sites) for one site i per row.
 
         Args:
-            tokens: Sequences (rows, N) int64.
+            tokens: Sequences (rows, N) int64. The token at the given site is ignored.
             sites: Index i (rows,) int64 of the site of each row.
+
+        Returns:
+            Log-probabilities (rows, V) float64.
 
         Raises:
             InputError: If a token or site is out of range, or a shape is wrong.
@@ -167,21 +187,40 @@ class ManyBody(Masked, Enumerable):
         return self._fields(tokens, sites[:, None])[:, 0].log_softmax(-1)
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
-        """Return log p(s_i | all other sites) (rows, N, vocab) float64 for every site i of `tokens` (rows, N)."""
+        """Return log p(s_i | all other sites) for every site i.
+
+        Args:
+            tokens: Sequences (rows, N) of token ids.
+
+        Returns:
+            Log-probabilities (rows, N, V) float64.
+        """
         return self.site_logits(tokens).log_softmax(-1)
 
     def site_logits(self, tokens: Tensor) -> Tensor:
-        """Return the field (rows, N, vocab) float64 of every site, its contribution to -E for each of its values."""
+        """Return log p(s_i | all other sites) for every site i, up to a constant per site.
+
+        Args:
+            tokens: Sequences (rows, N) of token ids.
+
+        Returns:
+            Logits (rows, N, V) float64. Entry a of site i is the sum of the terms of -E that contain site i, if
+            site i has token a.
+        """
         return self._fields(self._tokens(tokens))
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return log p(s_i | s outside the mask) (rows, N, vocab) float64 for every masked site i.
+        """Return the marginal log-probabilities of every masked site given the tokens outside the mask.
 
-        At sites outside the mask, the log-probability is 0 for the given token and -inf for all others.
+        All joint values of the masked sites of a row are listed, so the cost is exponential in their number.
 
         Args:
             tokens: Sequences (rows, N) int64. Tokens at masked sites are ignored.
-            masked: Mask (rows, N) bool.
+            masked: Mask (rows, N) bool, with any number of sites per row.
+
+        Returns:
+            Log-probabilities (rows, N, V) float64. At sites outside the mask, the log-probability is 0 for the
+            given token and -inf for all others.
 
         Raises:
             InputError: If the masked sites of a row have too many joint values to list.
@@ -198,7 +237,11 @@ class ManyBody(Masked, Enumerable):
 
     @cached_property
     def kernel(self) -> CompiledFields:
-        """Compiled fields and sweeps, with the method that is faster at this rank and size."""
+        """Compiled functions for conditional distributions and sweeps.
+
+        Of the two implementations, `PairSums` and `SubsetBins`, this is the one that is faster for this rank and
+        size.
+        """
         arguments = (self._positions, self._vectors, self.order)
         costs = {kind: kind.nanoseconds(*arguments) for kind in (PairSums, SubsetBins)}
         kind = min(costs, key=lambda kind: costs[kind])

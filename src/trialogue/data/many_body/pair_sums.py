@@ -1,7 +1,10 @@
 """Fields of a many-body distribution from elementary symmetric sums, with cost P Q per update.
 
-For the pair of vectors (p, q), site i contributes B_i = j^p_i u^q_(s_i). The fields require the elementary symmetric
-sums e_m of B over the sites. Without site i, they are e_m - B_i e_(m-1), where e_(m-1) is a sum without site i.
+The energy is built from P vectors j^p with one entry per site and Q vectors u^q with one entry per token. For
+each pair (p, q), the contribution of site i with token s_i is B_i = j^p_i u^q_(s_i). The elementary symmetric sum
+e_m is the sum, over all sets of m sites, of the product of their B_i. The field of site i requires the sums over
+the other sites, which follow from the sums over all sites: e_m without site i = e_m - B_i (e_(m-1) without site
+i).
 """
 
 import numpy as np
@@ -16,12 +19,15 @@ _VECTOR = 8
 
 @compiled_sums
 def elementary_sums(tokens: Tokens, contributions: Numbers, sums: Numbers) -> None:
-    """Compute the sums e_1, e_2 and e_3 of one row.
+    """Compute the elementary symmetric sums e_1, e_2 and e_3 of the contributions of all sites of one sequence.
+
+    The sum e_m is the sum over all sets of m sites of the product of their contributions, for each pair (p, q) of
+    vectors.
 
     Args:
         tokens: Tokens (L,).
         contributions: Contribution (L, V, pairs) of each site and token.
-        sums: Output (3, pairs).
+        sums: Output (3, pairs). Row m - 1 is e_m.
     """
     sums[:] = 0.0
     one, two, three = sums[0], sums[1], sums[2]
@@ -35,12 +41,12 @@ def elementary_sums(tokens: Tokens, contributions: Numbers, sums: Numbers) -> No
 
 @compiled_sums
 def remove_site(sums: Numbers, old: Numbers, rest: Numbers) -> None:
-    """Compute the sums without one site.
+    """Compute the elementary symmetric sums e_1, e_2 and e_3 without one site.
 
     Args:
-        sums: Sums (3, pairs) over all sites.
+        sums: Sums (3, pairs) over all sites. Row m - 1 is e_m.
         old: Contribution (pairs,) of the site.
-        rest: Output (3, pairs).
+        rest: Output (3, pairs), the sums over all other sites.
     """
     one, two, three = sums[0], sums[1], sums[2]
     first, second, third = rest[0], rest[1], rest[2]
@@ -52,13 +58,13 @@ def remove_site(sums: Numbers, old: Numbers, rest: Numbers) -> None:
 
 @compiled_sums
 def replace_site(sums: Numbers, old: Numbers, new: Numbers, rest: Numbers) -> None:
-    """Update the sums in place after a site changes its token.
+    """Update the elementary symmetric sums in place after the token of one site changes.
 
     Args:
-        sums: Sums (3, pairs) over all sites.
-        old: Old contribution (pairs,) of the site.
-        new: New contribution (pairs,) of the site.
-        rest: Sums (3, pairs) without the site.
+        sums: Sums (3, pairs) over all sites, modified in place. Row m - 1 is e_m.
+        old: Contribution (pairs,) of the site before the change.
+        new: Contribution (pairs,) of the site after the change.
+        rest: Sums (3, pairs) over all other sites.
     """
     one, two, three = sums[0], sums[1], sums[2]
     first, second = rest[0], rest[1]
@@ -71,11 +77,11 @@ def replace_site(sums: Numbers, old: Numbers, new: Numbers, rest: Numbers) -> No
 
 @compiled_sums
 def site_field(rest: Numbers, positions: Numbers, tokens: Numbers, mixed: Numbers, field: Numbers) -> None:
-    """Compute the field of a site.
+    """Compute the field of a site, its contribution to -E for each of its values.
 
     Args:
-        rest: Sums e_(order - 1) (P * Q,) without the site.
-        positions: Entries (P,) of the position vectors at the site.
+        rest: Elementary symmetric sums e_(order - 1) (P * Q,) over all other sites, one per pair of vectors.
+        positions: Entries (P,) of the position vectors at the site, multiplied by the factor of the fields.
         tokens: Entries (V, Q) of the token vectors.
         mixed: Buffer (Q,).
         field: Output (V,).
@@ -105,7 +111,21 @@ def fill_fields(
     order: int,
     fields: Numbers,
 ) -> None:
-    """Compute the fields (rows, m, V) at the `sites` (rows, m) of `tokens` (rows, L) for rows `first` to `last`."""
+    """Compute the fields of the given sites for rows `first` to `last` - 1.
+
+    The field of a site is its contribution to -E for each of its values.
+
+    Args:
+        first: First row.
+        last: End of the rows, exclusive.
+        tokens: Sequences (rows, L).
+        sites: Indices (rows, m) of the sites of each row.
+        contributions: Contribution (L, V, pairs) of each site and token.
+        positions: Entries (L, P) of the position vectors, multiplied by the factor of the fields.
+        vectors: Entries (V, Q) of the token vectors.
+        order: Number of sites that the energy couples.
+        fields: Output (rows, m, V).
+    """
     sums, rest = np.empty((3, contributions.shape[2])), np.empty((3, contributions.shape[2]))
     mixed = np.empty(vectors.shape[1])
     for row in range(first, last):
@@ -129,7 +149,20 @@ def sweep_rows(
     order: int,
     sweeps: int,
 ) -> None:
-    """Sample every site of rows `first` to `last` of `tokens` (rows, L) in order, `sweeps` times."""
+    """Sample every site of rows `first` to `last` - 1 from its conditional distribution, in place.
+
+    Args:
+        first: First row.
+        last: End of the rows, exclusive.
+        tokens: Sequences (rows, L), modified in place.
+        keys: Keys (rows,) of the random streams.
+        counters: Counters (rows,) of the random streams, advanced in place.
+        contributions: Contribution (L, V, pairs) of each site and token.
+        positions: Entries (L, P) of the position vectors, multiplied by the factor of the fields.
+        vectors: Entries (V, Q) of the token vectors.
+        order: Number of sites that the energy couples.
+        sweeps: Number of passes over all sites.
+    """
     sums, rest = np.empty((3, contributions.shape[2])), np.empty((3, contributions.shape[2]))
     mixed, field = np.empty(vectors.shape[1]), np.empty(len(vectors))
     for row in range(first, last):
@@ -147,14 +180,16 @@ def sweep_rows(
 
 
 class PairSums(CompiledFields):
-    """Fields from elementary symmetric sums, for low ranks.
+    """Fields from elementary symmetric sums, the faster implementation for low ranks.
 
-    A field is `factor` times the sum over p, q of j^p_i u^q_a e_(order - 1) of the other sites.
+    Entry a of the field of site i is `factor` times the sum over p and q of j^p_i u^q_a e. Here e is the
+    elementary symmetric sum over the other sites: the sum, over all sets of order - 1 of them, of the product of
+    j^p times u^q of their tokens.
 
     Args:
-        positions: Vectors j (P, L).
-        vectors: Vectors u (Q, V).
-        order: Order of the energy, from 2 to 4.
+        positions: Vectors j^p (P, L), one entry per site.
+        vectors: Vectors u^q (Q, V), one entry per token.
+        order: Number of sites that the energy couples, from 2 to 4.
         factor: Factor of the fields.
     """
 
@@ -170,7 +205,13 @@ class PairSums(CompiledFields):
 
     @staticmethod
     def nanoseconds(positions: Numbers, vectors: Numbers, order: int) -> float:
-        """Return the approximate time of an update, or infinity if the tables would be too large."""
+        """Estimate the time to update one site in nanoseconds, or infinity if the tables would be too large.
+
+        Args:
+            positions: Vectors j^p (P, L), one entry per site.
+            vectors: Vectors u^q (Q, V), one entry per token.
+            order: Number of sites that the energy couples. Not used.
+        """
         del order
         pairs = len(positions) * (len(vectors) + _VECTOR - 1)
         fits = positions.shape[1] * vectors.shape[1] * pairs <= ENTRIES

@@ -1,7 +1,9 @@
 """Fields of a many-body distribution from its tensors, with cost C(L - 1, order - 1) per update for any rank.
 
-The field of a site is the sum over sets of order - 1 other sites of J times U of their tokens. U is symmetric. The
-entries of J are therefore summed by the multiset of tokens of their sites first, and each sum is multiplied by U once.
+The energy is a sum over sets of `order` sites of an entry of J, indexed by the sites, times an entry of U,
+indexed by their tokens. The field of a site is the part of this sum with the site, for each of its values. U is
+symmetric, so the order of the tokens does not matter. The entries of J are therefore summed by the multiset of
+tokens of the other sites first, and each sum is multiplied by U once.
 """
 
 import math
@@ -26,14 +28,16 @@ def fill_bins(
     others: Tokens,
     bins: Numbers,
 ) -> None:
-    """Sum the weights of all sets of other sites by the multiset of their tokens.
+    """Sum the weights of all sets of order - 1 other sites by the multiset of their tokens.
+
+    Sites are numbered without the excluded site.
 
     Args:
         tokens: Tokens (L,).
-        site: Site that is left out.
+        site: Excluded site.
         weights: Weight of each set, in lexicographic order of the sets.
         heads: Sets (n, order - 2) in increasing order. Each is extended by every larger site.
-        bin_of: Index of the multiset of some tokens, by their base-V number.
+        bin_of: Index of the multiset of order - 1 tokens, for each tuple of tokens as a base-V number.
         vocab: Number V of tokens.
         others: Buffer (L - 1,).
         bins: Output, one sum per multiset.
@@ -57,7 +61,13 @@ def fill_bins(
 
 @compiled_sums
 def multiply(by_value: Numbers, bins: Numbers, field: Numbers) -> None:
-    """Compute the field (V,) as the product of `by_value` (V, n) and `bins` (n,)."""
+    """Compute the field of a site as a product of a matrix and a vector.
+
+    Args:
+        by_value: Entries (V, n) of U for each value of the site and each multiset of tokens of the other sites.
+        bins: Sums (n,) of the weights by multiset.
+        field: Output (V,).
+    """
     for value in range(len(by_value)):
         row, total = by_value[value], 0.0
         for number in range(len(bins)):
@@ -77,7 +87,22 @@ def fill_fields(
     by_value: Numbers,
     fields: Numbers,
 ) -> None:
-    """Compute the fields (rows, m, V) at the `sites` (rows, m) of `tokens` (rows, L) for rows `first` to `last`."""
+    """Compute the fields of the given sites for rows `first` to `last` - 1.
+
+    The field of a site is its contribution to -E for each of its values. See `fill_bins` and `multiply` for the
+    tables.
+
+    Args:
+        first: First row.
+        last: End of the rows, exclusive.
+        tokens: Sequences (rows, L).
+        sites: Indices (rows, m) of the sites of each row.
+        weights: Weights (L, sets) of the sets of other sites, for each site.
+        heads: Sets (n, order - 2) of other sites in increasing order.
+        bin_of: Index of the multiset for each tuple of order - 1 tokens as a base-V number.
+        by_value: Entries (V, multisets) of U.
+        fields: Output (rows, m, V).
+    """
     others, bins = np.empty(tokens.shape[1] - 1, np.int64), np.empty(by_value.shape[1])
     for row in range(first, last):
         for column in range(sites.shape[1]):
@@ -99,7 +124,22 @@ def sweep_rows(
     by_value: Numbers,
     sweeps: int,
 ) -> None:
-    """Sample every site of rows `first` to `last` of `tokens` (rows, L) in order, `sweeps` times."""
+    """Sample every site of rows `first` to `last` - 1 from its conditional distribution, in place.
+
+    See `fill_bins` and `multiply` for the tables.
+
+    Args:
+        first: First row.
+        last: End of the rows, exclusive.
+        tokens: Sequences (rows, L), modified in place.
+        keys: Keys (rows,) of the random streams.
+        counters: Counters (rows,) of the random streams, advanced in place.
+        weights: Weights (L, sets) of the sets of other sites, for each site.
+        heads: Sets (n, order - 2) of other sites in increasing order.
+        bin_of: Index of the multiset for each tuple of order - 1 tokens as a base-V number.
+        by_value: Entries (V, multisets) of U.
+        sweeps: Number of passes over all sites.
+    """
     others, bins = np.empty(tokens.shape[1] - 1, np.int64), np.empty(by_value.shape[1])
     field = np.empty(len(by_value))
     for row in range(first, last):
@@ -111,14 +151,16 @@ def sweep_rows(
 
 
 class SubsetBins(CompiledFields):
-    """Fields from sums over sets of sites, for short sequences.
+    """Fields from sums over sets of sites, the faster implementation for short sequences.
 
-    A field is `factor` times the sum over sets of order - 1 other sites of J U.
+    The field of a site is `factor` times a sum over all sets of order - 1 other sites. Each term is the entry of
+    J for the site and the set, times the entry of U for a value of the site and the tokens of the set. J is the
+    sum of the outer powers of the vectors j^p, and U is the sum of the outer powers of the vectors u^q.
 
     Args:
-        positions: Vectors j (P, L).
-        vectors: Vectors u (Q, V).
-        order: Order of the energy, at least 2.
+        positions: Vectors j^p (P, L), one entry per site.
+        vectors: Vectors u^q (Q, V), one entry per token.
+        order: Number of sites that the energy couples, at least 2.
         factor: Factor of the fields.
     """
 
@@ -139,7 +181,13 @@ class SubsetBins(CompiledFields):
 
     @staticmethod
     def nanoseconds(positions: Numbers, vectors: Numbers, order: int) -> float:
-        """Return the approximate time of an update, or infinity if the tables would be too large."""
+        """Estimate the time to update one site in nanoseconds, or infinity if the tables would be too large.
+
+        Args:
+            positions: Vectors j^p (P, L), one entry per site.
+            vectors: Vectors u^q (Q, V), one entry per token.
+            order: Number of sites that the energy couples.
+        """
         sites, vocab = positions.shape[1], vectors.shape[1]
         subsets, multisets = math.comb(sites - 1, order - 1), math.comb(vocab + order - 2, order - 1)
         table_size = max(sites * subsets, vocab ** (order - 1), vocab * multisets)

@@ -9,20 +9,24 @@ Numbers = NDArray[np.float64]
 
 
 def energy_variances(positions: Numbers, vectors: Numbers, order: int) -> Numbers:
-    """Return the variance by interaction order of sum over p, q of e_order(j^p_i u^q_(s_i)) for uniform tokens s.
+    """Return the variance of a many-body energy for uniformly random tokens s, by interaction order.
 
-    The energy is decomposed into uncorrelated terms on sets of sites, each with mean zero over every site of its set.
-    Let u = mean + rest. The term on a set R of r sites is the sum over p, q of the product over R of j rest, times
-    e_(order - r) of j outside R, times mean^(order - r). Its variance is a factor for the positions times a factor for
-    the tokens.
+    The energy is the sum over p and q of the elementary symmetric sum e_order of the values j^p_i u^q_(s_i). The
+    sum e_m is the sum, over all sets of m sites, of the product of their values. The energy is decomposed into
+    uncorrelated terms on sets of sites, each with mean zero over every site of its set.
+
+    Let m^q be the mean of u^q over tokens and r^q = u^q - m^q. The term on a set R of n sites is the sum over p
+    and q of three factors: the product over i in R of j^p_i r^q_(s_i), the sum e_(order - n) of j^p over the
+    sites outside R, and (m^q)^(order - n). Its variance is a factor for the positions times a factor for the
+    tokens, both summed over pairs of vectors.
 
     Args:
-        positions: Vectors j (P, L).
-        vectors: Vectors u (Q, V).
-        order: Order of the energy.
+        positions: Vectors j^p (P, L), one entry per site.
+        vectors: Vectors u^q (Q, V), one entry per token.
+        order: Number of sites that the energy couples.
 
     Returns:
-        Variances (order + 1,). Entry r is the sum of the variances of the terms on r sites.
+        Variances (order + 1,). Entry n is the sum of the variances of the terms on n sites.
     """
     means = vectors.mean(1)
     centered = vectors - means[:, None]

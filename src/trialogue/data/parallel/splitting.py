@@ -1,4 +1,4 @@
-"""Splits of a parallel text into parts that share no sentence.
+"""Splits of a parallel text into training, validation and test pairs that share no sentence.
 
 Collections like Tatoeba contain several translations of a sentence, and copies with different punctuation. In a random
 split of its German and English sentences, 13 % of the test sources and 36 % of the test targets also occur in training.
@@ -22,7 +22,9 @@ _NO_WORD = re.compile(r"[\W_]+")
 
 
 class Split(NamedTuple):
-    """Three parts of a parallel text that share no sentence up to case, punctuation and white space.
+    """Training, validation and test pairs of a parallel text.
+
+    The three parts share no sentence up to case, punctuation and white space.
 
     Attributes:
         train: Training pairs.
@@ -36,9 +38,14 @@ class Split(NamedTuple):
 
 
 def normalised(sentence: str) -> str:
-    """Return a sentence in lower case, without punctuation, with single spaces between words.
+    """Normalize a sentence for the comparison with other sentences.
 
-    A sentence without words is returned unchanged.
+    Args:
+        sentence: Sentence.
+
+    Returns:
+        The sentence in lower case, without punctuation and with single spaces between words. A sentence without
+        words is returned unchanged.
     """
     words = _NO_WORD.sub(" ", unicodedata.normalize("NFKC", sentence).casefold()).split()
     return " ".join(words) or sentence
@@ -46,16 +53,20 @@ def normalised(sentence: str) -> str:
 
 @validated
 def split(text: ParallelText, test: Count = 2000, validation: Count = 1000, *, seed: Natural) -> Split:
-    """Split a parallel text at random into training, validation and test pairs.
+    """Split a parallel text at random into training, validation and test pairs that share no sentence.
 
-    Pairs that share a normalized source or target are connected. The connected components are shuffled, and each is
-    assigned to the first of test and validation that has room for it, or otherwise to training.
+    Pairs with the same source or target, up to case, punctuation and white space, are connected. The connected
+    components (the sets of pairs that are linked in this way) are shuffled. Each component is assigned as a whole, to
+    the test set if it fits, then to the validation set if it fits, and otherwise to the training set.
 
     Args:
         text: Parallel text.
-        test: Number of test pairs.
-        validation: Number of validation pairs.
+        test: Number of test pairs (default: 2000).
+        validation: Number of validation pairs (default: 1000).
         seed: Random seed.
+
+    Returns:
+        The three parts, with exactly `test` and `validation` pairs in the first two and the rest in training.
 
     Raises:
         InputError: If the components do not fill the test or validation set, or leave no pair for training.

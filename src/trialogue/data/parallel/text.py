@@ -18,12 +18,12 @@ _BOM = "\ufeff"
 class ParallelText:
     """Pairs of a source sentence and its translation.
 
-    White space at both ends of a sentence is removed, and pairs with an empty side are dropped.
+    White space at both ends of a sentence is removed. A pair is dropped if one of its sentences is empty.
 
     Args:
         sources: Source sentences.
-        targets: Translations.
-        left_out: Number of dropped pairs.
+        targets: Translations, in the order of the sources.
+        left_out: Number of pairs dropped earlier (default: 0). The attribute also counts the pairs dropped now.
 
     Raises:
         InputError: If the numbers of sentences differ, a sentence is not a text, or no pair remains.
@@ -55,7 +55,11 @@ class ParallelText:
         return len(self.sources)
 
     def select(self, indices: Iterable[int]) -> "ParallelText":
-        """Return the pairs at these indices in this order."""
+        """Return the pairs at some positions.
+
+        Args:
+            indices: Indices of the pairs, in the order of the result.
+        """
         selected = list(indices)
         return ParallelText([self.sources[i] for i in selected], [self.targets[i] for i in selected])
 
@@ -68,7 +72,10 @@ class ParallelText:
 
         Args:
             path: UTF-8 file.
-            columns: Columns of the source and of the target, counted from 1.
+            columns: Columns of the source and of the target, counted from 1 (default: the first two).
+
+        Returns:
+            The pairs in the order of the lines.
 
         Raises:
             InputError: If a column does not exist, a line has another number of columns than the first, the file cannot
@@ -100,6 +107,9 @@ class ParallelText:
         Args:
             source_path: UTF-8 file of source sentences.
             target_path: UTF-8 file of translations.
+
+        Returns:
+            The pairs in the order of the lines.
 
         Raises:
             InputError: If the numbers of lines differ, a file cannot be read, or there is no pair.

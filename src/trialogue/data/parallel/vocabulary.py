@@ -17,11 +17,12 @@ SPECIAL = ("<pad>", "</s>", "<mask>", "<s>")
 
 
 class SubwordVocabulary:
-    """Byte-level BPE (Sennrich et al. 2016) with ids 0 to 3 for padding, end of sequence, mask and start of sequence.
+    """Byte-level BPE vocabulary (Sennrich et al. 2016) of both languages of a parallel text.
 
-    A space is added before each text and removed by `decode`, so a word has the same token at the start of a sentence
-    and inside it. Every text that does not start with a space is therefore decoded exactly. Strings from `SPECIAL`
-    inside a text are encoded as ordinary text.
+    The special tokens for padding, end of sequence, mask and start of sequence have the ids 0 to 3. A space is
+    added before each text and removed by `decode`, so a word has the same token at the start of a sentence and
+    inside it. Every text that does not start with a space is therefore decoded exactly. If a text contains the
+    name of a special token, it is encoded as ordinary text.
 
     Args:
         tokenizer: Tokenizer with the special tokens.
@@ -41,11 +42,11 @@ class SubwordVocabulary:
 
     @classmethod
     def train(cls, texts: Iterable[str], size: int, field: str = "size") -> "SubwordVocabulary":
-        """Train a vocabulary.
+        """Train a vocabulary on sentences.
 
         Args:
             texts: Sentences of both languages.
-            size: Number of tokens.
+            size: Number of tokens, including the special tokens.
             field: Name of `size` for error messages.
 
         Raises:
@@ -54,18 +55,29 @@ class SubwordVocabulary:
         return cls(trained_byte_level_bpe(texts, size, SPECIAL, prefix_space=True, field=field))
 
     def encode(self, texts: list[str]) -> list[list[int]]:
-        """Return the tokens of each text, without special tokens. An empty text has no tokens."""
+        """Convert texts to token ids, without special tokens.
+
+        Args:
+            texts: Texts of any length.
+
+        Returns:
+            One list of token ids per text. It is empty for an empty text.
+        """
         for text in texts:
             require_text("texts", text)
         return [encoded.ids for encoded in self._tokenizer.encode_batch_fast(texts)]
 
     def decode(self, rows: list[list[int]]) -> list[str]:
-        """Return the text of each row up to the end of sequence. Other special tokens are ignored.
+        """Convert token ids to texts.
 
-        Invalid UTF-8 becomes the replacement character U+FFFD.
+        A row ends at its first end-of-sequence token. Other special tokens are skipped. Invalid UTF-8 becomes the
+        replacement character U+FFFD.
 
         Args:
-            rows: Tokens of each row.
+            rows: Token ids of each row.
+
+        Returns:
+            One text per row.
 
         Raises:
             InputError: If a token is not in the vocabulary.
@@ -83,7 +95,14 @@ class SubwordVocabulary:
         return texts
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Save the vocabulary to a file atomically."""
+        """Save the vocabulary to a file atomically.
+
+        Args:
+            path: Output file.
+
+        Returns:
+            Path of the file.
+        """
         return atomic_write(path, self._tokenizer.to_str())
 
     @classmethod

@@ -32,14 +32,21 @@ from trialogue.validation import Count, Natural, NonNegative, Positive, validate
 class PottsChain:
     """Chain of tokens with an energy for each window of W consecutive tokens.
 
-    The length and the temperature are arguments of the methods. The methods raise `InputError` if `length` is below W
-    or the result would be too large, and if `temperature` is not positive or the sum of E / T over all windows
-    overflows.
+    A sequence of L tokens has L - W + 1 overlapping windows. Its energy H(x) is the sum of the energies of its
+    windows, and its probability at temperature T is proportional to exp(-H(x) / T).
+
+    If the chain has stored patterns, each window of a sequence gets a label: the pattern and phase nearest to the
+    window in Hamming distance (see `window_labels`). A domain wall is a pair of consecutive windows with different
+    labels. A change of phase within one pattern also counts as a wall.
+
+    The length L and the temperature T are arguments of the methods. Methods raise `InputError` if L is below W, T is
+    not positive, the sum of E / T over all windows overflows, or the result would be too large.
 
     Args:
-        energies: Non-negative energy of each window, as a tensor (V, ..., V) with W axes. Converted to float64.
-        patterns: Periodic sequences of token ids with a common length, used to locate domain walls. They do not need
-            to be the patterns that the energies favor.
+        energies: Non-negative energy of each window, as a tensor (V, ..., V) with W axes, where V is the number of
+            tokens. Converted to float64.
+        patterns: Stored patterns. Each is one period of a periodic sequence of token ids, and all have the same
+            length. They define the labels of windows and do not change the energies (default: no patterns).
 
     Raises:
         InputError: If the axes have different sizes, an energy is negative or not finite, the patterns have different
@@ -88,13 +95,17 @@ class PottsChain:
     ) -> Self:
         """Create a chain whose low-energy sequences follow the given periodic patterns in any phase.
 
-        The energy of a window is `penalty` times its Hamming distance to the nearest window of a pattern.
+        The energy of a window is `penalty` times its Hamming distance to the nearest window of any pattern. A
+        window of a pattern consists of W consecutive tokens of the pattern repeated forever.
 
         Args:
-            patterns: Periodic sequences of token ids with a common length.
-            window: Number W of tokens in a window.
-            penalty: Energy per mismatched token.
+            patterns: One period of each pattern as token ids. All patterns have the same length.
+            window: Number W of tokens in a window (default: 3).
+            penalty: Energy per mismatched token (default: 1).
             vocab_size: Number V of tokens (default: one more than the largest token of the patterns).
+
+        Returns:
+            The chain, which stores the patterns.
         """
         stored = StoredPatterns(patterns, window, vocab_size)
         distances = stored.distances().view([stored.vocab_size] * stored.window)
@@ -107,23 +118,44 @@ class PottsChain:
 
     @property
     def max_energy(self) -> float:
-        """The largest energy of a window, E^max of Definition 1.3."""
+        """The largest energy of a window. Definition 1.3 of the document on Potts chains calls it E^max."""
         return float(self.energies.max())
 
     def energy(self, tokens: Tensor) -> Tensor:
-        """Return the energy H(x) (rows,) float64 of `tokens` (rows, L), where L is at least W."""
+        """Return the energy H(x) of each sequence.
+
+        Args:
+            tokens: Token ids (rows, L) of the sequences, with L at least W.
+
+        Returns:
+            Sum of the energies of all windows (rows,) float64. It is not divided by a temperature.
+        """
         tokens = checked_tokens(tokens, self.vocab_size, self.window)
         self._windows(tokens.shape[1])
         return self.energies.view(-1)[window_numbers(tokens, self.vocab_size, self.window)].sum(1)
 
     def at(self, length: int, temperature: float) -> PottsDistribution:
-        """Return the distribution of sequences of `length` tokens at a temperature."""
+        """Return the distribution p(x) ∝ exp(-H(x) / T) for a fixed length and temperature.
+
+        Args:
+            length: Number L of tokens of a sequence, at least W.
+            temperature: Temperature T, in the unit of the energies.
+
+        Returns:
+            Distribution with exact conditionals and samples. The four most recent results are cached.
+        """
         sites = self._windows(length, temperature) + self.window - 1
         return self._distributions(sites, float(temperature))
 
     @validated
     def messages(self, temperature: Positive) -> Messages:
-        """Return the transfer-matrix messages for the log-weights -E / T. They are shared by all lengths."""
+        """Return the transfer-matrix messages at one temperature.
+
+        The messages do not depend on the length of the chain. The four most recent results are cached.
+
+        Args:
+            temperature: Temperature T. The log-weight of a window with energy E is -E / T.
+        """
         return self._messages(temperature)
 
     def _log_weights(self, temperature: float) -> Tensor:
@@ -136,16 +168,34 @@ class PottsChain:
         return log_weights
 
     def log_partition(self, length: int, temperature: float) -> float:
-        """Return the log of the partition function Z over all V^L sequences."""
+        """Return log Z, where Z is the sum of exp(-H(x) / T) over all V^L sequences.
+
+        Args:
+            length: Number L of tokens of a sequence, at least W.
+            temperature: Temperature T, in the unit of the energies.
+        """
         return self.messages(temperature).log_partition(self._windows(length, temperature))
 
     @validated
     def free_energy(self, length: int, temperature: Positive) -> float:
-        """Return the free energy F = -T log Z."""
+        """Return the free energy F = -T log Z, in the unit of the energies (see `log_partition`).
+
+        Args:
+            length: Number L of tokens of a sequence, at least W.
+            temperature: Temperature T, in the unit of the energies.
+        """
         return -temperature * self.log_partition(length, temperature)
 
     def marginals(self, length: int, temperature: float) -> Tensor:
-        """Return the marginal distribution p(x_i) (L, V) float64 of every site."""
+        """Return the marginal distribution p(x_i) of the token at every site.
+
+        Args:
+            length: Number L of tokens of a sequence, at least W.
+            temperature: Temperature T, in the unit of the energies.
+
+        Returns:
+            Probabilities (L, V) float64. Row i belongs to site i.
+        """
         messages, vocab = self.messages(temperature), self.vocab_size
         windows = self._windows(length, temperature)
         self._require_listable(length, self.window * vocab)
@@ -162,7 +212,15 @@ class PottsChain:
         return torch.cat((by_window[:, 0], by_window[-1, 1:]))
 
     def window_marginals(self, length: int, temperature: float) -> Tensor:
-        """Return the distribution p(x_i, ..., x_(i+W-1)) (L - W + 1, V, ..., V) float64 of every window."""
+        """Return the joint distribution p(x_i, ..., x_(i+W-1)) of the tokens of every window.
+
+        Args:
+            length: Number L of tokens of a sequence, at least W.
+            temperature: Temperature T, in the unit of the energies.
+
+        Returns:
+            Probabilities (L - W + 1, V, ..., V) float64 with one axis per token of the window.
+        """
         messages, windows = self.messages(temperature), self._windows(length, temperature)
         self._require_listable(length, self.energies.numel())
         distributions = messages.map_windows(
@@ -171,7 +229,12 @@ class PottsChain:
         return distributions.view([windows] + [self.vocab_size] * self.window)
 
     def mean_energy(self, length: int, temperature: float) -> float:
-        """Return the expected value of the energy H."""
+        """Return the expected value of the energy H(x).
+
+        Args:
+            length: Number L of tokens of a sequence, at least W.
+            temperature: Temperature T, in the unit of the energies.
+        """
         messages, energies = self.messages(temperature), self.energies.view(-1)
 
         def mean(before: Tensor, after: Tensor, residue: Tensor) -> Tensor:
@@ -181,20 +244,29 @@ class PottsChain:
         return float(messages.map_windows(self._windows(length, temperature), 1, 1, mean).sum())
 
     def entropy(self, length: int, temperature: float) -> float:
-        """Return the entropy S = (<H> - F) / T in nats."""
+        """Return the entropy (E[H] - F) / T of the distribution in nats, where F is the free energy.
+
+        Args:
+            length: Number L of tokens of a sequence, at least W.
+            temperature: Temperature T, in the unit of the energies.
+        """
         mean = self.mean_energy(length, temperature) / temperature
         return mean + self.log_partition(length, temperature)
 
     def correlation_length(self, temperature: float) -> float:
-        """Return the correlation length 1 / log(lambda_1 / |lambda_2|) of the infinite chain, in sites.
+        """Return the correlation length of the infinite chain, in sites.
 
-        lambda_1 and lambda_2 are the two eigenvalues of the transfer matrix with the largest modulus. If lambda_2 is
-        complex, correlations oscillate and decay with this length.
+        It is 1 / log(lambda_1 / |lambda_2|), where lambda_1 and lambda_2 are the two eigenvalues of the transfer
+        matrix with the largest modulus. If lambda_2 is complex, correlations oscillate and decay with this
+        length.
+
+        Args:
+            temperature: Temperature T, in the unit of the energies.
 
         Returns:
             The correlation length. It is 0 if only one eigenvalue is nonzero (for example, if W = 1), because sites
-            farther apart than a window are then independent. Lengths below (W - 1) / 30 sites are also returned
-            as 0, because float64 cannot distinguish them from this case.
+            farther apart than a window are then independent. Lengths below (W - 1) / 30 sites are also returned as 0,
+            because float64 cannot distinguish them from this case.
 
         Raises:
             InputError: If the two eigenvalues are too close to resolve.
@@ -203,59 +275,122 @@ class PottsChain:
         return correlation_length(log_weights, self.vocab_size, self.window, temperature)
 
     def sample(self, n: int, length: int, temperature: float, seed: int = 0) -> Tensor:
-        """Sample `n` independent sequences (n, L) int64 exactly. Sequence i depends on `seed` and i only."""
+        """Sample independent sequences exactly.
+
+        Args:
+            n: Number of sequences.
+            length: Number L of tokens of a sequence, at least W.
+            temperature: Temperature T, in the unit of the energies.
+            seed: Random seed (default: 0). Sequence i depends on the seed and on i only.
+
+        Returns:
+            Token ids (n, L) int64.
+        """
         return self.at(length, temperature).sample(n, seed)
 
     @validated
     def window_labels(self, position: Natural = 0) -> Tensor:
-        """Return the label (V, ..., V) int64 of the nearest pattern for every window that starts at `position`.
+        """Return the label of every possible window that starts at site `position`.
 
-        Label p * period + f stands for pattern p in phase f, which predicts token P_p[(i + f) mod period] at site i.
-        Distances are Hamming distances, and the lowest label wins ties. Phases are counted from site 0. A sequence
-        that follows a pattern therefore has the same label everywhere, unless a window occurs more than once in the
-        patterns.
+        The label p * period + f stands for pattern p in phase f, which predicts token P_p[(i + f) mod period] at
+        site i.
+        A window gets the label whose predicted tokens have the smallest Hamming distance to it. The lowest label wins
+        ties. Phases are counted from site 0, so a sequence that follows one pattern has the same label everywhere,
+        unless a window occurs more than once in the patterns.
+
+        Args:
+            position: Site of the first token of the window (default: 0).
+
+        Returns:
+            Labels (V, ..., V) int64 with one axis per token of the window.
         """
         stored = self._patterns()
         labels = stored.window_labels(position)
         return labels.view([self.vocab_size] * self.window)
 
     def followed(self, tokens: Tensor) -> Tensor:
-        """Return the label (rows, L - W + 1) int64 of each window of `tokens` (rows, L). See `window_labels`."""
+        """Return the label of each window, the nearest pattern and phase (see `window_labels`).
+
+        Args:
+            tokens: Token ids (rows, L) of sequences that start at site 0.
+
+        Returns:
+            Labels (rows, L - W + 1) int64.
+        """
         return self._patterns().nearest(checked_tokens(tokens, self.vocab_size, self.window))[0]
 
     def domain_walls(self, tokens: Tensor) -> Tensor:
-        """Return the positions (rows, L - W) bool where the label changes from one window to the next.
+        """Locate the domain walls, where the label changes from one window to the next (see `window_labels`).
 
-        Entry i compares windows i and i + 1. A change of phase also counts as a wall.
+        Args:
+            tokens: Token ids (rows, L) of sequences that start at site 0.
+
+        Returns:
+            Bools (rows, L - W). Entry i is true if windows i and i + 1 have different labels.
         """
         labels = self.followed(tokens)
         return labels[:, 1:] != labels[:, :-1]
 
     def wall_probabilities(self, length: int, temperature: float) -> Tensor:
-        """Return the probability (L - W,) float64 of a domain wall between each pair of consecutive windows."""
+        """Return the probability of a domain wall between each pair of consecutive windows.
+
+        A domain wall is a pair of consecutive windows with different labels (see `window_labels`).
+
+        Args:
+            length: Number L of tokens of a sequence, at least W.
+            temperature: Temperature T, in the unit of the energies.
+
+        Returns:
+            Probabilities (L - W,) float64. Entry i belongs to windows i and i + 1.
+        """
         windows = self._windows(length, temperature)
         self._require_listable(length, 1)
         return self._walls(temperature).probabilities(windows)
 
     def expected_domain_walls(self, length: int, temperature: float) -> float:
-        """Return the expected number of domain walls."""
+        """Return the expected number of domain walls in a sequence.
+
+        A domain wall is a pair of consecutive windows with different labels (see `window_labels`).
+
+        Args:
+            length: Number L of tokens of a sequence, at least W.
+            temperature: Temperature T, in the unit of the energies.
+        """
         return float(self.wall_probabilities(length, temperature).sum())
 
     def run_length_distribution(self, length: int, temperature: float) -> Tensor:
-        """Return the distribution (L - W + 1,) float64 of the number r = 1, 2, ... of windows before the first wall.
+        """Return the distribution of the number of windows before the first domain wall.
 
-        The last entry is the probability that the sequence has no wall.
+        A domain wall is a pair of consecutive windows with different labels (see `window_labels`).
+
+        Args:
+            length: Number L of tokens of a sequence, at least W.
+            temperature: Temperature T, in the unit of the energies.
+
+        Returns:
+            Probabilities (L - W + 1,) float64. Entry r - 1 is the probability that the first r windows have the same
+            label and window r + 1 has a different one. The last entry is the probability of no wall.
         """
         windows = self._windows(length, temperature)
         self._require_listable(length, 1)
         return self._walls(temperature).log_run_lengths(windows).exp()
 
     def no_wall_probability(self, length: int, temperature: float) -> float:
-        """Return the probability that all windows have the same label."""
+        """Return the probability that all windows of a sequence have the same label (see `window_labels`).
+
+        Args:
+            length: Number L of tokens of a sequence, at least W.
+            temperature: Temperature T, in the unit of the energies.
+        """
         return math.exp(self.log_no_wall_probability(length, temperature))
 
     def log_no_wall_probability(self, length: int, temperature: float) -> float:
-        """Return the log-probability that all windows have the same label, without underflow."""
+        """Return the natural logarithm of `no_wall_probability`, without underflow.
+
+        Args:
+            length: Number L of tokens of a sequence, at least W.
+            temperature: Temperature T, in the unit of the energies.
+        """
         return self._walls(temperature).log_no_wall(self._windows(length, temperature))
 
     @validated

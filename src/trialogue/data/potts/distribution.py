@@ -25,8 +25,10 @@ _MAX_BATCH_ENTRIES = 2**22
 class PottsDistribution(Masked, Enumerable, Joint):
     """Distribution p(x) ∝ exp(sum over i of log_weights[x_i, ..., x_(i+W-1)]) of sequences with open ends.
 
-    The energy, the conditionals for any mask, and joint samples of any block are exact. Their cost is linear in the
-    size of the mask or block. Create instances with `PottsChain.at`.
+    A window is the tokens of W consecutive sites, each one of V values. The energy E(x) is minus the sum of the
+    log-weights of all windows, so it is already divided by the temperature. Energies, conditionals for any mask, and
+    joint samples of any set of sites are exact. Their cost is linear in the number of masked or sampled sites. Create
+    instances with `PottsChain.at`.
 
     Args:
         messages: Transfer-matrix messages of the log-weights.
@@ -46,16 +48,23 @@ class PottsDistribution(Masked, Enumerable, Joint):
         return -self.messages.log_weights.view([self.vocab_size] * self.window)
 
     def energy(self, tokens: Tensor) -> Tensor:
-        """Return the energy E(x) (rows,) float64 of `tokens` (rows, N), where p(x) ∝ exp(-E(x))."""
+        """Return the energy E(x) of each sequence, where p(x) ∝ exp(-E(x)).
+
+        Args:
+            tokens: Sequences (rows, N) int64.
+
+        Returns:
+            Energies (rows,) float64, divided by the temperature.
+        """
         tokens = self._checked(tokens)
         return -self.messages.log_weights[window_numbers(tokens, self.vocab_size, self.window)].sum(1)
 
     def log_partition(self) -> float:
-        """Return the log of the sum of exp(-E(x)) over all sequences."""
+        """Return the log of the sum of exp(-E(x)) over all V^N sequences."""
         return self.messages.log_partition(self.sites - self.window + 1)
 
     def site_tables(self) -> SiteTables:
-        """Return the conditional distributions of all sites as tables for compiled sweeps.
+        """Return the conditional distribution of each site given its neighbors, as tables for compiled Gibbs sweeps.
 
         Raises:
             InputError: If the tables would be too large.
@@ -63,11 +72,14 @@ class PottsDistribution(Masked, Enumerable, Joint):
         return window_tables(self.energies, self.sites)
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """Return log p(x_i | all other sites) (rows, V) float64 for one site per row, up to a constant per row.
+        """Return log p(x_i | all other sites) for one site i per row, up to a constant per row.
 
         Args:
-            tokens: Sequences (rows, N) int64.
+            tokens: Sequences (rows, N) int64. The token at the given site is ignored.
             sites: Index i (rows,) int64 of the site of each row.
+
+        Returns:
+            Log-weights (rows, V) float64 of all values of the site.
 
         Raises:
             InputError: If a token or site is out of range, or a shape is wrong.
@@ -89,7 +101,14 @@ class PottsDistribution(Masked, Enumerable, Joint):
         return total
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
-        """Return log p(x_i | all other sites) (rows, N, V) float64 for every site i of `tokens` (rows, N)."""
+        """Return log p(x_i | all other sites) for every site i.
+
+        Args:
+            tokens: Sequences (rows, N) int64.
+
+        Returns:
+            Log-probabilities (rows, N, V) float64.
+        """
         tokens = self._checked(tokens)
         numbers = window_numbers(tokens, self.vocab_size, self.window)
         windows, values = numbers.shape[1], torch.arange(self.vocab_size)
@@ -103,13 +122,15 @@ class PottsDistribution(Masked, Enumerable, Joint):
         return total.log_softmax(2)
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return log p(x_i | x outside the mask) (rows, N, V) float64 for every masked site i.
-
-        At sites outside the mask, the log-probability is 0 for the given token and -inf for all others.
+        """Return the marginal log-probabilities of every masked site given the tokens outside the mask.
 
         Args:
             tokens: Sequences (rows, N) int64. Tokens at masked sites are ignored.
             masked: Mask (rows, N) bool, with any number of sites per row.
+
+        Returns:
+            Log-probabilities (rows, N, V) float64. At sites outside the mask, the log-probability is 0 for the given
+            token and -inf for all others.
 
         Raises:
             InputError: If a token is out of range, or a shape or the type of the mask is wrong.
@@ -125,14 +146,17 @@ class PottsDistribution(Masked, Enumerable, Joint):
         return log_probs
 
     def draw_block(self, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
-        """Return `tokens` with the sites of `block` sampled jointly given all other sites.
+        """Sample a block of sites jointly given all other sites.
 
         Backward messages are computed first. The sites of the block are then sampled in ascending order.
 
         Args:
             tokens: Sequences (rows, N) int64.
             block: Mask (rows, N) bool of the sites to sample, with any number of sites per row.
-            choose: Sampler of one value per row from log-weights.
+            choose: Function that samples one value per row. It receives log-weights (k, V) and row indices (k,).
+
+        Returns:
+            A copy of `tokens` with new values at the sites of the block.
         """
         sampled = tokens.clone()
         for rows in self._chunks(block):
@@ -144,7 +168,15 @@ class PottsDistribution(Masked, Enumerable, Joint):
 
     @validated
     def sample(self, n: Natural, seed: Natural = 0) -> Tensor:
-        """Sample `n` independent sequences (n, N) int64 exactly. Sequence i depends on `seed` and i only."""
+        """Sample independent sequences exactly.
+
+        Args:
+            n: Number of sequences.
+            seed: Random seed (default: 0). Sequence i depends on the seed and on i only.
+
+        Returns:
+            Token ids (n, N) int64.
+        """
         return draw_sequences(self.messages, self._tables or self._generate_tables(), n, self.sites, seed)
 
     @cached_property

@@ -1,8 +1,9 @@
 """Transfer-matrix messages of a chain with p(x) ∝ exp(sum_i log_weights[window i]).
 
-A state is the tokens of W - 1 consecutive sites, and a window is the tokens of W consecutive sites. Both are encoded as
-base-V numbers with the first site as the most significant digit. A message has one entry per state. One step uses the
-V^W nonzeros of the transfer matrix instead of its V^(2W-2) entries.
+A window is the tokens of W consecutive sites, each one of V values. A state is the tokens of W - 1 consecutive
+sites. Windows and states are encoded as base-V numbers with the first site as the most significant digit. The
+transfer matrix maps the states before the last token of a window to the states after it. It has V^W nonzeros
+among V^(2W-2) entries. A message is a vector with one entry per state.
 """
 
 import math
@@ -23,7 +24,15 @@ _MAX_BATCH_ENTRIES = 2**21
 
 
 def require_fitting(vocab: int, window: int) -> None:
-    """Raise `InputError` if the transfer matrix has more than `MAX_WINDOWS` nonzeros V^W."""
+    """Check that the transfer matrix has at most `MAX_WINDOWS` nonzeros V^W.
+
+    Args:
+        vocab: Number V of tokens.
+        window: Number W of tokens in a window.
+
+    Raises:
+        InputError: If the matrix has more nonzeros. The message suggests smaller values.
+    """
     if window * math.log(vocab) <= math.log(MAX_WINDOWS) + 1e-9:
         return
     max_window = max(width for width in range(25) if vocab**width <= MAX_WINDOWS)
@@ -39,7 +48,16 @@ def require_fitting(vocab: int, window: int) -> None:
 
 
 def window_numbers(tokens: Tensor, vocab: int, window: int) -> Tensor:
-    """Return the base-`vocab` number (rows, L - W + 1) of every window of `tokens` (rows, L)."""
+    """Encode every window of `window` consecutive tokens as a number in base `vocab`.
+
+    Args:
+        tokens: Sequences (rows, L) int64 of tokens below `vocab`.
+        vocab: Number of tokens, the base.
+        window: Number of tokens in a window.
+
+    Returns:
+        Numbers (rows, L - window + 1) int64. The first token of a window is the most significant digit.
+    """
     windows = tokens.shape[1] - window + 1
     number = torch.zeros(len(tokens), windows, dtype=torch.int64)
     for offset in range(window):
@@ -48,13 +66,16 @@ def window_numbers(tokens: Tensor, vocab: int, window: int) -> Tensor:
 
 
 def checked_tokens(tokens: Tensor, vocab: int, min_length: int, max_length: int | None = None) -> Tensor:
-    """Return `tokens` (rows, L) as int64.
+    """Check that token ids have the right shape and range, and return them as int64.
 
     Args:
         tokens: Token ids (rows, L).
         vocab: Number of tokens.
         min_length: Minimum length L.
         max_length: Maximum length L (default: no maximum).
+
+    Returns:
+        Token ids (rows, L) int64.
 
     Raises:
         InputError: If the tokens are not ids below `vocab`, or L is out of range.
@@ -144,12 +165,15 @@ class _Iterates:
 
 
 class Messages:
-    """Forward and backward messages of chains of any length.
+    """Forward and backward messages of Potts chains of any length.
 
-    The message after k windows does not depend on the length of the chain, so chains of all lengths share the messages.
+    The backward message after k windows has one entry per state, the tokens of W - 1 consecutive sites. Up to a
+    common log-scale, the entry is the log of the total weight of all continuations of the state by k windows. The
+    forward message sums over all tokens before the state in the same way. Messages do not depend on the length of
+    the chain, so chains of all lengths share them.
 
     Args:
-        log_weights: Log-weight of each window, as a float64 tensor (V, ..., V) with W axes.
+        log_weights: Log-weight of each window of W tokens, as a float64 tensor (V, ..., V) with W axes.
     """
 
     def __init__(self, log_weights: Tensor) -> None:
@@ -168,41 +192,64 @@ class Messages:
         return weights.view(self.vocab, self.states).logsumexp(0)
 
     def log_partition(self, windows: int) -> float:
-        """Return log Z of a chain with this number of windows."""
+        """Return log Z, where Z is the total weight of all sequences.
+
+        Args:
+            windows: Number of windows of a sequence, its length minus W - 1.
+        """
         self._backward.extend(windows)
         return self._backward.log_scale(windows) + float(self._backward.at(windows).logsumexp(0))
 
     def backward(self, windows: int) -> tuple[Tensor, float]:
-        """Return the backward message (states,) after this number of windows, and its log-scale.
+        """Return the backward message after some number of windows.
 
-        Their sum is the log of the total weight of all continuations of each state by this number of windows.
+        Args:
+            windows: Number k of windows.
+
+        Returns:
+            Message (states,) float64 with largest entry 0, and its log-scale. Their sum is the log of the total
+            weight of all continuations of each state by k windows.
         """
         self._backward.extend(windows)
         return self._backward.at(windows), self._backward.log_scale(windows)
 
     def backward_indices(self, windows: Tensor) -> Tensor:
-        """Return the row (n,) of `backward_table` with the message after each number of windows (n,)."""
+        """Return the rows of `backward_table` that hold the messages after the given numbers of windows.
+
+        Args:
+            windows: Numbers of windows (n,) int64.
+
+        Returns:
+            Row indices (n,) int64.
+        """
         self._backward.extend(int(windows.max()) if len(windows) else 0)
         return self._backward.indices(windows)
 
     def backward_table(self) -> Tensor:
-        """Return the distinct backward messages computed so far (distinct, states), each with largest entry 0."""
+        """Return the distinct backward messages computed so far.
+
+        Returns:
+            Messages (distinct, states) float64, each with largest entry 0.
+        """
         return self._backward.table()
 
     def map_windows(
         self, windows: int, period: int, span: int, function: Callable[[Tensor, Tensor, Tensor], Tensor]
     ) -> Tensor:
-        """Apply `function` to every run of `span` consecutive windows of a chain and return the results (runs, ...).
+        """Apply `function` to every run of `span` consecutive windows of a chain.
 
-        The function is called once for all runs with identical arguments.
+        The function is called with batches of runs. Runs with identical arguments are evaluated once.
 
         Args:
             windows: Number of windows of the chain.
-            period: Period of the dependence of `function` on the position of a run.
+            period: Period with which the results depend on the first position of a run, 1 if they do not.
             span: Number of windows of a run.
-            function: `function(before, after, residue)` receives the forward messages (n, states) before the runs, the
-                backward messages (n, states) after them, and their first positions (n,) modulo `period`. It returns
-                one row per run.
+            function: `function(before, after, residue)` receives the forward messages (n, states) before the
+                runs, the backward messages (n, states) after them, and their first positions (n,) modulo
+                `period`. It returns a tensor with one row per run.
+
+        Returns:
+            Results (windows - span + 1, ...), one row per run in the order of the chain.
         """
         start = torch.arange(windows - span + 1)
         self._forward.extend(windows)
@@ -226,7 +273,15 @@ class Messages:
         return results[inverse]
 
     def window_distribution(self, before: Tensor, after: Tensor) -> Tensor:
-        """Return p(window) (n, V^W) from the messages (n, states) before and after the window."""
+        """Return the joint distribution of the tokens of one window.
+
+        Args:
+            before: Forward messages (n, states) before the window.
+            after: Backward messages (n, states) after the window.
+
+        Returns:
+            Probabilities (n, V^W) float64.
+        """
         n = len(before)
         weights = before[:, :, None] + self.log_weights.view(self.states, self.vocab)
         return (weights.view(n, self.vocab, self.states) + after[:, None, :]).view(n, -1).softmax(1)

@@ -1,7 +1,8 @@
 """Periodic patterns of a Potts chain, and the nearest pattern of each window of a sequence.
 
-Label p * period + f stands for pattern p in phase f, which predicts token P_p[(i + f) mod period] at site i. Phases are
-counted from site 0, so a sequence that follows a pattern has the same label everywhere.
+A label is a pair of a pattern and a phase, encoded as p * period + f for pattern p in phase f. It predicts token
+P_p[(i + f) mod period] at site i. Phases are counted from site 0, so a sequence that follows a pattern has the same
+label everywhere.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,12 +19,20 @@ from trialogue.validation import Count, check, integer_range, validated
 
 
 class StoredPatterns:
-    """Patterns that each define an infinite periodic sequence.
+    """Patterns that each define an infinite periodic sequence, and labels for the windows of other sequences.
+
+    A label is a pair of a pattern and a phase, encoded as p * period + f for pattern p in phase f. It predicts token
+    P_p[(i + f) mod period] at site i. Phases are counted from site 0.
 
     Args:
         patterns: One period of each pattern as token ids. All patterns have the same length.
         window: Number W of tokens in a window.
         vocab_size: Number V of tokens (default: one more than the largest token of the patterns).
+
+    Attributes:
+        patterns: Tokens (period,) int64 of each pattern.
+        period: Number of tokens of one period.
+        labels: Number of labels, the number of patterns times the period.
 
     Raises:
         InputError: If there are no patterns, a pattern is empty, their lengths differ, or a token is out of range.
@@ -61,16 +70,27 @@ class StoredPatterns:
         self.labels = len(self.patterns) * self.period
 
     def predicted(self, label: int, begin: int, length: int) -> Tensor:
-        """Return the tokens (length,) that a label predicts for the sites from `begin`."""
+        """Return the tokens that a label predicts at consecutive sites.
+
+        Args:
+            label: Label p * period + f of pattern p in phase f.
+            begin: First site.
+            length: Number of sites.
+
+        Returns:
+            Tokens (length,) int64 of the pattern, starting at position (begin + f) mod period of the pattern.
+        """
         pattern, phase = divmod(label, self.period)
         return self.patterns[pattern][(begin + phase + torch.arange(length)) % self.period]
 
     def nearest(self, tokens: Tensor, begin: int = 0) -> tuple[Tensor, Tensor]:
         """Return the nearest label of every window, and its Hamming distance.
 
+        The distance counts the tokens of the window that differ from the tokens that the label predicts.
+
         Args:
             tokens: Sequences (rows, L) int64.
-            begin: Site of the first token.
+            begin: Site of the first token (default: 0).
 
         Returns:
             Labels and distances, each (rows, L - W + 1) int64. The lowest label wins ties.
@@ -92,7 +112,13 @@ class StoredPatterns:
         return label, smallest
 
     def window_labels(self, position: int = 0) -> Tensor:
-        """Return the nearest label (V^W,) int64 of every possible window at site `position`.
+        """Return the nearest label of every possible window of W tokens.
+
+        Args:
+            position: Site of the first token of the window (default: 0).
+
+        Returns:
+            Labels (V^W,) int64, in the order of `itertools.product` over the tokens of the window.
 
         Raises:
             InputError: If there are too many windows to list.
@@ -100,7 +126,11 @@ class StoredPatterns:
         return self._nearest_of_all_windows(position)[0]
 
     def distances(self) -> Tensor:
-        """Return the Hamming distance (V^W,) int64 of every possible window to the nearest pattern in any phase."""
+        """Return the Hamming distance of every possible window to the nearest pattern in any phase.
+
+        Returns:
+            Distances (V^W,) int64, in the order of `itertools.product` over the tokens of the window.
+        """
         return self._nearest_of_all_windows(0)[1]
 
     def _nearest_of_all_windows(self, position: int) -> tuple[Tensor, Tensor]:
@@ -110,7 +140,13 @@ class StoredPatterns:
 
 
 def pattern_tokens(pattern: Sequence[int] | Tensor) -> Tensor:
-    """Return the tokens (period,) int64 of one pattern.
+    """Convert one period of a pattern to a tensor.
+
+    Args:
+        pattern: Token ids of one period.
+
+    Returns:
+        Tokens (period,) int64, as a copy.
 
     Raises:
         InputError: If the pattern is not a nonempty sequence of token ids.

@@ -1,8 +1,9 @@
 """Exact sampling of many sequences of a Potts chain with backward messages and alias tables.
 
-The distribution of a token given the previous W - 1 tokens depends only on the number of windows that follow. Sites
-whose backward messages are bitwise equal therefore share an alias table. Tokens are sampled from left to right, in
-blocks of `LANES` sequences. Token t of sequence k uses number t of the random stream of sequence k.
+A window is W consecutive tokens, each one of V values. The distribution of a token given the previous W - 1
+tokens depends only on the number of windows that follow. Sites whose backward messages are bitwise equal
+therefore share an alias table. Tokens are sampled from left to right, in blocks of `LANES` sequences. Token t of
+sequence k uses number t of the random stream of sequence k.
 """
 
 from collections.abc import Iterator
@@ -27,18 +28,27 @@ _32, _LOWER, _64, _1 = np.uint64(32), np.uint64(2**32 - 1), np.uint64(64), np.ui
 
 
 def word_bits(vocab: int) -> tuple[int, int]:
-    """Return the numbers of bits of a coin and of an alias (see `alias_table`), 62 in total."""
+    """Return how the 62 bits of an alias table entry are divided between the threshold and the alias.
+
+    See `alias_table` for the two parts of an entry.
+
+    Args:
+        vocab: Number V of tokens. An alias is a token, so it needs enough bits for V - 1.
+
+    Returns:
+        Number of bits of the threshold, and number of bits of the alias.
+    """
     alias = (vocab - 1).bit_length()
     return 62 - alias, alias
 
 
 class Tables(NamedTuple):
-    """Alias tables of consecutive sites.
+    """Alias tables of consecutive sites, with one table per distinct distribution.
 
     Attributes:
         first: First site.
-        offsets: Index in `entries` of the first entry of each site.
-        entries: Alias tables of all distinct sites.
+        offsets: Index in `entries` (sites,) of the first entry of each site. Equal sites share their entries.
+        entries: Concatenated entries of all tables.
     """
 
     first: int
@@ -47,11 +57,14 @@ class Tables(NamedTuple):
 
 
 def token_distributions(messages: Messages, indices: Tensor) -> Tensor:
-    """Return the distributions (n, V^(W-1), V) of a token given the previous W - 1 tokens.
+    """Return the distributions of a token given the previous W - 1 tokens, its context.
 
     Args:
         messages: Messages of the chain.
-        indices: Row (n,) of `messages.backward_table()` with the message after the token.
+        indices: Row (n,) of `messages.backward_table()` with the backward message after the token.
+
+    Returns:
+        Probabilities (n, V^(W-1), V). The second axis is the context as a base-V number.
     """
     weights = messages.log_weights.view(messages.vocab, messages.states)
     after = messages.backward_table()[indices]
@@ -59,7 +72,16 @@ def token_distributions(messages: Messages, indices: Tensor) -> Tensor:
 
 
 def initial_distributions(messages: Messages, windows: int) -> list[Tensor]:
-    """Return the distributions (V^t, V) of tokens t = 0, ..., W - 2 given all previous tokens."""
+    """Return the distribution of each of the first W - 1 tokens given all previous tokens.
+
+    Args:
+        messages: Messages of the chain.
+        windows: Number of windows of the chain.
+
+    Returns:
+        Probabilities (V^t, V) of token t, for t = 0, ..., W - 2. The first axis is the previous tokens as a base-V
+        number.
+    """
     state, vocab = messages.backward(windows)[0], messages.vocab
     return [
         state.view(vocab ** (site + 1), -1).logsumexp(1).view(-1, vocab).softmax(1)
@@ -74,17 +96,25 @@ def _message_indices(messages: Messages, windows: int) -> tuple[Tensor, int]:
 
 
 def all_fit(messages: Messages, windows: int) -> bool:
-    """Return whether the tables of all sites fit into memory at once."""
+    """Return whether the alias tables of all sites fit into memory at once.
+
+    Args:
+        messages: Messages of the chain.
+        windows: Number of windows of the chain.
+    """
     indices, capacity = _message_indices(messages, windows)
     return len(torch.unique(indices)) <= capacity
 
 
 def alias_tables(messages: Messages, windows: int) -> Iterator[Tables]:
-    """Generate the tables of all sites of a chain, with at most `_MAX_ENTRIES` entries at a time.
+    """Generate the alias tables of all sites of a chain in groups that fit into memory.
 
     Args:
         messages: Messages of the chain.
         windows: Number of windows of the chain.
+
+    Yields:
+        Tables of consecutive sites, from left to right. The first W - 1 sites come first, if W > 1.
     """
     vocab, size = messages.vocab, messages.states * messages.vocab
     bits, reach = word_bits(vocab), messages.window - 1
@@ -125,24 +155,24 @@ def draw_tokens(
     coin_bits: np.uint64,
     alias_bits: np.uint64,
 ) -> None:
-    """Sample consecutive sites of blocks `first` to `last` of `tokens` in place.
+    """Sample consecutive sites of blocks `first` to `last` - 1 of `LANES` rows of `tokens` in place.
 
     The product of a random number and V has 128 bits. Its upper 64 bits are the column of the alias table, and the
-    leading bits of its lower half are the coin.
+    leading bits of its lower half are the coin, which is compared with the threshold of the column.
 
     Args:
         first: First block of `LANES` rows.
         last: End of the blocks, exclusive.
-        tokens: Sequences (rows, L).
-        contexts: Base-V numbers (rows,) of the W - 1 previous tokens, updated in place.
+        tokens: Sequences (rows, L), modified in place.
+        contexts: The W - 1 previous tokens of each row as base-V numbers (rows,), updated in place.
         keys: Keys (rows,) of the random streams.
-        begin: First site.
-        offsets: Offset of the table of each site.
-        entries: Alias tables.
+        begin: First site to sample.
+        offsets: Index in `entries` of the table of each site.
+        entries: Entries of the alias tables.
         vocab: Number V of tokens.
         states: Number V^(W-1) of contexts.
         window: Number W of tokens in a window.
-        coin_bits: Number of bits of a coin.
+        coin_bits: Number of bits of a coin and of a threshold.
         alias_bits: Number of bits of an alias.
     """
     reach = window - 1
@@ -190,7 +220,7 @@ def draw_tokens(
 def draw_sequences(
     messages: Messages, tables: Iterator[Tables] | list[Tables], n: int, length: int, seed: int
 ) -> Tensor:
-    """Sample `n` independent sequences (n, L) int64. Sequence k depends on `seed` and k only.
+    """Sample independent sequences of a chain from its alias tables.
 
     The result does not depend on the number of threads, `torch.get_num_threads()`.
 
@@ -199,7 +229,10 @@ def draw_sequences(
         tables: Result of `alias_tables`.
         n: Number of sequences.
         length: Number L of tokens of a sequence.
-        seed: Random seed.
+        seed: Random seed. Sequence k depends on the seed and on k only.
+
+    Returns:
+        Token ids (n, L) int64.
     """
     # NumPy allocates large arrays in huge pages. With torch, page faults would take as long as the sampling.
     tokens = np.empty((n, length), np.int64)

@@ -1,4 +1,9 @@
-"""Transfer matrices of Potts chains, their leading eigenvalues, and the correlation length."""
+"""Transfer matrices of Potts chains, their leading eigenvalues, and the correlation length.
+
+A window is W consecutive tokens, each one of V values. A context is W - 1 consecutive tokens. Both are encoded as
+base-V numbers. The transfer matrix has one row and one column per context. Its entry is the weight of the window that
+starts with the context of the row and ends with the context of the column, or 0 if no window does both.
+"""
 
 import math
 from typing import TYPE_CHECKING
@@ -31,9 +36,10 @@ PRECISE_STATES, PRECISE_DIGITS = 16, 1000
 
 
 def correlation_length(log_weights: Tensor, vocab: int, window: int, temperature: float) -> float:
-    """Return the correlation length 1 / log(lambda_1 / |lambda_2|) in sites.
+    """Return the correlation length 1 / log(lambda_1 / |lambda_2|) of the infinite chain, in sites.
 
-    If float64 does not resolve the two eigenvalues, small matrices are solved with mpmath in higher precision.
+    lambda_1 and lambda_2 are the two eigenvalues of the transfer matrix with the largest modulus. If float64 does not
+    resolve them, small matrices are solved with mpmath in higher precision.
 
     Args:
         log_weights: Log-weights (V^W,) of the windows.
@@ -71,20 +77,27 @@ def correlation_length(log_weights: Tensor, vocab: int, window: int, temperature
 
 
 def steps(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the indices (V^W,) of the contexts before and after the last token of every window.
+    """Return the row and the column of every window in the transfer matrix.
 
     Args:
         weights: Array (V, ...) with V^W entries. Only its shape is used.
+
+    Returns:
+        Rows (V^W,), the first W - 1 tokens of each window as base-V numbers, and columns (V^W,), the last W - 1
+        tokens.
     """
     windows = np.arange(weights.size)
     return windows // weights.shape[0], windows % (weights.size // weights.shape[0])
 
 
 def transfer_matrix(weights: NDArray[np.float64]) -> csr_array:
-    """Return the sparse transfer matrix between the V^(W-1) contexts.
+    """Return the sparse transfer matrix between the V^(W-1) contexts of W - 1 tokens.
 
     Args:
         weights: Weights (V, ...) of the V^W windows.
+
+    Returns:
+        Square matrix whose nonzero entries are the positive weights.
     """
     states = weights.size // weights.shape[0]
     matrix = csr_array((weights.ravel(), steps(weights)), (states, states))
@@ -93,12 +106,15 @@ def transfer_matrix(weights: NDArray[np.float64]) -> csr_array:
 
 
 def leading_moduli(matrix: csr_array, count: int, temperature: float) -> NDArray[np.float64]:
-    """Return the largest moduli (count,) of the eigenvalues in descending order.
+    """Return the largest moduli of the eigenvalues of a matrix.
 
     Args:
         matrix: Square matrix.
         count: Number of eigenvalues.
         temperature: Temperature, used in error messages only.
+
+    Returns:
+        Moduli (count,) in descending order.
 
     Raises:
         InputError: If the sparse solver does not converge.
@@ -120,13 +136,18 @@ def leading_moduli(matrix: csr_array, count: int, temperature: float) -> NDArray
 def digits_resolved(
     log_weights: NDArray[np.float64], windows: int, temperature: float, unresolved: str
 ) -> int:
-    """Return how many decimal digits resolve two eigenvalues whose relative gap is the weight of some windows.
+    """Return how many decimal digits resolve two eigenvalues with a tiny relative gap.
+
+    The gap is at least the ratio of the smallest to the largest window weight, to the power `windows`.
 
     Args:
         log_weights: Log-weights (V, ...) of the V^W windows, -inf for forbidden windows.
-        windows: Number of windows whose weight is the relative gap.
+        windows: Number of window weights that determine the gap.
         temperature: Temperature, used in error messages only.
         unresolved: Clause for the error message that names the unresolved value.
+
+    Returns:
+        Number of decimal digits, including 30 guard digits.
 
     Raises:
         InputError: If there are more than `PRECISE_STATES` states or `PRECISE_DIGITS` digits.
@@ -147,7 +168,10 @@ def precise_transfer_matrix(
 
     Args:
         log_weights: Log-weights (V, ...) of the V^W windows.
-        allowed: Mask of the windows with a nonzero entry (default: all).
+        allowed: Mask (V^W,) of the windows with a nonzero entry (default: all).
+
+    Returns:
+        Dense matrix of size V^(W-1).
     """
     mpmath = from_extra("mpmath", "precise")
     states = log_weights.size // log_weights.shape[0]
@@ -160,7 +184,14 @@ def precise_transfer_matrix(
 
 
 def precise_moduli(matrix: "mpmath.matrix") -> "list[mpmath.mpf]":
-    """Return the moduli of all eigenvalues in descending order, in the current precision of mpmath."""
+    """Return the moduli of all eigenvalues of a matrix in the current precision of mpmath.
+
+    Args:
+        matrix: Square matrix.
+
+    Returns:
+        Moduli in descending order.
+    """
     if matrix.rows == 1:
         return [abs(matrix[0, 0])]
     eigenvalues = from_extra("mpmath", "precise").eig(matrix, left=False, right=False)

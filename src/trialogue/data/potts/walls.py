@@ -1,8 +1,8 @@
 """Exact distributions of the domain walls of a Potts chain.
 
-A domain wall is a position where the label of the nearest pattern changes from one window to the next. The label of a
-window depends on its tokens and on its position modulo the period of the patterns. Two consecutive windows take
-V^(W+1) values.
+The label of a window is its nearest stored pattern and phase (see `StoredPatterns`). It depends on the tokens of the
+window and on its position modulo the period of the patterns. A domain wall is a pair of consecutive windows with
+different labels. Two consecutive windows of W tokens take V^(W+1) values.
 """
 
 import math
@@ -20,11 +20,14 @@ _MAX_BATCH_ENTRIES = 2**21
 
 
 class Walls:
-    """Distributions of domain walls.
+    """Distributions of the domain walls of a Potts chain at one temperature.
+
+    The label of a window is its nearest stored pattern and phase (see `StoredPatterns`). A domain wall is a pair of
+    consecutive windows with different labels.
 
     Args:
         patterns: Patterns that define the labels.
-        messages: Messages of the chain.
+        messages: Messages of the chain, which include the temperature.
 
     Raises:
         InputError: If the tables of pairs of windows would not fit into memory.
@@ -43,7 +46,15 @@ class Walls:
         self._tables = torch.stack([patterns.window_labels(site) for site in range(patterns.period)])
 
     def probabilities(self, windows: int) -> Tensor:
-        """Return the probability (windows - 1,) of a wall between windows i and i + 1."""
+        """Return the probability of a domain wall between each pair of consecutive windows.
+
+        Args:
+            windows: Number of windows of the chain.
+
+        Returns:
+            Probabilities (windows - 1,) float64. Entry i is the probability that windows i and i + 1 have different
+            labels.
+        """
         vocab, states = self._messages.vocab, self._messages.states
         period = len(self._tables)
         weights = self._messages.log_weights
@@ -67,9 +78,14 @@ class Walls:
         return self._messages.map_windows(windows, period, 2, wall_probability)
 
     def log_run_lengths(self, windows: int) -> Tensor:
-        """Return the log-probability (windows,) that the first wall follows after r = 1, ..., windows windows.
+        """Return the log-distribution of the number of windows before the first domain wall.
 
-        The last entry is the log-probability of no wall.
+        Args:
+            windows: Number of windows of the chain.
+
+        Returns:
+            Log-probabilities (windows,) float64. Entry r - 1 is the probability that the first r windows have the
+            same label and window r + 1 has a different one. The last entry is the log-probability of no wall.
         """
         log_weights = torch.full((windows,), -math.inf, dtype=torch.float64)
         vocab, states = self._messages.vocab, self._messages.states
@@ -89,7 +105,11 @@ class Walls:
         return log_weights - self._messages.log_partition(windows)
 
     def log_no_wall(self, windows: int) -> float:
-        """Return the log-probability that all windows have the same label."""
+        """Return the log-probability that all windows have the same label.
+
+        Args:
+            windows: Number of windows of the chain.
+        """
         weights = [self._log_weight_without_wall(labels, windows) for labels in self._chunks()]
         return float(torch.stack(weights).logsumexp(0)) - self._messages.log_partition(windows)
 

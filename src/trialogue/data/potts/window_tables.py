@@ -15,14 +15,21 @@ from trialogue.validation import check, integer_range, validated
 
 @validated
 def window_tables(energy: Tensor, sites: int, *, periodic: bool = False) -> SiteTables:
-    """Return the conditional distributions of a chain with p(x) ∝ exp(-sum_i energy[x_i, ..., x_(i+W-1)]).
+    """Tabulate the conditional distributions of a chain with p(x) ∝ exp(-sum_i energy[x_i, ..., x_(i+W-1)]).
 
-    Each probability has an absolute error of at most 2^-26.
+    The conditional distribution of a site given all other sites depends on up to W - 1 neighbors on each side.
+    There is one table entry (or alias table, see `SiteTables`) for each combination of their tokens. Each
+    probability has an absolute error of at most 2^-26.
 
     Args:
-        energy: Energy of each window of W consecutive sites, as a tensor (V, ..., V) with W axes.
+        energy: Energy of each window of W consecutive sites, as a tensor (V, ..., V) with W axes. It is already
+            divided by the temperature.
         sites: Number N of sites, at least W, or at least 2 W - 1 for a periodic chain.
-        periodic: Whether the chain is a ring.
+        periodic: Whether the chain is a ring, so that windows continue from the last site to the first (default:
+            open ends).
+
+    Returns:
+        Tables of all sites, on which compiled Gibbs sweeps run.
 
     Raises:
         InputError: If an energy is not finite, the shape is wrong, there are too few sites, or the tables have more

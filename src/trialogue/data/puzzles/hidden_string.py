@@ -1,8 +1,9 @@
-"""Constrained generation of bit strings with an oracle and a perfect process verifier of an accepted set A.
+"""Tasks to generate a bit string of a set A, each with an oracle and a perfect process verifier.
 
-Section 3.1 of the thesis defines the tasks. They are a hidden string (Theorem 3.1.1), subset sums (Theorem 3.1.2), one
-string (Proposition 3.1.1) and all strings but one (Proposition 3.1.2). A verifier decides whether some string of A
-starts with a prefix (Definition 3.1.3). It does not depend on the oracle.
+The oracle is an autoregressive distribution of strings. A perfect process verifier accepts a prefix if some string of A
+starts with it (Definition 3.1.3 of the thesis). It does not depend on the oracle. Section 3.1 of the thesis defines the
+tasks: a hidden string (Theorem 3.1.1), subset sums (Theorem 3.1.2), a set A with one string (Proposition 3.1.1) and a
+set A with all strings but one (Proposition 3.1.2).
 """
 
 from collections.abc import Sequence
@@ -25,10 +26,11 @@ _MAX_SUMS = 1 << 20
 
 
 class HiddenString(WeightedPrefixes):
-    """Oracle of Theorem 3.1.1: fair bits, and a last bit that makes the parity even only after `hidden`.
+    """Distribution of D bits that has even parity only after one hidden prefix (Theorem 3.1.1 of the thesis).
 
-    After any other D - 1 bits, the last bit makes the parity odd (equations 3.1 and 3.2), so `answer` is the
-    only string of even parity.
+    The first D - 1 bits are fair and independent. If they equal `hidden`, the last bit makes the number of ones even.
+    Otherwise it makes the number odd (equations 3.1 and 3.2). The string `answer` is therefore the only possible string
+    of even parity.
 
     Args:
         hidden: The D - 1 hidden bits.
@@ -47,7 +49,14 @@ class HiddenString(WeightedPrefixes):
         return (*self.hidden, sum(self.hidden) % 2)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Return weights (2,) of the bit after `prefix`."""
+        """Return the unnormalized probabilities of the next bit.
+
+        Args:
+            prefix: Previous bits.
+
+        Returns:
+            Weights (2,) of the bits 0 and 1. Both are 0 if the prefix is complete.
+        """
         if len(prefix) >= self.max_length:
             return [0.0, 0.0]
         if len(prefix) < len(self.hidden):
@@ -55,7 +64,16 @@ class HiddenString(WeightedPrefixes):
         return one_hot((sum(prefix) + (prefix != self.hidden)) % 2, 2)
 
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return whether the bits so far match the hidden string, and their parity, (n, 2) int64."""
+        """Return the two properties of each prefix that determine the distribution of its remaining bits.
+
+        Args:
+            tokens: Prefixes (n, width) int64 of bits, right-padded.
+            lengths: Lengths (n,) int64 of the prefixes.
+
+        Returns:
+            Integers (n, 2) int64. The first is 1 if the prefix agrees with the hidden string, and the second is
+            the parity of the number of ones.
+        """
         bits = tokens * (torch.arange(tokens.shape[1]) < lengths[:, None])
         hidden = torch.zeros(tokens.shape[1], dtype=torch.int64)
         known = min(len(self.hidden), len(hidden))
@@ -65,18 +83,19 @@ class HiddenString(WeightedPrefixes):
 
 
 class SubsetSum(Verifier):
-    """Perfect process verifier of bit strings s of length D with sum_i s_i X_i among `totals`.
+    """Perfect process verifier of bit strings s of length D whose sum over i of s_i X_i is one of `totals`.
 
-    A prefix is accepted if the remaining weights can complete its sum to a total. Viable sums are listed in advance.
-    Their number is pseudo-polynomial and can reach 2^D, because deciding whether the empty prefix is viable is the
-    knapsack problem. Sequences of another length or with other tokens are rejected.
+    The bit s_i selects the weight X_i. A prefix is accepted if its sum can be completed to a total with the weights
+    after it. The sums of all acceptable prefixes are listed in advance. Their number is pseudo-polynomial and can reach
+    2^D, because the question whether the empty prefix is accepted is the knapsack problem. Sequences of another length
+    or with other tokens are rejected.
 
     Args:
         weights: The D weights X, integers of at least 0.
         totals: Accepted sums.
 
     Raises:
-        InputError: If there is no weight, the sum of the weights exceeds 2^62, or there are too many sums to
+        InputError: If there is no weight, the sum of the weights is at least 2^62, or there are too many sums to
             list.
     """
 
@@ -103,7 +122,18 @@ class SubsetSum(Verifier):
         self._viable = viable[::-1]  # by length of the prefix
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return 1 or 0 (n,) float64: whether a complete row is in A, or another row can still become one."""
+        """Return 1 for each row that is accepted, and 0 for other rows.
+
+        A complete row is accepted if the sum of its weights is a total. Another row is accepted if its sum can
+        still become a total.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) of the rows.
+
+        Returns:
+            Values (n,) float64.
+        """
         lengths, sums = decoding.lengths[rows], self._sums(decoding, rows)
         possible = (decoding.limit[rows] == self.length) & (
             ~decoding.complete[rows] | (lengths == self.length)
@@ -115,7 +145,15 @@ class SubsetSum(Verifier):
         return possible.double()
 
     def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return sums (n, 1) int64 of viable rows, and -1 for other rows."""
+        """Return keys that are equal for rows of equal length with the same set of accepted continuations.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) of the rows.
+
+        Returns:
+            Keys (n, 1) int64. The key is the sum of the selected weights for accepted rows, and -1 for other rows.
+        """
         viable = self.values(decoding, rows) > 0
         return torch.where(viable, self._sums(decoding, rows), -1)[:, None]
 
@@ -131,17 +169,19 @@ class SubsetSum(Verifier):
 
 @validated
 def checked_weights(weights: Annotated[Several[Natural], MinLen(1)]) -> tuple[int, ...]:
-    """Return the weights of a knapsack, one or more integers of at least 0."""
+    """Check that weights are one or more integers of at least 0, and return them as a tuple."""
     return tuple(weights)
 
 
 class ConstrainedTask(NamedTuple):
-    """Constrained generation (Definition 3.1.2): generate a string of A that `oracle` can produce, or FAIL.
+    """Task to generate a string of a set A from an oracle, or to report failure.
+
+    This is constrained generation, Definition 3.1.2 of the thesis.
 
     Attributes:
-        oracle: The oracle.
-        verifier: Verifier of A.
-        length: Number of tokens.
+        oracle: Distribution of strings that is sampled token by token.
+        verifier: Verifier of the set A.
+        length: Number of tokens of a string.
     """
 
     oracle: Autoregressive
@@ -151,12 +191,23 @@ class ConstrainedTask(NamedTuple):
 
 @validated
 def fair_bits(length: Count) -> Table:
-    """Return the uniform oracle over bit strings of `length`."""
+    """Return the uniform distribution of bit strings as an oracle.
+
+    Args:
+        length: Number of bits.
+    """
     return Table(lambda _: (0.5, 0.5), 2, max_length=length, memory=0)
 
 
 def hidden_string_task(hidden: Sequence[int]) -> ConstrainedTask:
-    """Return the task of Theorem 3.1.1: even parity, which the oracle generates after the bits `hidden` only."""
+    """Return the task of Theorem 3.1.1 of the thesis, to generate the only possible string of even parity.
+
+    The set A contains the strings with an even number of ones. The oracle (`HiddenString`) produces such a string only
+    after the bits `hidden`.
+
+    Args:
+        hidden: Hidden bits, all bits of the string except the last.
+    """
     oracle = HiddenString(hidden)
     length = oracle.max_length
     return ConstrainedTask(oracle, SubsetSum((1,) * length, range(0, length + 1, 2)), length)
@@ -164,14 +215,15 @@ def hidden_string_task(hidden: Sequence[int]) -> ConstrainedTask:
 
 @validated
 def subset_sum_task(weights: Sequence[int], total: int, chance: Probability = 0.5) -> ConstrainedTask:
-    """Return the task of Theorem 3.1.2: bits that select weights X of sum `total`.
+    """Return the task of Theorem 3.1.2 of the thesis, to select weights with a given sum.
 
-    The oracle can generate every string.
+    Bit i selects weight X_i. The set A contains the strings whose selected weights have the sum `total`. The bits
+    of the oracle are independent, so it can generate every string.
 
     Args:
-        weights: Weights X.
-        total: Sum to reach.
-        chance: Probability of a 1, strictly between 0 and 1.
+        weights: Weights X, integers of at least 0.
+        total: Required sum.
+        chance: Probability of a 1, strictly between 0 and 1 (default: 0.5).
     """
     verifier = SubsetSum(weights, (total,))
     oracle = Table(lambda _: (1 - chance, chance), 2, max_length=verifier.length, memory=0)
@@ -180,11 +232,23 @@ def subset_sum_task(weights: Sequence[int], total: int, chance: Probability = 0.
 
 @validated
 def all_zeros_task(length: Count) -> ConstrainedTask:
-    """Return the task of Proposition 3.1.1: fair bits, and A contains only the string of `length` zeros."""
+    """Return the task of Proposition 3.1.1 of the thesis, where only the string of zeros is accepted.
+
+    The oracle generates fair, independent bits.
+
+    Args:
+        length: Number of bits.
+    """
     return ConstrainedTask(fair_bits(length), SubsetSum((1,) * length, (0,)), length)
 
 
 @validated
 def some_zero_task(length: Count) -> ConstrainedTask:
-    """Return the task of Proposition 3.1.2: fair bits, and A contains all strings except the string of ones."""
+    """Return the task of Proposition 3.1.2 of the thesis, where all strings except the string of ones are accepted.
+
+    The oracle generates fair, independent bits.
+
+    Args:
+        length: Number of bits.
+    """
     return ConstrainedTask(fair_bits(length), SubsetSum((1,) * length, range(length)), length)

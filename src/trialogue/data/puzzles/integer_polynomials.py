@@ -1,9 +1,10 @@
 """Random polynomials with integer roots, with the roots after or before the coefficients.
 
-Each number is one token. Token k stands for the integer k - offset. The roots are independent and uniform on
--largest..largest, in the order sampled. The coefficients of prod (x - root), without the leading 1, are written from
-the highest power down. In the roots-first order, the roots determine every coefficient. In the coefficients-first
-order, the oracle lists the distribution of the coefficients, although factoring the polynomial is easy.
+Each number is one token, and token k stands for the integer k - offset. The roots are independent and uniform on the
+integers from -largest to largest, in the order sampled. The polynomial is the product of the factors (x - root). Its
+coefficients are written from the highest power down, without the leading 1. If the roots come first, they determine
+every coefficient. If the coefficients come first, the oracle lists the coefficients of all choices of roots, although
+factoring the polynomial is easy.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Where this comes up".
 """
@@ -29,14 +30,20 @@ Order = Literal["coefficients-first", "roots-first"]
 
 
 class RootedPolynomials(WeightedPrefixes):
-    """Exact distribution, oracle and sampler of polynomials with integer roots.
+    """Exact distribution, oracle and sampler of polynomials with random integer roots.
 
-    Sequences have 2 `degree` tokens. `sample` accepts any size.
+    A sequence contains the `degree` coefficients of the polynomial, without the leading 1, and its `degree` roots.
+    The roots are independent and uniform on the integers from -`largest` to `largest`. Token k stands for the integer
+    k - `offset`. `sample` works for any number of choices of roots, while other methods list all choices.
 
     Args:
         degree: Degree of the polynomial.
         largest: Largest absolute value of a root.
-        order: Order of roots and coefficients.
+        order: Whether a sequence starts with the coefficients, "coefficients-first" (default), or the roots,
+            "roots-first".
+
+    Attributes:
+        offset: Largest absolute value of a coefficient.
 
     Raises:
         InputError: If coefficients exceed 62 bits. The oracle, `states` and `probabilities` raise it if there
@@ -57,15 +64,26 @@ class RootedPolynomials(WeightedPrefixes):
         self.vocab_size = 2 * self.offset + 1
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Return weights (vocab_size) of the next number: the number of root choices that continue with it."""
+        """Count the choices of roots that continue `prefix` with each token.
+
+        Args:
+            prefix: Previous tokens.
+
+        Returns:
+            Weights (vocab_size,), the unnormalized probabilities of the next token.
+        """
         return self._listed.weights(prefix)
 
     def states(self) -> Tensor:
-        """Return all sequences ((2 largest + 1)^degree, 2 degree) int64."""
+        """Return all sequences, one per choice of the roots.
+
+        Returns:
+            Tokens ((2 * largest + 1)^degree, 2 * degree) int64.
+        """
         return self._listed.states()
 
     def probabilities(self) -> Tensor:
-        """Return the equal probabilities float64 of `states`."""
+        """Return the probabilities of `states`, a float64 tensor with equal entries."""
         return self._listed.probabilities()
 
     @cached_property
@@ -79,7 +97,15 @@ class RootedPolynomials(WeightedPrefixes):
 
     @validated
     def sample(self, n: Natural, seed: int = 0) -> Tensor:
-        """Sample sequences (n, 2 degree) int64 by sampling roots. Sequence i depends on `seed` and i only."""
+        """Sample independent sequences.
+
+        Args:
+            n: Number of sequences.
+            seed: Random seed (default: 0). Sequence i depends on the seed and on i only.
+
+        Returns:
+            Tokens (n, 2 * degree) int64.
+        """
         rows = torch.arange(n)
         streams = Streams(seed_of(seed, "roots"), rows)
         values = 2 * self.largest + 1
@@ -87,13 +113,27 @@ class RootedPolynomials(WeightedPrefixes):
         return self._encode(torch.stack(roots, 1).numpy())
 
     def decode(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Return coefficients and roots (n, degree) int64 of `tokens` (n, 2 degree)."""
+        """Convert sequences of tokens to coefficients and roots.
+
+        Args:
+            tokens: Tokens (n, 2 * degree).
+
+        Returns:
+            Coefficients and roots, each (n, degree) int64.
+        """
         tokens = token_rows(tokens, 2 * self.degree)
         first, second = (tokens.long() - self.offset).split(self.degree, 1)
         return (first, second) if self.order == "coefficients-first" else (second, first)
 
     def valid(self, tokens: Tensor) -> Tensor:
-        """Return which rows of `tokens` (n, 2 degree) contain allowed roots and their coefficients, (n,) bool."""
+        """Check each sequence for allowed roots and the coefficients that belong to them.
+
+        Args:
+            tokens: Tokens (n, 2 * degree).
+
+        Returns:
+            Bools (n,).
+        """
         coefficients, roots = self.decode(tokens)
         allowed = (roots.abs() <= self.largest).all(1)
         # Clipping the roots avoids integer overflow in the coefficients.

@@ -1,9 +1,10 @@
 """Sudoku of 4 x 4 cells, written puzzle first (hard) or solution first (easy).
 
-The solution is uniform among the 288 grids. The puzzle contains `clues` of its 16 cells, chosen uniformly, and blanks
-in the other cells. Cells are written row by row. Token 0 is a blank, and tokens 1 to 4 are digits. If the solution
-comes first, each puzzle cell is a copy or a blank. If the puzzle comes first, every clue must be consistent with a
-solution, and a memoryless oracle counts the matching grids.
+The solution is uniform among the 288 solved grids. A clue is a cell of the puzzle that contains the digit of the
+solution. The puzzle has `clues` of them in uniformly random cells, and the other cells are blank. Cells are written row
+by row. Token 0 is a blank, and tokens 1 to 4 are digits. If the solution comes first, each puzzle cell is a copy or a
+blank. If the puzzle comes first, every clue must be consistent with a solution. The oracle counts the matching grids,
+because it does not remember a solution.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Where this comes up".
 """
@@ -32,7 +33,11 @@ CELLS = 16
 
 @cache
 def sudoku_grids() -> NDArray[np.int64]:
-    """Return all solved grids (288, 16) int64 in lexicographic order, read-only."""
+    """Return all solved 4 x 4 grids in lexicographic order.
+
+    Returns:
+        Digits 1 to 4 as a read-only array (288, 16) int64, with cells row by row.
+    """
     beginnings: list[Prefix] = [()]
     for _ in range(CELLS):
         beginnings = [(*grid, digit) for grid in beginnings for digit in allowed_digits(grid)]
@@ -42,7 +47,14 @@ def sudoku_grids() -> NDArray[np.int64]:
 
 
 def allowed_digits(grid: Prefix) -> list[int]:
-    """Return the digits allowed in the next cell by its row, column and box."""
+    """Return the digits that do not occur yet in the row, column and box of the next cell.
+
+    Args:
+        grid: Digits of the cells before it, row by row.
+
+    Returns:
+        Allowed digits in ascending order.
+    """
     row, column = divmod(len(grid), 4)
     seen = {
         digit
@@ -55,7 +67,10 @@ def allowed_digits(grid: Prefix) -> list[int]:
 
 
 def dead_end_probability() -> float:
-    """Return the probability of a dead end if cells are filled in order, uniformly among allowed digits."""
+    """Return the probability that a random fill of the 4 x 4 grid reaches a cell without an allowed digit.
+
+    Cells are filled row by row, each with a uniformly random digit among the allowed ones.
+    """
     reached: dict[Prefix, float] = {(): 1.0}
     for _ in range(CELLS):
         after: dict[Prefix, float] = {}
@@ -67,17 +82,22 @@ def dead_end_probability() -> float:
 
 
 class SudokuPuzzles(WeightedPrefixes):
-    """Distribution of a puzzle and the solution it was made from, in either order: 32 tokens.
+    """Distribution of sequences of 32 tokens, a 4 x 4 Sudoku puzzle and its solution in either order.
 
-    The oracle counts grids, and `looked_up` counts the cells it reads.
+    Token 0 is a blank, and tokens 1 to 4 are digits. A clue is a cell of the puzzle that is not blank. The solution is
+    uniform among all grids, and the cells of the clues are uniformly random. The oracle counts the grids that match
+    a prefix.
 
     Args:
         clues: Number of clues, from 0 to 16.
-        order: Order of puzzle and solution.
+        order: Whether a sequence starts with the puzzle, "puzzle-first" (default), or the solution, "solution-first".
+
+    Attributes:
+        looked_up: Number of cells that the oracle has read so far.
 
     Raises:
         InputError: If the order is unknown. `states` and `probabilities` raise it for more than
-            `ENUMERABLE_STATES` pairs.
+            `ENUMERABLE_STATES` pairs of a puzzle and a solution.
     """
 
     vocab_size = 5
@@ -92,11 +112,15 @@ class SudokuPuzzles(WeightedPrefixes):
 
     @property
     def size(self) -> int:
-        """Number of equally likely pairs of a solution and a choice of clues."""
+        """Number of equally likely pairs of a solution and a choice of the cells of the clues."""
         return len(sudoku_grids()) * comb(CELLS, self.clues)
 
     def states(self) -> Tensor:
-        """Return all sequences (size, 32) int64."""
+        """Return all sequences, one per pair of a solution and a choice of the cells of the clues.
+
+        Returns:
+            Tokens (size, 32) int64.
+        """
         self._require_listable()
         is_clue = np.zeros((comb(CELLS, self.clues), CELLS), dtype=bool)
         for row, cells in zip(is_clue, combinations(range(CELLS), self.clues), strict=True):
@@ -105,7 +129,7 @@ class SudokuPuzzles(WeightedPrefixes):
         return self._encode(np.repeat(grids, len(is_clue), axis=0), np.tile(is_clue, (len(grids), 1)))
 
     def probabilities(self) -> Tensor:
-        """Return the equal probabilities (size,) float64 of `states`."""
+        """Return the probabilities (size,) float64 of `states`, which are all equal."""
         self._require_listable()
         return torch.full((self.size,), 1 / self.size, dtype=torch.float64)
 
@@ -116,7 +140,15 @@ class SudokuPuzzles(WeightedPrefixes):
 
     @validated
     def sample(self, n: Natural, seed: int = 0) -> Tensor:
-        """Sample sequences (n, 32) int64. Number i depends on `seed` and i only."""
+        """Sample independent sequences.
+
+        Args:
+            n: Number of sequences.
+            seed: Random seed (default: 0). Sequence i depends on the seed and on i only.
+
+        Returns:
+            Tokens (n, 32) int64.
+        """
         rows = torch.arange(n)
         streams = Streams(seed_of(seed, "sudoku"), rows)
         grids = sudoku_grids()[(streams.uniform(rows) * len(sudoku_grids())).long().numpy()]
@@ -125,7 +157,15 @@ class SudokuPuzzles(WeightedPrefixes):
         return self._encode(grids, (ranks < self.clues).numpy())
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Return weights (5,) of the next cell: the number of pairs of grid and clues that continue with it."""
+        """Count the pairs of a solution and a choice of clue cells that continue `prefix` with each token.
+
+        Args:
+            prefix: Previous tokens.
+
+        Returns:
+            Weights (5,), the unnormalized probabilities of a blank and of the digits 1 to 4. All are 0 if no sequence
+            continues the prefix.
+        """
         puzzle, solution = prefix[:CELLS], prefix[CELLS:]
         if self.order == "solution-first":
             puzzle, solution = solution, puzzle

@@ -1,9 +1,9 @@
 """Twenty questions about a hidden object that is fixed at the start or implied by the answers.
 
-A sequence is the transcript of the answers, with token 1 for yes. The next question may depend on the
-transcript. A player who fixed an object reads one answer per question. A memoryless player must weigh each
-answer by the objects that match the transcript, and induces the same distribution. The matching objects are
-found by a scan, or in an index of all transcripts.
+A sequence is the transcript of the answers, with token 1 for yes and token 0 for no. The next question may depend on
+the transcript. A player who fixed an object at the start looks up one answer per question. A memoryless player has only
+the transcript. This player must count the objects that match the transcript to choose the next answer, and produces
+the same distribution of transcripts. The matching objects are found by a scan, or in an index of all transcripts.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "Where this comes up".
 """
@@ -24,15 +24,19 @@ from trialogue.validation import Count, Natural, check, validated
 
 
 class TwentyQuestions(WeightedPrefixes):
-    """Distribution of the transcript of questions about a uniformly random object.
+    """Distribution of the transcript of yes-no questions about a uniformly random object.
 
-    The oracle is the memoryless player. For each object, it reads answers until one differs from the
-    transcript, and `looked_up` counts the answers it reads.
+    A transcript is the sequence of answers so far, 1 for yes and 0 for no. The oracle knows only the transcript
+    and scans all objects. For each object, it reads answers until one differs from the transcript.
 
     Args:
-        answers: Answers (objects, questions), 0 or 1.
-        rounds: Number of questions asked (default: all).
-        question: Function from the transcript to the index of the next question (default: the round).
+        answers: Answers (objects, questions), 0 or 1. Row i contains the answers about object i.
+        rounds: Number of questions in a transcript (default: all).
+        question: Function from the transcript to the index of the next question (default: the number of previous
+            answers).
+
+    Attributes:
+        looked_up: Number of answers that the oracle has read so far.
 
     Raises:
         InputError: If there is no object or question, an answer is not 0 or 1, or `question` returns an
@@ -63,9 +67,9 @@ class TwentyQuestions(WeightedPrefixes):
     @classmethod
     @validated
     def of_hashes(cls, objects: Count, rounds: Annotated[int, Interval(ge=1, le=256)]) -> Self:
-        """Return the extreme case of the source.
+        """Create questions whose answers are hash bits, the extreme case of the source.
 
-        Question i is bit i of the SHA-256 hash of the decimal object number.
+        The answer to question i about an object is bit i of the SHA-256 hash of its decimal number.
 
         Args:
             objects: Number of objects.
@@ -77,7 +81,14 @@ class TwentyQuestions(WeightedPrefixes):
 
     @validated
     def transcript(self, number: Natural) -> Prefix:
-        """Return the answers about object `number`."""
+        """Return all answers about one object in the order of the questions.
+
+        Args:
+            number: Index of the object.
+
+        Returns:
+            Answers, 0 or 1, one per round.
+        """
         if number >= self.objects:
             raise InputError("number", number, f"use an object from 0 to {self.objects - 1}")
         answers: list[int] = []
@@ -87,19 +98,39 @@ class TwentyQuestions(WeightedPrefixes):
 
     @validated
     def sample(self, n: Natural, seed: int = 0) -> Tensor:
-        """Sample transcripts (n, rounds) int64 of random objects. Transcript i depends on `seed` and i only."""
+        """Sample transcripts of independent, uniformly random objects.
+
+        Args:
+            n: Number of transcripts.
+            seed: Random seed (default: 0). Transcript i depends on the seed and on i only.
+
+        Returns:
+            Answers (n, rounds) int64, 0 or 1.
+        """
         rows = torch.arange(n)
         objects = (Streams(seed_of(seed, "objects"), rows).uniform(rows) * self.objects).long()
         transcripts = [self.transcript(number) for number in objects.tolist()]
         return torch.tensor(transcripts, dtype=torch.int64).view(n, self.max_length)
 
     def law(self) -> ListedDistribution:
-        """Return the distribution of a player who fixed an object, listed by object."""
+        """Return the distribution of transcripts as a list with one transcript per object.
+
+        This is the distribution of a player who fixed a random object at the start.
+        """
         transcripts = torch.tensor([self.transcript(number) for number in range(self.objects)])
         return ListedDistribution(transcripts, torch.ones(self.objects), self.vocab_size)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Return the numbers of matching objects that answer no and yes to the next question."""
+        """Count the objects that match the transcript, by their answer to the next question.
+
+        All objects are scanned. The number of answers read is added to `looked_up`.
+
+        Args:
+            prefix: Transcript of the previous answers.
+
+        Returns:
+            Numbers of matching objects with the answers no and yes.
+        """
         asked = [self._question_index(prefix[:length]) for length in range(len(prefix) + 1)]
         weights = [0.0, 0.0]
         for answers in self._answers:
@@ -120,10 +151,11 @@ class TwentyQuestions(WeightedPrefixes):
 
 
 class IndexedTwentyQuestions(TwentyQuestions):
-    """Memoryless player with an index of all objects by transcript.
+    """Twenty questions whose oracle finds matching objects in an index instead of a scan.
 
-    The index is built once from all answers, which `looked_up` does not count. After i answers, a question
-    costs as many reads as objects match, objects / 2^i if answers halve them.
+    The index contains the matching objects of each transcript. It is built once from all answers, and `looked_up` does
+    not count this. Each question then costs one read per matching object. After i answers there are objects / 2^i of
+    them, if every answer halves their number. The arguments are the same as for `TwentyQuestions`.
     """
 
     def __init__(
@@ -137,7 +169,16 @@ class IndexedTwentyQuestions(TwentyQuestions):
                 self._matching.setdefault(transcript[:length], []).append(number)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Return the numbers of matching objects that answer no and yes to the next question."""
+        """Count the objects that match the transcript, by their answer to the next question.
+
+        The objects are found in the index. Their number is added to `looked_up`.
+
+        Args:
+            prefix: Transcript of the previous answers.
+
+        Returns:
+            Numbers of matching objects with the answers no and yes.
+        """
         matching = self._matching.get(prefix, [])
         self.looked_up += len(matching)
         weights = [0.0, 0.0]

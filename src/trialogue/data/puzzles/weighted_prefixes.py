@@ -19,23 +19,42 @@ Prefix = tuple[int, ...]
 class WeightedPrefixes(PrefixOracle):
     """Stateless oracle that computes the weights of the next token from a single prefix.
 
-    Subclasses return non-negative weights. A prefix that starts no sequence has only zero weights, and
-    `next_log_probs` raises `InputError` for it.
+    An oracle is a distribution of sequences that returns next-token probabilities. Subclasses define `weights`, which
+    returns non-negative numbers. A prefix that starts no sequence has only zero weights, and `next_log_probs` raises
+    `InputError` for it.
     """
 
     @abstractmethod
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Return unnormalized weights (vocab_size) of the token after `prefix`, all zero if there is none."""
+        """Return the unnormalized probabilities of the token after `prefix`.
+
+        Args:
+            prefix: Previous tokens.
+
+        Returns:
+            Non-negative weights (vocab_size,). All are zero if no sequence continues the prefix.
+        """
 
     def begins(self, prefix: Prefix) -> bool:
-        """Return whether some sequence starts with `prefix`."""
+        """Return whether a sequence of positive probability starts with `prefix`."""
         return all(
             0 <= token < self.vocab_size and self.weights(prefix[:position])[token] > 0
             for position, token in enumerate(prefix)
         )
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return log-probabilities (n, vocab) float64 after the first `lengths` (n,) of `tokens` (n, capacity)."""
+        """Return the log-probabilities of the next token after each prefix.
+
+        Args:
+            tokens: Prefixes (n, width) int64, right-padded.
+            lengths: Lengths (n,) int64 of the prefixes.
+
+        Returns:
+            Log-probabilities (n, vocab_size) float64.
+
+        Raises:
+            InputError: If a prefix is too long, contains an invalid token or starts no sequence.
+        """
         prefixes = [
             tuple(row[:length]) for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True)
         ]
@@ -52,12 +71,12 @@ class WeightedPrefixes(PrefixOracle):
 
 
 class ListedDistribution(WeightedPrefixes):
-    """Distribution with weight `weights[i]` on row i of `sequences`, up to normalization.
+    """Distribution over a list of sequences with given weights.
 
-    Weights of equal rows are added.
+    The probability of a sequence is proportional to the sum of the weights of all rows that contain it.
 
     Args:
-        sequences: Sequences (N, L) int64.
+        sequences: Sequences (N, L) int64, one per row.
         weights: Non-negative weights (N,) with a positive sum.
         vocab_size: Number of tokens.
 
@@ -91,7 +110,14 @@ class ListedDistribution(WeightedPrefixes):
         self._given = np.argsort(first)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Return the total weight of the sequences that continue `prefix` with each token."""
+        """Return the total weight of the sequences that continue `prefix` with each token.
+
+        Args:
+            prefix: Previous tokens.
+
+        Returns:
+            Weights (vocab_size,). All are zero if no sequence continues the prefix.
+        """
         if len(prefix) >= self._rows.shape[1]:
             return [0.0] * self.vocab_size
         start, stop = 0, len(self._rows)
@@ -103,16 +129,27 @@ class ListedDistribution(WeightedPrefixes):
         return weights
 
     def states(self) -> Tensor:
-        """Return the distinct sequences of positive weight (n, L) int64 in the given order."""
+        """Return the distinct sequences of positive weight.
+
+        Returns:
+            Sequences (n, L) int64 in the order of their first occurrence.
+        """
         return torch.from_numpy(self._rows[self._given])
 
     def probabilities(self) -> Tensor:
-        """Return the probabilities (n,) float64 of `states`."""
+        """Return the probabilities (n,) float64 of `states`, in the same order."""
         return torch.from_numpy(self._row_weights[self._given] / self._row_weights.sum())
 
 
 class Stopped(WeightedPrefixes):
-    """Sequences of a fixed-length oracle followed by a stop token `eos`, the last of the vocabulary."""
+    """Oracle that appends a stop token `eos` to the sequences of another oracle.
+
+    The stop token is the last token of the vocabulary, which has one token more than the vocabulary of the other
+    oracle.
+
+    Args:
+        oracle: Oracle whose sequences all have the same length.
+    """
 
     eos: int
 
@@ -122,7 +159,14 @@ class Stopped(WeightedPrefixes):
         self.max_length: int = self._length + 1
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Return the weights of the oracle and no weight on the stop token, or all weight on it at the end."""
+        """Return the unnormalized probabilities of the token after `prefix`.
+
+        Args:
+            prefix: Previous tokens.
+
+        Returns:
+            Weights (vocab_size,). The stop token has weight 0 before the end of a sequence, and all weight after it.
+        """
         if len(prefix) < self._length:
             return [*self._oracle.weights(prefix), 0.0]
         ends = len(prefix) == self._length and self._oracle.begins(prefix)
@@ -130,10 +174,14 @@ class Stopped(WeightedPrefixes):
 
 
 def fixed_length(oracle: WeightedPrefixes, field: str = "oracle") -> int:
-    """Return the sequence length of `oracle`.
+    """Return the sequence length of an oracle whose sequences all have the same length.
+
+    Args:
+        oracle: Oracle.
+        field: Name of the oracle in error messages.
 
     Raises:
-        InputError: If its sequences do not all have the same length. The error names `field`.
+        InputError: If the sequences of the oracle do not have a fixed length.
     """
     if not isinstance(oracle, WeightedPrefixes) or oracle.max_length is None or oracle.eos is not None:
         raise InputError(field, type(oracle).__name__, "use an oracle whose sequences have one length")
@@ -141,10 +189,17 @@ def fixed_length(oracle: WeightedPrefixes, field: str = "oracle") -> int:
 
 
 def token_rows(tokens: Tensor, length: int) -> Tensor:
-    """Return `tokens` as an int64 matrix (n, length).
+    """Check the shape of a batch of token sequences.
+
+    Args:
+        tokens: Tokens (n, length).
+        length: Required number of columns.
+
+    Returns:
+        Tokens (n, length) int64.
 
     Raises:
-        InputError: If they are not integers or have another shape.
+        InputError: If the tokens are not integers or have another shape.
     """
     tokens = whole_tensor("tokens", tokens, f"give an integer matrix (n, {length}) of tokens")
     if tokens.ndim != 2 or tokens.shape[1] != length:
@@ -153,19 +208,32 @@ def token_rows(tokens: Tensor, length: int) -> Tensor:
 
 
 def digits_of(number: int, width: int) -> Prefix:
-    """Return the decimal digits of `number`, most significant first, zero-padded to `width`."""
+    """Return the decimal digits of a number, most significant first.
+
+    Args:
+        number: Non-negative integer.
+        width: Minimum number of digits. Shorter numbers are padded with leading zeros.
+    """
     return tuple(map(int, f"{number:0{width}d}"))
 
 
 def number_of(digits: Sequence[int]) -> int:
-    """Return the number written by decimal digits, or 0 for none."""
+    """Return the number written by decimal digits, most significant first, or 0 if there are no digits."""
     return int("".join(map(str, digits)) or "0")
 
 
 def decimal_edges(prefix: Sequence[int], width: int) -> Iterator[int]:
-    """Return the eleven edges of the ten intervals of `width`-digit numbers that continue `prefix` by one digit.
+    """Divide the numbers of `width` digits that start with the digits `prefix` into ten intervals by the next digit.
 
-    Interval d contains the numbers from edge d, included, to edge d + 1, excluded.
+    Args:
+        prefix: First digits, fewer than `width`.
+        width: Number of digits.
+
+    Returns:
+        Eleven interval edges. The numbers whose next digit is d range from edge d (included) to edge d + 1 (excluded).
+
+    Raises:
+        InputError: If the prefix has `width` digits or more.
     """
     if len(prefix) >= width:
         raise InputError("prefix", tuple(prefix), f"give fewer than {width} digits")
@@ -175,7 +243,15 @@ def decimal_edges(prefix: Sequence[int], width: int) -> Iterator[int]:
 
 
 def one_hot(token: int, vocab_size: int) -> list[float]:
-    """Return weights with all weight on `token`."""
+    """Return weights (vocab_size,) that are 1 for one token and 0 for all others.
+
+    Args:
+        token: Token with weight 1.
+        vocab_size: Number of tokens.
+
+    Raises:
+        InputError: If the token is out of range.
+    """
     weights = [0.0] * vocab_size
     weights[
         check("token", token, integer_range(0, vocab_size - 1), f"use tokens from 0 to {vocab_size - 1}")

@@ -1,8 +1,9 @@
 """Topic models whose topics share no words, with exact distributions and conditionals of documents.
 
-The model is Definition 2.1.1 in section 2.1.1 of the thesis. There are T topics with v equally likely words each. A
-document has tau distinct, uniformly sampled topics with equal shares 1 / tau. Alternatively, as in section 2.1.5.1, the
-shares have a symmetric Dirichlet distribution. The topic of each word is sampled from the shares.
+The model is Definition 2.1.1 in section 2.1.1 of the thesis. There are T topics with v equally likely words each. The
+share of a topic in a document is the probability that a word of the document belongs to the topic. A document has tau
+distinct, uniformly sampled topics with equal shares 1 / tau. Alternatively, as in section 2.1.5.1, the shares have a
+symmetric Dirichlet distribution. The topic of each word is sampled from the shares.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ PADDING = -1
 class Documents(NamedTuple):
     """Documents and their topic shares.
 
+    The vocabulary has T * v words, v for each of T topics.
+
     Attributes:
-        tokens: Words (n, N) int64 in 0, ..., T v - 1, right-padded with -1.
-        shares: Topic shares (n, T) float64.
+        tokens: Words (n, N) int64 from 0 to T * v - 1, right-padded with -1.
+        shares: Topic shares (n, T) float64, the probability of each topic for a word of the document.
     """
 
     tokens: Tensor
@@ -41,10 +44,14 @@ class Documents(NamedTuple):
 
 
 class TopicModel(Masked, Energy):
-    """Distribution of documents of any length, where word i belongs to topic i // v.
+    """Distribution of documents of any length whose words come from a few topics.
 
-    Words are independent given the topics, so the conditionals have a closed form. For a document with more than tau
-    topics, whose probability is 0, the conditionals are uniform over the words of its topics.
+    There are T topics with v equally likely words each, and word i belongs to topic i // v. The share of a topic in a
+    document is the probability that a word of the document belongs to it. Either tau random topics have equal shares
+    1 / tau, or the shares of all topics have a symmetric Dirichlet distribution.
+
+    Words are independent given the shares, so the conditionals have a closed form. A document with words of more than
+    tau topics has probability 0. Its conditionals are uniform over the words of its topics.
 
     Args:
         topics: Number T of topics.
@@ -80,12 +87,15 @@ class TopicModel(Masked, Energy):
 
     @validated
     def draw(self, documents: Natural, lengths: int | tuple[int, int], seed: Natural = 0) -> Documents:
-        """Sample documents. Document i depends on `seed`, `lengths` and i only.
+        """Sample independent documents.
 
         Args:
-            documents: Number of documents.
+            documents: Number n of documents.
             lengths: Length of all documents, or the minimum and maximum of uniformly distributed lengths.
-            seed: Random seed.
+            seed: Random seed (default: 0). Document i depends on the seed, `lengths` and i only.
+
+        Returns:
+            Words (n, maximum length), right-padded with -1, and topic shares (n, T).
 
         Raises:
             InputError: If the lengths are invalid or there are too many documents.
@@ -112,12 +122,21 @@ class TopicModel(Masked, Energy):
         return Documents(tokens.masked_fill(torch.arange(longest) >= sizes, PADDING), shares)
 
     def same_topic(self) -> Tensor:
-        """Return a matrix (V, V) float64 that is 1 for two words of the same topic and 0 otherwise."""
+        """Return a matrix that marks the pairs of words of the same topic.
+
+        Returns:
+            Matrix (V, V) float64, 1 for two words of the same topic and 0 otherwise, where V is the vocabulary size.
+        """
         topic = torch.arange(self.vocab_size) // self.words_per_topic
         return (topic[:, None] == topic).double()
 
     def share_moments(self) -> tuple[float, float]:
-        """Return E[s_t^2] and E[s_t s_u] for the shares of a topic t and another topic u, or 0 if T = 1."""
+        """Return the second moments of the topic shares of a document.
+
+        Returns:
+            The expected square of the share of a topic, and the expected product of the shares of two different topics.
+            The second is 0 if there is only one topic.
+        """
         topics = self.topics
         if self.topics_per_document is not None:
             tau = self.topics_per_document
@@ -128,9 +147,15 @@ class TopicModel(Masked, Energy):
         return (self.concentration + 1) / scale, self.concentration / scale if topics > 1 else 0.0
 
     def rates(self, masking: BertMasking) -> tuple[float, float, float]:
-        """Return the probabilities p_0, p_1 and p_2 of Proposition 2.1.1 for the input token at any position.
+        """Return the probabilities of input tokens under BERT's masking, given the topics of a document.
 
-        They are the probabilities of [MASK], of one given word of the document's topics, and of one given other word.
+        They hold for any position, masked or not, and are p_0, p_1 and p_2 of Proposition 2.1.1 of the thesis.
+
+        Args:
+            masking: Probabilities of the masking.
+
+        Returns:
+            Probability of [MASK], of each word of the document's topics, and of each other word.
 
         Raises:
             InputError: If the shares have a Dirichlet distribution.
@@ -144,7 +169,14 @@ class TopicModel(Masked, Energy):
         return masking.p_mask * masking.p_hidden, original + random, random
 
     def log_prob(self, tokens: Tensor) -> Tensor:
-        """Return log p (rows,) float64 of documents `tokens` (rows, N), right-padded with -1, given their lengths."""
+        """Return the log-probability of the words of each document given its length.
+
+        Args:
+            tokens: Documents (rows, N), right-padded with -1.
+
+        Returns:
+            Log-probabilities (rows,) float64.
+        """
         counts = self._counts(self._words(tokens))
         words = counts.sum(1)
         within = -words * math.log(self.words_per_topic)
@@ -162,15 +194,27 @@ class TopicModel(Masked, Energy):
         return within - words * math.log(tau) + probability.log()
 
     def energy(self, tokens: Tensor) -> Tensor:
-        """Return -log p (rows,) float64 of documents `tokens` (rows, N)."""
+        """Return the negative log-probability of each document. See `log_prob`.
+
+        Args:
+            tokens: Documents (rows, N), right-padded with -1.
+
+        Returns:
+            Energies (rows,) float64.
+        """
         return -self.log_prob(tokens)
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return log p(x_i | x outside the mask) (rows, N, vocab) float64, which is equal for all sites of a row.
+        """Return the log-probabilities of the word at a masked site, given the words outside the mask.
+
+        They are equal for all sites of a row, because the words of a document are exchangeable.
 
         Args:
-            tokens: Documents (rows, N) int64.
+            tokens: Documents (rows, N) int64, right-padded with -1. Words at masked sites are ignored.
             masked: Mask (rows, N) bool.
+
+        Returns:
+            Log-probabilities (rows, N, V) float64, where V is the vocabulary size.
         """
         tokens = self._words(tokens)
         require_bools("masked", masked, tuple(tokens.shape), "give one bool for each token")
@@ -178,7 +222,14 @@ class TopicModel(Masked, Energy):
         return self._word_log_probs(counts)[:, None].expand(-1, tokens.shape[1], -1)
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
-        """Return log p(x_i | all other sites) (rows, N, vocab) float64 for every site i."""
+        """Return log p(x_i | all other words) for every site i.
+
+        Args:
+            tokens: Documents (rows, N) int64, right-padded with -1.
+
+        Returns:
+            Log-probabilities (rows, N, V) float64, where V is the vocabulary size.
+        """
         tokens = self._words(tokens)
         own = torch.nn.functional.one_hot((tokens // self.words_per_topic).clamp_min(0), self.topics)
         own = own * (tokens != PADDING)[:, :, None]
@@ -196,7 +247,14 @@ class TopicModel(Masked, Energy):
         return ((scaled - scaled.amax(1, keepdim=True)) / shape).softmax(1)
 
     def equal_shares(self, order: Tensor) -> Tensor:
-        """Return equal shares (n, T) float64 of the tau topics with the largest numbers in `order` (n, T)."""
+        """Select tau topics per document and return their equal shares 1 / tau.
+
+        Args:
+            order: One number (n, T) per topic. The tau topics with the largest numbers are selected.
+
+        Returns:
+            Shares (n, T) float64, 0 for topics that are not selected.
+        """
         tau = self.topics_per_document
         assert tau is not None
         shares = torch.zeros(order.shape, dtype=torch.float64)
@@ -230,7 +288,14 @@ class TopicModel(Masked, Energy):
         return words
 
     def checked_lengths(self, lengths: int | tuple[int, int]) -> tuple[int, int]:
-        """Return the minimum and maximum length, after a check that they are valid."""
+        """Check the lengths of documents, and return the minimum and the maximum.
+
+        Args:
+            lengths: Length of all documents, or the minimum and the maximum length.
+
+        Raises:
+            InputError: If a length is not positive, or the minimum exceeds the maximum.
+        """
         pair = lengths if isinstance(lengths, tuple) else (lengths, lengths)
         if len(pair) != 2:
             raise InputError("lengths", lengths, "give one length, or the minimum and the maximum length")
