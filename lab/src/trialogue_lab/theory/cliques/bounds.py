@@ -19,7 +19,7 @@ from trialogue.errors import InputError
 from trialogue.validation import Count, Positive, Probability, validated
 from trialogue_lab.theory.cliques.chains import log_binomial, require_most
 
-Several = Annotated[int, Ge(2)]
+AtLeastTwo = Annotated[int, Ge(2)]
 """An integer of at least 2."""
 
 
@@ -104,8 +104,8 @@ class HittingBound(NamedTuple):
 
 @validated
 def hitting_bound(
-    sites: Several,
-    clique: Several,
+    sites: AtLeastTwo,
+    clique: AtLeastTwo,
     block_size: Count,
     excess: Positive,
     clique_field: Positive,
@@ -153,7 +153,7 @@ class StuckBound(NamedTuple):
 
 
 @validated
-def stuck_bound(clique: Several, excess: Positive, delta: Probability = 0.5) -> StuckBound:
+def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) -> StuckBound:
     """Compute Proposition 4.1.5 for independent parallel sampling under Assumption 4.1.5.
 
     c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|. The proposition also requires |C| tanh J_0 > 2, which is
@@ -195,8 +195,8 @@ class OneStep(NamedTuple):
 
 @validated
 def one_step_corollary(
-    sites: Several,
-    clique: Several,
+    sites: AtLeastTwo,
+    clique: AtLeastTwo,
     block_size: Count,
     excess: Positive,
     clique_field: Positive,
@@ -247,7 +247,7 @@ class LeastParameters(NamedTuple):
 
 
 @validated
-def smallest_parameters(clique: Several, *, delta: Probability, steps: Count) -> LeastParameters:
+def smallest_parameters(clique: AtLeastTwo, *, delta: Probability, steps: Count) -> LeastParameters:
     """Return the smallest |C|, h_G and J_0 of Assumption 4.1.6 for M = `steps` and |C| = `clique`."""
     return LeastParameters(
         math.ceil(8 * (1 + math.log(4 * steps / delta))),
@@ -257,7 +257,7 @@ def smallest_parameters(clique: Several, *, delta: Probability, steps: Count) ->
 
 
 @validated
-def smallest_block_size(sites: Several, clique: Several, delta: Probability) -> int:
+def smallest_block_size(sites: AtLeastTwo, clique: AtLeastTwo, delta: Probability) -> int:
     """Return the smallest k of Assumption 4.1.7: max(|C|, N - delta (N + 1) / ((4 - delta) |C| + delta))."""
     require_most("clique", clique, sites)
     return max(clique, math.ceil(sites - delta * (sites + 1) / ((4 - delta) * clique + delta) - 1e-9))

@@ -19,7 +19,7 @@ from trialogue.randomness import numpy_generator
 from trialogue.validation import Count, Natural, validated
 
 Array = NDArray[np.float64]
-Law = Annotated[ArrayLike, Reals("vocab*", least=0)]
+JointDistribution = Annotated[ArrayLike, Reals("vocab*", least=0)]
 """A distribution with one axis per site, shape (vocab,) * sites."""
 _WIDTHS = [10.0**-digits for digits in range(1, 11)]
 
@@ -54,7 +54,7 @@ def _joint(sites: Array) -> Array:
 
 
 @validated
-def closest_in_divergence(distribution: Law) -> ProductDistribution:
+def closest_in_divergence(distribution: JointDistribution) -> ProductDistribution:
     """Return the product distribution q with the smallest KL(p, q), the product of the marginals.
 
     The distance in nats is the total correlation of p. A parallel predictor trained to imitate p cannot
@@ -69,7 +69,7 @@ def closest_in_divergence(distribution: Law) -> ProductDistribution:
 
 
 @validated
-def closest_in_variation(distribution: Law, *, starts: Natural = 4, seed: int = 0) -> ProductDistribution:
+def closest_in_variation(distribution: JointDistribution, *, starts: Natural = 4, seed: int = 0) -> ProductDistribution:
     """Search for the product distribution q with the smallest TV(p, q).
 
     The distance of the result is exact, and is an upper bound on the smallest distance. L-BFGS minimizes a
