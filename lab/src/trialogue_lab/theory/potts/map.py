@@ -44,7 +44,7 @@ class AutoregressiveHamiltonian:
     For sequences of at least w + 1 tokens, the energy is H(x) = boundary[x_0, .., x_(w-1)] + E(x), where E(x) is the
     energy of `chain`. With the "global" constant, -log p(x) = H(x) + `boundary_offset` + (L - w) * `offset` for
     sequences of L tokens. With the "per-context" constant, the most likely token of each context has energy
-    zero (up to the subtracted offsets).
+    zero.
 
     Attributes:
         chain: Chain of windows of w + 1 tokens, with the energies of equation 9.
@@ -141,7 +141,7 @@ def _require_window(oracle: Autoregressive, width: int, answer: Tensor) -> None:
         change = float((further.exp() - answer[own].exp()).abs().max())
         # The outputs of a neural network vary slightly with the sequence length.
         if change > math.sqrt(torch.finfo(answer.dtype).eps):
-            back = "one token" if length == width + 1 else f"{length - width} tokens"
+            back = "one position" if length == width + 1 else f"{length - width} positions"
             hint = f"the token {back} further back changes a probability by {change:.2g}: use a larger value"
             raise InputError("context", width, hint)
 

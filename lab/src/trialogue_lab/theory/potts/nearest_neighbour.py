@@ -50,7 +50,7 @@ class NearestNeighbourPotts:
 
     @validated
     def log_partition(self, length: Count) -> float:
-        """Return the log partition function log V + (L - 1) log(1 + (V - 1) e^{-J/T}) of a chain of L = `length` sites."""
+        """Return log Z = log V + (L - 1) log(1 + (V - 1) e^{-J/T}) of a chain of L = `length` sites."""
         return math.log(self.vocab_size) + (length - 1) * self.decay_rate
 
     @validated

@@ -52,8 +52,8 @@ def peierls_magnetisation_bound(temperature: Positive, coupling: Positive = 1.0)
     """Return a lower bound on the spontaneous magnetization per site of the square-lattice Ising model.
 
     The bound is 1 - 2 P(a domain wall encloses a given site), and at least -1. At most (P / 2) 3^(P - 1) walls of
-    perimeter P = 4, 6, ... enclose the site, each with a probability of at most e^{-2 J P / T}. Their sum converges for
-    T below 2 J / log 3. The bound is positive up to about three quarters of this temperature.
+    perimeter P = 4, 6, ... enclose the site, each with a probability of at most e^{-2 J P / T}. Their sum converges
+    for T below 2 J / log 3. The bound is positive up to about three quarters of this temperature.
 
     Args:
         temperature: Temperature T, in the unit of J.

@@ -36,8 +36,8 @@ def kept_decay_rate(
     """Return the rate at which the probability that all windows are allowed decreases with the length L.
 
     A window consists of W neighboring tokens. The probability that all windows of a sequence belong to the same
-    given set is asymptotically proportional to exp(-c L). The rate is c = log(lambda / lambda_kept), where lambda is the
-    leading eigenvalue of the transfer matrix. lambda_kept is the largest leading eigenvalue with windows of one
+    given set is asymptotically proportional to exp(-c L). The rate is c = log(lambda / lambda_kept), where lambda is
+    the leading eigenvalue of the transfer matrix. lambda_kept is the largest leading eigenvalue with windows of one
     set only.
 
     Args:
