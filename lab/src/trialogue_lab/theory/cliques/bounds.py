@@ -1,12 +1,14 @@
 """Bounds on k-Gibbs and independent parallel sampling of an Ising model with one clique (thesis, section 4.1).
 
-The model of Definition 4.1.12 has spins x_i = ±1 and p(x) ∝ exp(sum_i h_i x_i + J sum x_i x_j). The second sum is over
-unordered pairs within a clique C of |C| sites, and all other sites are independent. R_1 denotes the states in which
-all spins of the clique are up, and R_{-1} those in which all are down. k-Gibbs resamples k uniformly chosen sites
-jointly in each step. Independent parallel sampling resamples every site given the previous values of all others.
+The model of Definition 4.1.12 has spins x_i = ±1 and p(x) ∝ exp(sum_i h_i x_i + J sum x_i x_j). The second
+sum is over unordered pairs within a clique C of |C| sites, and all other sites are independent. R_1 denotes
+the states in which all spins of the clique are up, and R_{-1} those in which all are down. k-Gibbs resamples
+k uniformly chosen sites jointly in each step. Independent parallel sampling resamples every site given the
+previous values of all others.
 
-Assumption 4.1.5 has two parts. h_G, the sum of the fields h_i in the clique, exceeds the sum of |h_i| outside it.
-J minus the sum of all |h_i| is at least J_0 > 0. The module `chains` computes exact values for comparison.
+Assumption 4.1.5 has two parts. h_G, the sum of the fields h_i in the clique, exceeds the sum of |h_i| outside
+it. J minus the sum of all |h_i| is at least J_0 > 0. The module `chains` computes exact values for
+comparison.
 """
 
 import math
@@ -33,7 +35,8 @@ class CliqueAssumption(NamedTuple):
         sites: Number of sites of the model.
         clique: Number of sites in the clique.
         excess: J_0, the coupling minus the sum of the absolute fields of all sites; positive.
-        clique_field: h_G, the sum of the fields in the clique; larger than the sum of absolute fields outside.
+        clique_field: h_G, the sum of the fields in the clique; larger than the sum of absolute fields
+            outside.
     """
 
     sites: int
@@ -73,15 +76,16 @@ def clique_assumption(model: Ising) -> CliqueAssumption:
 class ModeOrdering(NamedTuple):
     """Smallest differences of log-probabilities between the two modes and all other states (Proposition 4.3.3).
 
-    In a state x, all spins of the clique are up. In a state y, all are down. In a state z, both values
-    occur. J_0 and h_G are defined in `CliqueAssumption`.
+    In a state x, all spins of the clique are up. In a state y, all are down. In a state z, both values occur.
+    J_0 and h_G are defined in `CliqueAssumption`.
 
     Attributes:
-        up_over_down: Smallest log p(x) - log p(y) over all x and y. The proposition states that it is positive.
-        down_over_rest: Smallest log p(y) - log p(z) - 2 J_0 over all y and z. It must be non-negative, and zero
-            occurs.
-        flip_residual: Largest |log p(x) - log p(f(x)) - 2 h_G|, where f flips all spins of the clique. It must be
-            0 up to rounding.
+        up_over_down: Smallest log p(x) - log p(y) over all x and y. The proposition states that it is
+            positive.
+        down_over_rest: Smallest log p(y) - log p(z) - 2 J_0 over all y and z. It must be non-negative, and
+            zero occurs.
+        flip_residual: Largest |log p(x) - log p(f(x)) - 2 h_G|, where f flips all spins of the clique. It
+            must be 0 up to rounding.
     """
 
     up_over_down: float
@@ -170,8 +174,8 @@ def hitting_bound(
 class StuckBound(NamedTuple):
     """Bound on the time that independent parallel sampling stays near the wrong mode (Proposition 4.1.5).
 
-    The chain starts in a state in which the spins of the clique sum to at most -2. With a probability of at least
-    1 - delta, the sum stays at or below -2 for `steps` steps.
+    The chain starts in a state in which the spins of the clique sum to at most -2. With a probability of at
+    least 1 - delta, the sum stays at or below -2 for `steps` steps.
 
     Attributes:
         exponent: Constant c_stuck of the proposition.
@@ -187,9 +191,9 @@ def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) 
     """Return the bound of Proposition 4.1.5 on the time that independent parallel sampling stays near the wrong mode.
 
     The exponent is c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|. The bound requires Assumption 4.1.5 (see
-    `clique_assumption`) and |C| tanh J_0 > 2. The second condition is missing in the source, whose statement is
-    false without it (|C| = 2, J_0 = 1e-4, delta = .74). For most moderate parameters the number of steps is zero, so the
-    bound gives no information.
+    `clique_assumption`) and |C| tanh J_0 > 2. The second condition is missing in the source, whose statement
+    is false without it (|C| = 2, J_0 = 1e-4, delta = .74). For most moderate parameters the number of steps
+    is zero, so the bound gives no information.
 
     Args:
         clique: Number of sites |C| in the clique.
@@ -214,13 +218,14 @@ def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) 
 class OneStep(NamedTuple):
     """Bounds for one step of k-Gibbs and M steps of independent parallel sampling (Corollary 4.1.1).
 
-    R_1 denotes the states with all spins of the clique up. Under the assumptions of the corollary, both events
-    below occur together with a probability of at least 1 - delta.
+    R_1 denotes the states with all spins of the clique up. Under the assumptions of the corollary, both
+    events below occur together with a probability of at least 1 - delta.
 
     Attributes:
-        hitting_rate: Lower bound on the probability that one step of k-Gibbs ends in R_1; at least 1 - delta / 2.
-        stuck_exponent: Exponent c_stuck, at least ln(4 M / delta). Independent parallel sampling then avoids R_1
-            for M steps.
+        hitting_rate: Lower bound on the probability that one step of k-Gibbs ends in R_1; at least 1 - delta
+            / 2.
+        stuck_exponent: Exponent c_stuck, at least ln(4 M / delta). Independent parallel sampling then avoids
+            R_1 for M steps.
     """
 
     hitting_rate: float
@@ -240,11 +245,11 @@ def one_step_corollary(
 ) -> OneStep:
     """Check the assumptions of Corollary 4.1.1 and return its two bounds.
 
-    The corollary compares one step of k-Gibbs, which reaches the states R_1 with all spins of the clique up, with M
-    steps of independent parallel sampling, which do not. Both start from a state in which the spins of the clique
-    sum to at most -2. Assumption 4.1.6 requires |C| >= 8 (1 + ln(4 M / delta)), h_G >= 1/2 ln(2 (4 - delta) / delta) and
-    J_0 >= 1/2 |C| ln 2. Assumption 4.1.7 requires k >= max(|C|, N - delta (N + 1) / ((4 - delta) |C| + delta)).
-    Assumption 4.1.5 must hold as well but is not checked here.
+    The corollary compares one step of k-Gibbs, which reaches the states R_1 with all spins of the clique up,
+    with M steps of independent parallel sampling, which do not. Both start from a state in which the spins of
+    the clique sum to at most -2. Assumption 4.1.6 requires |C| >= 8 (1 + ln(4 M / delta)), h_G >= 1/2 ln(2 (4
+    - delta) / delta) and J_0 >= 1/2 |C| ln 2. Assumption 4.1.7 requires k >= max(|C|, N - delta (N + 1) / ((4
+    - delta) |C| + delta)). Assumption 4.1.5 must hold as well but is not checked here.
 
     Args:
         sites: Number of sites N.
