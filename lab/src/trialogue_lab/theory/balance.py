@@ -236,13 +236,13 @@ class InequalityChain(NamedTuple):
             distributions.
     """
 
-    distance: Tensor  # distance of the normalized sums of the two prefixes
-    required: Tensor  # lower bound: (distance of the exact distributions - errors) / Lipschitz constant
-    total: Tensor  # norm of the sum over the repeated pairs
-    total_bound: Tensor  # upper bound (4 / eps + 1) P
-    pair: Tensor  # largest |S| of a query
-    pair_bound: Tensor  # upper bound 16 D (4 / eps + 1) P / N
-    lipschitz: float  # upper bound for the head and the network
+    distance: Tensor
+    required: Tensor
+    total: Tensor
+    total_bound: Tensor
+    pair: Tensor
+    pair_bound: Tensor
+    lipschitz: float
 
 
 def _lipschitz_bound(network: InstanceOf[DyckTransformer]) -> float:

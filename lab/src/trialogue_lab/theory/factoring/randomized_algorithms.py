@@ -72,7 +72,11 @@ def distribution_over_coins(
     calls = length if fresh else 1
     # Compare logarithms first, because computing the power could take very long.
     if calls * math.log(outcomes) > math.log(TOSSES) + 1 or outcomes**calls > TOSSES:
-        raise InputError("outcomes", outcomes, f"{outcomes}^{calls} combinations are too many to enumerate: use fewer outcomes or a smaller length")
+        raise InputError(
+            "outcomes",
+            outcomes,
+            f"{outcomes}^{calls} combinations are too many to enumerate: use fewer outcomes or a smaller length",
+        )
     tosses: list[Sequence[int]] = (
         list(product(range(outcomes), repeat=length))
         if fresh

@@ -78,7 +78,9 @@ def closest_in_divergence(distribution: JointDistribution) -> ProductDistributio
 
 
 @validated
-def closest_in_variation(distribution: JointDistribution, *, starts: Natural = 4, seed: int = 0) -> ProductDistribution:
+def closest_in_variation(
+    distribution: JointDistribution, *, starts: Natural = 4, seed: int = 0
+) -> ProductDistribution:
     """Search for the distribution q of independent sites with the smallest total variation distance from p.
 
     The returned distance of q is exact, and is an upper bound on the smallest distance. L-BFGS minimizes a

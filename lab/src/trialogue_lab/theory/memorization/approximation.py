@@ -131,6 +131,9 @@ def memorize_approximately(
 ) -> Approximated:
     """Build an attention-only transformer with fewer features than contexts.
 
+    The network approximates given next-token distributions. The features of a context are the outputs of
+    attention heads with random weights and the embedding of the last token.
+
     Args:
         targets: Log-probabilities (T, N) of the N tokens after each context, without zeros.
         contexts: Distinct contexts (T, S) int64.

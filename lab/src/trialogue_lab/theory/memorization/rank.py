@@ -92,7 +92,9 @@ def feature_rank(
     )
     if contexts is None:
         if vocab_size**context > _MOST_CONTEXTS:
-            hint = f"{vocab_size}^{context} contexts are more than {_MOST_CONTEXTS}: pass a subset as contexts"
+            hint = (
+                f"{vocab_size}^{context} contexts are more than {_MOST_CONTEXTS}: pass a subset as contexts"
+            )
             raise InputError("contexts", None, hint)
         contexts = whole_sequences(vocab_size, context)
     return int(torch.linalg.matrix_rank(generic_network(config, seed).features(contexts)))

@@ -153,7 +153,11 @@ class PatternSurvival:
         """
         log_probs = real_tensor("log_probs", log_probs, "give the log-probabilities (V^w, V)")
         if log_probs.ndim == 3 and len(log_probs) > 1:
-            raise InputError("log_probs", tuple(log_probs.shape), "a decay rate requires one table for all steps: give shape (V^w, V)")
+            raise InputError(
+                "log_probs",
+                tuple(log_probs.shape),
+                "a decay rate requires one table for all steps: give shape (V^w, V)",
+            )
         (table,) = self._checked(log_probs, 1)
         states = len(self._alive[0])
         mass = np.full(states, 1 / max(1, states))

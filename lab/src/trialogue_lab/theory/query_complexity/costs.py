@@ -217,7 +217,9 @@ class _Tree:
             if self.oracle.eos is not None:
                 ends[:, self.oracle.eos] = True
             is_verified = (distributions > 0) & (ends | (not ends_only))
-            parts.append(_Step(distributions, ends, Judge(self.verifier, batch).children(rows, is_verified) > 0))
+            parts.append(
+                _Step(distributions, ends, Judge(self.verifier, batch).children(rows, is_verified) > 0)
+            )
         return _Step(*map(torch.cat, zip(*parts, strict=True)))
 
     def below(self, level: _Level, weights: Tensor) -> _Level:

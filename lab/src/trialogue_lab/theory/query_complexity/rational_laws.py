@@ -54,7 +54,9 @@ def restricted_distribution(
     Raises:
         InputError: If no string is accepted, there are more than 2^14 strings, or a weight is negative.
     """
-    unrestricted = _string_probabilities(conditional, length, lambda prefix: len(prefix) < length or accepts(prefix), tokenwise=False)
+    unrestricted = _string_probabilities(
+        conditional, length, lambda prefix: len(prefix) < length or accepts(prefix), tokenwise=False
+    )
     total = sum(unrestricted.values(), Fraction(0))
     if not total:
         raise InputError("accepts", None, "accept at least one string that can occur")

@@ -73,7 +73,9 @@ def attention_loss(
     try:
         np.broadcast_shapes(first.shape, second.shape)
     except ValueError:
-        raise InputError("beta", second.shape, f"use a shape that broadcasts with alpha of shape {first.shape}") from None
+        raise InputError(
+            "beta", second.shape, f"use a shape that broadcasts with alpha of shape {first.shape}"
+        ) from None
     loss = _loss(model, masking, first, second, values, variant)
     if isinstance(alpha, Tensor) or isinstance(beta, Tensor):
         return real_tensor("loss", np.asarray(loss), "")
