@@ -4,8 +4,8 @@ Sampling and importance resampling (Rubin 1987) draws x_1, ..., x_n from q and r
 probability proportional to its weight w. Let S be the sum of the weights of the other draws. Outcome x is
 returned with probability n q(x) E[w(x) / (w(x) + S)], where
 
-    w / (w + S) = integral over t > 0 of w exp(-t w) exp(-t S), E[exp(-t S)] = (sum over x of q(x) exp(-t
-    w(x)))^(n - 1).
+    w / (w + S) = integral over t > 0 of w exp(-t w) exp(-t S),
+    E[exp(-t S)] = (sum over x of q(x) exp(-t w(x)))^(n - 1).
 
 In u = log t, the integrand is analytic in the strip |Im u| < pi / 2, where the trapezoidal rule with step h
 has an error of about exp(-pi^2 / h).

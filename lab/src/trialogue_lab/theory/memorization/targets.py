@@ -35,7 +35,7 @@ def checked_log_probs(log_probs: Tensor, zeros: bool = False) -> Tensor:
         raise InputError("targets", float(sums[row]), hint)
     if not zeros and not bool(torch.isfinite(distributions).all()):
         row = int((~torch.isfinite(distributions)).nonzero()[0, 0])
-        hint = f"row {row} has a token of probability zero, which finite logits cannot represent: use `softened(targets, floor)`"
+        hint = f"row {row} has a token of probability zero: use `softened(targets, floor)`, because logits are finite"
         raise InputError("targets", -math.inf, hint)
     return distributions - sums[:, None]
 

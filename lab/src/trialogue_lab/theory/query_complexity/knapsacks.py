@@ -131,8 +131,8 @@ def _reduced(basis: list[list[int]]) -> list[list[int]]:
     for unseen in range(digits // _DIGITS * _DIGITS, -1, -_DIGITS):
         seen = [[*row[:-1], row[-1] >> unseen] for row in basis]
         _, transform = DomainMatrix(seen, (len(seen), len(seen[0])), ZZ).lll_transform()
-        whole = DomainMatrix(basis, (len(basis), len(basis[0])), ZZ)
-        basis = [list(map(int, row)) for row in (transform * whole).to_list()]
+        integers = DomainMatrix(basis, (len(basis), len(basis[0])), ZZ)
+        basis = [list(map(int, row)) for row in (transform * integers).to_list()]
     return basis
 
 

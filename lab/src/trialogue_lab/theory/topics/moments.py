@@ -30,11 +30,11 @@ class Moments(NamedTuple):
 
     Attributes:
         read: E[x x^T], shape (V + 1, V + 1) float64.
-        asked: E[y x^T], shape (V + 1, V + 1) float64.
+        cross: E[y x^T], shape (V + 1, V + 1) float64.
     """
 
     read: Tensor
-    asked: Tensor
+    cross: Tensor
 
 
 @validated
@@ -60,17 +60,17 @@ def moments_of(
     pairs[0, 0] = 1
     # E[(1, P) (1, P)^T] for the word distribution P. Affine maps of P act on it as matrices.
     pairs[1:, 1:] = (different + (same - different) * model.same_topic()) / model.words_per_topic**2
-    asked = torch.eye(words + 1, dtype=torch.float64)
-    asked[0, 0] = 0
+    cross = torch.eye(words + 1, dtype=torch.float64)
+    cross[0, 0] = 0
     if lengths is None:
         read = _map(masking.read, words)
-        return Moments(read @ pairs @ read.T, asked @ pairs @ read.T)
+        return Moments(read @ pairs @ read.T, cross @ pairs @ read.T)
     masked = _map(masking.read_where_masked, words)
     mean = pairs[:, 0]
     # Joint distribution of a masked word and the input at its position.
-    own = torch.zeros_like(asked)
+    own = torch.zeros_like(cross)
     own[1:] = (masked[:, :1] + masked[:, 1:]).T / words
-    crossed, plain = masked @ pairs @ asked, asked @ pairs @ asked
+    crossed, plain = masked @ pairs @ cross, cross @ pairs @ cross
     chance, n, m = _counts(masking.p_mask, lengths)
     others = n - m
 
@@ -79,7 +79,7 @@ def moments_of(
 
     return Moments(
         average(m / n**2) * (masked @ mean).diag()
-        + average(others / n**2) * (asked @ mean).diag()
+        + average(others / n**2) * (cross @ mean).diag()
         + average(m * (m - 1) / n**2) * (masked @ pairs @ masked.T)
         + average(m * others / n**2) * (crossed + crossed.T)
         + average(others * (others - 1) / n**2) * plain,
@@ -111,9 +111,9 @@ def least_squares(moments: InstanceOf[Moments], ridge: NonNegative = 0.0) -> Ten
         Matrix (V + 1, V + 1) float64.
     """
     if ridge == 0:
-        return moments.asked @ torch.linalg.pinv(moments.read, rtol=1e-10, hermitian=True)
+        return moments.cross @ torch.linalg.pinv(moments.read, rtol=1e-10, hermitian=True)
     shifted = moments.read + ridge * torch.eye(len(moments.read), dtype=torch.float64)
-    solved: Tensor = torch.linalg.solve(shifted, moments.asked.T).T
+    solved: Tensor = torch.linalg.solve(shifted, moments.cross.T).T
     return solved
 
 
@@ -128,7 +128,7 @@ def squared_loss(values: Annotated[Tensor, Reals("words words")], moments: Insta
     if values.shape != moments.read.shape:
         raise InputError("values", tuple(values.shape), f"use the shape {tuple(moments.read.shape)}")
     matrix = values.detach().double()
-    return float(1 - 2 * (matrix * moments.asked).sum() + ((matrix @ moments.read) * matrix).sum())
+    return float(1 - 2 * (matrix * moments.cross).sum() + ((matrix @ moments.read) * matrix).sum())
 
 
 def _map(distribution: Callable[[Tensor], Tensor], words: int) -> Tensor:
