@@ -27,7 +27,7 @@ from trialogue_lab.theory.masking.block_laws import BlockDistribution, checked_s
 Transitions = Annotated[Tensor, Reals("states states", least=0)]
 """Transition matrix, of which row x holds the distribution of the state after x."""
 _ROW_SUM = 1e-9
-_SMALLEST_GAP = 1e-10  # eigenvalues of a matrix of norm two are good to a few 1e-16
+_SMALLEST_GAP = 1e-10  # Eigenvalues of a matrix of norm two have errors of a few 1e-16.
 _LONGEST = 2**33
 _TIE = 1e-12
 

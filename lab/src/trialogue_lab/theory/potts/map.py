@@ -267,7 +267,7 @@ def _weights_of_beginnings(
     messages = inner.messages(temperature)
     if length < inner.window:
         raise InputError("length", length, f"use at least one window of {inner.window} tokens")
-    inner.at(length, temperature)  # refuses energies whose sum overflows
+    inner.at(length, temperature)  # Raises an error if the sum of energies overflows.
     weights, scale = messages.backward(length - inner.window + 1)
     weights = weights + scale
     if isinstance(chain, PottsChain):

@@ -133,7 +133,7 @@ def _tokenwise(tree: "_Tree", max_rejections: int | None) -> tuple[float, float]
             raise _too_rare(float(chance[chance > 0].min()))
         draws = _expected_draws(chance, most)
         calls += float(level.weights @ draws)
-        # A draw that is accepted is one of the accepted tokens, in proportion to their probabilities.
+        # Accepted tokens are drawn in proportion to their probabilities.
         share = kept / chance.masked_fill(chance == 0, 1.0)[:, None]
         reached = (level.weights * _found(chance, most))[:, None] * share
         success += float(reached[step.ends].sum())

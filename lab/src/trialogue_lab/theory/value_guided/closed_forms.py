@@ -133,7 +133,7 @@ def action_level_distribution(
         Probability of each complete sequence.
     """
     tree = prefix_tree(oracle, **limits)
-    # Only ratios of the edges of one node matter: those of conditional probabilities do not underflow.
+    # Only ratios of the edges of one node matter, and conditional probabilities do not underflow.
     conditional = tree.log_probs - tree.log_probs[np.maximum(tree.parent, 0)]
     return _leaves(tree, network_of(tree, values, conditional).descent)
 
