@@ -99,7 +99,7 @@ def test_ridge_regression_stores_more_contexts_than_features(run):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("memorize",), "text=None: name what is to be memorized"),
+        (("memorize",), "text=None: name the text to memorize"),
         (("memorize", "--text", "nothing.txt"), "text='nothing.txt': there is no such file"),
         ((*MEMORIZE, "--context", "1"), "context=1: with one token of context attention is the identity"),
         ((*MEMORIZE, "--contexts", "169"), "contexts=169: the features have rank 168"),

@@ -1,10 +1,16 @@
 """Balance condition for attention to matched brackets (thesis, equations 2.47 to 2.54).
 
-In a network whose first layer is minimal, the contribution of a bracket to the attention sum depends only on
-its type, its role and the depth of its pair. The query is a closing bracket of type j with d - 1 brackets
-still open, d = 2, ..., D. S_{d,d',i,j} is the contribution of a pair of type i at depth d' to the sum of that
-query. Let Q be the contribution of a prefix of open brackets. P_{d,j} is the smallest norm of Q among
-prefixes whose innermost type differs from that of the prefix with the smallest norm.
+The network reads strings of matched brackets with k types and depth at most D. A pair is an opening bracket
+and its matching closing bracket. The depth of a pair is the number of open brackets including its opening
+one. The attention sum of a query is the sum of value vectors, weighted by unnormalized attention, before
+normalization. If all layers but the last depend on token and depth only (a minimal first layer), each bracket
+adds a vector that depends on its type, its role and its depth.
+
+The query (j, d) is a closing bracket of type j after which d - 1 brackets are still open, d = 2, ..., D. S is
+the vector that a pair of type i at depth d' adds to the sum of this query (equation 2.51). Q is the vector
+that a prefix of d - 1 open brackets adds together with the start token and the query's pair. P is the
+smallest norm of Q among prefixes whose innermost type differs from the prefix with the smallest norm. The
+balance condition is S = 0 for all pairs, so that matched brackets cancel.
 
 Two published constants are corrected: Lemma 2.2.1 uses 4 / eps + 1, and Corollary 2.2.2 uses the excess loss
 instead of the loss.
@@ -48,13 +54,16 @@ _ROUNDING = 1e-14
 
 @validated
 def state_vectors(network: InstanceOf[DyckTransformer]) -> Tensor:
-    """Return the input of the last layer for each bracket state.
+    """Return the inputs of the last layer for every bracket token and depth.
+
+    A bracket state is a token (one of k opening and k closing brackets) with its depth from 1 to D.
 
     Args:
-        network: Network whose first layer depends on token and depth only.
+        network: Network whose earlier layers depend on token and depth only.
 
     Returns:
-        Vectors (2 k D + 1, m) float64. The last row belongs to the start token.
+        Vectors (2 k D + 1, m) float64 of width m, in the order of `state_of`. The last row belongs to the
+        start token.
 
     Raises:
         InputError: If the vectors depend on more than token and depth.
@@ -92,14 +101,19 @@ def _last_layer_inputs(network: DyckTransformer, kind: int, extra: int) -> Tenso
 
 
 class Balance:
-    """Contributions of pairs and prefixes to the attention sums of a network, each scaled by its query.
+    """Vectors that bracket pairs and prefixes add to the attention sums of a network.
+
+    The attention sum of a query is the sum of the value vectors of all tokens, weighted by unnormalized
+    attention. A query (j, d) is a closing bracket of type j after which d - 1 brackets are still open.
+    Attention weights of each query are scaled so that the largest is 1.
 
     Args:
         network: Network with at least two bracket types and two depths.
 
     Raises:
-        InputError: If the first layer is not minimal, the network uses the norm of equation 2.85, it has one
-            type or one depth, or more than 10^6 strings of types would be enumerated.
+        InputError: If earlier layers depend on more than token and depth, the network uses the norm of
+            equation 2.85, it has one type or one depth, or more than 10^6 strings of types would be
+            enumerated.
     """
 
     @validated
@@ -126,14 +140,20 @@ class Balance:
             self.weights = (scores - scores.max(0).values).exp()  # (keys, queries)
 
     def query(self, kind: int, d: int) -> int:
-        """Return the state of the query that closes type `kind` with d - 1 brackets still open."""
+        """Return the state index of the closing bracket of a given type.
+
+        Args:
+            kind: Bracket type.
+            d: Number of open brackets before the closing bracket, so d - 1 are open after it.
+        """
         return state_of(2 * kind + 1, d, self.depth)
 
     @cached_property
     def pairs(self) -> Tensor:
-        """S of equation 2.51, shape (D - 1, D, k, k, v).
+        """Vectors S of equation 2.51 that each pair adds to the attention sum of each query.
 
-        The axes are d = 2 to D, d' = 1 to D, pair type i, query type j, and the values.
+        The shape is (D - 1, D, k, k, v). The axes are the query's depth d = 2 to D, the pair's depth d' = 1
+        to D, the pair's type, the query's type, and the components of the value vectors.
         """
         found = torch.zeros(self.depth - 1, self.depth, self.types, self.types, self.values.shape[1]).double()
         for d, at, i, j in itertools.product(
@@ -144,15 +164,19 @@ class Balance:
         return found
 
     def shortest(self, j: int, d: int) -> tuple[list[int], list[int], float, float]:
-        """Return the open brackets with the smallest norm of Q, and those with another innermost type.
+        """Return the two prefixes of open brackets that add the shortest vectors to the attention sum of a query.
+
+        The prefixes consist of d - 1 open brackets. The vector includes the start token and the query's pair.
+        The second prefix is the shortest among those whose innermost bracket has another type than in the
+        first.
 
         Args:
-            j: Type of the query.
+            j: Type of the query's closing bracket.
             d: Depth of the query, from 2 to D.
 
         Returns:
-            Types t with the smallest norm, types t' with the smallest norm among prefixes of another
-            innermost type, and the two norms.
+            Types of the first prefix, types of the second prefix, norm of the first vector, norm of the
+            second.
         """
         strings, query = whole_sequences(self.types, d - 1), self.query(j, d)
         added = self.weights[:, query, None] * self.values
@@ -167,16 +191,17 @@ class Balance:
 
 @validated
 def balance_violation(network: InstanceOf[DyckTransformer], statistic: Statistic = "thesis") -> float:
-    """Measure how far pairs are from cancelling, which is 0 under Theorem 2.2.1.
+    """Measure how far matched bracket pairs are from cancelling in the attention sums of a network.
+
+    The result is 0 under the condition of Theorem 2.2.1, which requires that every pair adds the zero vector
+    to the attention sum of each query (see the class `Balance`).
 
     Args:
         network: Network to analyze.
-        statistic: "thesis" returns the mean of |S| / P over d, d' and all pairs of types. "released" follows
-            the published code: the largest |S| over d' and pair types divided by the smallest |Q|, averaged
-            over queries.
-
-    Returns:
-        The violation; 0 if all pairs cancel for every query.
+        statistic: "thesis" divides the norm of the vector of each pair by the norm of the second prefix of
+            `Balance.shortest` and returns the mean over queries, depths and types. "released" follows the
+            published code. It divides the largest norm of a pair by the norm of the first prefix and returns
+            the mean over queries.
 
     Raises:
         InputError: If `Balance` rejects the network.
@@ -192,19 +217,32 @@ def balance_violation(network: InstanceOf[DyckTransformer], statistic: Statistic
 
 
 class InequalityChain(NamedTuple):
-    """Both sides of the inequalities of Theorem 2.2.2, each (cases,) float64.
+    """Both sides of the three inequalities in the proof of Theorem 2.2.2.
 
-    For the first two inequalities, a case is a length N, a query and a repeated prefix. For the third, it is
-    a length and a query.
+    The proof compares two prefixes that differ in the types of their open brackets (see `Balance.shortest`).
+    Both start with the same repeated pairs of brackets. A case of the first two inequalities is a length N, a
+    query and a choice of the repeated pairs. A case of the third inequality is a length and a query.
+
+    Attributes:
+        distance: Distance (cases,) between the normalized attention sums of the two prefixes.
+        required: Lower bound (cases,) on `distance`: the distance of the exact output distributions minus the
+            errors of the network, divided by `lipschitz`.
+        total: Norm (cases,) of the vector that all repeated pairs add to the attention sum.
+        total_bound: Upper bound (cases,) on `total`, (4 / eps + 1) P. P is the norm for the second prefix of
+            `Balance.shortest`, and eps is the distance of the normalized sums.
+        pair: Largest norm (cases,) of the vector that one pair adds to the sum of a query.
+        pair_bound: Upper bound (cases,) on `pair`, 16 D (4 / eps + 1) P / N.
+        lipschitz: Upper bound on the Lipschitz constant of the map from normalized sums to output
+            distributions.
     """
 
-    distance: Tensor  # distance of the normalized sums of the two prefixes
-    required: Tensor  # lower bound: (distance of the exact distributions - errors) / Lipschitz constant
-    total: Tensor  # norm of the sum over the repeated pairs
-    total_bound: Tensor  # upper bound (4 / eps + 1) P
-    pair: Tensor  # largest |S| of a query
-    pair_bound: Tensor  # upper bound 16 D (4 / eps + 1) P / N
-    lipschitz: float  # upper bound for the head and the network
+    distance: Tensor
+    required: Tensor
+    total: Tensor
+    total_bound: Tensor
+    pair: Tensor
+    pair_bound: Tensor
+    lipschitz: float
 
 
 def _lipschitz_bound(network: InstanceOf[DyckTransformer]) -> float:
@@ -228,20 +266,19 @@ def inequality_chain(
     open_prob: Probability = 0.5,
     target: Target = "next",
 ) -> InequalityChain:
-    """Compute the inequalities of Theorem 2.2.2 with corrected constants.
+    """Compute both sides of the inequalities of Theorem 2.2.2, with corrected constants.
 
-    For each query, the function compares two prefixes that differ in the types of their open brackets. Each
-    prefix contains repeated pairs p, the open brackets t or t', and a pair of the query's type.
+    The theorem states that a network with small errors on long strings must nearly satisfy the balance
+    condition: matched pairs must nearly cancel in the attention sums. For each query, the function compares
+    two prefixes that differ in the types of their open brackets. Each prefix contains repeated pairs, the
+    open brackets, and a pair of the query's type.
 
     Args:
         network: Network to analyze.
         lengths: Numbers of brackets N, each at least 8 D.
         open_prob: Probability of an opening bracket in the exact distribution.
-        target: Distribution that defines the errors: the "next" bracket, or "closing" brackets only, for
-            networks trained on these.
-
-    Returns:
-        Both sides of each inequality.
+        target: Distribution that defines the errors: "next" for the next bracket, or "closing" for closing
+            brackets only, for networks trained on these.
 
     Raises:
         InputError: If `Balance` rejects the network or a length is below 8 D.
@@ -275,17 +312,21 @@ def inequality_chain(
 
 @validated
 def pumped_distances(network: InstanceOf[DyckTransformer], pairs: Natural) -> Tensor:
-    """Compute distances between the normalized sums of prefixes with open brackets t and t'.
+    """Return distances between the normalized attention sums of two prefixes after repeated bracket pairs.
 
-    A case is a query, a depth and a type of repeated pairs. If pairs do not cancel, the distance falls as 1 /
-    `pairs` (equation 2.49).
+    The two prefixes have different open brackets (see `Balance.shortest`). If the repeated pairs do not
+    cancel in the attention sum, the distance falls as 1 / `pairs` (equation 2.49), so the network cannot
+    distinguish the prefixes.
 
     Args:
         network: Network to analyze.
-        pairs: Number of pairs before the open brackets.
+        pairs: Number of repeated pairs before the open brackets.
 
     Returns:
-        Distances (cases,) float64.
+        Distances (cases,) float64. A case is a query with a depth and a type of the repeated pairs.
+
+    Raises:
+        InputError: If `Balance` rejects the network.
     """
     balance = Balance(network)
     found = []
@@ -302,15 +343,16 @@ def pumped_distances(network: InstanceOf[DyckTransformer], pairs: Natural) -> Te
 def log_weight_decay(
     network: InstanceOf[DyckTransformer], length: Count, eps: Positive, open_prob: Probability = 0.5
 ) -> float:
-    """Compute the log of a weight decay lambda_N that satisfies Corollary 2.2.2.
+    """Return the logarithm of a weight decay that is small enough for Corollary 2.2.2.
 
-    For a weight decay up to this value, each optimum satisfies the premise of Theorem 2.2.2. The excess loss
-    of an optimum is at most lambda |theta|^2 / 2 with theta the parameters of `network`. The function sets
-    this bound to (q (1 - q) / k^2)^N eps.
+    With a weight decay lambda of at most this value, every optimum of the penalized loss satisfies the
+    premise of Theorem 2.2.2. The excess loss of such an optimum is at most lambda |theta|^2 / 2, where theta
+    are the parameters of `network`. The function sets this bound to (q (1 - q) / k^2)^N eps for k bracket
+    types.
 
     Args:
         network: Network without excess loss.
-        length: Length N.
+        length: Length N of the strings.
         eps: Accuracy eps of the theorem.
         open_prob: Probability q of an opening bracket.
     """

@@ -1,8 +1,9 @@
-"""Whether conditionals of single sites belong to one joint law, and which.
+"""Test whether conditional distributions of single sites belong to one joint distribution.
 
-Laws p_i(x_i | rest) of all sites i are those of a joint law p if p(x) = p_i(x_i | rest) m_i(rest) for some marginals
-m_i: section A.3 of the document on the distributional simplicity bias, whose example of two variables asks for numbers
-tau, eta with tau_i B_ij = eta_j A_ij. In logarithms this is a linear system, sparse and solved by least squares.
+Conditionals p_i(x_i | other sites) of all sites i belong to a joint distribution p if p(x) is the product of
+p_i(x_i | other sites) and some function m_i(other sites), for every i. Section A.3 of the document on the
+distributional simplicity bias gives this condition for two variables. In logarithms it is a sparse linear
+system, which is solved by least squares.
 """
 
 from typing import Annotated, NamedTuple
@@ -21,21 +22,35 @@ _TOLERANCE = 1e-14
 
 
 class Compatibility(NamedTuple):
-    """The joint law nearest to given conditionals, and how near it is."""
+    """Joint distribution that fits given conditional distributions best.
+
+    Attributes:
+        log_probs: Log-probabilities (V^N,) float64 of all sequences of N sites, in the order of
+            `itertools.product`.
+        residual: Largest absolute difference between the given conditional log-probabilities and those of the
+            joint distribution. It is zero up to rounding if the conditionals are compatible.
+    """
 
     log_probs: Tensor
-    """(V^N,) float64: log p of the sequences in the order of `itertools.product`"""
     residual: float
-    """the largest difference of log p_i(x_i | rest) of the law and as given; zero to rounding if compatible"""
 
 
 @validated
 def compatibility(log_probs: Annotated[Tensor, Reals()]) -> Compatibility:
-    """The joint law of the conditionals `log_probs` (V, ..., V, N), entry (x, i) being log p_i(x_i | rest) at x.
+    """Find the joint distribution of N sites that fits given conditional distributions of single sites.
 
-    Where they are incompatible it is the law of least squares in log p up to marginals of its own for every site: one
-    law among many, whose residual then says so. Raises `InputError` for another shape, laws that are not normalised,
-    and for probabilities of zero: then the sequences that can be are not connected by changes of single sites.
+    If no joint distribution has these conditionals, the result minimizes the squared error of the
+    log-probabilities. The residual then shows the discrepancy.
+
+    Args:
+        log_probs: Conditional log-probabilities (V, ..., V, N) with one axis of V values per site, then one
+            entry per site. Entry (x, i) is log p(x_i | other sites) in the sequence x.
+
+    Returns:
+        Joint distribution and its residual.
+
+    Raises:
+        InputError: If the shape is wrong, conditionals are not normalized, or a probability is zero.
     """
     table = log_probs.double()
     sites = table.ndim - 1
@@ -45,7 +60,7 @@ def compatibility(log_probs: Annotated[Tensor, Reals()]) -> Compatibility:
     vocab = table.shape[0]
     off = max(float(table[..., site].logsumexp(site).abs().max()) for site in range(sites))
     if off > 1e-6:
-        hint = "normalise the distribution of each site: this is the largest log of its sum"
+        hint = "the log of a sum of probabilities has this value instead of 0: normalize the conditionals"
         raise InputError("log_probs", off, hint)
     states, rests = vocab**sites, vocab ** (sites - 1)
     number = np.arange(states).reshape((vocab,) * sites)
@@ -53,7 +68,7 @@ def compatibility(log_probs: Annotated[Tensor, Reals()]) -> Compatibility:
     places = np.stack([np.expand_dims(rest, site).repeat(vocab, site).ravel() for site in range(sites)])
     marginals = states + np.arange(sites)[:, None] * rests + places
     equations = np.arange(sites * states)
-    # log p(x) - log m_i(rest) = log p_i(x_i | rest), site after site.
+    # The equations are log p(x) - log m_i(rest) = log p_i(x_i | rest), for one site after another.
     columns = np.concatenate((np.tile(number.ravel(), sites), marginals.ravel()))
     signs = np.repeat([1.0, -1.0], sites * states)
     shape = (sites * states, states + sites * rests)

@@ -1,9 +1,10 @@
 """Gradient flow of two factored layers, which explains why the first layer starts to learn after the last.
 
-The one-dimensional model of the document on the distributional simplicity bias (equations 7 to 13, appendix
-B). Tokens x_0, x_1, ..., x_L are numbers. The model predicts x_0 by sum_j a_j (x_j + lambda_j^2) with lambda
-= B x of the other tokens, under half the mean squared error. `last` is a = A2_0 with shape (L,), and `first`
-is B = A1 with shape (L, L). All tensors are float64.
+The model is the one-dimensional model of the document on the distributional simplicity bias (equations 7 to
+13, appendix B). Tokens x_0, x_1, ..., x_L are numbers. The model predicts x_0 from the other tokens x by
+sum_j a_j (x_j + lambda_j^2) with lambda = B x, and minimizes half the mean squared error. The last layer has
+the weights a (L,) (A2_0 in the document). The first layer has the weights B (L, L) (A1). All tensors are
+float64.
 """
 
 from __future__ import annotations
@@ -23,14 +24,21 @@ _SYMMETRIC = 1e-10
 
 
 class Weights(NamedTuple):
-    """Weights of the two layers, or their time derivatives: `last` (L,) and `first` (L, L)."""
+    """Weights of the two layers of the model, or their time derivatives.
+
+    Attributes:
+        last: Weights a (L,) of the last layer.
+        first: Weights B (L, L) of the first layer.
+    """
 
     last: Tensor
     first: Tensor
 
 
 class SampleFlow:
-    """Gradient flow on samples: the averages in equations 8 and 9.
+    """Gradient flow of the mean squared error over samples (equations 8 and 9).
+
+    The model predicts x_0 by sum_j a_j (x_j + lambda_j^2) with lambda = B x of the other tokens x.
 
     Args:
         target: Samples of x_0, shape (n,).
@@ -51,7 +59,14 @@ class SampleFlow:
         self.size = others.shape[1]
 
     def __call__(self, weights: Weights) -> Weights:
-        """Return d a_j = mean(r (x_j + lambda_j^2)) and d B_kl = mean(2 r a_k lambda_k x_l) with residual r."""
+        """Return the time derivatives of the weights.
+
+        With residual r and lambda = B x, they are d a_j = mean(r (x_j + lambda_j^2)) and d B_kl = mean(2 r
+        a_k lambda_k x_l).
+
+        Args:
+            weights: Weights a and B of the two layers.
+        """
         hidden = self._others @ weights.first.T
         features = self._others + hidden.square()
         residual = (self._target - features @ weights.last)[:, None]
@@ -62,17 +77,26 @@ class SampleFlow:
         )
 
     def stability_matrix(self, last: Tensor) -> Tensor:
-        """Return M (L, L) with M_lm = mean(r x_l x_m) at B = 0, where row k of B moves as 2 a_k M B_k.
+        """Return the matrix M that determines whether a small first layer grows.
 
-        This is the corrected form of equation 13, which lacks the factor 2 and whose diagonal direction is
-        not invariant.
+        It is M_lm = mean(r x_l x_m) with the residual r at B = 0. Row k of a small B has the time derivative
+        2 a_k M B_k. This corrects equation 13, which lacks the factor 2 and treats diagonal matrices as
+        invariant.
+
+        Args:
+            last: Weights a (L,) of the last layer.
+
+        Returns:
+            Matrix (L, L) float64.
         """
         residual = self._target - self._others @ last
         return (residual[:, None] * self._others).T @ self._others / len(residual)
 
 
 class GaussianFlow:
-    """Gradient flow on centered Gaussian tokens: equations 10 and 11 with closed-form moments.
+    """Gradient flow of the expected squared error for centered Gaussian tokens (equations 10 and 11).
+
+    The model predicts x_0 by sum_j a_j (x_j + lambda_j^2) with lambda = B x of the other tokens x.
 
     Args:
         covariance: Covariance of x_0, ..., x_L, shape (L + 1, L + 1), symmetric and positive definite.
@@ -94,7 +118,14 @@ class GaussianFlow:
         self.size = len(self.others)
 
     def __call__(self, weights: Weights) -> Weights:
-        """Return equations 10 and 11, where G = B C B^T and E[l_j^2 l_k^2] = G_jj G_kk + 2 G_jk^2."""
+        """Return the time derivatives of the weights (equations 10 and 11).
+
+        They use the moments E[lambda_j^2 lambda_k^2] = G_jj G_kk + 2 G_jk^2 with G = B C B^T and the
+        covariance C of the other tokens.
+
+        Args:
+            weights: Weights a and B of the two layers.
+        """
         last, first = weights
         mixed = first @ self.others
         gram = mixed @ first.T
@@ -108,11 +139,14 @@ class GaussianFlow:
         )
 
     def two_body_solution(self, start: Tensor, time: float) -> Tensor:
-        """Return a(t) (L,) for B = 0 by solving equation 12 in the eigenbasis of the covariance.
+        """Return the weights of the last layer at a given time while the first layer is zero (equation 12).
 
         Args:
             start: Initial weights a(0), shape (L,).
             time: Time t.
+
+        Returns:
+            Weights a(t), shape (L,).
         """
         rates, modes = torch.linalg.eigh(self.others)
         fixed = modes.T @ self.correlation / rates
@@ -120,25 +154,38 @@ class GaussianFlow:
 
     @validated
     def fixed_point(self, decay: NonNegative = 0.0) -> Tensor:
-        """Return the limit (C + decay)^-1 h of a for B = 0, shape (L,).
+        """Return the limit of the weights of the last layer while the first layer is zero.
 
-        Without decay, it gives the conditional mean of x_0.
+        It is (C + decay)^-1 h, where C is the covariance of the other tokens and h their covariance with x_0.
+        Without decay, the model then predicts the conditional mean of x_0.
+
+        Args:
+            decay: Weight decay.
+
+        Returns:
+            Weights a (L,).
         """
         shift = decay * torch.eye(self.size, dtype=torch.float64)
         return torch.linalg.solve(self.others + shift, self.correlation)
 
     def loss(self, weights: Weights) -> float:
-        """Return half the expected squared error."""
+        """Return half the expected squared error of the model with the given weights."""
         last = weights.last
         linear = self.target_variance - 2 * last @ self.correlation + last @ self.others @ last
         return float(linear + self.excess(weights)) / 2
 
     def excess(self, weights: Weights) -> Tensor:
-        """Return the contribution of the first layer to the squared error.
+        """Return the contribution of the first layer to the expected squared error.
 
-        It is sum_jk a_j a_k (G_jj G_kk + 2 G_jk^2) with G = B C B^T. The contribution equals
-        E[(sum_j a_j lambda_j^2)^2], so it is never negative. It has degree 4 in B, so with any weight decay B = 0 is
-        the only stable point. Appendix B prints C where B C B^T is meant, and its entrywise argument is not valid.
+        It is E[(sum_j a_j lambda_j^2)^2] = sum_jk a_j a_k (G_jj G_kk + 2 G_jk^2) with G = B C B^T, so it is
+        never negative. It has degree 4 in B, so B = 0 is the only stable point with any weight decay.
+        Appendix B prints C where B C B^T is meant, and its entrywise argument is not valid.
+
+        Args:
+            weights: Weights a and B of the two layers.
+
+        Returns:
+            Scalar tensor.
         """
         gram = weights.first @ self.others @ weights.first.T
         squares = gram.diagonal()
@@ -153,13 +200,13 @@ def integrate(
     decay: NonNegative = 0.0,
     tolerance: float = 1e-10,
 ) -> list[Weights]:
-    """Integrate the flow with a Runge-Kutta method of order 8.
+    """Integrate a gradient flow with a Runge-Kutta method of order 8.
 
     Args:
         flow: Flow that returns the time derivative of the weights.
         start: Initial weights.
         times: Increasing times from 0 on.
-        decay: Weight decay subtracted from the flow.
+        decay: Weight decay. `decay` times the weights is subtracted from the time derivative.
         tolerance: Relative error of a step.
 
     Returns:
@@ -202,21 +249,30 @@ def integrate(
 
 
 def growth_rate(last: Tensor, stability: Tensor) -> float:
-    """Return the growth rate of a first layer near zero: 2 max_k of the largest eigenvalue of a_k M.
+    """Return the exponential growth rate of a first layer close to zero.
 
-    B = 0 is unstable if the rate is positive.
+    The rate is 2 max_k of the largest eigenvalue of a_k M. If it is positive, the first layer grows and B = 0
+    is unstable.
 
     Args:
         last: Weights a of the last layer, shape (L,).
-        stability: Symmetric matrix M, shape (L, L).
+        stability: Symmetric matrix M of `SampleFlow.stability_matrix`, shape (L, L).
     """
     eigenvalues = torch.linalg.eigvalsh(stability)
     return 2 * float((last[:, None] * eigenvalues).max())
 
 
 def printed_stability(last: Tensor, stability: Tensor) -> Tensor:
-    """Return G (L, L) of equation 13 as printed, G_lk = a_k M_lk.
+    """Return the stability matrix of equation 13 as printed, G_lk = a_k M_lk.
 
-    The document states that G is negative definite if B = 0 is stable.
+    The document states that B = 0 is stable only if G is negative definite. `growth_rate` has the correct
+    criterion.
+
+    Args:
+        last: Weights a of the last layer, shape (L,).
+        stability: Symmetric matrix M of `SampleFlow.stability_matrix`, shape (L, L).
+
+    Returns:
+        Matrix G (L, L).
     """
     return stability * last

@@ -1,8 +1,8 @@
-"""Lower bounds on the loss of conditionals in product form, by order: the steps of the staircase.
+"""Smallest losses of conditional distributions in product form, for each interaction order.
 
-These are the dashed lines of Figure 2 of the document on the distributional simplicity bias. The learned
-tensors have the forms of equations 1 and 4. No samples are needed, because the loss is computed over the
-whole distribution.
+They are the dashed lines in Figure 2 of the document on the distributional simplicity bias, at which the loss
+of a network stays for a while during training. The product form has the tensors of equations 1 and 4. The
+loss is computed over the whole distribution, without sampling.
 """
 
 import torch
@@ -18,13 +18,14 @@ _SETTLED = 1e-6
 
 @validated
 def product_form_bound(population: MaskedPopulation, order: int, starts: Count = 8, seed: int = 0) -> float:
-    """Return the smallest loss that product-form conditionals of `order` bodies reach on a distribution.
+    """Return the smallest loss that product-form conditionals with interactions of a given order reach.
 
-    The loss is not convex, so L-BFGS minimizes it from several random starts and the best result counts.
+    The conditionals are those of `ProductForm`. The loss is not convex, so L-BFGS minimizes it from several
+    random starts, and the function returns the smallest result.
 
     Args:
         population: Distribution and masking that define the loss.
-        order: Number of bodies.
+        order: Number of sites in an interaction.
         starts: Number of random starts.
         seed: Seed of the starts.
 

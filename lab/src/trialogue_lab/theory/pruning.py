@@ -1,8 +1,8 @@
-"""Pruning random networks to a target with subset sums (thesis, section 2.2.4).
+"""Pruning of random networks to given networks with subset sums (thesis, section 2.2.4).
 
-Pruning sets weights to zero and changes no other weight. Each target weight is approximated by a sum over a
-subset of products of random weights. A meet-in-the-middle search finds the best subset, because integer
-programs stop at tolerances of 1e-6 and more.
+Pruning sets weights to zero and changes no other weight. Each weight of the target is approximated by a sum
+over a subset of products of random weights. A meet-in-the-middle search finds the best subset, because
+integer programs stop at tolerances of 1e-6 and more.
 """
 
 from typing import Annotated, NamedTuple
@@ -35,7 +35,7 @@ def closest_subset(numbers: Numbers, target: Finite) -> tuple[Tensor, float]:
         target: Sum to approximate.
 
     Returns:
-        Mask of the subset (n,) bool, and the distance of its sum from the target.
+        Mask of the subset (n,) bool, and the absolute difference between its sum and the target.
 
     Raises:
         InputError: If there are more than 36 numbers.
@@ -67,9 +67,12 @@ def _subset_sums(numbers: Tensor) -> Tensor:
 
 
 class PrunedLinear(NamedTuple):
-    """A pruned two-layer ReLU network x -> second @ relu(first @ x) without biases.
+    """Two-layer ReLU network without biases, pruned to approximate a linear map x -> W x.
 
-    `first` (h, m) and `second` (m', h) are zero where pruned. The error |f(x) - W x| is at most `error` |x|.
+    Attributes:
+        first: Weights (h, m) of the first layer, zero where pruned.
+        second: Weights (m', h) of the second layer, zero where pruned.
+        error: Bound on the error. The output differs from W x by at most `error` |x|.
     """
 
     first: Tensor
@@ -77,12 +80,18 @@ class PrunedLinear(NamedTuple):
     error: float
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the outputs (n, m') for inputs `x` (n, m)."""
+        """Return the outputs (n, m') of the network for inputs `x` (n, m)."""
         return (x.double() @ self.first.T).relu() @ self.second.T
 
 
 class PrunedScores(NamedTuple):
-    """Pruned keys and queries (r, m) with |key.T @ query - W| at most `error` in the Frobenius norm."""
+    """Key and query weights, pruned to approximate attention scores x^T W y.
+
+    Attributes:
+        key: Key weights (r, m), zero where pruned.
+        query: Query weights (r, m), zero where pruned.
+        error: Frobenius norm of key.T @ query - W.
+    """
 
     key: Tensor
     query: Tensor
@@ -91,7 +100,7 @@ class PrunedScores(NamedTuple):
 
 @validated
 def uniform_weights(rows: Natural, columns: Natural, seed: Natural, name: str) -> Tensor:
-    """Return random weights (rows, columns) float64, uniform on (-1, 1).
+    """Return random weights (rows, columns) float64, uniformly distributed on (-1, 1).
 
     Args:
         rows: Number of rows.
@@ -105,10 +114,12 @@ def uniform_weights(rows: Natural, columns: Natural, seed: Natural, name: str) -
 
 @validated
 def prune_linear(target: Weights, width: int, seed: Natural = 0, name: str = "") -> PrunedLinear:
-    """Prune a random network to the linear map x -> W x (Lemma 2.2.2).
+    """Prune a random two-layer ReLU network to the linear map x -> W x (Lemma 2.2.2).
 
-    Hidden unit h keeps only the weight of input h mod m. Units with a positive weight are active for x_j > 0,
-    the others for x_j < 0. Each output keeps the subset of each group that is closest to its target weight.
+    Each hidden unit keeps the weight of a single input; unit h keeps input h mod m. Units with a positive
+    weight approximate the map for positive inputs, and units with a negative weight for negative inputs. For
+    each entry of W, the second layer keeps the subset of these units whose products of weights sum to the
+    closest value.
 
     Args:
         target: Matrix W (m', m) with entries from -1 to 1.
@@ -130,13 +141,16 @@ def prune_linear(target: Weights, width: int, seed: Natural = 0, name: str = "")
 
 @validated
 def prune_pair(target: Weights, first: Matrix, second: Matrix, most: Count = MOST_NUMBERS) -> PrunedLinear:
-    """Prune two given matrices to x -> W x, as `prune_linear` does.
+    """Prune two given weight matrices to the linear map x -> W x, as `prune_linear` does with random ones.
 
     Args:
-        target: Matrix W (m', m).
-        first: First matrix (h, m).
-        second: Second matrix (m', h).
-        most: Largest number of active units compared for one side of zero.
+        target: Matrix W (m', m) with entries from -1 to 1.
+        first: Weights (h, m) of the first layer.
+        second: Weights (m', h) of the second layer.
+        most: Largest number of hidden units from which the subset for one entry of W is chosen.
+
+    Raises:
+        InputError: If the shapes do not match.
     """
     inputs = target.shape[1]
     _require_shape("first", first, len(first), inputs)
@@ -158,13 +172,14 @@ def prune_pair(target: Weights, first: Matrix, second: Matrix, most: Count = MOS
 
 @validated
 def prune_scores(target: Weights, width: int, seed: Natural = 0) -> PrunedScores:
-    """Prune random keys and queries to the scores x^T W y (Lemma 2.2.7).
+    """Prune random key and query weights to the attention scores x^T W y (Lemma 2.2.7).
 
-    Dimension r serves one entry (i, j) of W. It keeps key i and query j, or nothing.
+    Each of the `width` dimensions of keys and queries is assigned to one entry (i, j) of W. It keeps the key
+    weight of input i and the query weight of input j, or neither.
 
     Args:
         target: Matrix W (m, m) with entries from -1 to 1.
-        width: Number of dimensions, at least the number of entries of W.
+        width: Number of dimensions of keys and queries, at least the number of entries of W.
         seed: Seed of the random weights.
 
     Raises:
@@ -182,13 +197,16 @@ def prune_scores(target: Weights, width: int, seed: Natural = 0) -> PrunedScores
 def prune_keys_and_queries(
     target: Weights, key: Matrix, query: Matrix, most: Count = MOST_NUMBERS
 ) -> PrunedScores:
-    """Prune given keys and queries (r, m) to the scores x^T W y, as `prune_scores` does.
+    """Prune given key and query weights to the attention scores x^T W y, as `prune_scores` does with random ones.
 
     Args:
-        target: Matrix W.
+        target: Matrix W (rows, columns) with entries from -1 to 1.
         key: Key weights (r, rows).
         query: Query weights (r, columns).
-        most: Largest number of dimensions compared for one entry of W.
+        most: Largest number of dimensions from which the subset for one entry of W is chosen.
+
+    Raises:
+        InputError: If the shapes do not match.
     """
     rows, columns = target.shape
     _require_shape("key", key, len(key), rows)
@@ -205,14 +223,20 @@ def prune_keys_and_queries(
 
 
 class PrunedNetwork(NamedTuple):
-    """A four-layer ReLU network pruned to x -> W_2 relu(W_1 x) (Lemma 2.2.6), with |f(x) - g(x)| <= error |x|."""
+    """Four-layer ReLU network, pruned to approximate a two-layer target x -> W_2 relu(W_1 x) (Lemma 2.2.6).
+
+    Attributes:
+        inner: First two layers, which approximate W_1.
+        outer: Last two layers, which approximate W_2.
+        error: Bound on the error. The output differs from the target by at most `error` |x|.
+    """
 
     inner: PrunedLinear
     outer: PrunedLinear
     error: float
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the outputs (n, m'') for inputs `x` (n, m)."""
+        """Return the outputs (n, m'') of the network for inputs `x` (n, m)."""
         return self.outer(self.inner(x).relu())
 
 
@@ -223,15 +247,19 @@ def prune_network(
     widths: Annotated[tuple[Count, Count], BeforeValidator(as_tuple)],
     seed: Natural = 0,
 ) -> PrunedNetwork:
-    """Prune a random four-layer network to a two-layer target.
+    """Prune a random four-layer ReLU network to a two-layer target x -> W_2 relu(W_1 x).
 
-    The error follows from Lemma 2.2.5 as corrected: |W_1| eps_2 + |W_2| eps_1 + eps_1 eps_2.
+    The error bound is |W_1| eps_2 + |W_2| eps_1 + eps_1 eps_2 with spectral norms |W_i| and the errors eps_i
+    of the two pruned linear maps. It is Lemma 2.2.5 as corrected.
 
     Args:
-        first: Weights W_1 (m', m).
-        second: Weights W_2 (m'', m').
-        widths: Hidden widths for the two target layers.
+        first: Weights W_1 (m', m) of the target, with entries from -1 to 1.
+        second: Weights W_2 (m'', m') of the target, with entries from -1 to 1.
+        widths: Numbers of hidden units that approximate W_1 and W_2.
         seed: Seed of the random network.
+
+    Raises:
+        InputError: If the shapes do not match, or `prune_linear` rejects an argument.
     """
     _require_shape("second", second, len(second), len(first))
     inner = prune_linear(first, widths[0], seed, name="inner ")

@@ -1,8 +1,8 @@
 """Exact output distribution of sampling and importance resampling.
 
-Rubin (1987) draws x_1, ..., x_n from q and returns one of them with probability proportional to its weight w.
-Let S be the sum of the weights of the other draws. Outcome x is returned with probability n q(x) E[w(x) /
-(w(x) + S)], where
+Sampling and importance resampling (Rubin 1987) draws x_1, ..., x_n from q and returns one of them with
+probability proportional to its weight w. Let S be the sum of the weights of the other draws. Outcome x is
+returned with probability n q(x) E[w(x) / (w(x) + S)], where
 
     w / (w + S) = integral over t > 0 of w exp(-t w) exp(-t S),
     E[exp(-t S)] = (sum over x of q(x) exp(-t w(x)))^(n - 1).
@@ -30,21 +30,24 @@ _POINTS_AT_ONCE = 64
 
 @validated
 def resampled_distribution(proposal: Weights, weights: Weights, number: Count) -> Array:
-    """Compute the output distribution of one weighted draw among `number` draws.
+    """Return the output distribution of sampling and importance resampling.
 
-    If the probabilities of the proposal sum to less than one, the remainder is a failed draw with weight
-    zero. If all draws have weight zero, nothing is returned, so the result may also sum to less than one.
+    The algorithm draws `number` outcomes from the proposal and returns one of them with probability
+    proportional to its weight. If the probabilities of the proposal sum to less than one, the remainder is a
+    failed draw of weight zero. If all draws have weight zero, the algorithm returns no outcome, so the result
+    may also sum to less than one.
 
     Args:
-        proposal: Probabilities q (k,).
-        weights: Weights w (k,).
+        proposal: Probabilities (k,) of the k outcomes under the proposal.
+        weights: Non-negative weights (k,) of the outcomes.
         number: Number of draws n.
 
     Returns:
-        Probabilities (k,), exact to rounding error.
+        Probabilities (k,), exact up to rounding.
 
     Raises:
-        InputError: If a number is negative or not finite, or the probabilities sum to more than 1.
+        InputError: If a number is negative or not finite, the shapes differ, or the probabilities sum to more
+            than 1.
     """
     q, w = (np.asarray(values, dtype=np.float64) for values in (proposal, weights))
     if len(q) != len(w):

@@ -1,13 +1,15 @@
-"""Pruning a random transformer to a smaller one (thesis, Theorem 2.2.3 and Corollary 2.2.3).
+"""Pruning of a random transformer to a smaller one (thesis, Theorem 2.2.3 and Corollary 2.2.3).
 
-A layer follows equation 2.42 with LN_C and without a head. The large transformer has four random layers for
-each target layer. Two consecutive layers become the target layer, and the others become the identity:
+A transformer layer follows equation 2.42 with the normalization LN_C and without a prediction head. The large
+transformer has four random layers for each target layer. Two consecutive large layers, called carrier and
+attender, approximate the target layer. The other two become the identity.
 
-    carrier   attends to nothing. Its network writes x next to W^-1 P W_V x, where W is the pruned value
-              matrix of the next layer: a diagonal of large weights (Lemma 2.2.9).
-    attender  attends as the target does and applies that diagonal to the values. Its network is pruned to
-              the network of the target.
-    identity  attends to nothing, and its network is pruned to x -> x.
+    carrier   has no attention. Its feedforward network adds W^-1 P W_V x to x in other coordinates. W_V
+              is the value matrix of the target, and P subtracts the mean. W is the diagonal of large
+              weights to which the value matrix of the attender is pruned (Lemma 2.2.9).
+    attender  has the attention scores of the target and applies W to the values. Its feedforward network is
+              pruned to the feedforward network of the target.
+    identity  has no attention, and its feedforward network is pruned to x -> x.
 """
 
 from collections.abc import Sequence
@@ -30,19 +32,32 @@ _COMPARED = 24
 
 
 class LayerWeights(NamedTuple):
-    """Weights of a transformer layer of width m without biases. Columns of X are positions."""
+    """Weights of a transformer layer of width m without biases.
 
-    value: Tensor  # (m, m)
-    key: Tensor  # (m_a, m)
-    query: Tensor  # (m_a, m)
-    mlp: tuple[Tensor, ...]  # matrices of g from input to output: (w, m), ..., (m, w)
+    Attributes:
+        value: Value weights (m, m).
+        key: Key weights (m_a, m).
+        query: Query weights (m_a, m).
+        mlp: Weights of the feedforward network from input to output, (w, m), ..., (m, w).
+    """
+
+    value: Tensor
+    key: Tensor
+    query: Tensor
+    mlp: tuple[Tensor, ...]
 
 
 Weights = tuple[LayerWeights, ...]
 
 
 class LargeSize(NamedTuple):
-    """Size of a random transformer: residual stream, keys, and hidden layers of its networks."""
+    """Size of a random transformer.
+
+    Attributes:
+        stream: Width of the residual stream.
+        keys: Width of keys and queries.
+        hidden: Width of the hidden layers of the feedforward networks.
+    """
 
     stream: int
     keys: int
@@ -50,7 +65,15 @@ class LargeSize(NamedTuple):
 
 
 def random_transformer(layers: int, size: LargeSize, mlp_layers: int, seed: int, name: str = "") -> Weights:
-    """Return `layers` layers with weights uniform on (-1, 1) and networks of `mlp_layers` layers."""
+    """Return random transformer weights, uniformly distributed on (-1, 1).
+
+    Args:
+        layers: Number of transformer layers.
+        size: Widths of the transformer.
+        mlp_layers: Number of layers of each feedforward network.
+        seed: Seed of the weights.
+        name: Prefix of the names of the random streams.
+    """
     widths = [size.stream, *[size.hidden] * (mlp_layers - 1), size.stream]
 
     def draw(place: int, what: str, rows: int, columns: int) -> Tensor:
@@ -71,7 +94,16 @@ def random_transformer(layers: int, size: LargeSize, mlp_layers: int, seed: int,
 
 
 def random_target(layers: int, size: LargeSize, seed: int, name: str = "") -> Weights:
-    """Return a target of Theorem 2.2.3: two-layer networks, and spectral norm 1 for every matrix."""
+    """Return random weights of a target transformer of Theorem 2.2.3.
+
+    Each feedforward network has two layers, and each matrix is scaled to spectral norm 1.
+
+    Args:
+        layers: Number of transformer layers.
+        size: Widths of the transformer.
+        seed: Seed of the weights.
+        name: Suffix of the names of the random streams.
+    """
     return tuple(
         LayerWeights(
             _unit(layer.value), _unit(layer.key), _unit(layer.query), tuple(_unit(each) for each in layer.mlp)
@@ -87,7 +119,15 @@ def _unit(weights: Tensor) -> Tensor:
 @validated
 @torch.no_grad()
 def transformer(weights: Weights, floor: Positive) -> nn.Sequential:
-    """Build the causal float64 network of `weights` with LN_C, C = `floor`. It maps (n, T, m) to (n, T, m)."""
+    """Build the causal transformer with the given weights in float64.
+
+    Args:
+        weights: Weights of each layer.
+        floor: Constant C of the normalization LN_C.
+
+    Returns:
+        Module that maps activations (n, T, m) at T positions to the same shape.
+    """
     stack = []
     for layer in weights:
         width, widths = len(layer.value), tuple(len(each) for each in layer.mlp)
@@ -113,15 +153,19 @@ def transformer(weights: Weights, floor: Positive) -> nn.Sequential:
 def prune_transformer(
     target: Sequence[LayerWeights], large: Sequence[LayerWeights], first: Natural = 0
 ) -> Weights:
-    """Prune the random layers `large` to the transformer `target`.
+    """Prune the random transformer `large` to approximate the transformer `target`.
 
-    Each target layer takes two large layers, and the others become the identity. Input and output are the
-    first m coordinates of the stream. The other coordinates are zero.
+    Each target layer is approximated by two consecutive large layers, and the remaining layers become the
+    identity. Input and output are the first m coordinates of the large residual stream. The other coordinates
+    are zero.
 
     Args:
-        target: Layers of the target.
+        target: Layers of the target transformer of width m.
         large: Random layers, four for each target layer.
-        first: Index of the first large layer that the target uses.
+        first: Index of the first large layer that approximates the target.
+
+    Returns:
+        Weights of the large transformer, zero where pruned.
 
     Raises:
         InputError: If a weight is outside [-1, 1], the number of layers is wrong, or `large` is too small.

@@ -92,21 +92,21 @@ def test_a_prefix_without_primes_ends_in_an_error() -> None:
     coins = numpy_generator(0, "test")
     assert not list(primerange(1130, 1140))
     with pytest.raises(
-        InputError, match=r"^tokens=\(1, 1, 3\): no 4-digit prime begins like this, after 300"
+        InputError, match=r"^tokens=\(1, 1, 3\): no 4-digit prime starts with this prefix, after 300"
     ):
         PrimeByTrials(4, Arithmetic(), most=300).next_token((1, 1, 3), coins)
-    with pytest.raises(InputError, match=r"^tokens=\(0,\): no 4-digit prime begins like this$"):
+    with pytest.raises(InputError, match=r"^tokens=\(0,\): no 4-digit prime starts with this prefix$"):
         PrimeByTrials(4, Arithmetic()).next_token((0,), coins)
 
 
 @pytest.mark.parametrize(
     ("order", "prefix", "told"),
     [
-        ("product-first", (9, 9, 9), "none of 200 random products begins like this"),
+        ("product-first", (9, 9, 9), "none of 200 random products starts with this prefix"),
         ("product-first", (0, 1, 4, 4), "give a product of two primes"),
-        ("product-first", (0, 1, 4, 3, 1, 1, 2), "no tuple of the law begins like this"),
-        ("product-first", (0, 1, 4, 3, 1, 1, 1, 3), "ask after fewer than 8 tokens"),
-        ("factors-first", (1, 1, 1, 3, 9), "no tuple of the law begins like this"),
+        ("product-first", (0, 1, 4, 3, 1, 1, 2), "no tuple starts with this prefix"),
+        ("product-first", (0, 1, 4, 3, 1, 1, 1, 3), "use a prefix of fewer than 8 tokens"),
+        ("factors-first", (1, 1, 1, 3, 9), "no tuple starts with this prefix"),
     ],
 )
 def test_what_begins_no_tuple_ends_in_an_error(order: str, prefix: tuple[int, ...], told: str) -> None:

@@ -129,7 +129,7 @@ test_bad_input = refusals(
         (lambda: best_generator_oracle(SemiprimeTuples(1, "factors-first"), {}), r"^order='factors-first'"),
         (
             lambda: best_generator_oracle(SemiprimeTuples(1), {4: 1.0}),
-            r"^success=\{4: 1.0\}: give a chance for each of the 10",
+            r"^success=\{4: 1.0\}: give a probability for each of the 10",
         ),
     ],
 )

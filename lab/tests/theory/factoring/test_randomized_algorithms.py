@@ -74,7 +74,7 @@ def test_numbers_that_cannot_be_tested(numbers) -> None:
 test_too_many_tosses = refusals(
     "{}",
     [
-        (lambda: distribution_over_coins(biased_walk, 100, 5), r"^outcomes=100: 100\^5 tosses"),
+        (lambda: distribution_over_coins(biased_walk, 100, 5), r"^outcomes=100: 100\^5 combinations"),
     ],
 )
 

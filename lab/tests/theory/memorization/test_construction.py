@@ -113,9 +113,9 @@ def test_contexts_that_are_not_stored_are_counted_and_short_prompts_refused():
             r"heads=5: 100 contexts need features of rank 100: the heads have 45 .* use 11 heads of 9",
         ),
         ({"targets": laws(100, 10)[:50]}, r"contexts=\(100, 2\)"),
-        ({"targets": laws(100, 10) + 1}, r"targets=(1|0\.9).*: the log of the sum of row 0"),
+        ({"targets": laws(100, 10) + 1}, r"targets=(1|0\.9).*: row 0 has this log of the sum"),
         ({"targets": torch.full((100, 10), -math.inf).index_fill(1, torch.tensor([3]), 0.0)}, r"softened"),
-        ({"contexts": every(10, 2) * 0}, r"contexts=\(0, 0\): it comes twice"),
+        ({"contexts": every(10, 2) * 0}, r"contexts=\(0, 0\): this context occurs twice"),
         ({"head_width": 12}, r"head_width=12"),
     ],
 )

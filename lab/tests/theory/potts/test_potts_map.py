@@ -221,7 +221,7 @@ def looking_back(distance: int) -> Table:
 @pytest.mark.parametrize(("distance", "window", "further"), [(3, 1, 2), (7, 1, 6), (7, 0, 7)])
 def test_an_oracle_that_looks_further_back_has_no_map(distance: int, window: int, further: int) -> None:
     with pytest.raises(
-        InputError, match=f"^context={window}: what stands {further} tokens further back changes"
+        InputError, match=f"^context={window}: the token {further} positions further back changes"
     ):
         hamiltonian_of(looking_back(distance), window)
 
@@ -233,5 +233,5 @@ def test_an_oracle_is_asked_as_far_back_as_its_window_needs() -> None:
         hamiltonian_of(looking_back(1), 10**30)
     # Of larger vocabularies not all contexts are listed: some are drawn.
     wide = Table(lambda prefix: np.roll(np.arange(1, 31), prefix[-3] if len(prefix) > 2 else 0), 30)
-    with pytest.raises(InputError, match=r"^context=1: what stands 2 tokens further back changes"):
+    with pytest.raises(InputError, match=r"^context=1: the token 2 positions further back changes"):
         hamiltonian_of(wide, 1)

@@ -137,7 +137,10 @@ def test_dyck_strings_by_a_uniform_oracle(length: int, rejection: float, tokenwi
 def test_merging_what_is_not_alike_is_noticed() -> None:
     careless = altered(
         costs,
-        ("tokens if memory is None else memory, torch.cat(told))", "tokens[:, :0], torch.cat(told)[:, :1])"),
+        (
+            "tokens if memory is None else memory, torch.cat(known))",
+            "tokens[:, :0], torch.cat(known)[:, :1])",
+        ),
         compiled=False,
     )
     assert cost_of_dyck(8, careless)[1] != pytest.approx(19.28, rel=3e-4)

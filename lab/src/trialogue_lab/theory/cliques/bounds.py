@@ -1,9 +1,14 @@
-"""Bounds on k-Gibbs and independent parallel sampling of a ferromagnetic clique.
+"""Bounds on k-Gibbs and independent parallel sampling of an Ising model with one clique (thesis, section 4.1).
 
-The models follow Definition 4.1.12 with unordered pairs: p(x) ∝ exp(sum_i h_i x_i + J sum x_i x_j). The
-second sum is over unordered pairs of a clique; the other sites are independent. In R_1 and R_{-1}, the whole
-clique is up or down. Assumption 4.1.5 requires h_G = sum of the clique's fields > sum of |h_i| outside it,
-and J - ||h||_1 >= J_0 > 0. `chains` computes exact values.
+The model of Definition 4.1.12 has spins x_i = ±1 and p(x) ∝ exp(sum_i h_i x_i + J sum x_i x_j). The second
+sum is over unordered pairs within a clique C of |C| sites, and all other sites are independent. R_1 denotes
+the states in which all spins of the clique are up, and R_{-1} those in which all are down. k-Gibbs resamples
+k uniformly chosen sites jointly in each step. Independent parallel sampling resamples every site given the
+previous values of all others.
+
+Assumption 4.1.5 has two parts. h_G, the sum of the fields h_i in the clique, exceeds the sum of |h_i| outside
+it. J minus the sum of all |h_i| is at least J_0 > 0. The module `chains` computes exact values for
+comparison.
 """
 
 import math
@@ -19,12 +24,20 @@ from trialogue.errors import InputError
 from trialogue.validation import Count, Positive, Probability, validated
 from trialogue_lab.theory.cliques.chains import log_binomial, require_most
 
-Several = Annotated[int, Ge(2)]
+AtLeastTwo = Annotated[int, Ge(2)]
 """An integer of at least 2."""
 
 
 class CliqueAssumption(NamedTuple):
-    """Largest constants of Assumption 4.1.5: `excess` is J_0 = J - ||h||_1, and `clique_field` is h_G."""
+    """Constants of Assumption 4.1.5 for an Ising model with one clique of equal couplings.
+
+    Attributes:
+        sites: Number of sites of the model.
+        clique: Number of sites in the clique.
+        excess: J_0, the coupling minus the sum of the absolute fields of all sites; positive.
+        clique_field: h_G, the sum of the fields in the clique; larger than the sum of absolute fields
+            outside.
+    """
 
     sites: int
     clique: int
@@ -33,10 +46,13 @@ class CliqueAssumption(NamedTuple):
 
 
 def clique_assumption(model: Ising) -> CliqueAssumption:
-    """Return J_0 and h_G of a clique model (Assumption 4.1.5).
+    """Check Assumption 4.1.5 and return its constants.
+
+    The sum h_G of the fields in the clique must exceed the sum of absolute fields outside the clique. The
+    coupling minus the sum of all absolute fields, J_0, must be positive.
 
     Args:
-        model: Ising model with one clique of equal couplings.
+        model: Ising model with one clique of equal couplings and otherwise independent sites.
 
     Raises:
         InputError: If the model has no such clique or violates the assumption.
@@ -58,12 +74,18 @@ def clique_assumption(model: Ising) -> CliqueAssumption:
 
 
 class ModeOrdering(NamedTuple):
-    """Smallest log-ratios of Proposition 4.3.3 over all states x in R_1, y in R_{-1} and z elsewhere.
+    """Smallest differences of log-probabilities between the two modes and all other states (Proposition 4.3.3).
+
+    In a state x, all spins of the clique are up. In a state y, all are down. In a state z, both values occur.
+    J_0 and h_G are defined in `CliqueAssumption`.
 
     Attributes:
-        up_over_down: log p(x) / p(y), which must be positive.
-        down_over_rest: log p(y) / p(z) - 2 J_0, which must be non-negative. Equality occurs.
-        flip_residual: |log p(x) / p(f(x)) - 2 h_G|, which must be 0. The map f flips the clique.
+        up_over_down: Smallest log p(x) - log p(y) over all x and y. The proposition states that it is
+            positive.
+        down_over_rest: Smallest log p(y) - log p(z) - 2 J_0 over all y and z. It must be non-negative, and
+            zero occurs.
+        flip_residual: Largest |log p(x) - log p(f(x)) - 2 h_G|, where f flips all spins of the clique. It
+            must be 0 up to rounding.
     """
 
     up_over_down: float
@@ -72,9 +94,15 @@ class ModeOrdering(NamedTuple):
 
 
 def mode_ordering(model: Ising) -> ModeOrdering:
-    """Compute Proposition 4.3.3 by enumeration under Assumption 4.1.5.
+    """Compute the quantities of Proposition 4.3.3 by enumerating all states of a model.
 
-    `down_over_rest` is infinite if there is no state outside R_1 and R_{-1}.
+    `down_over_rest` is infinite if no state has both up and down spins in the clique.
+
+    Args:
+        model: Ising model that satisfies Assumption 4.1.5 (see `clique_assumption`).
+
+    Raises:
+        InputError: If the model violates the assumption.
     """
     _, _, excess, clique_field = clique_assumption(model)
     states = model.states()
@@ -82,7 +110,7 @@ def mode_ordering(model: Ising) -> ModeOrdering:
     inside = states[:, model.members]
     up, down = inside.all(1), ~inside.any(1)
     rest = log_weights[~(up | down)]
-    # States with the same spins outside the clique stand in the same order in both modes.
+    # Both modes list the spins outside the clique in the same order.
     flips = log_weights[up] - log_weights[down]
     return ModeOrdering(
         float(log_weights[up].min() - log_weights[down].max()),
@@ -92,10 +120,12 @@ def mode_ordering(model: Ising) -> ModeOrdering:
 
 
 class HittingBound(NamedTuple):
-    """Proposition 4.1.4: each step enters R_1 with probability at least `rate` = 1 - c_{R1}, from any state.
+    """Bound on the time until k-Gibbs visits R_1, the states with all spins of the clique up (Proposition 4.1.4).
 
-    k-Gibbs visits R_1 within `steps` = ceil(log delta / log c_{R1}) steps with probability at least 1 -
-    delta.
+    Attributes:
+        rate: Lower bound 1 - c_{R1} on the probability of entering R_1 in one step, from any state.
+        steps: Number of steps ceil(log delta / log c_{R1}). k-Gibbs visits R_1 within this many steps with a
+            probability of at least 1 - delta.
     """
 
     rate: float
@@ -104,48 +134,52 @@ class HittingBound(NamedTuple):
 
 @validated
 def hitting_bound(
-    sites: Several,
-    clique: Several,
+    sites: AtLeastTwo,
+    clique: AtLeastTwo,
     block_size: Count,
     excess: Positive,
     clique_field: Positive,
     delta: Probability = 0.5,
 ) -> HittingBound:
-    """Compute Proposition 4.1.4 for k-Gibbs under Assumption 4.1.5.
+    """Return the bound of Proposition 4.1.4 on the time until k-Gibbs turns all spins of the clique up.
 
-    1 - c_{R1} = binom(N - |C|, k - |C|) / binom(N, k) e^{2(J_0 + h_G)} / (e^{2(J_0 + h_G)} + e^{2 J_0} +
-    2^{|C|} - 2).
+    The lower bound on the probability per step is binom(N - |C|, k - |C|) / binom(N, k) e^{2(J_0 + h_G)} /
+    (e^{2(J_0 + h_G)} + e^{2 J_0} + 2^{|C|} - 2). It requires Assumption 4.1.5 (see `clique_assumption`).
 
     Args:
         sites: Number of sites N.
-        clique: Size |C| of the clique.
-        block_size: Block size k, from |C| to N.
-        excess: J_0.
-        clique_field: h_G.
-        delta: Allowed probability of failure.
+        clique: Number of sites |C| in the clique.
+        block_size: Number k of sites resampled jointly in each step, from |C| to N.
+        excess: J_0, the coupling minus the sum of all absolute fields.
+        clique_field: h_G, the sum of the fields in the clique.
+        delta: Allowed probability of not visiting R_1 within the returned number of steps.
 
     Raises:
-        InputError: If the assumptions fail.
+        InputError: If the sizes are out of range, or the bound on the probability is below double precision.
     """
     require_most("clique", clique, sites)
     if not clique <= block_size <= sites:
         raise InputError("block_size", block_size, f"use from clique={clique} to sites={sites}")
     covered = float(log_binomial(sites - clique, block_size - clique) - log_binomial(sites, block_size))
-    # In logarithms, relative to the numerator: neither 2^{|C|} nor a small rate need fit into a float.
+    # Logarithms relative to the numerator avoid overflow of 2^{|C|} and underflow of the rate.
     rest = clique * math.log(2) + math.log1p(-(2.0 ** (1 - clique))) - 2 * (excess + clique_field)
     rate = math.exp(covered - float(logsumexp([0.0, -2 * clique_field, rest])))
     if rate < sys.float_info.min:
-        hint = "its bound on the rate is below double precision: use a smaller one"
+        hint = "the bound on the rate is below double precision: use a smaller clique"
         raise InputError("clique", clique, hint)
     steps = 1 if rate >= 1 else math.ceil(math.log(delta) / math.log1p(-rate) - 1e-12)
     return HittingBound(rate, max(steps, 1))
 
 
 class StuckBound(NamedTuple):
-    """Proposition 4.1.5: started with sum_C x_i <= -2, independent parallel sampling stays there for `steps` steps.
+    """Bound on the time that independent parallel sampling stays near the wrong mode (Proposition 4.1.5).
 
-    This holds with probability at least 1 - delta. `exponent` is c_stuck, and `steps` = floor(delta / 2
-    e^{c_stuck}).
+    The chain starts in a state in which the spins of the clique sum to at most -2. With a probability of at
+    least 1 - delta, the sum stays at or below -2 for `steps` steps.
+
+    Attributes:
+        exponent: Constant c_stuck of the proposition.
+        steps: Number of steps floor(delta / 2 e^{c_stuck}).
     """
 
     exponent: float
@@ -153,20 +187,21 @@ class StuckBound(NamedTuple):
 
 
 @validated
-def stuck_bound(clique: Several, excess: Positive, delta: Probability = 0.5) -> StuckBound:
-    """Compute Proposition 4.1.5 for independent parallel sampling under Assumption 4.1.5.
+def stuck_bound(clique: AtLeastTwo, excess: Positive, delta: Probability = 0.5) -> StuckBound:
+    """Return the bound of Proposition 4.1.5 on the time that independent parallel sampling stays near the wrong mode.
 
-    c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|. The proposition also requires |C| tanh J_0 > 2, which is
-    missing in the source. Without it, the statement fails (|C| = 2, J_0 = 1e-4, delta = .74). For most
-    moderate parameters `steps` is zero, so the bound is not informative.
+    The exponent is c_stuck = 2 (-1 + tanh(J_0) |C| / 2)^2 / |C|. The bound requires Assumption 4.1.5 (see
+    `clique_assumption`) and |C| tanh J_0 > 2. The second condition is missing in the source, whose statement
+    is false without it (|C| = 2, J_0 = 1e-4, delta = .74). For most moderate parameters the number of steps
+    is zero, so the bound gives no information.
 
     Args:
-        clique: Size |C| of the clique.
-        excess: J_0.
-        delta: Allowed probability of failure.
+        clique: Number of sites |C| in the clique.
+        excess: J_0, the coupling minus the sum of all absolute fields.
+        delta: Allowed probability that the sum of the clique's spins exceeds -2 earlier.
 
     Raises:
-        InputError: If the assumptions fail.
+        InputError: If |C| tanh J_0 <= 2.
     """
     margin = math.tanh(excess) * clique / 2 - 1
     if clique == 2:
@@ -175,18 +210,22 @@ def stuck_bound(clique: Several, excess: Positive, delta: Probability = 0.5) -> 
         hint = f"clique * tanh(excess) must exceed 2: use a larger one for clique={clique}"
         raise InputError("excess", excess, hint)
     exponent = 2 * margin**2 / clique
-    # Beyond 2^53 a float is a whole number, and no chain is run for longer.
+    # The cap avoids overflow; no chain is run for that many steps.
     steps = math.floor(delta / 2 * math.exp(min(exponent, 600.0)))
     return StuckBound(exponent, steps)
 
 
 class OneStep(NamedTuple):
-    """Rates of Propositions 4.1.4 and 4.1.5 under the assumptions of Corollary 4.1.1.
+    """Bounds for one step of k-Gibbs and M steps of independent parallel sampling (Corollary 4.1.1).
+
+    R_1 denotes the states with all spins of the clique up. Under the assumptions of the corollary, both
+    events below occur together with a probability of at least 1 - delta.
 
     Attributes:
-        hitting_rate: At least 1 - delta / 2: k-Gibbs is in R_1 after one step.
-        stuck_exponent: At least ln(4 M / delta): independent parallel sampling avoids R_1 for M steps. Both
-            hold together with probability 1 - delta.
+        hitting_rate: Lower bound on the probability that one step of k-Gibbs ends in R_1; at least 1 - delta
+            / 2.
+        stuck_exponent: Exponent c_stuck, at least ln(4 M / delta). Independent parallel sampling then avoids
+            R_1 for M steps.
     """
 
     hitting_rate: float
@@ -195,8 +234,8 @@ class OneStep(NamedTuple):
 
 @validated
 def one_step_corollary(
-    sites: Several,
-    clique: Several,
+    sites: AtLeastTwo,
+    clique: AtLeastTwo,
     block_size: Count,
     excess: Positive,
     clique_field: Positive,
@@ -204,20 +243,22 @@ def one_step_corollary(
     delta: Probability,
     steps: Count,
 ) -> OneStep:
-    """Compute Corollary 4.1.1: one step of k-Gibbs against M steps of independent parallel sampling.
+    """Check the assumptions of Corollary 4.1.1 and return its two bounds.
 
-    Both start at sum_C x_i <= -2. Assumption 4.1.6 requires |C| >= 8 (1 + ln(4 M / delta)), h_G >= 1/2 ln(2
-    (4 - delta) / delta) and J_0 >= 1/2 |C| ln 2. Assumption 4.1.7 requires k >= max(|C|, N - delta (N + 1) /
-    ((4 - delta) |C| + delta)). Assumption 4.1.5 must hold as well.
+    The corollary compares one step of k-Gibbs, which reaches the states R_1 with all spins of the clique up,
+    with M steps of independent parallel sampling, which do not. Both start from a state in which the spins of
+    the clique sum to at most -2. Assumption 4.1.6 requires |C| >= 8 (1 + ln(4 M / delta)), h_G >= 1/2 ln(2 (4
+    - delta) / delta) and J_0 >= 1/2 |C| ln 2. Assumption 4.1.7 requires k >= max(|C|, N - delta (N + 1) / ((4
+    - delta) |C| + delta)). Assumption 4.1.5 must hold as well but is not checked here.
 
     Args:
         sites: Number of sites N.
-        clique: Size |C| of the clique.
-        block_size: Block size k.
-        excess: J_0.
-        clique_field: h_G.
+        clique: Number of sites |C| in the clique.
+        block_size: Number k of sites that k-Gibbs resamples jointly.
+        excess: J_0, the coupling minus the sum of all absolute fields.
+        clique_field: h_G, the sum of the fields in the clique.
         delta: Allowed probability of failure.
-        steps: Number M of parallel steps.
+        steps: Number M of steps of independent parallel sampling.
 
     Raises:
         InputError: If an assumption fails; the error names the first one.
@@ -239,7 +280,13 @@ def one_step_corollary(
 
 
 class LeastParameters(NamedTuple):
-    """Smallest parameters of Assumption 4.1.6; `excess` is J_0 for the given clique."""
+    """Smallest parameters that Assumption 4.1.6 allows.
+
+    Attributes:
+        clique: Number of sites |C| in the clique.
+        clique_field: Sum h_G of the fields in the clique.
+        excess: J_0 for the given clique, the coupling minus the sum of all absolute fields.
+    """
 
     clique: int
     clique_field: float
@@ -247,8 +294,14 @@ class LeastParameters(NamedTuple):
 
 
 @validated
-def smallest_parameters(clique: Several, *, delta: Probability, steps: Count) -> LeastParameters:
-    """Return the smallest |C|, h_G and J_0 of Assumption 4.1.6 for M = `steps` and |C| = `clique`."""
+def smallest_parameters(clique: AtLeastTwo, *, delta: Probability, steps: Count) -> LeastParameters:
+    """Return the smallest parameters that Assumption 4.1.6 allows.
+
+    Args:
+        clique: Number of sites |C| in the clique, which determines the smallest J_0.
+        delta: Allowed probability of failure.
+        steps: Number M of steps of independent parallel sampling.
+    """
     return LeastParameters(
         math.ceil(8 * (1 + math.log(4 * steps / delta))),
         math.log(2 * (4 - delta) / delta) / 2,
@@ -257,7 +310,15 @@ def smallest_parameters(clique: Several, *, delta: Probability, steps: Count) ->
 
 
 @validated
-def smallest_block_size(sites: Several, clique: Several, delta: Probability) -> int:
-    """Return the smallest k of Assumption 4.1.7: max(|C|, N - delta (N + 1) / ((4 - delta) |C| + delta))."""
+def smallest_block_size(sites: AtLeastTwo, clique: AtLeastTwo, delta: Probability) -> int:
+    """Return the smallest block size k of k-Gibbs that Assumption 4.1.7 allows.
+
+    It is max(|C|, N - delta (N + 1) / ((4 - delta) |C| + delta)), rounded up.
+
+    Args:
+        sites: Number of sites N.
+        clique: Number of sites |C| in the clique.
+        delta: Allowed probability of failure.
+    """
     require_most("clique", clique, sites)
     return max(clique, math.ceil(sites - delta * (sites + 1) / ((4 - delta) * clique + delta) - 1e-9))

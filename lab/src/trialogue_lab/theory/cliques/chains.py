@@ -1,9 +1,9 @@
 """Exact Markov chains for a clique of equal spins, in terms of the number of up spins.
 
-A clique of m spins has coupling J for each unordered pair and field h on each spin. The other sites of the
-model are independent of the clique. States 0 to m are the numbers of up spins, so R_{-1} is 0 and R_1 is m.
-Matrices hold log-probabilities. Elimination without subtraction computes hitting times, so values of 1e-300
-or 1e300 keep their precision.
+A clique of m spins has coupling J for each unordered pair and field h on each spin. The other sites of the model are
+independent of the clique. By symmetry, the number of up spins in the clique is a Markov chain with states 0 to m.
+State 0 is the all-down mode R_{-1}, and state m is the all-up mode R_1. Transition matrices hold log-probabilities.
+Hitting times use elimination without subtraction, so values of 1e-300 or 1e300 keep their precision.
 """
 
 from typing import Annotated
@@ -25,18 +25,21 @@ LogMatrix = Annotated[ArrayLike, Reals("states states", infinite="both")]
 
 @validated
 def block_chain(sites: Count, clique: Count, coupling: Finite, field: Finite, block_size: Count) -> Array:
-    """Return the log transition matrix (clique + 1, clique + 1) of k-Gibbs on the number of up spins.
+    """Return the log transition matrix of k-Gibbs on the number of up spins in a clique.
 
-    The block contains a hypergeometric number of clique spins, and a hypergeometric number of these is up.
-    They are redrawn jointly given the rest of the clique (Definition 4.1.10). The worst-case cost is
-    O(clique^4).
+    Each step chooses k of the N sites uniformly and resamples them jointly given all other sites (Definition
+    4.1.10). The number of chosen clique spins and the number of up spins among them are hypergeometric. The
+    worst-case cost is O(clique^4).
 
     Args:
-        sites: Number of sites.
-        clique: Size of the clique.
-        coupling: Coupling J.
-        field: Field h of each clique spin.
-        block_size: Block size k.
+        sites: Number N of sites in the model.
+        clique: Number of spins in the clique.
+        coupling: Coupling J of each pair in the clique.
+        field: Field h on each spin of the clique.
+        block_size: Number k of sites resampled in each step.
+
+    Returns:
+        Log-probabilities (clique + 1, clique + 1). Row i belongs to i up spins before the step.
     """
     require_most("clique", clique, sites)
     require_most("block_size", block_size, sites)
@@ -44,7 +47,7 @@ def block_chain(sites: Count, clique: Count, coupling: Finite, field: Finite, bl
     chances = hypergeom.logpmf(drawn, sites, clique, block_size)
     matrix = np.full((clique + 1, clique + 1), -np.inf)
     for size, chance in zip(drawn.tolist(), chances.tolist(), strict=True):
-        # Whatever was up in the block, the number `kept` of up spins outside it says all.
+        # The resampled spins depend only on the number `kept` of up spins outside the block.
         ups = np.arange(size + 1)
         kept = np.arange(clique - size + 1)
         total = 2 * (kept[:, None] + ups) - clique
@@ -61,10 +64,17 @@ def block_chain(sites: Count, clique: Count, coupling: Finite, field: Finite, bl
 
 @validated
 def parallel_chain(clique: Count, coupling: Finite, field: Finite) -> Array:
-    """Return the log transition matrix (clique + 1, clique + 1) of independent parallel updates.
+    """Return the log transition matrix of independent parallel sampling on the number of up spins in a clique.
 
-    Each spin is redrawn given the previous values of all others (Definition 4.1.11, equation 4.4). An up spin
-    has one up neighbor fewer than a down spin.
+    Each step resamples every spin given the previous values of all others (Definition 4.1.11, equation 4.4).
+
+    Args:
+        clique: Number of spins in the clique.
+        coupling: Coupling J of each pair in the clique.
+        field: Field h on each spin of the clique.
+
+    Returns:
+        Log-probabilities (clique + 1, clique + 1). Row i belongs to i up spins before the step.
     """
     matrix = np.full((clique + 1, clique + 1), -np.inf)
     for up in range(clique + 1):
@@ -78,12 +88,13 @@ def parallel_chain(clique: Count, coupling: Finite, field: Finite) -> Array:
 
 @validated
 def log_hitting_times(log_matrix: LogMatrix) -> Array:
-    """Return the log expected number of steps (states,) until the last state is first visited.
-
-    The entry of the last state is -inf. The elimination adds positive terms only.
+    """Return the logarithm of the expected number of steps until a chain first visits its last state.
 
     Args:
         log_matrix: Log transition matrix (states, states).
+
+    Returns:
+        Logarithms (states,), one for each initial state. The entry of the last state is -inf.
 
     Raises:
         InputError: If the last state is not reachable.
@@ -98,7 +109,7 @@ def log_hitting_times(log_matrix: LogMatrix) -> Array:
         later = np.arange(size) > state
         exits[state] = logsumexp(work[state, later])
         if exits[state] == -np.inf:
-            hint = "this state never leads further: the last one is out of reach"
+            hint = "the last state is not reachable from this state: use a chain that can reach it"
             raise InputError("log_matrix", state, hint)
         back = work[later, state] - exits[state]
         times[later] = np.logaddexp(times[later], back + times[state])
@@ -117,14 +128,31 @@ def log_hitting_times(log_matrix: LogMatrix) -> Array:
 
 @validated
 def hitting_probability(log_matrix: LogMatrix, steps: Natural) -> Array:
-    """Return the probability (states,) of visiting the last state within `steps` steps."""
+    """Return the probability that a chain visits its last state within a number of steps.
+
+    Args:
+        log_matrix: Log transition matrix (states, states).
+        steps: Number of steps.
+
+    Returns:
+        Probabilities (states,), one for each initial state.
+    """
     matrix = _checked(log_matrix)
     return _visits(matrix, np.arange(len(matrix)) == len(matrix) - 1, steps)
 
 
 @validated
 def escape_probability(log_matrix: LogMatrix, up: Natural, steps: Natural) -> Array:
-    """Return the probability (up + 1,), by start, of exceeding `up` up spins within `steps` steps."""
+    """Return the probability that the number of up spins exceeds `up` within a number of steps.
+
+    Args:
+        log_matrix: Log transition matrix (states, states) on the number of up spins.
+        up: Largest number of up spins that does not count as an escape.
+        steps: Number of steps.
+
+    Returns:
+        Probabilities (up + 1,), one for each initial number of up spins from 0 to `up`.
+    """
     matrix = _checked(log_matrix)
     require_most("up", up, len(matrix) - 1)
     return _visits(matrix, np.arange(len(matrix)) > up, steps)[: up + 1]
@@ -148,7 +176,7 @@ def _visits(log_matrix: Array, target: NDArray[np.bool_], steps: int) -> Array:
 
 
 def log_binomial(size: int, ups: NDArray[np.integer] | int) -> Array:
-    """Return the log binomial coefficient of `size` over `ups`, elementwise."""
+    """Return the logarithm of the binomial coefficient binom(size, ups), elementwise in `ups`."""
     coefficient: Array = gammaln(size + 1) - gammaln(ups + 1) - gammaln(size - ups + 1)
     return coefficient
 
@@ -160,6 +188,6 @@ def _log_binomial_distribution(size: int, log_odds: float) -> Array:
 
 
 def require_most(field: str, value: int, most: int) -> None:
-    """Raise `InputError` if `value` is above `most`."""
+    """Raise `InputError` for the argument `field` if `value` is above `most`."""
     if value > most:
         raise InputError(field, value, f"use at most {most}")

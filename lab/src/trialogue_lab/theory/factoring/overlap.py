@@ -1,10 +1,11 @@
-"""Largest overlap of a generator with the uniform distribution on [pq, p, q] if it rarely factors.
+"""Largest overlap of a generator with the uniform distribution on tuples [pq, p, q], if it rarely factors.
 
-A generator writes semiprime i first with probability a_i and then its factors with probability p_i. The
-target has mass t_i: 1/N for each of the N tuples of the source, or m/N if m ordered pairs have this product.
-The overlap is 1 - TV = sum_i min(a_i p_i, t_i). By min(u, v) <= sqrt(u v) and the Cauchy-Schwarz inequality,
-it is at most sqrt(sum_i t_i p_i) for any a_i. This proof avoids the off-by-one error of the source. The
-optimum is a fractional knapsack that fills the masses with the largest p_i first.
+A generator first writes a product pq of two primes, then its factors. It writes product i with probability
+a_i and then correct factors with probability p_i. The target distribution has probability t_i for product i,
+1/N for each of N tuples. If m ordered pairs of primes have this product, t_i = m/N. The overlap of generator
+and target is one minus their total variation distance, sum_i min(a_i p_i, t_i). By min(u, v) <= sqrt(u v) and
+the Cauchy-Schwarz inequality, it is at most sqrt(sum_i t_i p_i) for any a_i. This proof avoids the off-by-one
+error of the source. The optimal a fills the probabilities t_i of the products with the largest p_i first.
 
 Source: "Theoretical Limitations of Autoregressive Models", appendix.
 """
@@ -30,7 +31,12 @@ Chances = Annotated[Tensor, Reals("semiprimes", least=0, most=1)]
 
 
 class Cheating(NamedTuple):
-    """Probabilities `first` (n,) of writing each semiprime, and the largest `overlap`."""
+    """Generator with the largest overlap with the target distribution.
+
+    Attributes:
+        overlap: One minus the total variation distance from the target distribution.
+        first: Probability (n,) of writing each product first.
+    """
 
     overlap: float
     first: Tensor
@@ -38,15 +44,17 @@ class Cheating(NamedTuple):
 
 @validated
 def overlap(success: Chances, first: Tensor, target: Tensor | None = None) -> float:
-    """Return sum_i min(a_i p_i, t_i).
+    """Return the overlap of a generator of [product, factor, factor] with the target distribution.
+
+    The overlap is one minus the total variation distance, sum_i min(a_i p_i, t_i).
 
     Args:
-        success: Probabilities p of factoring each semiprime, shape (n,).
-        first: Distribution a of the semiprime written first.
-        target: Distribution t (default: uniform).
+        success: Probability p_i of writing correct factors after product i, shape (n,).
+        first: Probability a_i of writing product i first, shape (n,).
+        target: Probability t_i of product i in the target distribution, shape (n,) (default: uniform).
 
     Raises:
-        InputError: If these are not probabilities or distributions.
+        InputError: If an argument is not a probability or a distribution.
     """
     success, target = _checked(success, target)
     first = checked_probabilities("first", first, (len(success),), tolerance=_SUM)
@@ -55,24 +63,36 @@ def overlap(success: Chances, first: Tensor, target: Tensor | None = None) -> fl
 
 @validated
 def overlap_bound(success: Chances, target: Tensor | None = None) -> float:
-    """Return the bound sqrt(sum_i t_i p_i), the root of the chance of factoring a semiprime of the target."""
+    """Return an upper bound on the overlap of any generator of [product, factor, factor] with the target distribution.
+
+    The bound is sqrt(sum_i t_i p_i), the square root of the probability of factoring a product drawn from the
+    target.
+
+    Args:
+        success: Probability p_i of writing correct factors after product i, shape (n,).
+        target: Probability t_i of product i in the target distribution, shape (n,) (default: uniform).
+    """
     success, target = _checked(success, target)
     return float((target * success).sum().sqrt())
 
 
 @validated
 def optimal_generator(success: Chances, target: Tensor | None = None) -> Cheating:
-    """Return the largest overlap over all a.
+    """Return the distribution of the first number that maximizes the overlap with the target distribution.
 
-    The semiprimes with the largest p_i receive t_i / p_i each, until the mass is used up. Remaining mass goes
-    to the first semiprime, where it does not increase the overlap.
+    The products i with the largest success probability p_i receive t_i / p_i each, until the sum is 1. If
+    less than 1 is needed, the first product receives the remainder, which does not increase the overlap.
+
+    Args:
+        success: Probability p_i of writing correct factors after product i, shape (n,).
+        target: Probability t_i of product i in the target distribution, shape (n,) (default: uniform).
     """
     success, target = _checked(success, target)
     order = success.argsort(descending=True, stable=True)
     wanted = torch.where(success[order] > 0, target[order] / success[order], torch.inf)
     before = torch.cat((wanted.new_zeros(1), wanted.cumsum(0)[:-1]))
     spent = torch.minimum(wanted, (1 - before).clamp_min(0))
-    # Mass on what is never factored reaches nothing.
+    # Probability on products that are never factored does not increase the overlap.
     spent[success[order] == 0] = 0
     first = torch.empty_like(spent)
     first[order] = spent
@@ -83,9 +103,19 @@ def optimal_generator(success: Chances, target: Tensor | None = None) -> Cheatin
 
 @validated
 def tightest_success(semiprimes: Count, factored: Count) -> Tensor:
-    """Return probabilities p (N,) that attain the bound sqrt(epsilon).
+    """Return success probabilities for which the best overlap equals the bound of `overlap_bound`.
 
-    They are k/N for k = `factored` semiprimes and 0 for the others.
+    They are k/N for the first k of N products and 0 for the others, with k = `factored`.
+
+    Args:
+        semiprimes: Number N of products.
+        factored: Number k of products that are factored with positive probability.
+
+    Returns:
+        Probabilities (N,) float64.
+
+    Raises:
+        InputError: If k exceeds N.
     """
     if factored > semiprimes:
         raise InputError("factored", factored, f"use from 1 to semiprimes={semiprimes}")
@@ -95,16 +125,29 @@ def tightest_success(semiprimes: Count, factored: Count) -> Tensor:
 
 
 def semiprime_masses(tuples: SemiprimeTuples) -> dict[int, float]:
-    """Return the probability of each product under `tuples` in ascending order: 2/N, or 1/N for squares."""
+    """Return the probability of each product of two primes under the uniform distribution over tuples.
+
+    It is 2/N for N tuples, or 1/N for squares.
+
+    Args:
+        tuples: Distribution over tuples of two primes and their product.
+
+    Returns:
+        Probability of each product, in ascending order.
+    """
     counts = Counter(tuples.factors_last(numbers)[0] for numbers in tuples.decode(tuples.states()))
     return {product: count / tuples.size for product, count in sorted(counts.items())}
 
 
 def best_generator_oracle(tuples: SemiprimeTuples, success: Mapping[int, float]) -> ListedDistribution:
-    """Return the optimal generator of tuples [pq, p, q] as an oracle.
+    """Return the generator of tuples [product, factor, factor] with the largest overlap as an oracle.
 
-    It factors product s with probability `success[s]` and otherwise writes zeros for the factors. Its overlap
-    with `tuples` is the optimum of `optimal_generator`.
+    It writes each product s with the probability of `optimal_generator`, then correct factors with
+    probability `success[s]` and zeros otherwise.
+
+    Args:
+        tuples: Target distribution over tuples that start with the product.
+        success: Probability of writing correct factors after each product.
 
     Raises:
         InputError: If `tuples` do not start with the product, or `success` does not cover exactly its
@@ -114,7 +157,7 @@ def best_generator_oracle(tuples: SemiprimeTuples, success: Mapping[int, float])
         raise InputError("order", tuples.order, "use product-first")
     masses = semiprime_masses(tuples)
     if not isinstance(success, Mapping) or set(success) != set(masses):
-        raise InputError("success", success, f"give a chance for each of the {len(masses)} products")
+        raise InputError("success", success, f"give a probability for each of the {len(masses)} products")
     success = {product: check("success", success[product], Share) for product in masses}
     chances = torch.tensor(list(success.values()), dtype=torch.float64)
     first = optimal_generator(chances, torch.tensor(list(masses.values()), dtype=torch.float64)).first

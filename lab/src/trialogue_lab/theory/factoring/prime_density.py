@@ -1,9 +1,10 @@
 """Accuracy of a deterministic generator of random primes that uses the density of primes.
 
-The next digit of an n-digit prime is distributed as the shares of primes in the remaining ten intervals. For
-long intervals, the generator uses the integral of 1 / ln x (printed as "log-1 x" in the source). If at most
-`counted` digits remain, it tests every number for primality. The integral is accurate only if an interval
-contains many primes.
+The digits of a number are generated from left to right. After a prefix, the numbers with each possible next
+digit form ten intervals. The next digit of a random prime has the proportions of primes in these intervals.
+For long intervals, the generator approximates the number of primes by the integral of 1 / ln x (printed as
+"log-1 x" in the source). If at most `counted` digits remain, it tests every number for primality. The
+approximation is accurate only if an interval contains many primes.
 
 Source: "Theoretical Limitations of Autoregressive Models", appendix, "Generating primes deterministically".
 """
@@ -24,22 +25,31 @@ from trialogue_lab.data.puzzles.random_primes import primes_of
 
 @validated
 def density_integral(numbers: Annotated[ArrayLike, Reals("n")]) -> Tensor:
-    """Return the logarithmic integral li(x) (n,) float64; arguments below 2 give li(2)."""
+    """Return the logarithmic integral li(x), the approximate number of primes up to x.
+
+    Args:
+        numbers: Numbers x, shape (n,). Values below 2 give li(2).
+
+    Returns:
+        Tensor (n,) float64.
+    """
     return torch.from_numpy(np.asarray(expi(np.log(np.maximum(np.asarray(numbers), 2.0)))))
 
 
 @validated
 def density_variation(digits: Count, counted: Natural = 0) -> Tensor:
-    """Return the total variation of the first k digits from those of a random prime, for k = 1 to `digits`.
+    """Return how far the digits of the deterministic generator are from those of a random prime.
 
-    The computation is exact over all prefixes.
+    The generator chooses each digit by the approximate number of primes, the integral of 1 / ln x. The result
+    is exact over all prefixes.
 
     Args:
-        digits: Number of digits.
-        counted: Number of last digits for which primes are counted.
+        digits: Number of digits of a prime.
+        counted: Number of last digits for which primes are counted exactly instead.
 
     Returns:
-        Total variation (digits,) float64.
+        Total variation distances (digits,) float64. Entry k - 1 compares the distributions of the first k
+        digits.
 
     Raises:
         InputError: If the primes are too many to list or `counted` exceeds `digits`.
@@ -51,7 +61,7 @@ def density_variation(digits: Count, counted: Natural = 0) -> Tensor:
     for length in range(1, digits + 1):
         block = 10 ** (digits - length)
         edges = np.arange(10 ** (length - 1), 10**length + 1) * block
-        # Of each prefix the ten intervals that follow it, but nine of the empty one.
+        # Each prefix is followed by ten intervals, but the empty prefix by nine.
         shares = np.diff(density_integral(edges).numpy()).reshape(len(distribution), -1)
         counts = np.diff(np.searchsorted(primes, edges)).reshape(len(distribution), -1)
         if digits - length < counted:
@@ -62,7 +72,15 @@ def density_variation(digits: Count, counted: Natural = 0) -> Tensor:
 
 
 def uniform_variation(digits: int) -> Tensor:
-    """Return the baseline (digits,): the total variation of a uniformly random number from a random prime."""
+    """Return how far the digits of a uniformly random number are from those of a random prime, as a baseline.
+
+    Args:
+        digits: Number of digits.
+
+    Returns:
+        Total variation distances (digits,) float64. Entry k - 1 compares the distributions of the first k
+        digits.
+    """
     primes = primes_of(digits)
     distances = []
     for length in range(1, digits + 1):

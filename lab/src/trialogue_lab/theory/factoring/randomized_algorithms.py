@@ -1,8 +1,9 @@
-"""Randomized autoregressive algorithms, which use fresh random coins at each call and keep no other memory.
+"""Randomized autoregressive algorithms, which compute the next token from the prefix and random numbers.
 
-Footnote 1 of the source: averaging the next token over the coins makes the algorithm deterministic and keeps
-the distribution of sequences. The deterministic version may be slower. Coins that are kept between calls can
-change the distribution.
+A call receives the prefix and fresh random numbers (coins), and no information is kept between calls. If the
+next token is averaged over the coins, the algorithm becomes deterministic and keeps the distribution of
+sequences (footnote 1 of the source). The deterministic version may be slower. Coins that are kept between
+calls can change the distribution.
 
 Source: "Theoretical Limitations of Autoregressive Models", section "A Note on Architecture", footnotes 1 and
 2.
@@ -30,9 +31,16 @@ CoinFunction = Callable[[Prefix, int], int]
 
 @validated
 def derandomized(function: CoinFunction, outcomes: Count, vocab_size: int, length: Count) -> Table:
-    """Return the oracle of footnote 1, whose next-token distribution averages over the coins.
+    """Return the next-token oracle of a randomized algorithm, averaged over its random numbers (footnote 1).
 
-    The oracle raises `InputError` if the algorithm returns a token outside the vocabulary.
+    Args:
+        function: Function from a prefix and an integer below `outcomes` to the next token.
+        outcomes: Number of equally likely integers.
+        vocab_size: Number of tokens.
+        length: Number of tokens of a sequence.
+
+    Returns:
+        Oracle that raises `InputError` if the function returns a token outside the vocabulary.
     """
 
     def distribution(prefix: Prefix) -> list[float]:
@@ -46,21 +54,29 @@ def derandomized(function: CoinFunction, outcomes: Count, vocab_size: int, lengt
 def distribution_over_coins(
     function: CoinFunction, outcomes: Count, length: Count, *, fresh: bool = True
 ) -> dict[Prefix, float]:
-    """Return the distribution of sequences by enumerating all coins.
+    """Return the distribution of the sequences of a randomized algorithm by enumerating all random numbers.
 
     Args:
-        function: Algorithm.
-        outcomes: Number of outcomes of the coins of one call.
-        length: Number of tokens.
-        fresh: Whether each call has its own coins. Otherwise one toss serves all calls.
+        function: Function from a prefix and an integer below `outcomes` to the next token.
+        outcomes: Number of equally likely integers.
+        length: Number of tokens of a sequence.
+        fresh: Whether each call receives a new integer. Otherwise all calls for one sequence receive the
+            same.
+
+    Returns:
+        Probability of each sequence.
 
     Raises:
-        InputError: If there are more than `TOSSES` outcomes.
+        InputError: If there are more than `TOSSES` combinations of integers.
     """
     calls = length if fresh else 1
-    # Logarithms first: the power itself may take for ever.
+    # Compare logarithms first, because computing the power could take very long.
     if calls * math.log(outcomes) > math.log(TOSSES) + 1 or outcomes**calls > TOSSES:
-        raise InputError("outcomes", outcomes, f"{outcomes}^{calls} tosses are too many to go through")
+        raise InputError(
+            "outcomes",
+            outcomes,
+            f"{outcomes}^{calls} combinations are too many to enumerate: use fewer outcomes or a smaller length",
+        )
     tosses: list[Sequence[int]] = (
         list(product(range(outcomes), repeat=length))
         if fresh
@@ -76,11 +92,15 @@ def distribution_over_coins(
 
 
 class RandomnessTest(NamedTuple):
-    """Pearson chi-square tests of leading and other digits, and a test of repeated digits.
+    """Tests of the digits of numbers against uniformly random numbers.
 
     Attributes:
+        first_statistic: Pearson chi-square statistic of the leading digits.
+        first_p: Its p-value.
+        rest_statistic: Pearson chi-square statistic of all other digits.
+        rest_p: Its p-value.
         distinct: Number of numbers without a repeated digit.
-        distinct_chance: Probability of this for one random number.
+        distinct_chance: Probability that one random number has no repeated digit.
         distinct_p: Probability of at least `distinct` such numbers.
     """
 
@@ -95,7 +115,7 @@ class RandomnessTest(NamedTuple):
 
 @validated
 def randomness_test(numbers: Several[Count]) -> RandomnessTest:
-    """Test numbers of equal length against the uniform distribution with leading digit 1 to 9.
+    """Test whether numbers look uniformly random, with a leading digit from 1 to 9.
 
     Args:
         numbers: Numbers of 2 to 10 digits, all of the same length.

@@ -1,12 +1,13 @@
-"""Reduction of factoring to generating [pq, p, q], and the cost of each order of the tuple by digit.
+"""Reduction of factoring to generating tuples [pq, p, q], and the cost of each order of the tuple by digit.
 
-Claim 1 of the source: given the product s as a prompt, a generator of [pq, p, q] must continue with the
-factors of s. If factoring is hard, no polynomial-time autoregressive algorithm induces the distribution of
-the tuples. The converse is `SemiprimeTuples(order="product-first")`, which factors.
+Claim 1 of the source: given a product as a prompt, a generator of [pq, p, q] must continue with its factors.
+If factoring is hard, no polynomial-time autoregressive algorithm has this distribution. Conversely,
+`SemiprimeTuples(order="product-first")` generates the tuples by factoring.
 
-The algorithms are those of the source. They are randomized, have no memory, and use fresh coins at each call.
-Averaged over the coins, they are the oracles of `trialogue_lab.data.puzzles.arithmetic`. They need no lists
-of primes and count their operations in `arithmetic`.
+The algorithms are those of the source. They are randomized, keep no information between calls, and receive
+fresh random numbers at each call. Averaged over these, they are the oracles of
+`trialogue_lab.data.puzzles.arithmetic`. They need no lists of primes and count their operations in
+`arithmetic`.
 """
 
 from dataclasses import dataclass
@@ -30,7 +31,10 @@ Factors = tuple[int, int]
 
 @validated
 def digits_of_factors(product: Count) -> int:
-    """Return n = ceil(log10(s) / 2) for a product s of two n-digit primes (footnote 3), in exact arithmetic."""
+    """Return the number of digits n of the two factors of a product of n-digit primes.
+
+    It is ceil(log10(product) / 2) in exact arithmetic (footnote 3).
+    """
     return (len(str(product)) + 1) // 2
 
 
@@ -38,19 +42,20 @@ def digits_of_factors(product: Count) -> int:
 def factor_by_generating(
     oracle: InstanceOf[Autoregressive], products: Several[Count], *, seed: int = 0
 ) -> list[Factors | None]:
-    """Factor products by prompting a generator of [pq, p, q] (Claim 1).
+    """Factor products by using them as prompts of a generator of tuples [pq, p, q] (Claim 1).
 
     Args:
-        oracle: Generator that writes like `SemiprimeTuples(n, "product-first")`.
+        oracle: Generator with the token format of `SemiprimeTuples(n, "product-first")`.
         products: Products of two n-digit primes.
         seed: Seed of the generation.
 
     Returns:
-        Factors of each product in the order written, or None if the output is not a factorization. An exact
-        generator always succeeds.
+        Factors of each product in the generated order, or None if the output is not a factorization. A
+        generator with exactly the distribution of the tuples always succeeds.
 
     Raises:
-        InputError: If the products or the sequences of the generator have other lengths.
+        InputError: If the products have different lengths, or the generator writes sequences of another
+            length.
     """
     sizes = {digits_of_factors(product) for product in products}
     if len(sizes) != 1:
@@ -58,7 +63,7 @@ def factor_by_generating(
         raise InputError("products", sorted(sizes), hint)
     (digits,) = sizes
     length = oracle.max_length
-    # Without an end of sequence, only the length says where a tuple ends.
+    # Without an end-of-sequence token, only the length determines the end of a tuple.
     if length is not None and (length < 4 * digits or (oracle.eos is None and length > 4 * digits)):
         hint = f"the generator writes {oracle.max_length} tokens, not {4 * digits}"
         raise InputError("products", products[0], hint)
@@ -81,12 +86,15 @@ def _factors(product: int, written: Prefix, digits: int) -> Factors | None:
 @validated
 @dataclass(frozen=True)
 class PrimeByTrials:
-    """Algorithm for a random prime: random completions of the prefix until one is prime.
+    """Randomized algorithm that generates a uniformly random prime digit by digit.
 
-    The next digit is taken from the prime that was found.
+    Each call completes the prefix with random digits until the number is prime. It returns the next digit of
+    this prime.
 
-    Raises:
-        InputError: If `most` completions contain no prime.
+    Args:
+        digits: Number of digits of the prime.
+        arithmetic: Arithmetic that tests primality and counts operations.
+        most: Largest number of completions per call.
     """
 
     digits: Count
@@ -94,27 +102,39 @@ class PrimeByTrials:
     most: Count = 100_000
 
     def next_token(self, prefix: Prefix, coins: np.random.Generator) -> int:
-        """Return the digit after `prefix`."""
-        told = f"no {self.digits}-digit prime begins like this"
+        """Return a random next digit of a prime that starts with `prefix`.
+
+        Args:
+            prefix: Digits so far.
+            coins: Random number generator.
+
+        Raises:
+            InputError: If the prefix is complete or starts with 0, or `most` completions contain no prime.
+        """
+        hint = f"no {self.digits}-digit prime starts with this prefix"
         if len(prefix) >= self.digits or prefix[:1] == (0,):
-            raise InputError("tokens", prefix, told)
+            raise InputError("tokens", prefix, hint)
         for number in islice(random_numbers(self.digits, coins, prefix), self.most):
             if self.arithmetic.is_prime(number):
                 return digits_of(number, self.digits)[len(prefix)]
-        raise InputError("tokens", prefix, f"{told}, after {self.most} trials")
+        raise InputError("tokens", prefix, f"{hint}, after {self.most} trials")
 
 
 @validated
 @dataclass(frozen=True)
 class TupleByTrials:
-    """Algorithm for tuples in either order that uses trials, multiplications and, product first, factoring.
+    """Randomized algorithm that generates tuples of two random primes and their product digit by digit.
 
-    In the product-first order, the digits of the product come from random pairs of primes whose product
-    starts with the prefix. The expected number of pairs is exponential. Numbers in place of a prime are
-    assumed to be prime.
+    In the factors-first order [p, q, pq], it generates the primes like `PrimeByTrials` and multiplies them.
+    In the product-first order [pq, p, q], it draws random pairs of primes until their product starts with the
+    prefix, which takes exponentially many pairs on average. It then factors the product. The algorithm does
+    not check that numbers in the prefix are prime.
 
-    Raises:
-        InputError: If no digit fits the prefix, or `most` completions or pairs do not suffice.
+    Args:
+        digits: Number n of digits of a prime. A product has 2 n digits.
+        order: "factors-first" or "product-first".
+        arithmetic: Arithmetic that counts the operations.
+        most: Largest number of completions or pairs per call.
     """
 
     digits: Count
@@ -123,10 +143,18 @@ class TupleByTrials:
     most: Count = 1_000_000
 
     def next_token(self, prefix: Prefix, coins: np.random.Generator) -> int:
-        """Return the digit after `prefix`."""
+        """Return a random next digit of a tuple that starts with `prefix`.
+
+        Args:
+            prefix: Digits so far.
+            coins: Random number generator.
+
+        Raises:
+            InputError: If no tuple starts with the prefix, or `most` completions or pairs do not suffice.
+        """
         n = self.digits
         if len(prefix) >= 4 * n:
-            raise InputError("tokens", prefix, f"ask after fewer than {4 * n} tokens")
+            raise InputError("tokens", prefix, f"use a prefix of fewer than {4 * n} tokens")
         prime = PrimeByTrials(n, self.arithmetic, self.most)
         if self.order == "factors-first":
             if len(prefix) < 2 * n:
@@ -150,7 +178,7 @@ class TupleByTrials:
         """Return the next digit of `field`, which starts at position `start`."""
         written = prefix[start:]
         if len(field) <= len(written) or field[: len(written)] != written:
-            raise InputError("tokens", prefix, "no tuple of the law begins like this")
+            raise InputError("tokens", prefix, "no tuple starts with this prefix")
         return field[len(written)]
 
     def _product_digit(self, prefix: Prefix, coins: np.random.Generator) -> int:
@@ -160,7 +188,7 @@ class TupleByTrials:
             digits = digits_of(product, 2 * self.digits)
             if digits[: len(prefix)] == prefix:
                 return digits[len(prefix)]
-        hint = f"none of {self.most} random products begins like this: raise most"
+        hint = f"none of {self.most} random products starts with this prefix: use a larger value of most"
         raise InputError("tokens", prefix, hint)
 
 
@@ -168,17 +196,20 @@ class TupleByTrials:
 def second_number_cost(
     digits: int, order: Order, samples: Count, seed: int = 0, *, arithmetic: Arithmetic | None = None
 ) -> Operations:
-    """Return the total operations of `TupleByTrials` for the first digit of the second number.
+    """Return the operations of `TupleByTrials` for the first digit of the second number of a tuple.
 
-    The first number is given. In the factors-first order the digit belongs to a prime, in the product-first
-    order to a factor. Tuples are sampled from their distribution.
+    The first number is given. In the factors-first order, the digit belongs to a prime. In the product-first
+    order, it belongs to a factor of the given product.
 
     Args:
         digits: Number of digits of a prime.
-        order: Order of the tuple.
-        samples: Number of tuples, one call each.
-        seed: Seed of the tuples and coins.
-        arithmetic: Arithmetic that counts the operations.
+        order: "factors-first" or "product-first".
+        samples: Number of random tuples, with one call for each.
+        seed: Seed of the tuples and of the algorithm.
+        arithmetic: Arithmetic that counts the operations (default: a new one).
+
+    Returns:
+        Total operations over all tuples.
     """
     arithmetic = Arithmetic() if arithmetic is None else arithmetic
     distribution = SemiprimeTuples(digits, order)
@@ -194,11 +225,20 @@ def second_number_cost(
 def first_number_costs(
     digits: int, order: Order, samples: Count, seed: int = 0, *, arithmetic: Arithmetic | None = None
 ) -> list[Operations]:
-    """Return the operations of `TupleByTrials` for each digit of the first number, summed over tuples.
+    """Return the operations of `TupleByTrials` for each digit of the first number of a tuple.
 
     In the factors-first order, this number is a prime of n digits. In the product-first order, it is a
-    product of 2n digits, generated from random pairs of primes until one matches the prefix. Each call has
-    its own coins.
+    product of 2 n digits, generated from random pairs of primes until one matches the prefix.
+
+    Args:
+        digits: Number n of digits of a prime.
+        order: "factors-first" or "product-first".
+        samples: Number of random tuples, with one call for each digit.
+        seed: Seed of the tuples and of the algorithm.
+        arithmetic: Arithmetic that counts the operations (default: a new one).
+
+    Returns:
+        Operations for each digit, summed over tuples.
     """
     arithmetic = Arithmetic() if arithmetic is None else arithmetic
     algorithm = TupleByTrials(digits, order, arithmetic)
@@ -214,11 +254,11 @@ def first_number_costs(
 
 @validated
 def share_factored(digits: Count, divisions: Count) -> float:
-    """Return the share of tuples whose product trial division factors within a budget, exactly.
+    """Return the probability that trial division factors the product of two random primes within a budget.
 
     Args:
         digits: Number of digits of a prime.
-        divisions: Number of divisions by 2, 3, 5, 7, ..., which reach factors up to 2 `divisions` - 1.
+        divisions: Number of divisions by 2, 3, 5, 7, ..., which find factors up to 2 `divisions` - 1.
 
     Raises:
         InputError: If the primes are too many to list.

@@ -1,8 +1,9 @@
-"""Block distributions: how the set of masked sites is chosen, its conditionals, and its Markov chain.
+"""Distributions of the block of masked sites, the conditionals that they define, and block dynamics.
 
-A block K is the set of masked sites. The distribution p_K(K | x) is the same in every state (weighted) or
-depends on the state (adaptive). States of `sites` tokens are in the order of `itertools.product`, with the
-first site varying slowest. All results are exact, at a cost proportional to the number of states.
+A block K is the set of masked sites. Its distribution p_K(K | x) is either the same in every state x
+(weighted) or depends on the state (adaptive). A state is a sequence of `sites` tokens. States are listed in
+the order of `itertools.product`, with the first site varying slowest. All results are exact, at a cost
+proportional to the number of states.
 """
 
 import math
@@ -36,12 +37,15 @@ _MOST_BLOCKS = 100_000
 
 
 class Fibers(NamedTuple):
-    """Groups of states that agree outside one block.
+    """Groups of states that differ only at the masked sites of one block K.
+
+    Each group is one row of the arrays. It has one column for every choice of the masked tokens.
 
     Attributes:
-        states: State indices (rests, completions) int64.
-        weights: p(x) p_K(K | x) for this block, (rests, completions).
-        conditionals: p(x_K | x_{-K}, K). Rows sum to one, or are zero if K is never chosen.
+        states: State indices (groups, group size) int64.
+        weights: Joint probability p(x) p_K(K | x) of each state x and this block, shape (groups, group size).
+        conditionals: Conditional probability p(x_K | x_{-K}, K) of the masked tokens, shape (groups, group
+            size). Rows sum to one, or are zero if K is never chosen in the group.
     """
 
     states: Tensor
@@ -51,11 +55,12 @@ class Fibers(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BlockDistribution:
-    """Distribution p_K(K | x) of the masked block; use `block_distribution` to create it.
+    """Distribution p_K(K | x) of the block K of masked sites; use `block_distribution` to create it.
 
     Attributes:
-        blocks: Masks (blocks, sites) bool.
-        given: Probabilities (states, blocks) float64, or (1, blocks) if they do not depend on the state.
+        blocks: Possible blocks as masks (blocks, sites) bool.
+        given: Probabilities of the blocks in each state, shape (states, blocks) float64, or (1, blocks) if
+            they do not depend on the state.
         vocab_size: Number of tokens per site.
     """
 
@@ -75,22 +80,36 @@ class BlockDistribution:
 
     @property
     def adaptive(self) -> bool:
-        """Whether the distribution depends on the state."""
+        """Whether the probabilities of the blocks depend on the state."""
         return self.given.shape[0] > 1
 
     def each_state(self) -> Tensor:
-        """Return p_K(K | x) with shape (states, blocks)."""
+        """Return the block probabilities with shape (states, blocks), even if all states share them."""
         return self.given.expand(self.states, -1)
 
     def completions(self, block: int) -> Tensor:
-        """Return the states (rests, completions) int64 that agree outside one block, one row for each rest."""
+        """Group the states that differ only at the masked sites of one block.
+
+        Args:
+            block: Index of the block.
+
+        Returns:
+            State indices (groups, group size) int64. The states of a row have the same unmasked tokens.
+        """
         masked = self.blocks[block]
         axes = [*torch.nonzero(~masked)[:, 0].tolist(), *torch.nonzero(masked)[:, 0].tolist()]
         grid = torch.arange(self.states).view((self.vocab_size,) * self.sites).permute(axes)
         return grid.reshape(-1, self.vocab_size ** int(masked.sum()))
 
     def fibers(self, probabilities: Tensor) -> Iterator[Fibers]:
-        """Yield the fibers of each block for p = `probabilities` (states,)."""
+        """Yield, for each block, the groups of states that differ only at its masked sites.
+
+        Args:
+            probabilities: Probabilities (states,) of the states.
+
+        Yields:
+            State indices, joint probabilities and conditional probabilities of one block (see `Fibers`).
+        """
         given = self.each_state()
         for block in range(len(self.blocks)):
             states = self.completions(block)
@@ -140,16 +159,18 @@ def block_distribution(
     weights: Weights | None = None,
     distribution: AdaptiveDistribution | None = None,
 ) -> BlockDistribution:
-    """Create a block distribution (thesis, Definitions 4.1.2, 4.1.3 and 4.1.7).
+    """Create a distribution of the block of masked sites (thesis, Definitions 4.1.2, 4.1.3 and 4.1.7).
+
+    Give either `block_size`, or `blocks` with optional `weights`, or `blocks` with `distribution`.
 
     Args:
         sites: Number of sites.
         vocab_size: Number of tokens per site.
-        block_size: Size k of uniformly chosen blocks.
-        blocks: Possible blocks, as masks (blocks, sites) or lists of sites. Uniform by default.
+        block_size: Number k of masked sites; all blocks of k sites are equally likely.
+        blocks: Possible blocks, as masks (blocks, sites) or lists of sites; equally likely by default.
         weights: Unnormalized probabilities of `blocks`, shape (blocks,).
-        distribution: Adaptive probabilities (states, blocks), or a function from tokens (rows, sites) int64
-            to probabilities (rows, blocks). Rows sum to one.
+        distribution: Probabilities of `blocks` that depend on the state, shape (states, blocks), or a
+            function from tokens (rows, sites) int64 to probabilities (rows, blocks). Rows sum to one.
 
     Raises:
         InputError: If the arguments do not describe exactly one distribution, probabilities are invalid, or a
@@ -173,17 +194,17 @@ def block_distribution(
 
 @validated
 def block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDistribution]) -> Tensor:
-    """Return the transition matrix of block dynamics on X (Definitions 4.1.6 and 4.1.8).
+    """Return the transition matrix of block dynamics (Definitions 4.1.6 and 4.1.8).
 
-    P(x, x') = sum_K p_K(K | x) 1[x_{-K} = x'_{-K}] p(x'_K | x_{-K}, K). For an adaptive distribution, this is
-    the chain of the X-marginal, which is reversible with respect to p.
+    Each step draws a block K of masked sites given the current state x and resamples its tokens from p(x_K |
+    x_{-K}, K). The chain is reversible with respect to p.
 
     Args:
         probabilities: Probabilities p (states,).
-        distribution: Distribution of the block.
+        distribution: Distribution of the masked block K.
 
     Returns:
-        Matrix (states, states) float64.
+        Transition matrix (states, states) float64.
     """
     probabilities = checked_state_distribution(probabilities, distribution.states)
     matrix = torch.zeros(distribution.states, distribution.states, dtype=torch.float64)
@@ -198,13 +219,18 @@ def block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDistribu
 
 @validated
 def joint_block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDistribution]) -> Tensor:
-    """Return the transition matrix of equation 4.26 on pairs (X, K), with K varying fastest.
+    """Return the transition matrix of the chain on pairs of a state and a masked block (equation 4.26).
 
-    The chain redraws X_K from p(. | x_{-K}, K) and keeps K. It is reducible, so its eigenvalue one is not
-    simple. Pairs of probability zero do not move.
+    A pair consists of a state X and a block K of masked sites. Each step resamples the masked tokens from
+    p(x_K | x_{-K}, K) and keeps K, so the chain is reducible. Pairs of probability zero do not change.
+
+    Args:
+        probabilities: Probabilities p (states,).
+        distribution: Distribution of the masked block K.
 
     Returns:
-        Matrix (states * blocks, states * blocks) float64.
+        Transition matrix (states * blocks, states * blocks) float64. The index of a pair is state * blocks +
+        block.
     """
     probabilities = checked_state_distribution(probabilities, distribution.states)
     blocks = len(distribution.blocks)
@@ -219,7 +245,18 @@ def joint_block_dynamics(probabilities: Tensor, distribution: InstanceOf[BlockDi
 
 @validated
 def conditionals(probabilities: Tensor, distribution: InstanceOf[BlockDistribution]) -> Tensor:
-    """Return p(x_K | x_{-K}, K) (states, blocks), which depends on the distribution of K (equation 4.1)."""
+    """Return the conditional probability of the masked tokens for every state and block (equation 4.1).
+
+    It is p(x_K | x_{-K}, K) for state x and block K of masked sites. It depends on the distribution of K if
+    this distribution depends on the state.
+
+    Args:
+        probabilities: Probabilities p (states,).
+        distribution: Distribution of the masked block K.
+
+    Returns:
+        Conditional probabilities (states, blocks) float64.
+    """
     probabilities = checked_state_distribution(probabilities, distribution.states)
     table = torch.empty(distribution.states, len(distribution.blocks), dtype=torch.float64)
     for block, fibers in enumerate(distribution.fibers(probabilities)):
@@ -228,7 +265,12 @@ def conditionals(probabilities: Tensor, distribution: InstanceOf[BlockDistributi
 
 
 def checked_state_distribution(probabilities: Tensor, states: int, field: str = "probabilities") -> Tensor:
-    """Return probabilities (states,) as float64.
+    """Return probabilities (states,) as float64 after checking them.
+
+    Args:
+        probabilities: Probabilities (states,).
+        states: Number of states.
+        field: Name of the argument, for the error message.
 
     Raises:
         InputError: If they are not a distribution over `states` states.

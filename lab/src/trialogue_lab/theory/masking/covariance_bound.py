@@ -1,4 +1,9 @@
-"""Bound on the covariance of a pseudolikelihood estimator by the Poincaré constant of its chain."""
+"""Upper bound on the covariance of a pseudolikelihood estimator from the Poincaré constant of block dynamics.
+
+The pseudolikelihood estimator fits the conditional distributions of random blocks of masked sites. Block
+dynamics is the Markov chain that resamples such a block in each step. If the chain mixes fast, the estimator
+is nearly as accurate as maximum likelihood (Theorems 4.1.2 and 4.1.3 of the thesis).
+"""
 
 from typing import NamedTuple
 
@@ -15,13 +20,17 @@ from trialogue_lab.theory.masking.pseudolikelihood import (
 
 
 class CovarianceBound(NamedTuple):
-    """Theorems 4.1.2 and 4.1.3: Gamma ⪯ C I^{-1}.
+    """Terms of the bound Gamma ⪯ C I^{-1} of Theorems 4.1.2 and 4.1.3.
+
+    Gamma is the asymptotic covariance of the pseudolikelihood estimator, I is the Fisher information, and
+    I_PL = Gamma^{-1} is the information of the pseudolikelihood. A ⪯ B means that B - A is positive
+    semidefinite.
 
     Attributes:
-        constant: Poincaré constant C.
-        best: Smallest constant that satisfies the bound. Its ratio to C measures the tightness.
-        slack: Smallest eigenvalue of C I^{-1} - Gamma, non-negative if the theorem holds.
-        information_slack: Smallest eigenvalue of I_PL - I / C, non-negative if the theorem holds.
+        constant: Poincaré constant C of the block dynamics.
+        best: Smallest constant c with Gamma ⪯ c I^{-1}. The bound is tight if it is close to `constant`.
+        slack: Smallest eigenvalue of C I^{-1} - Gamma; non-negative if the theorem holds.
+        information_slack: Smallest eigenvalue of I_PL - I / C; non-negative if the theorem holds.
     """
 
     constant: float
@@ -33,18 +42,19 @@ class CovarianceBound(NamedTuple):
 def bound_covariance(
     probabilities: Tensor, features: Tensor, distribution: BlockDistribution
 ) -> CovarianceBound:
-    """Compute Theorem 4.1.2 (weighted) or 4.1.3 (adaptive).
+    """Compute both sides of the bound Gamma ⪯ C I^{-1} on the covariance of the pseudolikelihood estimator.
 
-    C is the Poincaré constant of the block dynamics on X. The chain on (X, K) keeps K and has no finite
-    constant. The theorems assume realizability and identifiable parameters.
+    The bound is Theorem 4.1.2 if the distribution of the masked block is the same in every state, and Theorem
+    4.1.3 if it depends on the state. C is the Poincaré constant of the block dynamics on states. The theorems
+    assume that the model contains the distribution of the data and that its parameters are identifiable.
 
     Args:
-        probabilities: Probabilities (states,) of the model.
-        features: Features (states, parameters).
-        distribution: Distribution of the block.
+        probabilities: Probabilities (states,) of an exponential family.
+        features: Features (states, parameters) of the family.
+        distribution: Distribution of the masked block.
 
     Raises:
-        InputError: If the information matrix is singular or the chain is reducible.
+        InputError: If an information matrix is singular or the chain is reducible.
     """
     information = pseudolikelihood_information(probabilities, features, distribution)
     fisher = fisher_information(probabilities, features)

@@ -1,8 +1,8 @@
-"""Markov chains as matrices: stationary distribution, Dirichlet form, Poincaré constant and mixing.
+"""Stationary distribution, Dirichlet form, Poincaré constant and mixing time of a finite Markov chain.
 
-A transition matrix P (states, states) has rows that sum to one. Row x holds the distribution of the next
-state. `trialogue.samplers.exact.transition_matrix` computes the matrix of a sampler. Equation numbers refer
-to chapter 4 of the thesis.
+A transition matrix P (states, states) has rows that sum to one. Row x is the distribution of the next state
+after state x. `trialogue.samplers.exact.transition_matrix` computes the matrix of a sampler. Equation numbers
+refer to chapter 4 of the thesis.
 """
 
 import math
@@ -27,20 +27,26 @@ from trialogue_lab.theory.masking.block_laws import BlockDistribution, checked_s
 Transitions = Annotated[Tensor, Reals("states states", least=0)]
 """Transition matrix, of which row x holds the distribution of the state after x."""
 _ROW_SUM = 1e-9
-_SMALLEST_GAP = 1e-10  # eigenvalues of a matrix of norm two are good to a few 1e-16
+_SMALLEST_GAP = 1e-10  # Eigenvalues of a matrix of norm two have errors of a few 1e-16.
 _LONGEST = 2**33
 _TIE = 1e-12
 
 
 @validated
 def stationary_probabilities(transitions: Transitions) -> Tensor:
-    """Return the stationary distribution (states,) of a chain.
+    """Return the stationary distribution of a Markov chain.
 
-    Elimination without subtraction (Grassmann, Taksar and Heyman 1985) in logarithms keeps the relative
-    precision of small probabilities. Transient states have probability zero.
+    The algorithm is elimination without subtraction (Grassmann, Taksar and Heyman 1985) in logarithms, which
+    keeps the relative precision of small probabilities. Transient states have probability zero.
+
+    Args:
+        transitions: Transition matrix (states, states).
+
+    Returns:
+        Probabilities (states,) float64.
 
     Raises:
-        InputError: If the chain has several closed classes, so the distribution is not unique.
+        InputError: If the chain has several closed classes, so the stationary distribution is not unique.
     """
     matrix = _stochastic(transitions)
     return torch.from_numpy(np.exp(_log_stationary(matrix, _closed_class(matrix))))
@@ -50,15 +56,16 @@ def stationary_probabilities(transitions: Transitions) -> Tensor:
 def dirichlet_form(
     transitions: Transitions, f: Tensor, g: Tensor, distribution: Tensor | None = None
 ) -> float:
-    """Return E_P(f, g) = <f, (I - P) g>_mu (Definition 4.1.4).
+    """Return the Dirichlet form E_P(f, g) = <f, (I - P) g>_mu of a Markov chain (Definition 4.1.4).
 
-    For a reversible chain, this is 1/2 sum_{x,y} mu(x) P(x, y) (f(x) - f(y)) (g(x) - g(y)).
+    Here <f, g>_mu = sum_x mu(x) f(x) g(x). For a reversible chain with stationary distribution mu, the form
+    equals 1/2 sum_{x,y} mu(x) P(x, y) (f(x) - f(y)) (g(x) - g(y)).
 
     Args:
-        transitions: Transition matrix P.
+        transitions: Transition matrix P (states, states).
         f: Function values (states,).
         g: Function values (states,).
-        distribution: Distribution mu (default: the stationary distribution).
+        distribution: Distribution mu (states,) (default: the stationary distribution).
     """
     matrix = torch.from_numpy(_stochastic(transitions))
     f, g = (_function(name, function, (len(matrix),)) for name, function in (("f", f), ("g", g)))
@@ -72,13 +79,18 @@ def dirichlet_form(
 
 @validated
 def poincare_constant(transitions: Transitions) -> float:
-    """Return C = sup Var_mu(f) / E_P(f, f) (Definition 4.1.5).
+    """Return the Poincaré constant C of a Markov chain (Definition 4.1.5).
 
-    For a reversible chain, C = 1 / (1 - lambda_2(P)). For other chains, only the reversible part (P + P*) / 2
-    enters the Dirichlet form. mu is the stationary distribution. The relative error is about 1e-16 C.
+    C is the largest ratio Var_mu(f) / E_P(f, f) over all functions f of the state, where mu is the stationary
+    distribution and E_P the Dirichlet form (see `dirichlet_form`). For a reversible chain, C = 1 / (1 -
+    lambda_2) with the second largest eigenvalue lambda_2 of P. For other chains, (P + P*) / 2 replaces P,
+    where P* is the time reversal. The relative error is about 1e-16 C.
+
+    Args:
+        transitions: Transition matrix P (states, states).
 
     Raises:
-        InputError: If the chain is reducible or C exceeds 1e10.
+        InputError: If the chain is reducible, has one recurrent state, or C exceeds 1e10.
     """
     matrix = _stochastic(transitions)
     members = _closed_class(matrix)
@@ -87,11 +99,11 @@ def poincare_constant(transitions: Transitions) -> float:
     log_distribution = _log_stationary(matrix, members)[members]
     off = matrix[np.ix_(members, members)].copy()
     np.fill_diagonal(off, 0.0)
-    # In logarithms: the probabilities themselves may be too small for a float where their ratios count.
+    # Logarithms, because probabilities can underflow although their ratios matter.
     with np.errstate(divide="ignore"):
         scaled = np.exp(np.log(off) + (log_distribution[:, None] - log_distribution) / 2)
     laplacian = -(scaled + scaled.T) / 2
-    # The sum of what leaves keeps its relative precision where 1 - P(x, x) would not.
+    # The sum of off-diagonal entries keeps the relative precision that 1 - P(x, x) loses.
     np.fill_diagonal(laplacian, off.sum(1))
     gap = float(np.linalg.eigvalsh(laplacian)[1])
     if gap < _SMALLEST_GAP:
@@ -102,14 +114,15 @@ def poincare_constant(transitions: Transitions) -> float:
 
 @validated
 def mixing_time(transitions: Transitions, eps: Probability = 0.25) -> float:
-    """Return the smallest t with max_x TV(P^t(x, .), mu) <= eps.
+    """Return the mixing time of a Markov chain.
 
-    A distance within 1e-12 eps of eps counts as reached. For a slow chain, rounding can change t by a
-    relative error of 1e-16 t.
+    It is the smallest number of steps t after which the distribution of the state is within total variation
+    `eps` of the stationary distribution for every initial state. A distance within 1e-12 eps of eps counts as
+    reached. For a slow chain, rounding can change t by a relative error of 1e-16 t.
 
     Args:
-        transitions: Transition matrix P.
-        eps: Total variation to reach.
+        transitions: Transition matrix (states, states).
+        eps: Total variation distance to reach.
 
     Returns:
         Number of steps, as a float.
@@ -144,9 +157,13 @@ def mixing_time(transitions: Transitions, eps: Probability = 0.25) -> float:
 
 @validated
 def chi_square(first: Tensor, second: Annotated[Tensor, Reals("states")]) -> float:
-    """Return chi^2(p, mu) = sum (p - mu)^2 / mu of two distributions (states,).
+    """Return the chi-square divergence sum_x (p(x) - mu(x))^2 / mu(x) of two distributions.
 
-    The result is infinite if p is not absolutely continuous with respect to mu.
+    It is infinite if p is positive where mu is zero.
+
+    Args:
+        first: Distribution p (states,).
+        second: Distribution mu (states,).
     """
     second = checked_state_distribution(second, len(second), "second")
     first = checked_state_distribution(first, len(second), "first")
@@ -157,7 +174,13 @@ def chi_square(first: Tensor, second: Annotated[Tensor, Reals("states")]) -> flo
 
 
 class Decay(NamedTuple):
-    """chi^2(p_t, mu) at each time and its bound, all (times,) float64."""
+    """Chi-square divergence of a Markov chain from its stationary distribution over time.
+
+    Attributes:
+        times: Times (times,) float64.
+        values: Divergence at each time, shape (times,) float64.
+        bounds: Upper bound from the Poincaré constant at each time, shape (times,) float64.
+    """
 
     times: Tensor
     values: Tensor
@@ -170,12 +193,14 @@ def chi_square_decay(
     start: Tensor,
     times: Annotated[Sequence[float] | Tensor, Reals("times", least=0)],
 ) -> Decay:
-    """Compute chi^2(p_t, mu) and its bound e^{-2t/C} chi^2(p_0, mu) (Definition 4.1.5).
+    """Compute how fast a Markov chain approaches its stationary distribution mu, and the Poincaré bound.
 
-    Time is continuous, with jumps at rate one.
+    The divergence is chi^2(p_t, mu) (see `chi_square`), where p_t is the distribution of the state at time t.
+    Its bound is e^{-2t/C} chi^2(p_0, mu) with the Poincaré constant C (Definition 4.1.5). Time is continuous,
+    with transitions at rate one.
 
     Args:
-        transitions: Transition matrix P.
+        transitions: Transition matrix (states, states).
         start: Initial distribution p_0 (states,).
         times: Non-negative times.
 
@@ -197,14 +222,15 @@ def chi_square_decay(
 def block_dirichlet_form(
     probabilities: Tensor, distribution: BlockDistribution, f: Tensor, g: Tensor
 ) -> float:
-    """Return E(f, g) of the chain (4.26) on (X, K) by Proposition 4.1.1.
+    """Return the Dirichlet form of the chain that resamples a masked block, by Proposition 4.1.1.
 
-    E(f, g) = E_{(X_{-K}, K)} Cov_{X_K | (X_{-K}, K)}(f, g). If f and g depend on X only, this is the
-    Dirichlet form of the X-marginal chain. For weighted blocks, it is the identity of Definition 4.1.6.
+    The chain (4.26) acts on pairs of a state X and a block K of masked sites. It resamples the masked sites
+    X_K given the other sites X_{-K} and K. The form is E(f, g) = E_{(X_{-K}, K)} Cov_{X_K | (X_{-K}, K)}(f,
+    g). If f and g depend on X only, it is also the Dirichlet form of `block_dynamics`.
 
     Args:
-        probabilities: Probabilities (states,).
-        distribution: Distribution of the block.
+        probabilities: Probabilities (states,) of X.
+        distribution: Distribution of the masked block K.
         f: Function values (states, blocks).
         g: Function values (states, blocks).
     """

@@ -1,9 +1,11 @@
-"""Parallel decoding transformer of equations 4.55 to 4.64 with explicit weights for any product kernel or map.
+"""Parallel decoding transformer of equations 4.55 to 4.64 of the thesis, with explicitly constructed weights.
 
-Propositions 4.1.2 and 4.1.3 (4.3.4 and 4.3.5) of the thesis use universal approximation; this module
-constructs the weights. Two blocks look up the whole state in a table. The first block binds each token to its
-position. The second block gathers all tokens with uniform attention and has one hidden unit for each state
-and position. The embedding width is 2 |Omega| + N + 2 N |Omega|, and the hidden width is N |Omega|^N.
+The transformer reads all N tokens of a state and predicts a distribution for every position at once.
+Propositions 4.1.2 and 4.1.3 (4.3.4 and 4.3.5) of the thesis prove by universal approximation what it can
+represent. This module constructs weights for any positive predictions and for any deterministic map. Two
+blocks look up the whole state in a table. The first block binds each token to its position. The second block
+gathers all tokens with uniform attention and has one hidden unit for each state and position. For a
+vocabulary Omega, the embedding width is 2 |Omega| + N + 2 N |Omega|, and the hidden width is N |Omega|^N.
 """
 
 from dataclasses import dataclass
@@ -21,7 +23,18 @@ from trialogue.validation import validated
 
 
 class Block(NamedTuple):
-    """Weights of one block with a single head (equations 4.56 and 4.57), named as in the thesis."""
+    """Weights of one transformer block with a single attention head (equations 4.56 and 4.57).
+
+    Attributes:
+        w_o: Output projection of attention.
+        w_v: Value projection.
+        w_k: Key projection.
+        w_q: Query projection.
+        w_1: Weights of the hidden layer of the feedforward network.
+        b_1: Biases of the hidden layer.
+        w_2: Weights of the output layer of the feedforward network.
+        b_2: Biases of the output layer.
+    """
 
     w_o: Tensor
     w_v: Tensor
@@ -33,7 +46,7 @@ class Block(NamedTuple):
     b_2: Tensor
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return t(X) for `x` (rows, d, N)."""
+        """Apply the block to activations `x` (rows, d, N) of width d at N positions and return the same shape."""
         scores = (self.w_k @ x).transpose(-2, -1) @ (self.w_q @ x)
         attended = x + self.w_o @ self.w_v @ x @ scores.softmax(-2)
         hidden = (self.w_1 @ attended + self.b_1[:, None]).relu()
@@ -42,7 +55,15 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class ParallelDecoder:
-    """Parallel decoding transformer that adds token embeddings (d, |Omega|) and position embeddings (d, N)."""
+    """Transformer that predicts the tokens of all N positions at once from the current tokens.
+
+    Attributes:
+        tokens: Token embeddings (d, V).
+        positions: Position embeddings (d, N), which are added to the token embeddings.
+        blocks: Transformer blocks.
+        w_pred: Weights (V, d) of the prediction head.
+        b_pred: Biases (V,) of the prediction head.
+    """
 
     tokens: Tensor
     positions: Tensor
@@ -52,13 +73,16 @@ class ParallelDecoder:
 
     @validated
     def predictions(self, states: Annotated[Tensor, Integers("rows N", least=0)]) -> Tensor:
-        """Return the distributions of every position (equation 4.60).
+        """Return the predicted distribution of every position (equation 4.60).
 
         Args:
-            states: Tokens (rows, N) int64.
+            states: Current tokens (rows, N) int64.
 
         Returns:
-            Probabilities (rows, N, |Omega|) float64.
+            Probabilities (rows, N, V) float64.
+
+        Raises:
+            InputError: If the number of positions is wrong.
         """
         if states.shape[1] != self.positions.shape[1]:
             hint = f"give tokens (rows, {self.positions.shape[1]}) below {self.tokens.shape[1]}"
@@ -69,22 +93,30 @@ class ParallelDecoder:
         return (self.w_pred @ x + self.b_pred[:, None]).softmax(-2).transpose(-2, -1)
 
     def greedy(self, states: Tensor) -> Tensor:
-        """Return the next states (rows, N) by s_argmax (equation 4.62). The smallest token wins ties."""
+        """Return the most likely token of every position (equation 4.62). The smallest token wins ties.
+
+        Args:
+            states: Current tokens (rows, N) int64.
+
+        Returns:
+            Next tokens (rows, N) int64.
+        """
         distributions = self.predictions(states)
         return (distributions == distributions.amax(-1, keepdim=True)).int().argmax(-1)
 
 
 @validated
 def kernel_decoder(predictions: Annotated[Tensor, Reals("states sites vocab")]) -> ParallelDecoder:
-    """Construct a decoder with the given positive predictions (the positive half of Proposition 4.1.3).
+    """Construct a transformer with given positive predictions for every state (see Proposition 4.1.3).
 
     Args:
-        predictions: Positive probabilities (|Omega|^N, N, |Omega|).
+        predictions: Positive probabilities (V^N, N, V). Entry (x, j, a) is the probability of token a at
+            position j after state x, with states in the order of `itertools.product`.
 
     Raises:
         InputError: If the predictions are not positive distributions for every state and position.
     """
-    hint = "give positive laws (vocab ** sites, sites, vocab)"
+    hint = "give positive distributions (vocab ** sites, sites, vocab)"
     distributions = predictions.double()
     if distributions.shape[0] != distributions.shape[2] ** distributions.shape[1]:
         raise InputError("predictions", tuple(distributions.shape), hint)
@@ -98,11 +130,12 @@ def kernel_decoder(predictions: Annotated[Tensor, Reals("states sites vocab")]) 
 def map_decoder(
     following: Annotated[Tensor, Integers("states sites", least=0)], vocab_size: int
 ) -> ParallelDecoder:
-    """Construct a decoder whose greedy step is a given map (Propositions 4.1.2 and 4.3.4).
+    """Construct a transformer whose greedy step is a given map of states (Propositions 4.1.2 and 4.3.4).
 
     Args:
-        following: Next state (|Omega|^N, N) for each state, in the order of `itertools.product`.
-        vocab_size: Number of tokens |Omega|.
+        following: Next state (V^N, N) int64 after each state, with states in the order of
+            `itertools.product`.
+        vocab_size: Number of tokens V.
 
     Raises:
         InputError: If `following` does not contain one valid state for each state.
@@ -129,7 +162,7 @@ def _lookup(logits: Tensor) -> ParallelDecoder:
 
     eye = torch.eye(width, dtype=torch.float64)
     nothing = zeros(bound, width)
-    # Unit (i, a) of the first block is on at position i where token a stands there.
+    # Unit (i, a) of the first block is active at position i if its token is a.
     pairs = eye[position].repeat_interleave(vocab, 0) + eye[token].repeat(sites, 1)
     bind = Block(
         zeros(width, bound),
@@ -141,7 +174,7 @@ def _lookup(logits: Tensor) -> ParallelDecoder:
         eye[:, own],
         torch.zeros(width, dtype=torch.float64),
     )
-    # Keys and queries that are zero attend everywhere alike; N times the mean is the sum.
+    # Zero keys and queries give uniform attention. N times the mean is the sum.
     gather = (sites * eye[:, all_sites], eye[own], nothing, nothing)
     seen = one_hot(whole_sequences(vocab, sites), vocab).flatten(1).double() @ eye[all_sites]
     units = seen.repeat_interleave(sites, 0) + eye[position].repeat(states, 1)

@@ -1,8 +1,9 @@
 """Limits of parallel prediction: closest product distributions and product transition kernels.
 
-A predictor that samples every position independently given the state has transitions P(x, y) = prod_j
-g(x)_{j, y_j} (Propositions 4.1.3 and 4.3.5). Softmax outputs lie strictly between 0 and 1, so a product with
-zeros is only approached. States are in the order of `itertools.product`.
+A parallel predictor reads a state x and samples every site independently, so the next state y has the
+probability P(x, y) = prod_j g(x)_{j, y_j} with predicted distributions g(x)_j (Propositions 4.1.3 and 4.3.5
+of the thesis). Softmax outputs are strictly positive, so products with zeros can only be approximated. States
+are sequences of `sites` tokens in the order of `itertools.product`.
 """
 
 from typing import Annotated, NamedTuple
@@ -19,28 +20,36 @@ from trialogue.randomness import numpy_generator
 from trialogue.validation import Count, Natural, validated
 
 Array = NDArray[np.float64]
-Law = Annotated[ArrayLike, Reals("vocab*", least=0)]
+JointDistribution = Annotated[ArrayLike, Reals("vocab*", least=0)]
 """A distribution with one axis per site, shape (vocab,) * sites."""
 _WIDTHS = [10.0**-digits for digits in range(1, 11)]
 
 
 class ProductDistribution(NamedTuple):
-    """A product distribution `sites` (sites, vocab) and its distance from the given distribution."""
+    """Distribution of independent sites that approximates a given joint distribution.
+
+    Attributes:
+        distance: Distance from the given distribution, in the measure of the function that returned this.
+        sites: Distribution of each site, shape (sites, vocab).
+    """
 
     distance: float
     sites: Array
 
     def joint(self) -> Array:
-        """Return the joint probabilities with one axis per site."""
+        """Return the joint probabilities (vocab,) * sites, with one axis per site."""
         return _joint(self.sites)
 
 
 @validated
 def joint_distribution(sites: Annotated[ArrayLike, Reals("sites vocab", least=0)]) -> Array:
-    """Return the joint distribution (vocab,) * sites of independent sites.
+    """Return the joint distribution of independent sites.
 
     Args:
-        sites: Distributions of the sites, shape (sites, vocab).
+        sites: Distribution of each site, shape (sites, vocab).
+
+    Returns:
+        Probabilities (vocab,) * sites, with one axis per site.
     """
     distributions = np.asarray(sites)
     return _joint(checked_probabilities("sites", distributions, distributions.shape).numpy())
@@ -54,14 +63,14 @@ def _joint(sites: Array) -> Array:
 
 
 @validated
-def closest_in_divergence(distribution: Law) -> ProductDistribution:
-    """Return the product distribution q with the smallest KL(p, q), the product of the marginals.
+def closest_in_divergence(distribution: JointDistribution) -> ProductDistribution:
+    """Return the distribution q of independent sites with the smallest KL(p || q).
 
-    The distance in nats is the total correlation of p. A parallel predictor trained to imitate p cannot
-    reduce this loss.
+    It is the product of the marginals of p. The divergence is the total correlation of p in nats. A parallel
+    predictor trained to imitate p cannot reach a smaller divergence.
 
     Args:
-        distribution: Distribution p, one axis per site, shape (vocab,) * sites.
+        distribution: Joint distribution p (vocab,) * sites, with one axis per site.
     """
     p = _normalised(distribution)
     sites = np.stack([p.sum(tuple(a for a in range(p.ndim) if a != axis)) for axis in range(p.ndim)])
@@ -69,15 +78,17 @@ def closest_in_divergence(distribution: Law) -> ProductDistribution:
 
 
 @validated
-def closest_in_variation(distribution: Law, *, starts: Natural = 4, seed: int = 0) -> ProductDistribution:
-    """Search for the product distribution q with the smallest TV(p, q).
+def closest_in_variation(
+    distribution: JointDistribution, *, starts: Natural = 4, seed: int = 0
+) -> ProductDistribution:
+    """Search for the distribution q of independent sites with the smallest total variation distance from p.
 
-    The distance of the result is exact, and is an upper bound on the smallest distance. L-BFGS minimizes a
+    The returned distance of q is exact, and is an upper bound on the smallest distance. L-BFGS minimizes a
     smoothed distance while the smoothing shrinks to zero. It starts near the marginals, near the best point
     mass, and at `starts` random products. Each start ends in a local minimum with an accuracy of about 1e-10.
 
     Args:
-        distribution: Distribution p, one axis per site, shape (vocab,) * sites.
+        distribution: Joint distribution p (vocab,) * sites, with one axis per site.
         starts: Number of random starts.
         seed: Seed of the random starts.
     """
@@ -94,13 +105,13 @@ def closest_in_variation(distribution: Law, *, starts: Natural = 4, seed: int = 
 
 @validated
 def product_transitions(predictions: Annotated[ArrayLike, Reals("states sites vocab")]) -> Array:
-    """Return the transition matrix of a parallel predictor (Proposition 4.3.5).
+    """Return the transition matrix of a predictor that samples every site independently (Proposition 4.3.5).
 
     Args:
-        predictions: Probabilities (states, sites, vocab).
+        predictions: Probabilities (states, sites, vocab) of the next token of each site after each state.
 
     Returns:
-        Matrix (states, states).
+        Transition matrix (states, states).
 
     Raises:
         InputError: If the predictions are not distributions for vocab ** sites states.
@@ -114,7 +125,12 @@ def product_transitions(predictions: Annotated[ArrayLike, Reals("states sites vo
 
 
 class Factorization(NamedTuple):
-    """Distances of the rows of a transition matrix from the products of their marginals, both (states,)."""
+    """Distances between the rows of a transition matrix and the products of their marginals.
+
+    Attributes:
+        divergence: KL divergence in nats of each row, shape (states,).
+        variation: Total variation distance of each row, shape (states,).
+    """
 
     divergence: Array
     variation: Array
@@ -124,19 +140,23 @@ class Factorization(NamedTuple):
 def factorization_gap(
     transitions: Annotated[ArrayLike, Reals("states states")], sites: Count
 ) -> Factorization:
-    """Return KL and TV of each row of P to the product of its marginals.
+    """Measure how far each row of a transition matrix is from a distribution of independent sites.
 
-    Both are zero for a product kernel. The divergence is the smallest to any product distribution. The
-    variation may not be the smallest (see `closest_in_variation`).
+    Each row is the distribution of the next state. It is compared with the product of its marginals. Both
+    distances are zero if the sites are independent. The divergence is the smallest to any product
+    distribution. The total variation may not be the smallest (see `closest_in_variation`).
 
     Args:
-        transitions: Transition matrix P (states, states).
-        sites: Number of sites.
+        transitions: Transition matrix (states, states) with vocab ** sites states.
+        sites: Number of sites of a state.
+
+    Raises:
+        InputError: If the number of states is not vocab ** sites for an integer vocab.
     """
     matrix = np.asarray(transitions)
     vocab = round(len(matrix) ** (1 / sites))
     if vocab**sites != len(matrix):
-        raise InputError("sites", sites, f"{len(matrix)} states are no power of it")
+        raise InputError("sites", sites, f"the number of states {len(matrix)} must be vocab ** sites")
     rows = [row.reshape((vocab,) * sites) for row in matrix]
     products = [closest_in_divergence(row) for row in rows]
     return Factorization(

@@ -1,11 +1,13 @@
-"""Pseudolikelihood estimation for any mask distribution: losses, information and asymptotic covariance.
+"""Pseudolikelihood estimation with random masks: losses, information matrices and asymptotic covariances.
 
-The estimator minimizes -log p_theta(x_K | x_{-K}, K) over samples, each with one random block K of masked
+The estimator minimizes -log p_theta(x_K | x_{-K}, K) over samples x, each with one random block K of masked
 sites (thesis, Definitions 4.1.2, 4.1.3 and 4.1.7). If all sites are masked, it is the maximum likelihood
-estimator. Functions of arrays use a distribution p (states,) in the order of `itertools.product`, features F
-(states, parameters) of an exponential family p_theta ∝ exp(theta . F), and a `BlockDistribution`. Functions of a model
-use an enumerable exponential family such as `trialogue.data.Ising` and the arguments of `block_distribution`. All
-results are exact.
+estimator.
+
+Some functions take arrays: probabilities p (states,) in the order of `itertools.product`, features F (states,
+parameters) of an exponential family p_theta ∝ exp(theta . F), and a `BlockDistribution`. The others take an
+enumerable exponential family (for example `trialogue.data.Ising`) and the arguments of `block_distribution`.
+All results are exact.
 """
 
 import math
@@ -71,16 +73,20 @@ def pseudolikelihood_loss(
     log_weights: Annotated[Tensor, Reals("states", infinite="negative")],
     distribution: InstanceOf[BlockDistribution],
 ) -> Tensor:
-    """Return the population loss in nats, which is differentiable.
+    """Return the expected pseudolikelihood loss of a model in nats. It is differentiable in `log_weights`.
 
-    The loss is E_{X ~ data} E_{K ~ p_K(. | X)} [-log p_theta(X_K | X_{-K}, K)] (Definitions 4.1.2, 4.1.3 and
-    4.1.7 with equation 4.1). In the adaptive case, p_K(K | x) enters the conditional. The loss is infinite if
-    data fall on conditionals of probability zero.
+    The loss is the mean of -log p_theta(x_K | x_{-K}, K) over states x of the data and random blocks K of
+    masked sites (Definitions 4.1.2, 4.1.3 and 4.1.7). If the distribution of K depends on the state, it
+    enters the conditional (equation 4.1). The loss is infinite if the data contain masked tokens of
+    conditional probability zero.
 
     Args:
-        data: Distribution of the data (states,), possibly empirical.
-        log_weights: log p_theta (states,) up to a constant.
-        distribution: Distribution of the block.
+        data: Distribution of the data (states,), which may be empirical.
+        log_weights: Log-probabilities (states,) of the model up to a constant.
+        distribution: Distribution of the masked block K.
+
+    Returns:
+        Scalar tensor float64.
     """
     data = checked_state_distribution(data, distribution.states, "data")
     if log_weights.shape != (distribution.states,):
@@ -91,7 +97,7 @@ def pseudolikelihood_loss(
     for block in range(len(distribution.blocks)):
         states = distribution.completions(block)
         joint = (log_weights + given[:, block].log())[states]
-        # Where every completion is impossible there is no conditional, and no data to ask for it.
+        # If all completions are impossible, the conditional is undefined and has no data.
         conditionals = joint.masked_fill((joint == -math.inf).all(1, keepdim=True), 0.0).log_softmax(1)
         weights = (data * given[:, block])[states]
         loss = loss - (weights * torch.where(weights > 0, conditionals, 0.0)).sum()
@@ -100,7 +106,15 @@ def pseudolikelihood_loss(
 
 @validated
 def fisher_information(probabilities: Tensor, features: Features) -> Tensor:
-    """Return the Fisher information I = Cov_p(F) of an exponential family (Definition 4.1.1)."""
+    """Return the Fisher information of an exponential family, the covariance of its features (Definition 4.1.1).
+
+    Args:
+        probabilities: Probabilities (states,).
+        features: Features (states, parameters).
+
+    Returns:
+        Matrix (parameters, parameters) float64.
+    """
     features = features.double()
     probabilities = checked_state_distribution(probabilities, len(features))
     centred = features - probabilities @ features
@@ -111,10 +125,19 @@ def fisher_information(probabilities: Tensor, features: Features) -> Tensor:
 def pseudolikelihood_information(
     probabilities: Tensor, features: Features, distribution: InstanceOf[BlockDistribution]
 ) -> Tensor:
-    """Return I_PL = E Cov(F | X_{-K}, K), the Hessian of the loss and covariance of the score.
+    """Return the information matrix of the pseudolikelihood of an exponential family.
 
-    Lemma 4.1.2 (weighted) and Lemma 4.3.3 (adaptive). Both assume realizability, so `probabilities` (states,)
-    is both the model and the distribution of the data.
+    The matrix is I_PL = E[Cov(F | X_{-K}, K)], the mean covariance of the features F given the sites X_{-K}
+    outside a random masked block K. It is the Hessian of the expected loss and the covariance of its gradient
+    (Lemmas 4.1.2 and 4.3.3), provided that the data have the distribution of the model.
+
+    Args:
+        probabilities: Probabilities (states,) of the model and of the data.
+        features: Features F (states, parameters).
+        distribution: Distribution of the masked block K.
+
+    Returns:
+        Matrix (parameters, parameters) float64.
     """
     features = features.double()
     probabilities = checked_state_distribution(probabilities, distribution.states)
@@ -135,30 +158,30 @@ def sandwich_covariance(
     distribution: InstanceOf[BlockDistribution],
     masks_per_sample: Masks = 1,
 ) -> Tensor:
-    """Return the asymptotic covariance H^{-1} V H^{-1} of the estimator (Lemmas 4.1.1 and 4.3.9).
+    """Return the asymptotic covariance of the pseudolikelihood estimator for a model that may be misspecified.
 
-    H is the Hessian of the population loss, and V is the covariance of the gradient of one sample. The model
-    may be misspecified. The estimation error times sqrt(n) tends to a centered normal distribution with this
-    covariance.
+    The covariance is H^{-1} V H^{-1} (Lemmas 4.1.1 and 4.3.9). H is the Hessian of the expected loss, and V
+    is the covariance of the gradient of one sample. For n samples, the estimation error times sqrt(n) tends
+    to a centered normal distribution with this covariance.
 
     Args:
         data: Distribution of the data (states,).
-        probabilities: Distribution (states,) of the model at the minimizer of the loss.
-        features: Features (states, parameters).
-        distribution: Distribution of the block.
-        masks_per_sample: Independent blocks per sample; `math.inf` averages over all blocks.
+        probabilities: Distribution (states,) of the model with the smallest expected loss.
+        features: Features (states, parameters) of the exponential family.
+        distribution: Distribution of the masked block.
+        masks_per_sample: Number of independent blocks per sample; `math.inf` averages over all blocks.
 
     Returns:
-        Matrix (parameters, parameters).
+        Matrix (parameters, parameters) float64.
 
     Raises:
-        InputError: If H is singular or the loss has a gradient at `probabilities`.
+        InputError: If H is singular, or `probabilities` do not minimize the loss.
     """
     data, features = checked_state_distribution(data, distribution.states, "data"), features.double()
     probabilities = checked_state_distribution(probabilities, distribution.states)
     hessian, once, averaged, gradient = _score_moments(data, probabilities, features, distribution)
     if float(gradient.abs().max()) > 1e-6:
-        hint = "the loss has a gradient here: give the law that minimises it"
+        hint = "the loss has this gradient: give the distribution that minimizes the loss"
         raise InputError("probabilities", float(gradient.abs().max()), hint)
     inverse = _inverse(hessian)
     return inverse @ (averaged + (once - averaged) / masks_per_sample) @ inverse
@@ -172,17 +195,18 @@ def asymptotic_covariance(
     masks_per_sample: Masks = 1,
     **described: Unpack[Described],
 ) -> Tensor:
-    """Return Gamma, the limit of n Cov(theta^ - theta*) for n samples.
+    """Return the asymptotic covariance of the pseudolikelihood estimator for data from the model itself.
 
-    Lemmas 4.1.1 and 4.1.2: Gamma_PL = I_PL^{-1} with one block per sample. The result assumes realizability,
-    a unique minimizer and free parameters. For an Ising model, the parameters are pairs i < j in
+    The covariance is the limit of n Cov(theta^ - theta*) for n samples, where theta^ is the estimate and
+    theta* the true parameter (Lemmas 4.1.1 and 4.1.2). With one block per sample, it is the inverse of
+    `pseudolikelihood_information`. For an Ising model, the parameters are the couplings of pairs i < j in
     lexicographic order, followed by the fields.
 
     Args:
-        model: Model of the data.
-        block_size: Size of uniformly chosen blocks.
-        masks_per_sample: As in `sandwich_covariance`.
-        described: Other arguments of `block_distribution`.
+        model: Exponential family that generates the data.
+        block_size: Number k of masked sites, if all blocks of k sites are equally likely.
+        masks_per_sample: Number of independent blocks per sample; `math.inf` averages over all blocks.
+        described: Other arguments of `block_distribution`, instead of `block_size`.
 
     Returns:
         Matrix (parameters, parameters) float64.
@@ -199,11 +223,17 @@ def asymptotic_covariance(
 
 
 class MaskingMore(NamedTuple):
-    """Theorem 4.1.1 for k = 1 to N - 1, both (N - 1,) float64.
+    """Numerical check of Theorem 4.1.1, which states that masking more sites does not increase the covariance.
+
+    Gamma^k is the asymptotic covariance with k uniformly chosen masked sites, and I^k is its inverse. Both
+    arrays have one entry for each k from 1 to N - 1, where N is the number of sites.
 
     Attributes:
-        smallest_eigenvalue: Smallest eigenvalue of Gamma^k - Gamma^{k+1}, non-negative if the theorem holds.
-        identity_discrepancy: Largest entry of |I^{k+1} - I^k - C|.
+        smallest_eigenvalue: Smallest eigenvalue of Gamma^k - Gamma^{k+1}, shape (N - 1,) float64;
+            non-negative if the theorem holds.
+        identity_discrepancy: Largest absolute entry of I^{k+1} - I^k - C, shape (N - 1,) float64, where C is
+            the gain matrix in the proof (see `masking_more`). It is zero up to rounding if the identity
+            holds.
     """
 
     smallest_eigenvalue: Tensor
@@ -212,10 +242,15 @@ class MaskingMore(NamedTuple):
 
 @validated
 def masking_more(model: InstanceOf[ExponentialFamily]) -> MaskingMore:
-    """Check Theorem 4.1.1: masking more sites does not increase the covariance, Gamma^{k+1} ⪯ Gamma^k.
+    """Check numerically that masking more sites does not increase the covariance of the estimator (Theorem 4.1.1).
 
-    The proof uses I^{k+1} = I^k + C with C = E_S E_{a not in S} E[s s^T], S uniform of size k, and s = grad
-    log p(x_a | x_{-(S u a)}) = E[F | x_{-S}] - E[F | x_{-(S u a)}]. The improvement need not be strict.
+    The theorem states that Gamma^k - Gamma^{k+1} is positive semidefinite, where Gamma^k is the asymptotic
+    covariance with k uniformly chosen masked sites. The proof uses I^{k+1} = I^k + C for the inverse matrices
+    I^k, with C = E[s s^T] and s = E[F | x_{-S}] - E[F | x_{-(S u a)}]. F are the features, S is a uniform set
+    of k sites, and a is a uniform site outside S. The improvement can be zero in some directions.
+
+    Args:
+        model: Exponential family with at least two sites.
 
     Raises:
         InputError: If `asymptotic_covariance` rejects the model, or it has one site.
@@ -249,7 +284,12 @@ def masking_more(model: InstanceOf[ExponentialFamily]) -> MaskingMore:
 
 
 def enumerated(model: ExponentialFamily) -> tuple[Tensor, Tensor]:
-    """Return probabilities (states,) and features (states, parameters) of all states, float64."""
+    """Return the probabilities and features of all states of a model.
+
+    Returns:
+        Probabilities (states,) and features (states, parameters), both float64, in the order of
+        `itertools.product`.
+    """
     states = model.states()
     return model.probabilities().double(), model.features(states).double()
 

@@ -1,8 +1,8 @@
-"""Theorem 4.1.4 of the thesis and its lemmas: error bounds for a distribution learned from conditionals.
+"""Error bounds for a distribution learned from its conditionals: Theorem 4.1.4 of the thesis and its lemmas.
 
-There are n samples with m masks each. beta is a lower bound on all conditionals, and C_AT is the constant of
-approximate tensorization (Definition 4.1.9). L^_PL is the loss over samples and masks, and L~_PL is its
-average over masks.
+The data are n samples of N sites with tokens from a vocabulary Omega, and m random blocks K of masked sites
+per sample. L^_PL is the mean of -log p_theta(x_K | x_{-K}, K) over samples and blocks, and L~_PL is its
+average over all blocks. beta is a lower bound on all conditional probabilities.
 """
 
 import math
@@ -19,7 +19,16 @@ AtLeastOne = Annotated[float, Ge(1 - 1e-12), AllowInfNan(False)]
 
 
 class SampleBound(NamedTuple):
-    """Theorem 4.1.4: TV(p_theta^, p_X) < sqrt(C_AT / 2 (loss + masks_term ln(1/beta) + eps)) + samples_term."""
+    """Upper bound on the total variation distance between the fitted and the true distribution (Theorem 4.1.4).
+
+    The bound is sqrt(C_AT / 2 (loss + masks_term ln(1/beta) + eps)) + samples_term, with the arguments of
+    `sample_bound`.
+
+    Attributes:
+        bound: Value of the bound.
+        masks_term: Error from the finite number of masked blocks and samples, called B in the thesis.
+        samples_term: Error of the empirical distribution of the samples, called C in the thesis.
+    """
 
     bound: float
     masks_term: float
@@ -40,24 +49,26 @@ def sample_bound(
     eps: NonNegative,
     delta: Probability,
 ) -> SampleBound:
-    """Compute Theorem 4.1.4 with the constants of its proof.
+    """Return the bound of Theorem 4.1.4 on the distance between a fitted distribution and the true one.
 
-    B = sqrt(2^{3N} |Omega|^N C_eps / (m delta)) + sqrt(ln(8 C_eps / delta) / (2n)) and C = sqrt(|Omega|^{3N}
-    / (8 delta n)). The root covers all of C_AT (L^ + B ln(1/beta) + eps). The loss contains the conditional
-    entropy of the data, so the bound does not vanish with n.
+    The bound holds with a probability of at least 1 - delta. Its terms are B = sqrt(2^{3N} |Omega|^N C_eps /
+    (m delta)) + sqrt(ln(8 C_eps / delta) / (2n)) and C = sqrt(|Omega|^{3N} / (8 delta n)). The square root
+    covers all of C_AT (L^_PL + B ln(1/beta) + eps), as in the proof. The loss contains the conditional
+    entropy of the data, so the bound does not vanish for many samples.
 
     Args:
         sites: Number of sites N.
         vocab_size: Number of tokens |Omega|.
         samples: Number of samples n.
-        masks: Number of masks m per sample.
-        tensorization: C_AT of the fitted distribution. A lower bound on C_AT proves nothing.
-        loss: Empirical L^_PL at the fit, in nats.
-        beta: Lower bound on every conditional for every theta (Assumption 4.1.3).
-        cells: Number C_eps of parameter cells in which log-probabilities vary by at most eps / 2 (Assumption
-            4.1.4).
+        masks: Number of masked blocks m per sample.
+        tensorization: Tensorization constant C_AT of the fitted distribution, or an upper bound on it (see
+            `tensorization_upper_bound`).
+        loss: Mean of -log p(x_K | x_{-K}, K) over samples and masked blocks K for the fitted model, in nats.
+        beta: Lower bound on every conditional probability for all parameters (Assumption 4.1.3).
+        cells: Number C_eps of cells of the parameter space in which log-probabilities vary by at most eps / 2
+            (Assumption 4.1.4).
         eps: Accuracy of the cells.
-        delta: The bound holds with probability at least 1 - delta.
+        delta: Probability with which the bound may fail.
     """
     masks_term = _root(3 * sites, vocab_size, sites, cells / (masks * delta))
     masks_term += math.sqrt(math.log(8 * cells / delta) / (2 * samples))
@@ -72,9 +83,15 @@ def sample_bound(
 def empirical_distribution_bound(
     *, sites: Count, vocab_size: Count, samples: Count, delta: Probability
 ) -> float:
-    """Return the bound of Lemma 4.3.6 on TV(p~_X, p_X), which holds with probability 1 - delta.
+    """Return a bound on the total variation distance between the empirical and the true distribution (Lemma 4.3.6).
 
-    The bound is sqrt(|Omega|^{3N} / (16 delta n)).
+    The bound is sqrt(|Omega|^{3N} / (16 delta n)). It holds with a probability of at least 1 - delta.
+
+    Args:
+        sites: Number of sites N.
+        vocab_size: Number of tokens |Omega|.
+        samples: Number of samples n.
+        delta: Probability with which the bound may fail.
     """
     return _root(0, vocab_size, 3 * sites, 1 / (16 * delta * samples))
 
@@ -83,17 +100,33 @@ def empirical_distribution_bound(
 def mask_average_bound(
     *, sites: Count, vocab_size: Count, samples: Count, masks: Count, beta: Probability, delta: Probability
 ) -> float:
-    """Return the bound of Corollary 4.3.1 on |L^_PL - L~_PL| at one theta, with probability at least 1 - delta.
+    """Return a bound on the error of the loss that comes from using finitely many masked blocks (Corollary 4.3.1).
 
-    The bound is (sqrt(2^{3N-1} |Omega|^N / (m delta)) + sqrt(ln(4 / delta) / (2n))) ln(1 / beta). It follows
-    from Lemma 4.3.5 with eps = sqrt(2^{N-1} |Omega|^N / (m delta)).
+    The error is |L^_PL - L~_PL|, the difference between the loss over m random blocks per sample and the
+    average over all blocks, for one fixed parameter. With a probability of at least 1 - delta, it is at most
+    (sqrt(2^{3N-1} |Omega|^N / (m delta)) + sqrt(ln(4 / delta) / (2n))) ln(1 / beta). The bound follows from
+    Lemma 4.3.5 with eps = sqrt(2^{N-1} |Omega|^N / (m delta)).
+
+    Args:
+        sites: Number of sites N.
+        vocab_size: Number of tokens |Omega|.
+        samples: Number of samples n.
+        masks: Number of masked blocks m per sample.
+        beta: Lower bound on every conditional probability.
+        delta: Probability with which the bound may fail.
     """
     masks_term = _root(3 * sites - 1, vocab_size, sites, 1 / (masks * delta))
     return (masks_term + math.sqrt(math.log(4 / delta) / (2 * samples))) * math.log(1 / beta)
 
 
 class Deviation(NamedTuple):
-    """A distance and the smallest probability of not exceeding it. A negative probability is not informative."""
+    """Bound on a deviation and the probability with which it holds.
+
+    Attributes:
+        distance: Bound on the deviation.
+        probability: Lower bound on the probability that the deviation is smaller. A negative value gives no
+            information.
+    """
 
     distance: float
     probability: float
@@ -110,10 +143,20 @@ def mask_average_deviation(
     eps: Positive,
     t: Positive,
 ) -> Deviation:
-    """Compute Lemma 4.3.5: |L^_PL - L~_PL| < 2^N eps ln(1/beta) + t / n at one theta.
+    """Return a bound on the error of the loss from finitely many masked blocks, with its probability (Lemma 4.3.5).
 
-    The probability is at least 1 - 2^{N-2} |Omega|^N / (eps^2 m) - 2 exp(-2 t^2 / (n ln^2(1/beta))), for any
-    positive `eps` and `t`.
+    The error is |L^_PL - L~_PL|, the difference between the loss over m random blocks per sample and the
+    average over all blocks, for one fixed parameter. The bound is 2^N eps ln(1/beta) + t / n. It holds with a
+    probability of at least 1 - 2^{N-2} |Omega|^N / (eps^2 m) - 2 exp(-2 t^2 / (n ln^2(1/beta))).
+
+    Args:
+        sites: Number of sites N.
+        vocab_size: Number of tokens |Omega|.
+        samples: Number of samples n.
+        masks: Number of masked blocks m per sample.
+        beta: Lower bound on every conditional probability.
+        eps: Positive number to choose. A smaller value gives a smaller bound and a smaller probability.
+        t: Positive number to choose. A smaller value gives a smaller bound and a smaller probability.
     """
     margin = math.log(1 / beta)
     risk = 2.0 ** (sites - 2) * float(vocab_size) ** sites / (eps**2 * masks)

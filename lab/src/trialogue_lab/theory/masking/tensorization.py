@@ -1,4 +1,8 @@
-"""Upper bound on the constant of block approximate tensorization of entropy."""
+"""Upper bound on the constant of block approximate tensorization of entropy (thesis, Definition 4.1.9).
+
+The constant C_AT(q) is the smallest number with KL(r || q) <= C_AT(q) E[KL(r(. | X_{-K}, K) || q(. | X_{-K},
+K))] for all distributions r. The expectation is over a state X from r and its random block K of masked sites.
+"""
 
 import math
 
@@ -17,21 +21,31 @@ from trialogue_lab.theory.masking.block_laws import (
 
 
 def smallest_conditional(probabilities: Tensor, distribution: BlockDistribution) -> float:
-    """Return the smallest positive p(x_K | x_{-K}, K), which is beta of Assumption 4.1.3 for one parameter."""
+    """Return the smallest positive conditional probability of the masked sites given the other sites.
+
+    The conditional is p(x_K | x_{-K}, K) for a state x and a block K of masked sites. The result is the
+    constant beta of Assumption 4.1.3 for a single distribution p.
+
+    Args:
+        probabilities: Probabilities p (states,).
+        distribution: Distribution of the masked block K.
+    """
     table = conditionals(probabilities, distribution)
     return float(table[table > 0].min())
 
 
 def tensorization_upper_bound(probabilities: Tensor, distribution: BlockDistribution) -> float:
-    """Return an upper bound on C_AT(q) of Definition 4.1.9.
+    """Return an upper bound on the tensorization constant C_AT(q) of Definition 4.1.9.
 
-    A product distribution has C_AT = 1 / min_i P(site i is masked) by Shearer's inequality, which is N / k
-    for k uniformly chosen sites. C_AT(q) is at most this value times max(q / pi) / min(q / pi) for any
-    product distribution pi (Holley and Stroock). Linear programming finds the pi with the smallest ratio.
+    C_AT(q) bounds the divergence of any distribution r from q by the expected divergence between their
+    conditionals of a masked block, KL(r || q) <= C_AT(q) E[KL of the conditionals]. A product distribution pi
+    has C_AT = 1 / min_i P(site i is masked) by Shearer's inequality. C_AT(q) is at most this value times
+    max(q / pi) / min(q / pi) (Holley and Stroock). The function finds the pi with the smallest ratio by
+    linear programming.
 
     Args:
         probabilities: Positive distribution q (states,).
-        distribution: Weighted distribution of the block.
+        distribution: Distribution of the masked block, which must not depend on the state.
 
     Raises:
         InputError: If q has a zero or the block distribution depends on the state.
@@ -45,7 +59,7 @@ def tensorization_upper_bound(probabilities: Tensor, distribution: BlockDistribu
     tokens = whole_sequences(distribution.vocab_size, distribution.sites)
     chosen = torch.nn.functional.one_hot(tokens, distribution.vocab_size).flatten(1).double().numpy()
     logs, ones = q.log().numpy(), np.ones((distribution.states, 1))
-    # The last two numbers are the least and the largest of log q - log pi, whose distance is made small.
+    # The last two variables bound log q - log pi from below and above. Their difference is minimized.
     rows = np.block([[-chosen, 0 * ones, -ones], [chosen, ones, 0 * ones]])
     cost = np.array([0.0] * chosen.shape[1] + [-1.0, 1.0])
     found = linprog(cost, rows, np.concatenate((-logs, logs)), bounds=(None, None))

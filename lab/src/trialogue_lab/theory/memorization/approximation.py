@@ -1,7 +1,9 @@
-"""Approximate memorization with fewer features than contexts.
+"""Approximate memorization in attention-only transformers with fewer features than contexts.
 
-Theorem 1 of the document on memorization in attention-only transformers for eps > 0 with its bounds (13) and
-(14), and a ridge regression on all contexts that is more accurate.
+The network maps a context of S tokens to the next-token distribution. Its features are the outputs of
+attention heads with random weights and the embedding of the last token. The methods are Theorem 1 of the
+document on memorization in attention-only transformers for eps > 0, with its bounds (13) and (14), and a more
+accurate ridge regression on all contexts.
 """
 
 from __future__ import annotations
@@ -37,17 +39,22 @@ _LOST = 1e-3
 
 
 class Approximated(NamedTuple):
-    """A network that stores some distributions exactly or all of them approximately. Divergences are in nats.
+    """Network that stores some distributions exactly, or all of them approximately.
+
+    pi is a target distribution after a context. The encoder is the set of rank-d logits that the network
+    approximates (see `Encoder`). Means are over contexts, weighted by the prior. Divergences are in nats.
 
     Attributes:
-        model: Network in float64, whose `contexts` are the stored ones.
-        kept: Mask (T,) bool of exactly stored contexts; none for ridge regression.
-        left: eps, the prior probability of the other contexts.
+        model: Network in float64.
+        kept: Mask (T,) bool of the exactly stored contexts; all False for ridge regression.
+        left: Prior probability eps of all other contexts.
         encoder_kl: Mean KL(pi || encoder).
         kl: Mean KL(pi || network).
-        tight_bound: Bound (13), 2 E ||W (W_O W_V A - E)||, on |kl - encoder_kl|.
-        loose_bound: Bound (14), 2 eps ||W E|| sqrt(1 + ||F_2 F_1^+||^2), which is at least (13). Infinite for
-            ridge regression, and if the kept contexts end in fewer than d tokens.
+        tight_bound: Bound (13) on |kl - encoder_kl|: twice the mean norm of the error of the logits.
+        loose_bound: Bound (14), which is at least `tight_bound`: 2 eps ||W E|| sqrt(1 + ||F_2 F_1^+||^2),
+            where W E are the logits of the encoder and F_1 and F_2 the features of stored and other contexts.
+            It is infinite for ridge regression, and if the last tokens of the stored contexts do not span d
+            dimensions.
     """
 
     model: AttentionOnly
@@ -96,7 +103,7 @@ class _Problem:
         logits = torch.from_numpy(self.features @ solution[:, : read.shape[1]] @ read.T)
         return divergence(self.distributions, logits.log_softmax(-1), self.prior)
 
-    def answered(self, solution: NDArray[np.float64], kept: Tensor, loose_bound: float) -> Approximated:
+    def build(self, solution: NDArray[np.float64], kept: Tensor, loose_bound: float) -> Approximated:
         """Build the network that maps features by `solution` (H d_h + d, d) and measure its errors."""
         read = self.encoder.unembedding.numpy()
         missed = ((self.features @ solution - self.states)[:, : read.shape[1]]) @ read.T
@@ -122,24 +129,27 @@ def memorize_approximately(
     prior: Tensor | None = None,
     encoder: Encoder | None = None,
 ) -> Approximated:
-    """Build a network with fewer features than contexts.
+    """Build an attention-only transformer with fewer features than contexts.
+
+    The network approximates given next-token distributions. The features of a context are the outputs of
+    attention heads with random weights and the embedding of the last token.
 
     Args:
-        targets: Log-probabilities (T, N) without zeros.
-        contexts: Contexts (T, S) int64.
+        targets: Log-probabilities (T, N) of the N tokens after each context, without zeros.
+        contexts: Distinct contexts (T, S) int64.
         width: Width d of the embeddings.
-        heads: Number of heads.
+        heads: Number of attention heads.
         head_width: Width of the values of a head.
-        seed: Seed of the generic heads.
-        method: "likeliest" is exact on the likeliest contexts, as many as the features have rank. A context whose
-            features depend on those of likelier ones is passed over, and the answers after other contexts are what
-            the same weights make of them. "ridge" maps the features of all contexts, weighed by `prior`,
-            with the penalty of a grid that brings the network nearest to the distributions.
-        prior: How likely each context is (T,), uniform by default.
-        encoder: The encoder to build in, by default that of `nearest_encoder`.
+        seed: Seed of the random weights of the heads.
+        method: "likeliest" stores the most likely contexts exactly, as many as have linearly independent
+            features. The predictions after other contexts are not controlled. "ridge" is ridge regression on
+            all contexts, weighted by `prior`, with the penalty from a grid that gives the smallest
+            divergence.
+        prior: Probability of each context (T,) (default: uniform).
+        encoder: Rank-d logits to store (default: the result of `nearest_encoder`).
 
     Raises:
-        InputError: As `memorize` does.
+        InputError: As for `memorize`, or if rounding errors are too large.
     """
     problem = _Problem(targets, contexts, width, heads, head_width, seed, prior, encoder)
     return _likeliest(problem) if method == "likeliest" else _ridge(problem)
@@ -152,7 +162,7 @@ def _likeliest(problem: _Problem) -> Approximated:
     kept[order[_independent(problem.features[order])]] = True
     count = int(kept.sum())
     exact, rest = problem.features[kept.numpy()], problem.features[~kept.numpy()]
-    # Of the pseudo-inverse: it gives the states, and what becomes of the others.
+    # The pseudo-inverse gives the states, and its product with the other features enters bound (14).
     right = np.concatenate((problem.states[kept.numpy()], np.eye(count)), 1) if len(rest) else None
     wanted = problem.states[kept.numpy()] if right is None else right
     found = lstsq(exact, wanted, lapack_driver="gelsd")[0]
@@ -161,10 +171,10 @@ def _likeliest(problem: _Problem) -> Approximated:
     logits = problem.encoder.states @ problem.encoder.unembedding.T
     spread = float(torch.linalg.matrix_norm(logits, 2))
     solution = complete(found[:, :width], exact, width)
-    # What is added for directions that no kept context has is not in the bound.
+    # The bound does not include the completion for directions that no stored context has.
     bounded = np.array_equal(solution, found[:, :width])
     bound = 2 * left * spread * math.sqrt(1 + growth**2) if bounded else math.inf
-    return problem.answered(solution, kept, bound)
+    return problem.build(solution, kept, bound)
 
 
 def _independent(rows: NDArray[np.float64]) -> list[int]:
@@ -175,7 +185,7 @@ def _independent(rows: NDArray[np.float64]) -> list[int]:
         if len(places) == len(basis):
             break
         known, left = basis[: len(places)], row
-        for _ in range(2):  # once is not orthogonal to rounding
+        for _ in range(2):  # A second pass removes rounding errors.
             left = left - known.T @ (known @ left)
         size = float(np.linalg.norm(left))
         if size > _DEPENDENT * float(np.linalg.norm(row)):
@@ -197,8 +207,8 @@ def _ridge(problem: _Problem) -> Approximated:
 
     best = min((float(ridge) for ridge in _RIDGES), key=lambda ridge: problem.divergence_by(solution(ridge)))
     kept = torch.zeros(len(problem.contexts), dtype=torch.bool)
-    found, due = problem.answered(solution(best), kept, math.inf), problem.divergence_by(solution(best))
+    found, due = problem.build(solution(best), kept, math.inf), problem.divergence_by(solution(best))
     if not abs(found.kl - due) <= _LOST * max(1.0, due):
-        hint = f"rounding makes {found.kl:.3g} of {due:.3g} nats: leave out contexts that are least likely"
+        hint = f"rounding changes {due:.3g} to {found.kl:.3g} nats: remove the least likely contexts"
         raise InputError("prior", float(problem.prior.min()), hint)
     return found

@@ -1,7 +1,8 @@
 """Published capacities of attention-only transformers and the accuracy that they imply.
 
-Corollaries 1 and 2 of the document on memorization in attention-only transformers, and the bound that it
-improves.
+Corollaries 1 and 2 of the document on memorization in attention-only transformers, and the earlier bound that
+it improves. The capacity is the number of contexts after which a network can store arbitrary next tokens or
+distributions.
 """
 
 from typing import Annotated
@@ -13,21 +14,35 @@ from trialogue.validation import Count, Natural, NonNegative, validated
 
 @validated
 def capacity(width: Count, head_width: Count, heads: Natural) -> int:
-    """Return H d_h + d, the number of associations or distributions that Theorem 1 stores."""
+    """Return the number of contexts whose next-token distributions a network can store by Theorem 1, H d_h + d.
+
+    Args:
+        width: Width d of the embeddings.
+        head_width: Width d_h of the values of a head.
+        heads: Number of attention heads H.
+    """
     return heads * head_width + width
 
 
 @validated
 def previous_capacity(head_width: Count, heads: Natural) -> int:
-    """Return H (d_h - 1) + 1 of Mahdavi, Liao and Thrampoulidis 2024, for contexts of at most d tokens."""
+    """Return the earlier lower bound H (d_h - 1) + 1 on the number of contexts whose next token a network can store.
+
+    The bound is from Mahdavi, Liao and Thrampoulidis (2024), for contexts of at most d tokens and embeddings
+    of width d.
+
+    Args:
+        head_width: Width d_h of the values of a head.
+        heads: Number of attention heads H.
+    """
     return heads * (head_width - 1) + 1
 
 
 @validated
 def accuracy_bound(stored: NonNegative, contexts: Count, vocab_size: Annotated[int, Ge(2)]) -> float:
-    """Return phi(X) = 1 / N + (1 - 1 / N) X / T (Corollary 2), or 1 if X >= T.
+    """Return the accuracy of a network that stores the next token of some contexts and guesses the others.
 
-    It is the accuracy on T equally likely contexts if X are stored and the others are answered by chance.
+    It is phi(X) = 1 / N + (1 - 1 / N) X / T (Corollary 2), or 1 if X >= T. The contexts are equally likely.
 
     Args:
         stored: Number X of stored contexts.

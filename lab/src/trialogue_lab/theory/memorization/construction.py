@@ -1,9 +1,11 @@
-"""Weights that store given next-token distributions, by generic heads, one linear solve and a skip connection.
+"""Construction of attention-only transformers that store given next-token distributions.
 
-Constructive form of Theorem 1 of the document on memorization in attention-only transformers for eps = 0,
-without its limit. The features of generic heads and of the skip connection have full rank (Lemma 2), so the
-states of a sequence encoder are linear functions of them. The solve puts a d x d matrix on the skip
-connection. This matrix is folded into new embeddings, and its inverse into queries, keys and values.
+The method is the constructive form of Theorem 1 of the document on memorization in attention-only
+transformers for eps = 0. The features of a context are the outputs of attention heads with random weights and
+the embedding of its last token, which reaches the output through the skip connection. They have full rank
+(Lemma 2), so a linear solve maps them to the states of a sequence encoder (see `Encoder`). The solution puts
+a d x d matrix on the skip connection. This matrix is folded into new embeddings, and its inverse into
+queries, keys and values.
 """
 
 from __future__ import annotations
@@ -39,22 +41,27 @@ MAX_VOCABULARY = 65_536
 
 
 class Memorized(NamedTuple):
-    """A constructed network, its target and its accuracy. Divergences are in nats.
+    """Network that stores given next-token distributions, with its accuracy.
+
+    pi is a target distribution after a context. Means are over contexts, weighted by the prior. The features
+    of a context are the outputs of attention heads and the embedding of the last token. Divergences are in
+    nats.
 
     Attributes:
-        model: Network in float64, whose `contexts` are the stored ones.
-        target_log_probs: Log-probabilities (T, N) float64 of the rank-d encoder. They equal log pi if d >= N
-            - 1.
-        encoder_kl: Mean KL(pi || encoder), the smallest possible for any network of width d.
+        model: Network in float64.
+        target_log_probs: Log-probabilities (T, N) float64 of the rank-d encoder, which the network
+            reproduces. They equal log pi if the width d is at least N - 1.
+        encoder_kl: Mean KL(pi || encoder), the divergence that remains because logits have rank d.
         kl: Mean KL(pi || network).
-        rank: Rank of the features, which equals T.
+        rank: Rank of the features, which equals the number of contexts T.
         condition: Ratio of the largest to the smallest singular value of the features.
         skip_condition: Condition number of the d x d matrix folded into the embeddings.
-        over_provision: Excess of features over T as a share of T. Values of 0.05 to 0.1 are well conditioned.
+        over_provision: Number of features H d_h + d divided by T, minus 1. Values of 0.05 to 0.1 give a
+            well-conditioned solve.
         largest_error: Largest error of a log-probability in float64.
         largest_error_float32: Largest error of a log-probability in float32.
         largest_error_bfloat16: Largest error of a log-probability in bfloat16.
-        accuracy: Share of contexts, by prior, whose most likely token is correct.
+        accuracy: Prior probability of the contexts whose most likely token is correct.
     """
 
     model: AttentionOnly
@@ -85,22 +92,23 @@ def memorize(
     vocab_size: Count | None = None,
     encoder: InstanceOf[Encoder] | None = None,
 ) -> Memorized:
-    """Build an attention-only transformer that returns `targets` after `contexts`.
+    """Build an attention-only transformer that returns given next-token distributions after given contexts.
 
-    If the width d is below N - 1, the network stores the closest distributions whose logits have rank d,
-    found by `nearest_encoder`.
+    If the width d is below N - 1, the logits cannot have full rank. The network then stores the nearest
+    distributions with logits of rank d, found by `nearest_encoder`.
 
     Args:
-        targets: Log-probabilities (T, N) float64, or tokens (T,) int64 for associations.
+        targets: Log-probabilities (T, N) float64, or tokens (T,) int64 if each context has a single next
+            token.
         contexts: Distinct contexts (T, S) int64.
         width: Width d of the embeddings.
-        heads: Number of heads H.
+        heads: Number of attention heads H.
         head_width: Width d_h of the values of a head.
-        seed: Seed of the generic heads.
+        seed: Seed of the random weights of the heads.
         prior: Probability of each context (T,) (default: uniform).
-        query_width: Rank of W_QK; 1 gives rank-one queries (Remark 2).
+        query_width: Rank of the query-key matrix; 1 gives rank-one queries (Remark 2).
         vocab_size: Number of tokens N for token targets (default: the largest token plus one).
-        encoder: Precomputed encoder.
+        encoder: Rank-d logits to store (default: computed from the targets).
 
     Raises:
         InputError: If a distribution has zeros (see `softened`), a context occurs twice, the prior is
@@ -179,7 +187,7 @@ def _prepare(
         integer_range(max(2, most + 1), MAX_VOCABULARY),
     )
     if int(chosen.min()) < 0:
-        raise InputError("targets", int(chosen.min()), f"tokens are 0 to {size - 1}")
+        raise InputError("targets", int(chosen.min()), f"use tokens from 0 to {size - 1}")
     tokens = checked_contexts(tokens, len(chosen), size)
     weights = checked_prior(prior, len(chosen))
     distributions = torch.full((len(chosen), size), -torch.inf, dtype=torch.float64).scatter_(

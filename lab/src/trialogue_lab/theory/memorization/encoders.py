@@ -1,8 +1,9 @@
-"""Sequence encoders: logits W E(t) of rank d and their distance from a distribution.
+"""Sequence encoders, which represent next-token distributions by logits of rank d.
 
-Definition 1, Propositions 1 to 3, Theorem 2, Definition 2 and Lemma 4 of the document on memorization in
-attention-only transformers. They give the best result that any network of width d can reach. Contexts are
-rows, and the N tokens are columns.
+An encoder assigns a state E(t) of d numbers to each of T contexts t. The logits of the N tokens are W E(t)
+with an unembedding W (N, d). No network of width d can be closer to the target distributions than the best
+encoder. The sources are Definition 1, Propositions 1 to 3, Theorem 2, Definition 2 and Lemma 4 of the
+document on memorization in attention-only transformers.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ _CERTAIN = 30.0
 
 
 class Encoder(NamedTuple):
-    """Logits `states` @ `unembedding`.T (T, N) and their distance from the target distributions.
+    """Next-token distributions with logits `states` @ `unembedding`.T (T, N) of rank d, and their error.
 
     Attributes:
-        unembedding: W (N, d) float64.
-        states: E(t) (T, d) float64.
+        unembedding: Matrix W (N, d) float64, one row per token.
+        states: States E(t) (T, d) float64, one row per context.
         kl: Mean KL(target || softmax of the logits) over contexts, in nats.
     """
 
@@ -44,13 +45,13 @@ class Encoder(NamedTuple):
 
     @property
     def log_probs(self) -> Tensor:
-        """Log-probabilities (T, N) float64."""
+        """Log-probabilities (T, N) float64 of the tokens after each context."""
         return (self.states @ self.unembedding.T).log_softmax(-1)
 
     def orthogonal(self) -> Encoder:
-        """Return an encoder with the same logits and orthogonal states of mean square one.
+        """Return an encoder with the same logits whose state components are orthogonal with mean square one.
 
-        The number of states is their rank.
+        The number of components equals the rank of the logits.
         """
         left, scale, right = torch.linalg.svd(self.states @ self.unembedding.T, full_matrices=False)
         scale = scale[: self.states.shape[1]]
@@ -62,10 +63,15 @@ class Encoder(NamedTuple):
 
 @validated
 def checked_encoder(encoder: InstanceOf[Encoder], distributions: Tensor, width: Count) -> Encoder:
-    """Return `encoder` if it matches the distributions and the width.
+    """Return `encoder` after checking its shapes.
+
+    Args:
+        encoder: Encoder to check.
+        distributions: Target log-probabilities (T, N).
+        width: Largest allowed width of the states.
 
     Raises:
-        InputError: If the shapes do not match `distributions` (T, N) and `width`.
+        InputError: If the shapes do not match.
     """
     (total, vocab), rank = distributions.shape, min(encoder.states.shape[1], width)
     wanted = (total, rank), (vocab, rank)
@@ -77,14 +83,15 @@ def checked_encoder(encoder: InstanceOf[Encoder], distributions: Tensor, width: 
 
 @validated
 def truncated_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = None) -> Encoder:
-    """Return the encoder of the `width` largest singular vectors of the row-centered log-probabilities.
+    """Return the encoder from a truncated singular value decomposition of the log-probabilities.
 
-    It is exact if the width is at least N - 1 (Proposition 2), and otherwise bounds the distance from above.
+    It keeps the largest singular values of the row-centered matrix. It is exact if the width is at least N -
+    1 (Proposition 2). Otherwise its error is an upper bound on the smallest error of any encoder.
 
     Args:
-        log_probs: Log-probabilities (T, N) without zeros.
-        width: Width d.
-        prior: Probability of each context (default: uniform).
+        log_probs: Target log-probabilities (T, N) without zeros.
+        width: Number d of singular values to keep.
+        prior: Probability of each context (T,) (default: uniform).
     """
     distributions = checked_log_probs(log_probs)
     weights = checked_prior(prior, len(distributions))
@@ -92,21 +99,22 @@ def truncated_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = No
         distributions - distributions.mean(1, keepdim=True), full_matrices=False
     )
     kept = min(width, len(scale))
-    # Both factors get the square root: of factors of one size the optimiser moves both alike.
+    # Splitting the singular values equally gives the optimizer two factors of similar size.
     root = scale[:kept].sqrt()
     return _encoder(distributions, weights, (right[:kept].T * root), left[:, :kept] * root)
 
 
 def nearest_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None) -> Encoder:
-    """Minimize the mean divergence with L-BFGS, starting from the truncated encoder.
+    """Search for the encoder of width d with the smallest mean KL divergence from the target distributions.
 
-    The resulting `kl` is an upper bound on d_KL(pi, L): a local minimum, or close to one after 1,000
-    iterations. The search stops below 1e-7. The result is exact if the width is at least N - 1.
+    L-BFGS starts from `truncated_encoder` and stops at a local minimum, after 1,000 iterations, or below a
+    divergence of 1e-7. The resulting `kl` is an upper bound on the smallest divergence. The result is exact
+    if the width is at least N - 1.
 
     Args:
-        log_probs: Log-probabilities (T, N) without zeros.
-        width: Width d.
-        prior: Probability of each context (default: uniform).
+        log_probs: Target log-probabilities (T, N) without zeros.
+        width: Width d of the states.
+        prior: Probability of each context (T,) (default: uniform).
     """
     start = truncated_encoder(log_probs, width, prior)
     distributions = checked_log_probs(log_probs)
@@ -146,10 +154,18 @@ def nearest_encoder(log_probs: Tensor, width: int, prior: Tensor | None = None) 
 
 @validated
 def harmonic_vectors(vocab_size: Annotated[int, Ge(2)], width: Annotated[int, Ge(2)]) -> Tensor:
-    """Return vectors W_g (N, d) of equal norm: cosines and sines of multiples of 2 pi g / N.
+    """Return one vector per token, such that each vector has its largest inner product with itself.
 
-    Each vector has its largest inner product with itself. For d = 2, they lie on the circle of Proposition 3.
-    More harmonics increase the gap between tokens. For odd d, the last column is zero.
+    The components of vector g are cosines and sines of multiples of 2 pi g / N. All vectors have the same
+    norm. For d = 2, they lie on the circle of Proposition 3. More components increase the difference between
+    the inner products. For odd d, the last column is zero.
+
+    Args:
+        vocab_size: Number of tokens N.
+        width: Number of components d.
+
+    Returns:
+        Vectors (N, d) float64.
     """
     waves = torch.arange(1, min(width, vocab_size) // 2 + 1, dtype=torch.float64)
     angles = 2 * math.pi / vocab_size * torch.arange(vocab_size, dtype=torch.float64)[:, None] * waves
@@ -165,16 +181,17 @@ def association_encoder(
     width: int,
     prior: Tensor | None = None,
 ) -> Encoder:
-    """Return the encoder of Proposition 3 for associations: E(t) = lambda W_g(t) with g(t) the target token.
+    """Return an encoder that gives one target token per context a probability close to one (Proposition 3).
 
-    Each target is the most likely token by about 30 nats. On the circle, lambda grows with N^2. The `kl` is
-    the mean of -log p(g | t).
+    The state of a context is lambda times the vector of its target token (see `harmonic_vectors`). The scale
+    lambda makes the logit of the target about 30 larger than all others. For d = 2, lambda grows with N^2.
+    The `kl` is the mean of -log p(target).
 
     Args:
-        targets: Tokens g(t) (T,) int64.
+        targets: Target token of each context (T,) int64.
         vocab_size: Number of tokens N.
-        width: Width d.
-        prior: Probability of each context (default: uniform).
+        width: Width d of the states.
+        prior: Probability of each context (T,) (default: uniform).
     """
     vectors = harmonic_vectors(vocab_size, width)
     if int(targets.max()) >= vocab_size:
@@ -188,11 +205,11 @@ def association_encoder(
 
 
 class LookUp(NamedTuple):
-    """The encoder of Theorem 2 and its bounds.
+    """Encoder of Theorem 2 and the bounds of the theorem on its mean KL divergence.
 
     Attributes:
         encoder: The encoder.
-        coherence: Largest entry of |W W^T - 1|.
+        coherence: Largest absolute entry of W W^T - 1, where W is the unembedding with unit rows.
         bound: Bound in nats; infinite if the coherence is at least 1/2, where the theorem does not apply.
         simple_bound: Weaker bound in nats that uses the mean entropy.
     """
@@ -205,11 +222,21 @@ class LookUp(NamedTuple):
 
 @validated
 def look_up_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = None, seed: int = 0) -> LookUp:
-    """Return the encoder E(t) = lambda(t) W_g(t) of Theorem 2, with g(t) the most likely token.
+    """Return the encoder of Theorem 2, whose states are multiples of the vector of the most likely token.
 
-    The rows of W are random unit vectors (Johnson-Lindenstrauss), or the identity if the width is N.
-    lambda(t) solves the condition of the theorem on the row of the most likely token. The document's H is the
-    negative entropy.
+    The state of context t is lambda(t) W_g, where g is its most likely token and W_g row g of the
+    unembedding. The rows of W are random unit vectors (Johnson-Lindenstrauss), or the identity if the width
+    is N. The scale lambda(t) is the solution of log sum_j exp(lambda (W_j . W_g - W_g . W_g)) = entropy of
+    the target distribution.
+
+    Args:
+        log_probs: Target log-probabilities (T, N) without zeros.
+        width: Width d of the states.
+        prior: Probability of each context (T,) (default: uniform).
+        seed: Seed of the random vectors.
+
+    Returns:
+        Encoder and the bounds of the theorem.
     """
     distributions = checked_log_probs(log_probs)
     weights = checked_prior(prior, len(distributions))
@@ -245,13 +272,17 @@ def look_up_encoder(log_probs: Tensor, width: Count, prior: Tensor | None = None
 
 @validated
 def softened(log_probs: Tensor, floor: Annotated[float, Interval(gt=0, le=1)]) -> Tensor:
-    """Return log((pi + floor) / (1 + N floor)) (T, N), so that distributions with zeros can be stored.
+    """Smooth distributions, so that tokens of probability zero receive a small positive probability.
 
-    These are the encoders f_delta of Definition 2, whose logits have a range of O(log 1 / floor) (Lemma 4).
+    The result is log((pi + floor) / (1 + N floor)) for a distribution pi over N tokens (encoders f_delta of
+    Definition 2). The logits then have a range of O(log 1 / floor) (Lemma 4).
 
     Args:
         log_probs: Log-probabilities (T, N), possibly -inf.
         floor: Smoothing above 0 and at most 1.
+
+    Returns:
+        Log-probabilities (T, N).
     """
     distributions = checked_log_probs(log_probs, zeros=True)
     return torch.log(distributions.exp() + floor) - math.log1p(distributions.shape[1] * floor)

@@ -1,4 +1,9 @@
-"""Conversion of a linear map of features to network weights by folding the skip matrix into the embeddings."""
+"""Conversion of a linear map of features to network weights.
+
+The features of a context are the outputs of attention heads (H d_h numbers) and the embedding of the last
+token (d numbers), which reaches the output through the skip connection. The part of the map that acts on the
+skip connection is folded into the embeddings.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +17,37 @@ from trialogue_lab.theory.memorization.encoders import Encoder
 
 
 def padded_states(encoder: Encoder, features: Tensor, width: int) -> Tensor:
-    """Return the target states (T, d) of the residual stream: encoder states followed by spare columns.
+    """Return the target activations of the network's output, the states of the encoder and spare columns.
 
     The unembedding does not read the spare columns. They copy the skip connection to keep its matrix
     invertible.
+
+    Args:
+        encoder: Encoder with states (T, rank).
+        features: Features (T, H d_h + d), whose last d columns are the skip connection.
+        width: Width d of the activations.
+
+    Returns:
+        Activations (T, d).
     """
     spare = width - encoder.states.shape[1]
     return torch.cat((encoder.states, features[:, features.shape[1] - spare :]), 1)
 
 
 def complete(solution: NDArray[np.float64], features: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """Return a map of features (H d_h + d, d) with an invertible last block and the same values on `features`.
+    """Change a linear map so that its part on the skip connection is invertible.
 
-    Contexts that end in fewer than d tokens leave directions of the embeddings unused, which the minimum-norm
-    solution maps to zero.
+    If the last tokens of the contexts do not span all d dimensions, the minimum-norm solution maps the unused
+    directions of the embedding to zero. The function maps them to unused output directions instead. The
+    values on `features` do not change.
 
     Args:
-        solution: Minimum-norm solution (H d_h + d, d).
-        features: Features (n, H d_h + d) of the solution.
+        solution: Minimum-norm map (H d_h + d, d) from features to activations.
+        features: Features (n, H d_h + d) of the contexts.
         width: Width d.
+
+    Returns:
+        Map (H d_h + d, d).
     """
     skip, read = solution[len(solution) - width :], features[:, features.shape[1] - width :]
     _, seen, directions = np.linalg.svd(read)
@@ -44,15 +61,19 @@ def complete(solution: NDArray[np.float64], features: NDArray[np.float64], width
 
 
 def fold(network: AttentionOnly, solution: NDArray[np.float64], encoder: Encoder) -> float:
-    """Set the weights of `network` so that `solution` maps its features, and return the condition number of R.
+    """Set the weights of a network so that its output is a linear map of its features.
 
-    The last d rows of the solution map x_S by an invertible matrix R^T. Embeddings e and p become R e and R
-    p. Queries, keys and values are composed with R^-1, so the heads see the same inputs.
+    The last d rows of the map act on the skip connection by an invertible matrix R. Token and position
+    embeddings are multiplied by R. Queries, keys and values are multiplied by its inverse, so the heads
+    receive the same inputs as before.
 
     Args:
-        network: Network whose heads produced the features.
-        solution: Map (H d_h + d, d).
+        network: Network whose heads produced the features. Its weights are changed in place.
+        solution: Map (H d_h + d, d) from features to activations.
         encoder: Encoder that provides the unembedding.
+
+    Returns:
+        Condition number of R.
     """
     width, heads, head_width = network.config.width, network.config.heads, network.config.head_width
     weights = torch.from_numpy(solution)

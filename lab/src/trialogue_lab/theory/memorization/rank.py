@@ -1,8 +1,9 @@
-"""Rank of the features of generic heads, as published and as measured.
+"""Rank of the features of attention heads with random weights, as published and in fact.
 
-Lemma 2 of the document on memorization in attention-only transformers states min(T, H d) for attention
-outputs. With values of width d_h and the skip connection, it is used as min(T, H d_h + d). It holds for S >=
-2 and d <= N.
+The features of a context are the outputs of H attention heads with values of width d_h and the embedding of
+the last token (width d), which reaches the output through the skip connection. Lemma 2 of the document on
+memorization in attention-only transformers states the rank min(T, H d) for the heads and T contexts. It is
+used as min(T, H d_h + d) for all features. This rank requires contexts of at least two tokens and d <= N.
 """
 
 from __future__ import annotations
@@ -32,17 +33,21 @@ _SPREAD = 5.0
 
 @validated
 def generic_network(config: InstanceOf[AttentionOnlyConfig], seed: Natural = 0) -> AttentionOnly:
-    """Return a float64 network whose weights are normal random numbers.
+    """Return a float64 attention-only network with normally distributed random weights.
 
-    W_QK is scaled so that attention is neither uniform nor concentrated on one position, where features would
-    be almost dependent.
+    The query-key weights are scaled so that attention is neither uniform nor concentrated on one position. In
+    both cases the features would be nearly linearly dependent.
+
+    Args:
+        config: Shape of the network.
+        seed: Seed of the weights.
     """
     network = AttentionOnly(config, seed).double()
-    asked = config.query_width or config.head_width
+    query_width = config.query_width or config.head_width
     with torch.no_grad():
         for name, weights in network.named_parameters():
             weights.normal_(generator=generator(seed, "generic network", name))
-        network.query.mul_(_SPREAD / (config.width * asked**0.5))
+        network.query.mul_(_SPREAD / (config.width * query_width**0.5))
         network.value.div_(config.width**0.5)
     return network.requires_grad_(False)
 
@@ -58,19 +63,20 @@ def feature_rank(
     query_width: int | None = None,
     contexts: Tensor | None = None,
 ) -> int:
-    """Return the rank of the features of generic heads and the skip connection.
+    """Return the numerical rank of the features of attention heads with random weights.
 
-    Full rank for one draw proves full rank for almost every draw, because minors are analytic in the weights.
-    Singular values above max(shape) * eps times the largest count.
+    The features of a context are the outputs of the heads and the embedding of the last token. Full rank for
+    one draw of the weights implies full rank for almost every draw, because minors are analytic in the
+    weights. Singular values below the largest one times max(shape) times the machine precision count as zero.
 
     Args:
         vocab_size: Number of tokens N.
         context: Context length S.
-        width: Width d.
-        head_width: Width d_h of the values.
+        width: Width d of the embeddings.
+        head_width: Width d_h of the values of a head.
         heads: Number of heads H.
         seed: Seed of the weights.
-        query_width: Rank of W_QK.
+        query_width: Rank of the query-key matrix (default: `head_width`).
         contexts: Contexts (T, S) (default: all N^S).
 
     Raises:
@@ -86,7 +92,9 @@ def feature_rank(
     )
     if contexts is None:
         if vocab_size**context > _MOST_CONTEXTS:
-            hint = f"{vocab_size}^{context} contexts are more than {_MOST_CONTEXTS}: give some of them"
+            hint = (
+                f"{vocab_size}^{context} contexts are more than {_MOST_CONTEXTS}: pass a subset as contexts"
+            )
             raise InputError("contexts", None, hint)
         contexts = whole_sequences(vocab_size, context)
     return int(torch.linalg.matrix_rank(generic_network(config, seed).features(contexts)))
@@ -94,7 +102,14 @@ def feature_rank(
 
 @validated
 def printed_rank(contexts: Count, width: Count, head_width: Count, heads: Natural) -> int:
-    """Return min(T, H d_h + d), the rank in Lemma 2 and Theorem 1."""
+    """Return the rank min(T, H d_h + d) of the features that Lemma 2 and Theorem 1 state.
+
+    Args:
+        contexts: Number of contexts T.
+        width: Width d of the embeddings.
+        head_width: Width d_h of the values of a head.
+        heads: Number of heads H.
+    """
     return min(contexts, capacity(width, head_width, heads))
 
 
@@ -107,22 +122,23 @@ def expected_rank(
     heads: Natural,
     contexts: Count | None = None,
 ) -> int:
-    """Return the actual rank for contexts in general position.
+    """Return the actual rank of the features for contexts in general position.
 
-    The coefficients of token and position embeddings sum to one each, so x spans min(d, N + S - 1)
-    dimensions. If d_h >= N + S - 1, the values of each head contain a constant that all heads and the skip
-    connection share. The skip connection depends on the last token only and adds min(d, N). For S = 1,
-    attention is the identity.
+    The features are the outputs of the heads and the embedding of the last token. The input of a head is a
+    weighted mean of token embeddings plus a weighted mean of position embeddings, with weights that sum to
+    one, so it spans min(d, N + S - 1) dimensions. If d_h >= N + S - 1, the values of each head contain a
+    constant that is shared by all heads and the skip connection. The skip connection depends on the last
+    token only and adds min(d, N). For S = 1, the heads add nothing.
 
     Args:
         vocab_size: Number of tokens N.
         context: Context length S.
-        width: Width d.
-        head_width: Width d_h of the values.
+        width: Width d of the embeddings.
+        head_width: Width d_h of the values of a head.
         heads: Number of heads H.
         contexts: Number of contexts (default: all N^S).
     """
-    # No rank is above H d_h + d: the power itself may take forever.
+    # The rank is at most H d_h + d. The power is truncated because computing it could take very long.
     enough = capacity(width, head_width, heads).bit_length()
     total = vocab_size ** min(context, enough) if contexts is None else contexts
     return _rank(total, context, vocab_size + context - 1, vocab_size, width, head_width, heads)
@@ -132,16 +148,18 @@ def expected_rank(
 def expected_rank_for(
     config: InstanceOf[AttentionOnlyConfig], contexts: Contexts, heads: Natural | None = None
 ) -> int:
-    """Return `expected_rank` for given distinct contexts (T, S), which depends on the tokens at each position.
+    """Return the actual rank of the features for given contexts.
+
+    It differs from `expected_rank` if some tokens do not occur at all positions.
 
     Args:
         config: Shape of the network.
-        contexts: Contexts (T, S).
+        contexts: Distinct contexts (T, S).
         heads: Number of heads (default: from `config`).
     """
     total, length = contexts.shape
     tokens, place = contexts.unique(return_inverse=True)
-    # Coefficients of tokens and positions have one relation in each part that no context connects to another.
+    # Token and position coefficients satisfy one linear relation per connected component.
     links = (
         np.ones(contexts.numel()),
         (place.ravel().numpy(), len(tokens) + np.tile(np.arange(length), total)),
@@ -154,7 +172,14 @@ def expected_rank_for(
 
 @validated
 def require_capacity(config: InstanceOf[AttentionOnlyConfig], contexts: Contexts) -> None:
-    """Raise `InputError` if no weights of `config` give the features of `contexts` (T, S) full rank."""
+    """Raise `InputError` if a network of the given shape cannot store arbitrary distributions after all contexts.
+
+    This requires that the features of the T contexts have rank T for some weights.
+
+    Args:
+        config: Shape of the network.
+        contexts: Distinct contexts (T, S).
+    """
     total, length = contexts.shape
     have, skip = expected_rank_for(config, contexts), expected_rank_for(config, contexts, 0)
     if have >= total:
@@ -169,7 +194,7 @@ def require_capacity(config: InstanceOf[AttentionOnlyConfig], contexts: Contexts
     needed = f"use {-(-(total - skip) // each)} heads" if each > 0 else "use wider heads"
     hint = (
         f"{total} contexts need features of rank {total}: the heads have {config.heads * each} and the skip "
-        f"connection {skip}; {needed} of {config.head_width}, and 5 % more for good numbers"
+        f"connection {skip}; {needed} of {config.head_width}, and 5 % more for a well-conditioned solve"
     )
     raise InputError("heads", config.heads, hint)
 

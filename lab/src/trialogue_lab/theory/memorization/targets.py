@@ -13,10 +13,15 @@ from trialogue.probabilities import SINGLE, checked_distribution
 
 
 def checked_log_probs(log_probs: Tensor, zeros: bool = False) -> Tensor:
-    """Return log-probabilities (T, N) as normalized float64.
+    """Return log-probabilities (T, N) as normalized float64 after checking them.
+
+    Args:
+        log_probs: Log-probabilities of N tokens after each of T contexts.
+        zeros: Whether tokens of probability zero are allowed.
 
     Raises:
-        InputError: If rows are not normalized, or contain zeros and `zeros` is False.
+        InputError: If the shape is wrong, rows are not normalized, or a token has a forbidden probability of
+            zero.
     """
     hint = "give log-probabilities (T, N) of N tokens, at least 2, after each of T contexts"
     distributions = real_tensor("targets", log_probs, hint)
@@ -26,24 +31,34 @@ def checked_log_probs(log_probs: Tensor, zeros: bool = False) -> Tensor:
     wrong = ~(sums.abs() <= SINGLE)
     if bool(wrong.any()):
         row = int(wrong.nonzero()[0, 0])
-        hint = f"the log of the sum of row {row}; give log-probabilities, normalised (`log_softmax`)"
+        hint = f"row {row} has this log of the sum of probabilities: normalize it with `log_softmax`"
         raise InputError("targets", float(sums[row]), hint)
     if not zeros and not bool(torch.isfinite(distributions).all()):
         row = int((~torch.isfinite(distributions)).nonzero()[0, 0])
-        hint = f"row {row} has a token of probability zero, which no finite logits give: use `softened(targets, floor)`"
+        hint = f"row {row} has a token of probability zero: use `softened(targets, floor)`, because logits are finite"
         raise InputError("targets", -math.inf, hint)
     return distributions - sums[:, None]
 
 
 def checked_prior(prior: Tensor | None, contexts: int) -> Tensor:
-    """Return the probabilities (T,) of the contexts, uniform by default."""
+    """Return the probabilities (T,) of the contexts, uniform by default, after checking them.
+
+    Args:
+        prior: Probabilities (T,), or None.
+        contexts: Number T of contexts.
+    """
     if prior is None:
         return torch.full((contexts,), 1 / contexts, dtype=torch.float64)
     return checked_distribution("prior", prior, (contexts,))
 
 
 def checked_contexts(contexts: Tensor, targets: int, vocab_size: int) -> Tensor:
-    """Return contexts (T, S) int64.
+    """Return contexts (T, S) int64 after checking them.
+
+    Args:
+        contexts: Token ids (T, S).
+        targets: Number T of targets.
+        vocab_size: Number of tokens.
 
     Raises:
         InputError: If the number of contexts differs from `targets`, a token is invalid, or a context occurs
@@ -55,18 +70,24 @@ def checked_contexts(contexts: Tensor, targets: int, vocab_size: int) -> Tensor:
         raise InputError("contexts", tuple(tokens.shape), f"{hint}: there are {targets} targets")
     wrong = tokens[(tokens < 0) | (tokens >= vocab_size)]
     if len(wrong):
-        raise InputError("contexts", int(wrong[0]), f"tokens are 0 to {vocab_size - 1}, those of the targets")
+        raise InputError("contexts", int(wrong[0]), f"use tokens from 0 to {vocab_size - 1}")
     different, counts = tokens.unique(dim=0, return_counts=True)
     if len(different) < len(tokens):
         twice = tuple(different[counts > 1][0].tolist())
-        raise InputError("contexts", twice, "it comes twice: give each context one target")
+        raise InputError("contexts", twice, "this context occurs twice: give each context one target")
     return tokens
 
 
 def divergence(distributions: Tensor, log_probs: Tensor, weights: Tensor) -> float:
-    """Return the mean KL(`distributions` || `log_probs`) in nats over contexts with probabilities `weights`.
+    """Return the mean KL divergence between two distributions in nats.
 
-    Entries of probability zero contribute nothing. Negative rounding errors are clamped to zero.
+    Tokens of probability zero in the first distribution contribute nothing. Negative rounding errors are
+    clamped to zero.
+
+    Args:
+        distributions: Log-probabilities (T, N) of the first distribution after each context.
+        log_probs: Log-probabilities (T, N) of the second distribution.
+        weights: Probability of each context (T,).
     """
     terms = torch.where(torch.isfinite(distributions), distributions.exp() * (distributions - log_probs), 0.0)
     return max(0.0, float(weights @ terms.sum(1)))

@@ -67,7 +67,7 @@ class TextMemorySettings:
 
     def __post_init__(self) -> None:
         if self.text is None:
-            raise InputError("text", None, "name what is to be memorized: --text FILE")
+            raise InputError("text", None, "name the text to memorize with --text FILE")
         if self.context == 1:
             hint = "with one token of context attention is the identity and heads add nothing: use at least 2"
             raise InputError("context", 1, hint)
@@ -109,18 +109,21 @@ class Plan(NamedTuple):
 
 
 class MemorizedText(NamedTuple):
-    """A memorized text; divergences and losses are in nats per token.
+    """Network that memorizes a text, with its accuracy. Divergences and losses are in nats per token.
+
+    A stored context is one of the sequences of S tokens whose next-token distribution the network stores.
 
     Attributes:
         model: The network.
         encoder_kl: Mean KL(empirical distribution || encoder) over stored contexts, weighted by frequency.
-        kl: Mean KL(empirical distribution || network), weighted by frequency.
+            The encoder is the best approximation with logits of rank d.
+        kl: Mean KL(empirical distribution || network) over stored contexts, weighted by frequency.
         largest_error: Largest error of a log-probability in float64; None for ridge regression.
-        largest_error_float32: The same in float32.
+        largest_error_float32: Largest error of a log-probability in float32; None for ridge regression.
         condition: Condition number of the features; None for ridge regression.
         test_share: Share of positions of the test text with a stored context.
-        test_loss: Mean -log p of the tokens at these positions; None if there are none.
-        test_loss_table: The same for the smoothed table of counts.
+        test_loss: Mean -log p of the network for the tokens at these positions; None if there are none.
+        test_loss_table: The same for the table of smoothed counts that the network stores.
     """
 
     model: AttentionOnly
@@ -137,8 +140,11 @@ class MemorizedText(NamedTuple):
 class TextMemory:
     """Plan and construction of a network that memorizes a text.
 
+    The network stores the next-token distributions of the most frequent contexts (sequences of S tokens) of
+    the text.
+
     Args:
-        settings: Text and network.
+        settings: Text and shape of the network.
         report: Function that receives progress messages.
 
     Raises:
@@ -156,7 +162,11 @@ class TextMemory:
 
     @cached_property
     def distributions(self) -> NgramDistributions:
-        """Distributions that would be stored."""
+        """The contexts to store and the counts of their next tokens in the text.
+
+        Raises:
+            InputError: If the network cannot store this many contexts, or memory does not suffice.
+        """
         settings, room = self.settings, self.features
         if settings.contexts is None:
             most = max(1, int(room / (1 + _OVER_PROVISION)))
@@ -177,7 +187,7 @@ class TextMemory:
 
     @property
     def features(self) -> int:
-        """Largest rank of the features."""
+        """Largest number of contexts that a network of this shape can store exactly."""
         shape = self.config
         unlimited = 2**62
         widths = (shape.width, shape.head_width, shape.heads)
@@ -185,7 +195,7 @@ class TextMemory:
 
     @property
     def plan(self) -> Plan:
-        """Contexts that would be stored, and the required size."""
+        """Number of contexts that would be stored, and the size of the network."""
         distributions, shape = self.distributions, self.config
         wanted = (1 + _OVER_PROVISION) * distributions.different - min(shape.width, shape.vocab_size)
         return Plan(
@@ -199,7 +209,11 @@ class TextMemory:
         )
 
     def build(self) -> MemorizedText:
-        """Build the network and save it to `settings.out` if given."""
+        """Build the network, save it to `settings.out` if given, and measure it on the test text.
+
+        Returns:
+            Network and accuracy.
+        """
         settings, distributions, shape = self.settings, self.distributions, self.config
         targets, prior = distributions.log_probs(settings.smoothing), distributions.prior
         dimensions = (shape.width, shape.heads, shape.head_width, settings.seed)

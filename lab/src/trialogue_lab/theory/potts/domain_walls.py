@@ -1,12 +1,12 @@
-"""Domain walls in chains with a finite window: the bounds of the proof and the exact quantities.
+"""Domain walls in Potts chains: bounds of the proof of Theorem 1.1 and the exact values that they bound.
 
-Theorem 1.1 of the document on the Potts chain, equations 2 to 5. A chain of length L with windows of width W
-has N > 1 stored patterns, which are sequences of energy zero. A single wall joins the beginning of one
-pattern with the rest of another. The proof bounds the energy and the number of walls. This module also
-computes the exact energy of each splice, the number of distinct splices and their total weight.
+A Potts chain assigns an energy to each window of W neighboring tokens, and the energy of a sequence of L
+tokens is the sum over its windows. A stored pattern is a sequence of energy zero. A domain wall is a bond
+(two neighboring sites) at which a sequence switches from one stored pattern to another. Theorem 1.1 of the
+document on the Potts chain (equations 2 to 5) bounds the energy and the number of sequences with one wall.
+This module also computes both exactly.
 
-Energies are tables (V,) * W of one window, in units in which the temperature is an energy. Patterns are
-sequences (N, L) of energy zero.
+Energies are tables (V,) * W with one axis per token of the window. Temperatures have the same unit.
 """
 
 import math
@@ -28,30 +28,35 @@ Energies = Annotated[Tensor, Reals("V*", least=0, infinite="both")]
 """Energies of one window, with one axis of size V per token; infinite for forbidden windows."""
 Patterns = Annotated[Tensor, Integers("patterns length", least=0)]
 """Stored patterns, one row of tokens each."""
-Several = Annotated[int, Ge(2)]
+AtLeastTwo = Annotated[int, Ge(2)]
 """Number of patterns, at least two."""
 
 
 @validated
 def largest_wall_energy(window: Count, max_energy: NonNegative) -> float:
-    """Return (W - 1) E_max, the largest energy of one wall (equation 3).
+    """Return (W - 1) E_max, the upper bound of equation 3 on the energy of one domain wall.
 
-    The theorem requires a finite E_max, because forbidden windows can exclude every wall.
+    A domain wall is a bond at which a sequence switches from one stored pattern (a sequence of energy zero) to
+    another. Only the W - 1 windows that contain the bond can have positive energy. The bound requires a
+    finite E_max.
 
     Args:
-        window: Window width W.
+        window: Number W of tokens in a window.
         max_energy: Largest energy E_max of a window.
     """
     return (window - 1) * max_energy
 
 
 @validated
-def largest_wall_entropy(length: Annotated[int, Ge(2)], patterns: Several) -> float:
-    """Return log[(N - 1)(L - 1)] in nats, the entropy of a single wall if all splices are distinct (equation 4).
+def largest_wall_entropy(length: Annotated[int, Ge(2)], patterns: AtLeastTwo) -> float:
+    """Return log[(N - 1)(L - 1)], the entropy in nats of a single domain wall (equation 4).
+
+    The wall has L - 1 possible bonds, and N - 1 patterns can follow it. The formula counts the resulting
+    sequences as if they were all distinct, so it is an upper bound otherwise.
 
     Args:
-        length: Chain length L.
-        patterns: Number N of patterns.
+        length: Number L of tokens in a sequence.
+        patterns: Number N of stored patterns (sequences of energy zero).
     """
     return math.log((patterns - 1) * (length - 1))
 
@@ -60,32 +65,35 @@ def largest_wall_entropy(length: Annotated[int, Ge(2)], patterns: Several) -> fl
 def free_energy_bound(
     length: int, window: int, max_energy: float, temperature: Positive, patterns: int
 ) -> float:
-    """Return the bound (W - 1) E_max - T log[(N - 1)(L - 1)] on the free energy of a single wall (equation 5).
+    """Return the upper bound of equation 5 on the free energy of a single domain wall.
 
-    It is an upper bound on the free energy of `one_wall` if all splices are distinct.
+    The bound is (W - 1) E_max - T log[(N - 1)(L - 1)], which is `largest_wall_energy` minus T times
+    `largest_wall_entropy`. It holds if all sequences with one wall are distinct. If it is negative, one wall
+    is more likely than none.
 
     Args:
-        length: Chain length L.
-        window: Window width W.
+        length: Number L of tokens in a sequence.
+        window: Number W of tokens in a window.
         max_energy: Largest energy E_max of a window.
-        temperature: Temperature T.
-        patterns: Number N of patterns.
+        temperature: Temperature T, in the unit of the energies.
+        patterns: Number N of stored patterns (sequences of energy zero).
     """
     energy = largest_wall_energy(window, max_energy)
     return energy - temperature * largest_wall_entropy(length, patterns)
 
 
 @validated
-def crossing_length(window: int, max_energy: float, temperature: Positive, patterns: Several) -> float:
-    """Return L* = 1 + exp((W - 1) E_max / T) / (N - 1), beyond which `free_energy_bound` is negative.
+def crossing_length(window: int, max_energy: float, temperature: Positive, patterns: AtLeastTwo) -> float:
+    """Return the sequence length L* at which `free_energy_bound` is zero.
 
-    The result is infinite on overflow.
+    L* = 1 + exp((W - 1) E_max / T) / (N - 1). The bound is negative for longer sequences. The result is
+    infinite if it exceeds the range of a float.
 
     Args:
-        window: Window width W.
+        window: Number W of tokens in a window.
         max_energy: Largest energy E_max of a window.
-        temperature: Temperature T.
-        patterns: Number N of patterns.
+        temperature: Temperature T, in the unit of the energies.
+        patterns: Number N of stored patterns (sequences of energy zero).
     """
     exponent = largest_wall_energy(window, max_energy) / temperature
     log_walls = exponent - math.log(patterns - 1)
@@ -94,10 +102,20 @@ def crossing_length(window: int, max_energy: float, temperature: Positive, patte
 
 @validated
 def stored_sequences(chain: InstanceOf[PottsChain], length: Count) -> Tensor:
-    """Return the distinct sequences (N, L) int64 that follow a pattern of `chain` in any phase.
+    """Return all sequences of a given length that repeat one of the patterns stored in `chain`.
+
+    A stored pattern is one period of a periodic sequence. Each pattern gives one sequence for every phase, that
+    is, for every position in the period at which the sequence can start.
+
+    Args:
+        chain: Chain created with patterns.
+        length: Number L of tokens in each sequence.
+
+    Returns:
+        Distinct sequences (N, L) int64.
 
     Raises:
-        InputError: If the chain stores no pattern.
+        InputError: If the chain has no patterns.
     """
     if chain.patterns is None:
         hint = "nothing is stored: use PottsChain(energies, patterns) or from_patterns"
@@ -113,10 +131,20 @@ def stored_sequences(chain: InstanceOf[PottsChain], length: Count) -> Tensor:
 
 @validated
 def splice_energies(energies: Energies, patterns: Patterns) -> Tensor:
-    """Return energies (N - 1, L - 1) of the sequences that switch from pattern 0 to pattern n at a bond.
+    """Return the energies of all sequences that switch once from pattern 0 to another pattern.
+
+    Such a sequence consists of the first b tokens of pattern 0 and the remaining tokens of pattern n.
+
+    Args:
+        energies: Energies (V,) * W of a window.
+        patterns: Sequences (N, L) int64 of energy zero.
+
+    Returns:
+        Energies (N - 1, L - 1) float64. Row n - 1 and column b - 1 belong to pattern n and the switch after b
+        tokens.
 
     Raises:
-        InputError: If a pattern is not a sequence of the chain or has non-zero energy.
+        InputError: If a pattern has non-zero energy, is shorter than a window or contains an invalid token.
     """
     table, sequences = energies.double().numpy(), patterns.numpy()
     _require_stored(table, sequences)
@@ -133,12 +161,16 @@ def splice_energies(energies: Energies, patterns: Patterns) -> Tensor:
 
 
 class OneWall(NamedTuple):
-    """All distinct sequences with a single wall that start with one pattern.
+    """Statistics of the distinct sequences that switch once from one stored pattern to another.
+
+    All sequences start with the same stored pattern (a sequence of energy zero). Sequences that are stored
+    patterns themselves do not count.
 
     Attributes:
-        states: Number of sequences, at most (N - 1)(L - 1).
+        states: Number of these sequences, at most (N - 1)(L - 1) for N patterns of L tokens.
         largest_energy: Largest energy of such a sequence.
-        log_weight: Log of the sum of exp(-E / T), relative to the pattern itself.
+        log_weight: Log of the sum of exp(-E / T) over these sequences with energies E. The weight of the stored
+            pattern is 1.
         temperature: Temperature T.
     """
 
@@ -149,26 +181,34 @@ class OneWall(NamedTuple):
 
     @property
     def free_energy(self) -> float:
-        """-T log_weight, bounded by `free_energy_bound`. If negative, one wall is more likely than none."""
+        """Free energy -T `log_weight` of a single wall. If it is negative, one wall is more likely than none.
+
+        `free_energy_bound` is an upper bound on it if all sequences with one wall are distinct.
+        """
         return -self.temperature * self.log_weight
 
     @property
     def entropy(self) -> float:
-        """Log of `states`, bounded by `largest_wall_entropy`."""
+        """Logarithm of `states` in nats, -inf for no states; at most `largest_wall_entropy`."""
         return math.log(self.states) if self.states else -math.inf
 
 
 @validated
 def one_wall(energies: Energies, patterns: Patterns, temperature: Positive) -> OneWall:
-    """Compute the exact counterparts of equations 2 to 5 for walls that start with pattern 0.
+    """Compute the exact statistics of a single domain wall after pattern 0.
 
-    If patterns share tokens, several splices give the same sequence or a stored pattern. Duplicates count
-    once and stored patterns do not count. Sequences of infinite energy have weight zero.
+    The function considers all sequences that consist of the first tokens of pattern 0 and the remaining tokens
+    of another pattern. If patterns share tokens, several choices of bond and pattern give the same sequence,
+    which counts once. Sequences that equal a given pattern do not count. Sequences of infinite energy count as
+    states with weight zero. The result is bounded by equations 3 to 5.
 
     Args:
-        energies: Energies (V,) * W.
-        patterns: Patterns (N, L), at least two.
-        temperature: Temperature T.
+        energies: Energies (V,) * W of a window.
+        patterns: Sequences (N, L) int64 of energy zero, at least two.
+        temperature: Temperature T, in the unit of the energies.
+
+    Raises:
+        InputError: If there are fewer than two patterns, a pattern has non-zero energy, or E / T overflows.
     """
     cost = splice_energies(energies, patterns).numpy()
     if len(patterns) < 2:
@@ -183,32 +223,41 @@ def one_wall(energies: Energies, patterns: Patterns, temperature: Positive) -> O
 
 @validated
 def stored_pattern_count(energies: Energies, length: Count) -> int:
-    """Return the number of sequences of `length` tokens with energy zero."""
+    """Return the exact number of sequences with energy zero.
+
+    Args:
+        energies: Energies (V,) * W of a window.
+        length: Number of tokens in a sequence, at least W.
+    """
     table = energies.double().numpy()
     if length < table.ndim:
         raise InputError("length", length, f"use at least one window of {table.ndim} tokens")
     free = (table == 0).reshape(-1, table.shape[0]).astype(object)
     counts = np.array([1] * len(free), dtype=object)
     for _ in range(length - table.ndim + 1):
-        # Of the contexts that a token leads to, the last W - 1 tokens count: the first one is dropped.
+        # The next context consists of the last W - 1 tokens, so the index of the first token is dropped.
         counts = (free * np.resize(counts, free.shape)).sum(1)
     return int(counts.sum())
 
 
 @validated
 def stored_pattern_decay_rate(energies: Energies, temperature: Positive) -> float:
-    """Return the rate c of P(energy zero) ~ exp(-c L), in nats per site.
+    """Return the rate at which the probability of energy zero decreases with the sequence length L.
 
-    c = log(lambda(T) / lambda(0)), where lambda are the leading eigenvalues of the transfer matrices with all
-    windows and with zero-energy windows only. It is positive for finite energies at every T > 0, and zero if
-    all other windows are forbidden.
+    The probability is asymptotically proportional to exp(-c L). The rate is c = log(lambda_all / lambda_zero),
+    where lambda_all is the leading eigenvalue of the transfer matrix and lambda_zero the leading eigenvalue
+    with zero-energy windows only. The rate is positive for finite energies at every T > 0. It is zero if all
+    other windows are forbidden.
 
     Args:
-        energies: Energies (V,) * W.
-        temperature: Temperature T.
+        energies: Energies (V,) * W of a window; infinite for forbidden windows.
+        temperature: Temperature T, in the unit of the energies.
+
+    Returns:
+        Rate c in nats per token.
 
     Raises:
-        InputError: If no infinite sequence has energy zero, or the eigenvalues are not resolved at this
+        InputError: If no infinite sequence has energy zero, or the eigenvalues cannot be distinguished at this
             temperature.
     """
     table = energies.double().numpy()
@@ -220,18 +269,23 @@ def stored_pattern_decay_rate(energies: Energies, temperature: Positive) -> floa
 
 @validated
 def no_wall_decay_rate(chain: InstanceOf[PottsChain], temperature: Positive) -> float:
-    """Return the rate c of P(all windows follow one label) ~ exp(-c L), in nats per site.
+    """Return the rate at which the probability of no domain wall decreases with the sequence length L.
 
-    c = log(lambda / lambda_0), where lambda is the leading eigenvalue of the transfer matrix and lambda_0 the
-    largest one with windows of a single label. Labels depend on the position in the period, so eigenvalues
-    are taken per site.
+    Each window has a label, the stored pattern and phase with the smallest Hamming distance from the window
+    (see `PottsChain.window_labels`). There is no domain wall if all windows have the same label. The
+    probability of no wall is asymptotically proportional to exp(-c L). The rate is c = log(lambda / lambda_0),
+    where lambda is the leading eigenvalue of the transfer matrix. lambda_0 is the largest eigenvalue when
+    only windows of a single label are allowed. Both eigenvalues are per token.
 
     Args:
-        chain: Chain with stored patterns.
-        temperature: Temperature T.
+        chain: Chain created with patterns.
+        temperature: Temperature T, in the unit of the energies.
+
+    Returns:
+        Rate c in nats per token.
 
     Raises:
-        InputError: If the chain stores no pattern, or the eigenvalues are not resolved at this temperature.
+        InputError: If the chain has no patterns, or the eigenvalues cannot be distinguished at this temperature.
     """
     period = len(chain.patterns[0]) if chain.patterns else 1
     labels = [chain.window_labels(site).numpy() for site in range(period)]
@@ -276,7 +330,7 @@ def _different_splices(sequences: NDArray[np.int64]) -> tuple[NDArray[np.int64],
     departs = np.minimum.accumulate(departs[:, ::-1], axis=1)[:, ::-1]
     others = np.broadcast_to(np.arange(1, count)[:, None], departs.shape)
     names = departs * count + same_end[departs, others]
-    stored = names[:, 0]  # what departs at its own first difference is the other pattern itself
+    stored = names[:, 0]  # A splice at the first difference is the other pattern.
     kept = (departs < length) & ~np.isin(names, stored)
     _, first = np.unique(names[:, 1:][kept[:, 1:]], return_index=True)
     return others[:, 1:][kept[:, 1:]][first], departs[:, 1:][kept[:, 1:]][first]

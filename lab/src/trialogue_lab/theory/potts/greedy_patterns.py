@@ -1,9 +1,10 @@
 """Stored patterns of an autoregressive model with a finite window.
 
-Corollary 1.2.1 of the document on Potts chains. If the constant of equation 9 depends on the context, the
-most likely token has energy zero. The stored patterns are then the cycles of the greedy map on the V^w
-contexts. If there is only one cycle, there are no walls. The model still leaves it at a constant rate unless
-every token is certain.
+A stored pattern is a periodic sequence that greedy decoding repeats forever. The next token of the model
+depends on the last w tokens, the context. The greedy map sends each of the V^w contexts to the context after
+its most likely token, and every cycle of this map is a stored pattern. Corollary 1.2.1 of the document on
+Potts chains requires at least two stored patterns. A sampled text leaves its pattern at a constant rate unless
+every token on the cycle has probability one.
 """
 
 import math
@@ -21,12 +22,14 @@ _NORMALISED = 1e-4
 
 
 class GreedyPattern(NamedTuple):
-    """A cycle of the greedy map.
+    """Periodic sequence that greedy decoding of a model with a finite window repeats forever.
 
     Attributes:
-        tokens: Tokens (period,) int64.
-        context: Index of a context on the cycle.
-        decay_rate: Mean of -log p over the cycle, so P(following it for L tokens) ~ exp(-decay_rate L).
+        tokens: One period of the sequence, shape (period,) int64.
+        context: Index of the context (the last w tokens) that precedes `tokens`, in the order of
+            `itertools.product`.
+        decay_rate: Mean of -log p of the tokens in nats. A sampled text follows the sequence for L tokens with a
+            probability of about exp(-decay_rate L).
     """
 
     tokens: Tensor
@@ -38,16 +41,20 @@ class GreedyPattern(NamedTuple):
 def greedy_patterns(
     log_probs: Annotated[Tensor, Reals("contexts vocab", infinite="both")],
 ) -> list[GreedyPattern]:
-    """Return all cycles of the greedy map, in order of contexts.
+    """Return all periodic sequences that greedy decoding of a model with a finite window can end in.
 
-    The lowest token wins ties. Including phases, the number of stored patterns equals the number of tokens in
-    all cycles.
+    They are the cycles of the greedy map, which sends a context (the last w tokens) to the context after its
+    most likely token. The lowest token wins ties.
 
     Args:
-        log_probs: Log-probabilities (V^w, V), as `context_log_probs` returns them.
+        log_probs: Log-probabilities (V^w, V) of the next token given each context, as returned by
+            `context_log_probs`.
+
+    Returns:
+        One pattern for each cycle, ordered by the lowest context from which greedy decoding reaches it.
 
     Raises:
-        InputError: If the shape is wrong or rows are not normalized.
+        InputError: If the shape is not (V^w, V), or the probabilities of a row do not sum to one.
     """
     contexts, vocab = log_probs.shape
     if vocab < 2 or vocab ** round(math.log(contexts, vocab)) != contexts:
@@ -72,10 +79,10 @@ def greedy_patterns(
 
 
 def checked_log_probs(log_probs: Tensor) -> Tensor:
-    """Return log-probabilities (..., V) as float64.
+    """Return log-probabilities (..., V) as float64 after checking them.
 
     Raises:
-        InputError: If there are NaNs or rows are not normalized.
+        InputError: If there are NaNs, or the probabilities along the last axis do not sum to one.
     """
     rows = real_tensor("log_probs", log_probs, "give log-probabilities (..., V)")
     hint = "a row of probabilities has this sum: give log-probabilities, such as logits.log_softmax(-1)"

@@ -1,14 +1,16 @@
-"""Conversions between autoregressive models and chains of windows (Theorem 1.2 of the document on Potts chains).
+"""Conversions between autoregressive models and Potts chains (Theorem 1.2 of the document on Potts chains).
 
-A model whose next token depends on the last w tokens has a Hamiltonian with windows of W = w + 1 tokens. Its
-Boltzmann distribution at T = 1 is the model itself (equations 7 to 10) if the constant of equation 9 is the
-same for all contexts. The text uses a constant per context such that the most likely token has energy zero.
-This gives a different distribution, proportional to the product of p(x_i | context) / max_c p(c | context).
-Sampling every token at another temperature also differs from the distribution at that temperature, because
-its normalizers depend on the context.
+A Potts chain assigns an energy to each window of W neighboring tokens. A model whose next token depends on the
+last w tokens corresponds to a chain with windows of W = w + 1 tokens and energies -log p(token | context) plus a
+constant (equations 7 to 10). If the constant is the same for all contexts, the Boltzmann distribution of the
+chain at T = 1 is the distribution of the model. The document instead uses one constant per context, so that
+the most likely token has energy zero. The Boltzmann distribution is then proportional to the product of
+p(x_i | context) / max_c p(c | context), which differs from the model. Sampling every token of the model at another
+temperature also differs from the Boltzmann distribution at that temperature, because the normalizers depend
+on the context.
 
-Conversely, a chain of windows has exact conditionals p(x_n | x_0 .. x_(n-1)), computed by messages from the
-end. They define a model with the same window whose conditionals depend on the distance to the end.
+Conversely, a chain has exact conditionals p(x_n | x_0 .. x_(n-1)). They define a model with the same window whose
+conditionals depend on the distance to the end of the sequence.
 """
 
 import math
@@ -37,17 +39,19 @@ PREFIXES = 1024
 
 @dataclass(frozen=True)
 class AutoregressiveHamiltonian:
-    """H(x) = boundary[x_0, .., x_(w-1)] + energy of `chain`, for sequences of at least W = w + 1 tokens.
+    """Energy function of an autoregressive model whose next token depends on the last w tokens.
 
-    With the global constant, -log p(x) = H(x) + `boundary_offset` + (L - w) * `offset`, and the smallest
-    energies are zero.
+    For sequences of at least w + 1 tokens, the energy is H(x) = boundary[x_0, .., x_(w-1)] + E(x), where E(x) is the
+    energy of `chain`. With the "global" constant, -log p(x) = H(x) + `boundary_offset` + (L - w) * `offset` for
+    sequences of L tokens. With the "per-context" constant, the most likely token of each context has energy
+    zero.
 
     Attributes:
-        chain: Equation 9 for tokens with w tokens before them.
-        boundary: Sum of the terms of the first w tokens, shape (V,) * w.
-        constant: Constant of equation 9.
-        offset: Constant subtracted from windows.
-        boundary_offset: Constant subtracted from beginnings.
+        chain: Chain of windows of w + 1 tokens, with the energies of equation 9.
+        boundary: Energies (V,) * w of the first w tokens, which have shorter contexts.
+        constant: Choice of the constant in equation 9, "global" or "per-context".
+        offset: Number subtracted from the energies of all windows, so that the smallest is zero.
+        boundary_offset: Number subtracted from `boundary`, so that the smallest entry is zero.
     """
 
     chain: PottsChain
@@ -62,35 +66,46 @@ class AutoregressiveHamiltonian:
         return self.chain.vocab_size
 
     def energy(self, tokens: Tensor) -> Tensor:
-        """Return H(x) (rows,) float64 of `tokens` (rows, L), L >= W."""
+        """Return the energy H(x) of each sequence.
+
+        Args:
+            tokens: Sequences (rows, L) int64 of at least w + 1 tokens.
+
+        Returns:
+            Energies (rows,) float64.
+        """
         of_windows = self.chain.energy(tokens)
         first = tokens[:, : self.boundary.ndim].unbind(1)
         return of_windows + (self.boundary[first] if first else self.boundary)
 
     def log_partition(self, length: int, temperature: float) -> float:
-        """Return log Z over all V^L sequences.
+        """Return log Z, where Z is the sum of exp(-H(x) / T) over all sequences.
 
-        At T = 1 with the global constant, it is the sum of all constants.
+        Args:
+            length: Number of tokens in a sequence, at least w + 1.
+            temperature: Temperature T.
         """
         return float(_weights_of_beginnings(self, length, temperature).logsumexp(0))
 
 
 @validated
 def context_log_probs(oracle: Autoregressive, context: Natural) -> Tensor:
-    """Return log p(c | last w tokens) (V^w, V) float64 of an oracle with a finite window.
+    """Return the next-token log-probabilities for every context of an oracle with a finite window.
 
-    The function tests whether the oracle depends on earlier tokens: on all prefixes with one more token, and
-    on up to `PREFIXES` random prefixes of each length up to `FURTHER` more tokens.
+    The function tests whether the last w tokens determine the next-token distribution. It uses all prefixes of
+    up to w + 1 tokens, and up to `PREFIXES` random prefixes of each length up to w + `FURTHER` tokens.
 
     Args:
         oracle: Oracle without an end-of-sequence token.
-        context: Window w.
+        context: Number w of previous tokens on which the next token depends.
 
     Returns:
-        Log-probabilities in the order of `itertools.product`.
+        Log-probabilities (V^w, V) float64. Row i belongs to the i-th context in the order of
+        `itertools.product`.
 
     Raises:
-        InputError: If the oracle ends sequences, or depends on earlier tokens or on the position.
+        InputError: If the oracle ends sequences, or depends on earlier tokens or on the position, or there are
+            too many contexts.
     """
     oracle = as_oracle(oracle)
     if oracle.eos is not None:
@@ -99,7 +114,7 @@ def context_log_probs(oracle: Autoregressive, context: Natural) -> Tensor:
     if oracle.max_length is not None and oracle.max_length < context + 2:
         hint = f"whether the last {context} tokens suffice shows after {context + 1}: use longer sequences"
         raise InputError("oracle.max_length", oracle.max_length, hint)
-    # The power itself may take forever.
+    # Computing the power itself could take very long, so compare logarithms.
     if context >= MAX_CONTEXTS or (context + 1) * math.log(oracle.vocab_size) > math.log(MAX_CONTEXTS) + 1e-9:
         hint = f"there are {oracle.vocab_size}^{context + 1} contexts: use at most {MAX_CONTEXTS}"
         raise InputError("context", context, hint)
@@ -124,10 +139,10 @@ def _require_window(oracle: Autoregressive, width: int, answer: Tensor) -> None:
         own = (prefixes[:, length - width :] * places).sum(1)
         further = next_log_probs(oracle, prefixes).log_softmax(1)
         change = float((further.exp() - answer[own].exp()).abs().max())
-        # The answers of a network change a little with the length.
+        # The outputs of a neural network vary slightly with the sequence length.
         if change > math.sqrt(torch.finfo(answer.dtype).eps):
-            back = "one token" if length == width + 1 else f"{length - width} tokens"
-            hint = f"what stands {back} further back changes a probability by {change:.2g}: use more"
+            back = "one position" if length == width + 1 else f"{length - width} positions"
+            hint = f"the token {back} further back changes a probability by {change:.2g}: use a larger value"
             raise InputError("context", width, hint)
 
 
@@ -135,13 +150,14 @@ def _require_window(oracle: Autoregressive, width: int, answer: Tensor) -> None:
 def hamiltonian_of(
     oracle: Autoregressive, window: Natural, constant: Constant = "global"
 ) -> AutoregressiveHamiltonian:
-    """Return the Hamiltonian of an oracle with a finite window (equations 7 to 9).
+    """Convert an oracle with a finite window into an energy function (equations 7 to 9).
 
     Args:
         oracle: Oracle whose next token depends on the last w tokens.
-        window: Window w. Windows of the chain have W = w + 1 tokens.
-        constant: "global" subtracts one constant from all windows and one from all beginnings. "per-context"
-            gives the most likely token of each context energy zero, as in the text after equation 8.
+        window: Number w of previous tokens. The windows of the resulting chain have w + 1 tokens.
+        constant: "global" subtracts the same constant for all contexts, so that the Boltzmann distribution at
+            T = 1 is the distribution of the oracle. "per-context" gives the most likely token of each context energy
+            zero, as in the text after equation 8, which changes the distribution.
 
     Raises:
         InputError: If a token has probability zero, whose energy is infinite, or `context_log_probs` rejects
@@ -166,10 +182,15 @@ def hamiltonian_of(
 
 
 class ChainConditionals(PrefixOracle):
-    """Exact next-token oracle of p(x) ∝ exp(-H(x) / T) on sequences of `length` tokens.
+    """Next-token oracle whose sequences have exactly the distribution p(x) ∝ exp(-H(x) / T).
 
-    Sequences are complete at `length`, without an end-of-sequence token. Messages from the end are computed
-    once, so each call costs one row of the energy table.
+    Sequences are complete after `length` tokens, and there is no end-of-sequence token. Sums over all
+    continuations are computed once by the constructor.
+
+    Args:
+        chain: Potts chain or energy function with the energies H(x).
+        length: Number of tokens in a sequence, at least one window.
+        temperature: Positive temperature T.
     """
 
     def __init__(
@@ -181,7 +202,7 @@ class ChainConditionals(PrefixOracle):
         self.vocab_size, self.max_length = inner.vocab_size, int(length)
         self._length, self._context = int(length), inner.window - 1
         self._log_weights = messages.log_weights
-        # Which message stands behind each site, from the last one on, and all different ones.
+        # Index of the message from the right for each site, starting with the last one.
         self._behind = messages.backward_indices(torch.arange(self._length - self._context))
         self._table = messages.backward_table()
         self._first = []
@@ -190,13 +211,20 @@ class ChainConditionals(PrefixOracle):
             self._first.append(weights.log_softmax(1))
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return log-probabilities (n, V) float64 after the first `lengths` (n,) of `tokens`.
+        """Return the next-token log-probabilities of each row.
+
+        Args:
+            tokens: Token ids (n, columns) int64.
+            lengths: Number of tokens (n,) of each row that belong to the prefix.
+
+        Returns:
+            Log-probabilities (n, V) float64.
 
         Raises:
-            InputError: If a sequence is complete.
+            InputError: If a row is already complete.
         """
         if len(lengths) and int(lengths.max()) >= self._length:
-            hint = f"sequences are complete at {self._length} tokens: ask about shorter ones"
+            hint = f"sequences are complete at {self._length} tokens: give shorter ones"
             raise InputError("lengths", int(lengths.max()), hint)
         answer = torch.empty(len(lengths), self.vocab_size, dtype=torch.float64)
         places = self.vocab_size ** torch.arange(self._context - 1, -1, -1)
@@ -218,13 +246,13 @@ class ChainConditionals(PrefixOracle):
 def autoregressive_of(
     chain: PottsChain | AutoregressiveHamiltonian, length: int, temperature: float
 ) -> ChainConditionals:
-    """Return the exact next-token oracle of a chain, which every sampler accepts.
+    """Convert a Potts chain into an oracle with the same distribution over sequences, p(x) ∝ exp(-H(x) / T).
 
-    For an `AutoregressiveHamiltonian` with the global constant at T = 1, it is the original model.
+    For an `AutoregressiveHamiltonian` with the "global" constant at T = 1, it is the original model.
 
     Args:
-        chain: Chain or Hamiltonian.
-        length: Length of the sequences, at least one window.
+        chain: Potts chain or energy function with the energies H(x).
+        length: Number of tokens in a sequence, at least one window.
         temperature: Positive temperature T.
     """
     return ChainConditionals(chain, length, temperature)
@@ -239,7 +267,7 @@ def _weights_of_beginnings(
     messages = inner.messages(temperature)
     if length < inner.window:
         raise InputError("length", length, f"use at least one window of {inner.window} tokens")
-    inner.at(length, temperature)  # refuses energies whose sum overflows
+    inner.at(length, temperature)  # Raises an error if the sum of energies overflows.
     weights, scale = messages.backward(length - inner.window + 1)
     weights = weights + scale
     if isinstance(chain, PottsChain):

@@ -1,7 +1,8 @@
-"""Closed forms for the nearest-neighbor Potts chain, whose bonds are independent.
+"""Closed forms for the nearest-neighbor Potts chain.
 
-The chain has V uniform patterns, windows of two tokens, E_max = J and open ends. Every bond is a wall with
-the same probability, which gives the density of walls in equilibrium.
+Neighboring tokens with equal values have energy 0 and unequal ones have energy J. The V constant sequences are
+the stored patterns. A domain wall is a bond (pair of neighboring sites) with unequal values. The bonds of an
+open chain are independent, and each is a wall with the same probability.
 """
 
 import math
@@ -18,14 +19,14 @@ from trialogue.validation import Count, Positive, validated
 @validated
 @dataclass(frozen=True)
 class NearestNeighbourPotts:
-    """Potts chain with V values per site and energy J for each pair of unequal neighbors.
+    """Open Potts chain with V values per site and energy J for each pair of unequal neighbors.
 
-    If J is infinite, the chain repeats its first token forever.
+    A pair of unequal neighbors is called a wall. If J is infinite, the chain repeats its first value forever.
 
     Args:
         vocab_size: Number of values V.
         coupling: Energy J of a wall, possibly infinite.
-        temperature: Temperature T.
+        temperature: Temperature T, in the unit of J.
     """
 
     vocab_size: Annotated[int, Ge(2)]
@@ -39,32 +40,40 @@ class NearestNeighbourPotts:
 
     @property
     def wall_probability(self) -> float:
-        """Probability p = (V - 1) e^{-J/T} / (1 + (V - 1) e^{-J/T}) of a wall at one bond."""
+        """Probability p = (V - 1) e^{-J/T} / (1 + (V - 1) e^{-J/T}) that two given neighbors are unequal."""
         return self._odds / (1 + self._odds)
 
     @property
     def decay_rate(self) -> float:
-        """log(1 + (V - 1) e^{-J/T}), the decrease of log P(no wall) per bond."""
+        """Rate log(1 + (V - 1) e^{-J/T}) at which -log P(no wall) grows with each pair of neighbors, in nats."""
         return math.log1p(self._odds)
 
     @validated
     def log_partition(self, length: Count) -> float:
-        """Return log Z = log V + (L - 1) log(1 + (V - 1) e^{-J/T})."""
+        """Return log Z = log V + (L - 1) log(1 + (V - 1) e^{-J/T}) of a chain of L = `length` sites."""
         return math.log(self.vocab_size) + (length - 1) * self.decay_rate
 
     @validated
     def expected_walls(self, length: Count) -> float:
-        """Return the expected number of walls, (L - 1) p."""
+        """Return the expected number (L - 1) p of unequal neighbors in a chain of L = `length` sites."""
         return (length - 1) * self.wall_probability
 
     @validated
     def no_wall_probability(self, length: Count) -> float:
-        """Return the probability of no wall, (1 - p)^(L - 1)."""
+        """Return the probability (1 - p)^(L - 1) that all L = `length` sites of a chain are equal."""
         return math.exp(-(length - 1) * self.decay_rate)
 
     @validated
     def run_length_distribution(self, length: Count) -> Tensor:
-        """Return P(the first token is repeated up to site r) for r = 1 .. L: geometric, truncated at L."""
+        """Return the distribution of the number of sites before the first wall.
+
+        Args:
+            length: Number L of sites in the chain.
+
+        Returns:
+            Probabilities (L,) float64. Entry r - 1 is the probability that the first r sites are equal and site r + 1
+            differs. The last entry is the probability that all sites are equal.
+        """
         bonds = torch.arange(length, dtype=torch.float64)
         distribution = torch.exp(-self.decay_rate * bonds)
         distribution[:-1] *= self.wall_probability

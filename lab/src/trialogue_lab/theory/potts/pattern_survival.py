@@ -1,9 +1,10 @@
-"""Exact survival of a stored pattern in a model with a finite window.
+"""Exact probability that text of a model with a finite window keeps following a stored pattern.
 
-A model whose next token depends on the last w of V tokens is a Potts chain with windows of w + 1 (Theorem 1.2
-of the document on Potts chains). Its output is a Markov chain on windows of W >= w tokens. The chain is
-killed when a window no longer follows its label. The remaining mass after r steps is the probability that the
-text still follows its pattern, and the largest eigenvalue gives its decay rate (Corollary 1.2.1).
+A stored pattern is a periodic sequence of tokens. A window of W tokens follows the pattern and phase with the
+smallest Hamming distance. The output of a model whose next token depends on the last w <= W tokens is a Markov chain
+on windows. This module stops the chain when a window no longer follows the chosen pattern and phase. The remaining
+probability mass after r tokens is the survival probability. The largest eigenvalue gives its decay rate
+(Corollary 1.2.1 of the document on Potts chains).
 """
 
 import math
@@ -47,23 +48,30 @@ def _advance(
 
 
 class DecayRate(NamedTuple):
-    """Long-run decay rate of survival in nats per token, and its relative change in the last iteration."""
+    """Rate at which the survival probability of a pattern decreases.
+
+    Attributes:
+        rate: Long-run decrease of the log survival probability per token, in nats.
+        change: Relative change of `rate` in the last iteration.
+    """
 
     rate: float
     change: float
 
 
 class PatternSurvival:
-    """Windows that follow a label at each phase, and their successors.
+    """Computes the probability that sampled text keeps following a stored pattern.
 
-    Patterns and labels are those of `trialogue.data.potts.patterns.StoredPatterns`: label p * period + f is
-    pattern p in phase f.
+    A stored pattern is a periodic sequence of tokens. A label stands for one pattern in one phase: label
+    p * period + f predicts token patterns[p][(i + f) % period] at position i. A window of W tokens follows the label
+    whose prediction has the smallest Hamming distance, and the lowest label wins ties. The pattern survives
+    until a window follows a label other than `label`.
 
     Args:
-        patterns: Stored patterns.
-        window: Window width W.
-        label: Label to follow.
-        vocab_size: Number of tokens V (default: from the patterns).
+        patterns: One period of each stored pattern as token ids. All patterns have the same length.
+        window: Number W of tokens in a window.
+        label: Label that the text must follow.
+        vocab_size: Number of tokens V (default: one more than the largest token of the patterns).
 
     Raises:
         InputError: If the patterns or the label are invalid, or there are more than 2^24 windows.
@@ -93,14 +101,20 @@ class PatternSurvival:
 
     @validated
     def curve(self, log_probs: Tensor, steps: Natural) -> Array:
-        """Return the probability (steps + 1,) that no wall has occurred after 0, 1, ..., `steps` tokens.
+        """Return the probability that the pattern survives for each number of sampled tokens.
 
-        The text starts with one window of the pattern.
+        The text starts with W tokens of the pattern, and further tokens are sampled from the model.
 
         Args:
-            log_probs: Log-probabilities (V^w, V) given the last w <= W tokens, or (steps, V^w, V) if they
-                depend on the step.
-            steps: Number of tokens.
+            log_probs: Next-token log-probabilities (V^w, V) given the last w <= W tokens, in the order of
+                `itertools.product`. Use (steps, V^w, V) if they depend on the step.
+            steps: Number of sampled tokens.
+
+        Returns:
+            Survival probabilities (steps + 1,) after 0, 1, ..., `steps` tokens.
+
+        Raises:
+            InputError: If `log_probs` is invalid, or the first window follows another label.
         """
         by_step = self._checked(log_probs, steps)
         places = self.vocab_size ** np.arange(self.window - 1, -1, -1)
@@ -123,21 +137,27 @@ class PatternSurvival:
 
     @validated
     def decay_rate(self, log_probs: Tensor, *, tolerance: Finite = 1e-9) -> DecayRate:
-        """Return the long-run decay rate: minus the log of the largest eigenvalue, per token.
+        """Return the rate at which the survival probability decreases in the long run.
 
-        Power iteration over one period continues until the relative change of the rate is below `tolerance`.
-        Losses are summed instead of subtracted from one, which keeps the precision of very small rates.
+        The rate is minus the log of the largest eigenvalue of the transition matrix on surviving windows, per token.
+        The method uses power iteration over one period. It sums the lost probability directly, which keeps the
+        precision of very small rates.
 
         Args:
-            log_probs: Log-probabilities (V^w, V), as in `curve`.
-            tolerance: Relative change at which the iteration stops.
+            log_probs: Next-token log-probabilities (V^w, V) given the last w <= W tokens, in the order of
+                `itertools.product`.
+            tolerance: Relative change of the rate at which the iteration stops.
 
         Raises:
-            InputError: If the rate does not converge.
+            InputError: If `log_probs` is invalid or the rate does not converge.
         """
         log_probs = real_tensor("log_probs", log_probs, "give the log-probabilities (V^w, V)")
         if log_probs.ndim == 3 and len(log_probs) > 1:
-            raise InputError("log_probs", tuple(log_probs.shape), "a rate needs one law for all steps")
+            raise InputError(
+                "log_probs",
+                tuple(log_probs.shape),
+                "a decay rate requires one table for all steps: give shape (V^w, V)",
+            )
         (table,) = self._checked(log_probs, 1)
         states = len(self._alive[0])
         mass = np.full(states, 1 / max(1, states))
@@ -154,8 +174,8 @@ class PatternSurvival:
             if change <= tolerance:
                 return DecayRate(rate, change)
             if round_ >= states:
-                # What is periodic over these rounds would never settle; the mean with the round before does, and has
-                # the same leading vector.
+                # A periodic component would never converge. Averaging with the previous round removes it and
+                # keeps the leading eigenvector.
                 mass = start + mass * math.exp(-total)
                 mass /= mass.sum()
         hint = f"the rate still changes by {change:.1e} of itself: use a larger tolerance"
@@ -165,7 +185,7 @@ class PatternSurvival:
         """Return the distribution of surviving windows after one token, and the lost share."""
         after = np.zeros(len(self._alive[(position + 1) % self.period]))
         lost = _advance(mass, self._alive[position], self._next[position], table, after)
-        # Together they are one but for rounding, and a small loss must keep its digits.
+        # The two sum to one up to rounding. Dividing keeps the precision of a small loss.
         kept = float(after.sum())
         return (after / kept, lost / (lost + kept)) if kept > 0 else (after, 1.0)
 

@@ -1,10 +1,11 @@
-"""Peierls argument in two dimensions, where the energy of a wall grows with its length and order survives.
+"""Peierls argument for two-dimensional Potts models, in which order survives at low temperature.
 
-Theorem 2.1 of the document on the Potts chain: a closed wall of perimeter P costs at least P E_min, and there
-are at most (N - 1) P^2 3^P walls. Large walls are suppressed below T = E_min / log 3. In the Ising model with
-energy -J s s' and spins ±1, a wall costs E_min = 2 J per bond (the document prints J in one place). The
-argument then bounds the magnetization, whose exact value is known (Onsager 1944, Yang 1952). All results hold
-in equilibrium.
+In two dimensions, a domain wall is a closed curve around a region with another pattern. Theorem 2.1 of the document
+on the Potts chain states that a wall of perimeter P costs an energy of at least P E_min and that at most
+(N - 1) P^2 3^P walls exist for N patterns. Large walls are therefore suppressed below T = E_min / log 3. In the
+Ising model with energy -J s s' and spins ±1, a wall costs E_min = 2 J per bond (the document prints J in one place).
+The argument then bounds the magnetization, whose exact value was derived by Onsager (1944) and Yang (1952). All
+results hold in equilibrium.
 """
 
 import math
@@ -19,12 +20,15 @@ from trialogue.validation import Count, Positive, validated
 def peierls_free_energy_bound(
     perimeter: Count, min_energy: Positive, temperature: Positive, patterns: Annotated[int, Ge(2)]
 ) -> float:
-    """Return P E_min - T log[(N - 1) P^2 3^P], a lower bound on the free energy of a wall (Theorem 2.1).
+    """Return a lower bound on the free energy of a domain wall in two dimensions (Theorem 2.1).
+
+    A domain wall is a closed curve around a region with another pattern. The bound is
+    P E_min - T log[(N - 1) P^2 3^P].
 
     Args:
-        perimeter: Perimeter P.
-        min_energy: Smallest energy E_min per unit of wall.
-        temperature: Temperature T.
+        perimeter: Perimeter P of the wall, in bonds.
+        min_energy: Smallest energy E_min of a wall per bond.
+        temperature: Temperature T, in the unit of `min_energy`.
         patterns: Number N of patterns, at least two.
     """
     log_walls = math.log(patterns - 1) + 2 * math.log(perimeter) + perimeter * math.log(3)
@@ -33,17 +37,27 @@ def peierls_free_energy_bound(
 
 @validated
 def peierls_temperature(min_energy: Positive) -> float:
-    """Return E_min / log 3, up to which `peierls_free_energy_bound` grows with the perimeter."""
+    """Return E_min / log 3, the temperature below which large domain walls are suppressed.
+
+    At this temperature and below, `peierls_free_energy_bound` grows with large perimeters.
+
+    Args:
+        min_energy: Smallest energy E_min of a wall per bond.
+    """
     return min_energy / math.log(3)
 
 
 @validated
 def peierls_magnetisation_bound(temperature: Positive, coupling: Positive = 1.0) -> float:
-    """Return a lower bound on the spontaneous magnetization of the square-lattice Ising model.
+    """Return a lower bound on the spontaneous magnetization per site of the square-lattice Ising model.
 
-    The bound is 1 - 2 P(a site lies within a wall), at least -1. At most (P / 2) 3^(P - 1) walls of perimeter
-    P = 4, 6, ... enclose the site, each with probability at most e^{-2 J P / T}. The sum converges below
-    `peierls_temperature` of 2 J. The bound is positive up to about three quarters of this temperature.
+    The bound is 1 - 2 P(a domain wall encloses a given site), and at least -1. At most (P / 2) 3^(P - 1) walls of
+    perimeter P = 4, 6, ... enclose the site, each with a probability of at most e^{-2 J P / T}. Their sum converges
+    for T below 2 J / log 3. The bound is positive up to about three quarters of this temperature.
+
+    Args:
+        temperature: Temperature T, in the unit of J.
+        coupling: Coupling J; the energy of two neighboring spins is -J s s'.
     """
     ratio = 9 * math.exp(-4 * coupling / temperature)
     if ratio >= 1:
@@ -54,15 +68,22 @@ def peierls_magnetisation_bound(temperature: Positive, coupling: Positive = 1.0)
 
 @validated
 def critical_temperature(coupling: Positive = 1.0) -> float:
-    """Return T_c = 2 J / log(1 + sqrt 2) of the square-lattice Ising model."""
+    """Return the critical temperature 2 J / log(1 + sqrt 2) of the square-lattice Ising model with coupling J."""
     return 2 * coupling / math.log1p(math.sqrt(2))
 
 
 @validated
 def onsager_magnetisation(temperature: Positive, coupling: Positive = 1.0) -> float:
-    """Return the magnetization (1 - sinh(2 J / T)^-4)^(1/8) of a site below T_c, and 0 above."""
+    """Return the exact spontaneous magnetization per site of the square-lattice Ising model.
+
+    It is (1 - sinh(2 J / T)^-4)^(1/8) below the critical temperature and 0 above.
+
+    Args:
+        temperature: Temperature T, in the unit of J.
+        coupling: Coupling J; the energy of two neighboring spins is -J s s'.
+    """
     if temperature >= critical_temperature(coupling):
         return 0.0
     exponent = 2 * coupling / temperature
-    # sinh^-4 of a large number is smaller than what 1 can be told apart from.
+    # For large exponents, sinh^-4 is below the resolution of floats near 1.
     return (1 - math.sinh(min(exponent, 100.0)) ** -4) ** 0.125

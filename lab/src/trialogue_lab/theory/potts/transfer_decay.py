@@ -1,7 +1,7 @@
-"""Decay rate of the probability that all windows of a chain belong to a given set.
+"""Decay rate of the probability that all windows of a Potts chain belong to a given set.
 
-The rate is the log ratio of two leading eigenvalues. At low temperature, they can be closer than float64
-resolves. Small matrices are then solved with higher precision, and larger ones are rejected.
+The rate is the log ratio of two leading eigenvalues of transfer matrices. At low temperature, they can be closer
+than float64 resolves. Small matrices are then solved with higher precision, and larger ones are rejected.
 """
 
 import math
@@ -33,19 +33,25 @@ Mask = NDArray[np.bool_]
 def kept_decay_rate(
     log_weights: NDArray[np.float64], kept: Sequence[Sequence[Mask]], temperature: float
 ) -> float:
-    """Return the rate c of P(all windows are kept) ~ exp(-c L), in nats per site.
+    """Return the rate at which the probability that all windows are allowed decreases with the length L.
 
-    c = log(lambda / lambda_kept) per site. It is zero if all recurrent windows are kept, and infinite if no
-    infinite sequence is possible.
+    A window consists of W neighboring tokens. The probability that all windows of a sequence belong to the same
+    given set is asymptotically proportional to exp(-c L). The rate is c = log(lambda / lambda_kept), where lambda is
+    the leading eigenvalue of the transfer matrix. lambda_kept is the largest leading eigenvalue with windows of one
+    set only.
 
     Args:
-        log_weights: Log-weights (V,) * W; -inf for forbidden windows.
-        kept: Alternative sets of windows. All windows must belong to one of them. Each set has one mask (V,)
-            * W per position in a period.
+        log_weights: Log-weights -E / T of the windows, shape (V,) * W; -inf for forbidden windows.
+        kept: Sets of windows. Each set is a list with one mask (V,) * W per position in a period.
         temperature: Temperature, for the error message.
 
+    Returns:
+        Rate c in nats per token. It is zero if one set contains all windows that can occur repeatedly, and
+        infinite if no infinite sequence has all its windows in one set.
+
     Raises:
-        InputError: If float64 does not resolve the eigenvalues of more than `PRECISE_STATES` states.
+        InputError: If the eigenvalues cannot be distinguished in float64 and there are more than
+            `PRECISE_STATES` states.
     """
     recurrent = _recurrent_windows(log_weights)
     if any(all(mask[recurrent].all() for mask in masks) for masks in kept):
@@ -66,11 +72,13 @@ def kept_decay_rate(
 
 
 def leading_eigenvalue(matrix: csr_array, temperature: float) -> float:
-    """Return the largest eigenvalue of a non-negative matrix.
+    """Return the largest eigenvalue of a sparse matrix with non-negative entries.
 
-    `temperature` is used in the error message only.
+    Args:
+        matrix: Square matrix.
+        temperature: Temperature, for the error message.
     """
-    # Between components an entry changes no eigenvalue, but makes equal ones of theirs inaccurate.
+    # Entries between components do not change eigenvalues, but make degenerate ones inaccurate.
     within = _within_components(matrix)
     return float(leading_moduli(within, 1, temperature)[0]) if within.nnz else 0.0
 

@@ -1,10 +1,13 @@
-"""Exact expected oracle calls of rejection and tokenwise rejection sampling.
+"""Exact expected oracle calls of rejection and tokenwise rejection sampling (thesis, Definitions 3.1.4 to 3.1.6).
 
-Let a(s) = P_{t ~ O(s)}[V(s o t)]. Tokenwise rejection reaches prefix s with probability q(s) = prod p(s_t)
-V(s_1..t) / a and makes 1 / a(s) calls there. Rejection sampling makes one call per token and samples 1 /
-p_O(A) sequences (thesis, Definitions 3.1.4 to 3.1.6). Prefixes are processed level by level. Prefixes with
-equal `Autoregressive.sufficient` statistics and `Verifier.residuals` are merged, so that tasks with few
-states can be computed at any length, such as the 2.3e12 Dyck strings of length 32.
+Rejection sampling draws complete sequences from the oracle, one call per token, until the verifier accepts
+one. If p_O(A) is the probability of an accepted sequence, it draws 1 / p_O(A) sequences on average. Tokenwise
+rejection draws the next token until the verifier accepts the extended prefix. If a(s) is the probability that
+the extension of prefix s is accepted, it makes 1 / a(s) calls at s on average.
+
+The functions process all prefixes of one length at a time. They merge prefixes with equal
+`Autoregressive.sufficient` statistics and `Verifier.residuals`. Tasks with few distinct prefixes can
+therefore be computed at any length, for example the 2.3e12 Dyck strings of length 32.
 """
 
 import math
@@ -35,15 +38,17 @@ _ROWS_AT_ONCE = 1 << 14
 
 
 def rejection_cost(oracle: Autoregressive, verifier: VerifierLike, **limits: Unpack[TreeLimits]) -> float:
-    """Return the expected oracle calls of rejection sampling: the expected completion length over p_O(A).
+    """Return the expected number of oracle calls until rejection sampling returns an accepted sequence.
 
-    For sequences of one length D, this is D / p_O(A). It is infinite if no completion is accepted. The
-    verifier is called for complete sequences only.
+    Rejection sampling draws complete sequences, one call per token, until the verifier accepts one. The cost
+    is the expected sequence length divided by the acceptance probability. It is infinite if no sequence is
+    accepted. The verifier is called for complete sequences only.
 
     Args:
-        oracle: Oracle.
+        oracle: Next-token oracle.
         verifier: Verifier of complete sequences.
-        limits: `prompt`, `max_new_tokens` and `max_nodes`.
+        limits: `prompt` to start from, `max_new_tokens`, and the limit `max_nodes` on the number of distinct
+            prefixes of one length.
 
     Raises:
         InputError: If more than `max_nodes` prefixes of one length are distinct, or `generate` would reject
@@ -71,16 +76,19 @@ def tokenwise_cost(
     max_rejections: Count | None = None,
     **limits: Unpack[TreeLimits],
 ) -> float:
-    """Return the expected oracle calls of tokenwise rejection: the sum of q(s) / a(s) over prefixes s.
+    """Return the expected number of oracle calls of tokenwise rejection sampling.
 
-    The result is infinite if a prefix with a(s) = 0 is reached. With `max_rejections` R, each position takes
-    (1 - (1 - a)^R) / a calls, or R if a = 0.
+    Tokenwise rejection draws the next token until the verifier accepts the extended prefix. The cost is the
+    sum of q(s) / a(s) over prefixes s. q(s) is the probability of reaching s, and a(s) the probability that a
+    drawn token is accepted after s. The cost is infinite if a prefix with a(s) = 0 is reached. With
+    `max_rejections` R, each position takes (1 - (1 - a)^R) / a calls on average, or R if a = 0.
 
     Args:
-        oracle: Oracle.
-        verifier: Process verifier.
-        max_rejections: Limit on draws per position.
-        limits: `prompt`, `max_new_tokens` and `max_nodes`.
+        oracle: Next-token oracle.
+        verifier: Verifier of prefixes and complete sequences.
+        max_rejections: Largest number R of draws per position (default: no limit).
+        limits: `prompt` to start from, `max_new_tokens`, and the limit `max_nodes` on the number of distinct
+            prefixes of one length.
 
     Raises:
         InputError: As for `rejection_cost`, or if some a(s) is positive but below 1e-300.
@@ -96,9 +104,19 @@ def tokenwise_success(
     max_rejections: Count | None = None,
     **limits: Unpack[TreeLimits],
 ) -> float:
-    """Return the probability that tokenwise rejection returns an output.
+    """Return the probability that tokenwise rejection sampling produces a complete sequence.
 
-    Arguments and errors are those of `tokenwise_cost`.
+    It fails at a prefix after which no drawn token is accepted, or not within `max_rejections` draws.
+
+    Args:
+        oracle: Next-token oracle.
+        verifier: Verifier of prefixes and complete sequences.
+        max_rejections: Largest number of draws per position (default: no limit).
+        limits: `prompt` to start from, `max_new_tokens`, and the limit `max_nodes` on the number of distinct
+            prefixes of one length.
+
+    Raises:
+        InputError: As for `tokenwise_cost`.
     """
     return _tokenwise(_Tree.of(oracle, verifier, **limits), max_rejections)[1]
 
@@ -115,7 +133,7 @@ def _tokenwise(tree: "_Tree", max_rejections: int | None) -> tuple[float, float]
             raise _too_rare(float(chance[chance > 0].min()))
         draws = _expected_draws(chance, most)
         calls += float(level.weights @ draws)
-        # A draw that is accepted is one of the accepted tokens, in proportion to their probabilities.
+        # Accepted tokens are drawn in proportion to their probabilities.
         share = kept / chance.masked_fill(chance == 0, 1.0)[:, None]
         reached = (level.weights * _found(chance, most))[:, None] * share
         success += float(reached[step.ends].sum())
@@ -179,7 +197,7 @@ class _Tree:
         checked_prompts(tokens, length, oracle.vocab_size)
         limit = int(limits(oracle, length, max_new_tokens))
         if tokens.shape[1] == limit or (oracle.eos is not None and prompt[-1:] == (oracle.eos,)):
-            raise InputError("prompt", prompt, "it is complete as it stands: give one that goes on")
+            raise InputError("prompt", prompt, "it is already complete: give an incomplete prompt")
         return _Tree(oracle, as_verifier(verifier), tuple(tokens[0].tolist()), limit, max_nodes)
 
     def root(self) -> _Level:
@@ -198,8 +216,10 @@ class _Tree:
             ends = torch.full_like(distributions, level.tokens.shape[1] + 1 == self.limit, dtype=torch.bool)
             if self.oracle.eos is not None:
                 ends[:, self.oracle.eos] = True
-            asked = (distributions > 0) & (ends | (not ends_only))
-            parts.append(_Step(distributions, ends, Judge(self.verifier, batch).children(rows, asked) > 0))
+            is_verified = (distributions > 0) & (ends | (not ends_only))
+            parts.append(
+                _Step(distributions, ends, Judge(self.verifier, batch).children(rows, is_verified) > 0)
+            )
         return _Step(*map(torch.cat, zip(*parts, strict=True)))
 
     def below(self, level: _Level, weights: Tensor) -> _Level:
@@ -210,7 +230,7 @@ class _Tree:
             depth, vocab = self.limit - len(self.prompt), self.oracle.vocab_size
             hint = (
                 f"{len(rows)} prefixes of {length} tokens, of up to {vocab}^{depth} sequences, must be distinguished: "
-                "allow more, take fewer tokens, let the oracle and the verifier say which prefixes are alike "
+                "allow more, take fewer tokens, let the oracle and the verifier identify equivalent prefixes "
                 "(`sufficient`, `residuals`), or measure the mean of `generate(...).queries`"
             )
             raise InputError("max_nodes", self.max_nodes, hint)
@@ -224,11 +244,11 @@ class _Tree:
             return level
         memory = self.oracle.sufficient(tokens, torch.full((len(tokens),), tokens.shape[1]))
         residuals = [self.verifier.residuals(b, torch.arange(len(b.tokens))) for b in self._batches(tokens)]
-        told = [residual for residual in residuals if residual is not None]
-        if len(told) < len(residuals):
+        known = [residual for residual in residuals if residual is not None]
+        if len(known) < len(residuals):
             return level
         # The statistics may have no column at all.
-        columns = (torch.zeros_like(tokens[:, :1]), tokens if memory is None else memory, torch.cat(told))
+        columns = (torch.zeros_like(tokens[:, :1]), tokens if memory is None else memory, torch.cat(known))
         keys = torch.cat(columns, 1).numpy()
         alike = np.ascontiguousarray(keys).view(np.dtype((np.void, keys.itemsize * keys.shape[1])))[:, 0]
         _, first, group = np.unique(alike, return_index=True, return_inverse=True)
@@ -240,7 +260,7 @@ class _Tree:
         """Yield the prefixes `tokens` (n, length) in independent batches."""
         length, layers = tokens.shape[1], tuple(self.verifier.layers)
         for part in tokens.split(_ROWS_AT_ONCE):
-            # One position more, so that what is about to be complete can be judged.
+            # One more position, so that complete sequences can be verified.
             batch = Batch(self.oracle, len(part), min(self.limit, length + 1), layers=layers)
             batch.select(torch.zeros(0, dtype=torch.int64))
             lengths = torch.full((len(part),), length)

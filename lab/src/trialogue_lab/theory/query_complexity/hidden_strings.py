@@ -1,12 +1,15 @@
-"""Theorem 3.1.1: the number of queries needed to find the one string of even parity that an oracle can generate.
+"""Number of oracle queries needed to find a hidden string (Theorem 3.1.1 of the thesis).
 
-The oracle is `HiddenString` with D - 1 unknown bits, uniformly one of M = 2^(D-1). A query with fewer than D
-- 1 bits returns a fair coin. A query with D - 1 bits shows whether they are the hidden ones. A searcher can
-only query the remaining candidates, so a dynamic program over their number m gives the optimum: V(m) = 1 + (m
-- 1) / m V(m - 1). If the hidden string must be queried, V(1) = 1 and V(M) = (M + 1) / 2. The last candidate
-needs no query, so V(1) = 0 and V(M) = (M - 1)(M + 2) / (2 M), about 2^(D-2). By Yao's lemma, no randomized
-searcher does better on every hidden string, and a random order attains this on each. The theorem prints
-2^(D-1), the worst case of a fixed order.
+The oracle is `HiddenString`. Its hidden string has D bits and even parity, and its first D - 1 bits are
+uniformly distributed over M = 2^(D-1) candidates. A query with fewer than D - 1 bits returns a fair random
+bit. A query with D - 1 bits shows whether they are the hidden ones. A search algorithm can only query one
+candidate after another, so the optimal expected number of queries V(m) for m remaining candidates satisfies
+V(m) = 1 + (m - 1) / m V(m - 1).
+
+If the hidden string must be queried, V(1) = 1 and V(M) = (M + 1) / 2. The last candidate can be inferred
+without a query, so V(1) = 0 and V(M) = (M - 1)(M + 2) / (2 M), about 2^(D-2). By Yao's lemma, no randomized
+algorithm has a smaller expected number for every hidden string, and a random order attains this number. The
+theorem prints 2^(D-1), the worst case of a fixed order.
 """
 
 from fractions import Fraction
@@ -30,9 +33,10 @@ _LONGEST = 10_000
 
 @validated
 def hidden_string_optimum(length: Annotated[int, Interval(ge=1, le=_LONGEST)]) -> Fraction:
-    """Return the expected queries of the best searcher, (M - 1)(M + 2) / (2 M) with M = 2^(D-1).
+    """Return the smallest expected number of queries that finds a hidden string of D bits.
 
-    The last candidate is not queried.
+    The hidden string has even parity and M = 2^(D-1) candidates for its first D - 1 bits. A query tests one
+    candidate, and the last one is inferred. The optimum is (M - 1)(M + 2) / (2 M).
 
     Args:
         length: Length D, from 1 to 10,000.
@@ -45,11 +49,16 @@ def hidden_string_optimum(length: Annotated[int, Interval(ge=1, le=_LONGEST)]) -
 def hidden_string_values(
     candidates: Annotated[int, Interval(ge=1, le=_MOST_CANDIDATES)], *, infer_last: bool = True
 ) -> list[Fraction]:
-    """Return the expected queries of the best searcher for 1, ..., `candidates` remaining candidates.
+    """Return the smallest expected number of queries for each number of remaining candidates.
+
+    A query tests whether one candidate is the hidden string.
 
     Args:
-        candidates: Number of candidates, from 1 to 2^20.
+        candidates: Largest number of candidates, from 1 to 2^20.
         infer_last: Whether the last candidate is inferred instead of queried.
+
+    Returns:
+        List whose entry m - 1 belongs to m candidates.
     """
     values = [Fraction(0 if infer_last else 1)]
     for left in range(2, candidates + 1):
@@ -62,7 +71,12 @@ Bit = Annotated[int, Interval(ge=0, le=1)]
 
 
 class Search(NamedTuple):
-    """String found by a searcher, or None for FAIL, and its number of queries."""
+    """Result of a search for the hidden string.
+
+    Attributes:
+        output: String that the search found, or None if it failed.
+        queries: Number of queries.
+    """
 
     output: Prefix | None
     queries: int
@@ -77,17 +91,24 @@ def search_hidden_string(
     infer_last: bool = True,
     seed: int = 0,
 ) -> Search:
-    """Run the best searcher against an oracle.
+    """Search for the string of a `HiddenString` oracle by querying one candidate after another.
 
-    Each query samples one token.
+    Each query samples one token after the D - 1 bits of a candidate. The search stops when the resulting
+    string has even parity.
 
     Args:
-        oracle: A `HiddenString` oracle of `length` bits.
+        oracle: `HiddenString` oracle of `length` bits.
         length: Length D, from 1 to 21.
         order: Candidates of D - 1 bits in the order of the queries (default: all in random order).
-        infer_last: Whether to infer the last of all candidates without a query. Otherwise, or if `order` is
-            incomplete, the result is FAIL if no candidate is right.
+        infer_last: Whether to return the last candidate without a query. It applies only if `order` contains
+            all candidates.
         seed: Seed of the order and the tokens.
+
+    Returns:
+        The string and the number of queries. The string is None if no queried candidate was right.
+
+    Raises:
+        InputError: If a candidate in `order` does not have D - 1 bits.
     """
     coins = numpy_generator(seed, "hidden-string", "answers")
     if order is None:
@@ -99,7 +120,7 @@ def search_hidden_string(
         wrong = [candidate for candidate in candidates if len(candidate) != length - 1]
         if wrong:
             raise InputError("order", wrong[0], f"give candidates of {length - 1} bits")
-    # Only what is left of all candidates can be inferred.
+    # The last candidate can be inferred only if all candidates are listed.
     infer_last &= len(set(candidates)) == 1 << (length - 1)
     for queries, candidate in enumerate(candidates):
         if infer_last and queries == len(candidates) - 1:

@@ -1,8 +1,8 @@
-"""Knapsack problems (Definition 3.1.7) and their solution by constrained generation (Theorem 3.1.2).
+"""Knapsack problems (Definition 3.1.7 of the thesis) and their solution by constrained generation (Theorem 3.1.2).
 
-Given weights X_i and a total c, find bits a_i with sum_i a_i X_i = c. Solvers return the bits, or None for
-FAIL. Easy cases are small totals (a table), superincreasing weights (a greedy pass) and weights of low
-density (lattice reduction), as in section 3.5.1.
+Given D weights X_i and a total c, find bits a_i with sum_i a_i X_i = c. Solvers return the bits, or None if
+they find no solution. Easy cases are small totals (solved by a table), superincreasing weights (solved
+greedily) and weights of low density (solved by lattice reduction), as in section 3.5.1.
 """
 
 import math
@@ -24,11 +24,16 @@ _DIGITS = 16
 
 @validated
 def knapsack_by_table(weights: Sequence[int], total: Natural) -> Prefix | None:
-    """Solve by dynamic programming over reachable sums: D (c + 1) cells, pseudo-polynomial.
+    """Find a subset of weights with a given sum by dynamic programming over all sums up to `total`.
+
+    The table has D (total + 1) cells for D weights.
 
     Args:
         weights: Integers of at least 0.
         total: Sum to reach.
+
+    Returns:
+        One bit per weight, 1 if it is in the subset, or None if there is no solution.
 
     Raises:
         InputError: If the table would have more than 2^33 cells.
@@ -37,7 +42,7 @@ def knapsack_by_table(weights: Sequence[int], total: Natural) -> Prefix | None:
     cells = len(weights) * (total + 1)
     if cells > _MOST_CELLS:
         raise InputError("total", total, f"the table would have {cells} cells. Use a smaller total")
-    # A row of the table is a number whose bit s says whether the sum s is reached.
+    # Bit s of a row of the table is set if the sum s can be reached.
     within = (1 << (total + 1)) - 1
     reached = [1]
     for weight in weights:
@@ -60,7 +65,14 @@ def is_superincreasing(weights: Sequence[int]) -> bool:
 
 @validated
 def superincreasing_knapsack(weights: Sequence[int], total: Natural) -> Prefix | None:
-    """Solve greedily with the heaviest weight first, for X_i >= sum_{j<i} X_j.
+    """Find a subset of superincreasing weights with a given sum by a greedy pass from the last weight to the first.
+
+    Args:
+        weights: Integers of at least 0, each at least the sum of the previous ones.
+        total: Sum to reach.
+
+    Returns:
+        One bit per weight, 1 if it is in the subset, or None if there is no solution.
 
     Raises:
         InputError: If the weights are not superincreasing.
@@ -76,18 +88,26 @@ def superincreasing_knapsack(weights: Sequence[int], total: Natural) -> Prefix |
 
 
 def density(weights: Sequence[int]) -> float:
-    """Return D / log2(max X_i), or infinity if no weight exceeds 1."""
+    """Return the density D / log2(max X_i) of a knapsack with D weights X_i, or infinity if no weight exceeds 1."""
     heaviest = max(checked_weights(weights))
     return len(weights) / math.log2(heaviest) if heaviest > 1 else math.inf
 
 
 @validated
 def knapsack_by_lattice(weights: Sequence[int], total: Natural) -> Prefix | None:
-    """Solve by lattice reduction as in Coster et al. (1992). None does not prove that there is no solution.
+    """Find a subset of weights with a given sum by lattice reduction, as in Coster et al. (1992).
 
-    Rows of the basis are (2 e_i, 0, n X_i) and (1, ..., 1, 1, n c) with n > sqrt(D + 1). Bits a give the
-    vector (2 a - 1, -1, 0), which is the shortest for almost all weights of density below 0.94. The reduction
-    of Lenstra, Lenstra and Lovasz (1982) may not find it.
+    The rows of the lattice basis are (2 e_i, 0, n X_i) for each weight X_i with unit vector e_i, and (1, ...,
+    1, 1, n c) for the total c, with n > sqrt(D + 1). A solution a gives the vector (2 a - 1, -1, 0), which is
+    the shortest for almost all weights of density below 0.94. The reduction of Lenstra, Lenstra and Lovasz
+    (1982) may not find it.
+
+    Args:
+        weights: Integers of at least 0.
+        total: Sum to reach.
+
+    Returns:
+        One bit per weight, 1 if it is in the subset, or None. None does not prove that there is no solution.
     """
     weights = checked_weights(weights)
     size = len(weights)
@@ -111,25 +131,37 @@ def _reduced(basis: list[list[int]]) -> list[list[int]]:
     for unseen in range(digits // _DIGITS * _DIGITS, -1, -_DIGITS):
         seen = [[*row[:-1], row[-1] >> unseen] for row in basis]
         _, transform = DomainMatrix(seen, (len(seen), len(seen[0])), ZZ).lll_transform()
-        whole = DomainMatrix(basis, (len(basis), len(basis[0])), ZZ)
-        basis = [list(map(int, row)) for row in (transform * whole).to_list()]
+        integers = DomainMatrix(basis, (len(basis), len(basis[0])), ZZ)
+        basis = [list(map(int, row)) for row in (transform * integers).to_list()]
     return basis
 
 
 def solves(bits: Prefix, weights: Sequence[int], total: int) -> bool:
-    """Return whether the `bits` select weights of sum `total`."""
+    """Return whether the weights selected by `bits` sum to `total`.
+
+    Args:
+        bits: One bit per weight, 1 if it is selected.
+        weights: Weights.
+        total: Required sum.
+    """
     return sum(weight for bit, weight in zip(bits, weights, strict=True) if bit) == total
 
 
 def knapsack_by_generating(
     weights: Sequence[int], total: int, *, chance: float = 0.5, seed: int = 0
 ) -> Prefix | None:
-    """Solve by the reduction of Theorem 3.1.2: generate from a full-support oracle under the constraint A.
+    """Find a subset of weights with a given sum by constrained generation (Theorem 3.1.2).
+
+    The bits are generated from an oracle that gives every string a positive probability. The constraint
+    accepts strings whose selected weights sum to `total`.
 
     Args:
         weights: Integers of at least 0.
         total: Sum to reach.
-        chance: Probability of a 1 in the oracle.
+        chance: Probability that the oracle generates a 1.
         seed: Seed of the generation.
+
+    Returns:
+        One bit per weight, 1 if it is in the subset, or None if the generation failed.
     """
     return generated(subset_sum_task(weights, total, chance), seed=seed).output

@@ -1,4 +1,4 @@
-"""Exact output distributions of tokenwise rejection as fractions, for Proposition 3.1.2."""
+"""Exact output distributions of tokenwise rejection in rational arithmetic, for Proposition 3.1.2 of the thesis."""
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -18,47 +18,65 @@ _MOST_STRINGS = 1 << 14
 def tokenwise_distribution(
     conditional: Conditional, accepts: Callable[[Prefix], bool], length: Count
 ) -> RationalDistribution:
-    """Return the output distribution of tokenwise rejection.
+    """Return the output distribution of tokenwise rejection sampling as fractions.
 
-    q(s) = prod_t p(s_t) V(s_1..t) / a(s_1..t-1), where a is the acceptance probability of a sampled token.
-    Probability that reaches a prefix with a = 0 is missing from the sum.
+    Tokenwise rejection draws the next token until the extended prefix is accepted. Probability that reaches a
+    prefix without accepted tokens is missing from the sum.
 
     Args:
-        conditional: Weights of the next token.
-        accepts: Verifier of prefixes and strings.
-        length: Number of tokens.
+        conditional: Function from a prefix to the unnormalized weights of the next token.
+        accepts: Function that returns whether a prefix or complete string is accepted.
+        length: Number of tokens of a complete string.
+
+    Returns:
+        Probability of each complete string.
 
     Raises:
         InputError: If there are more than 2^14 strings or a weight is negative.
     """
-    return _law(conditional, length, accepts, tokenwise=True)
+    return _string_probabilities(conditional, length, accepts, tokenwise=True)
 
 
 @validated
 def restricted_distribution(
     conditional: Conditional, accepts: Callable[[Prefix], bool], length: Count
 ) -> RationalDistribution:
-    """Return the distribution of strings restricted to accepted ones and normalized.
+    """Return the distribution of complete strings conditioned on acceptance, as fractions.
+
+    Args:
+        conditional: Function from a prefix to the unnormalized weights of the next token.
+        accepts: Function that returns whether a complete string is accepted.
+        length: Number of tokens of a complete string.
+
+    Returns:
+        Probability of each accepted string.
 
     Raises:
-        InputError: If no string is accepted, or for the reasons of `tokenwise_distribution`.
+        InputError: If no string is accepted, there are more than 2^14 strings, or a weight is negative.
     """
-    whole = _law(conditional, length, lambda prefix: len(prefix) < length or accepts(prefix), tokenwise=False)
-    total = sum(whole.values(), Fraction(0))
+    unrestricted = _string_probabilities(
+        conditional, length, lambda prefix: len(prefix) < length or accepts(prefix), tokenwise=False
+    )
+    total = sum(unrestricted.values(), Fraction(0))
     if not total:
         raise InputError("accepts", None, "accept at least one string that can occur")
-    return {string: p / total for string, p in whole.items()}
+    return {string: p / total for string, p in unrestricted.items()}
 
 
 def rational_variation(first: Mapping[Prefix, Fraction], second: Mapping[Prefix, Fraction]) -> Fraction:
-    """Return the total variation of two distributions."""
+    """Return the total variation distance of two distributions as a fraction.
+
+    Args:
+        first: Probability of each string. Missing strings have probability zero.
+        second: The same for the second distribution.
+    """
     zero = Fraction(0)
     return (
         sum((abs(first.get(x, zero) - second.get(x, zero)) for x in first.keys() | second.keys()), zero) / 2
     )
 
 
-def _law(
+def _string_probabilities(
     conditional: Conditional, length: int, accepts: Callable[[Prefix], bool], *, tokenwise: bool
 ) -> RationalDistribution:
     distribution: RationalDistribution = {(): Fraction(1)}

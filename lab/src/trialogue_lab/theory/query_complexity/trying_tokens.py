@@ -1,4 +1,8 @@
-"""Generation with a perfect verifier by testing every next token: |Sigma| D verifier calls (section 3.1.3)."""
+"""Constrained generation that verifies every possible next token (thesis, section 3.1.3).
+
+With a perfect verifier (one that accepts exactly the prefixes with an accepted completion), it needs at most
+|Sigma| D verifier calls for D tokens from a vocabulary Sigma.
+"""
 
 from typing import NamedTuple
 
@@ -11,7 +15,13 @@ from trialogue.samplers import MaskedDecoding, generate
 
 
 class Generated(NamedTuple):
-    """Generated string, or None for FAIL, with the numbers of verifier and oracle calls."""
+    """Result of constrained generation.
+
+    Attributes:
+        output: Generated string, or None if it was not accepted.
+        verifier_calls: Number of verified strings.
+        queries: Number of oracle calls.
+    """
 
     output: Prefix | None
     verifier_calls: int
@@ -30,9 +40,13 @@ class _StringByString(Verifier):
 
 
 def generated(task: ConstrainedTask, *, seed: int = 0) -> Generated:
-    """Verify each possible next token and sample one of the accepted ones.
+    """Generate a string by verifying each possible next token and sampling one of the accepted tokens.
 
-    Verifier calls are counted per string, at most |Sigma| for each of the D tokens.
+    Every extended prefix counts as one verifier call.
+
+    Args:
+        task: Oracle, verifier and length of the strings.
+        seed: Seed of the generation.
     """
     run = generate(
         task.oracle,

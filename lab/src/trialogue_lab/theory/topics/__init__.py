@@ -1,7 +1,7 @@
 """Closed-form optima of one attention layer on topic models (thesis, section 2.1).
 
-Matrices are numbered as in the thesis: row and column 0 are [MASK], and row and column i are word i - 1 of
-`TopicModel`.
+Matrices are numbered as in the thesis. Row and column 0 are the mask token [MASK], and row and column i are
+word i - 1 of `TopicModel`.
 """
 
 from trialogue.lazy_exports import lazy_exports

@@ -1,8 +1,8 @@
-"""Loss of a layer whose attention distinguishes same word, same topic and other topics (thesis, section 2.1.3).
+"""Loss of an attention layer that distinguishes same word, same topic and other topics (thesis, section 2.1.3).
 
-Assumption 2.1.2: unnormalized attention weights are beta for the same word, alpha for other words of the
-topic, and 1 otherwise. The values are those of uniform attention: "block" (Theorem 2.1.2) or "diagonal"
-(Definition 2.1.2). The loss is quadratic in the attended words, which form few classes.
+By Assumption 2.1.2, unnormalized attention weights are beta for the query's word, alpha for other words of
+its topic, and 1 otherwise. The value matrix is optimal for uniform attention. It is either "block" (Theorem
+2.1.2) or "diagonal" (Definition 2.1.2).
 """
 
 import math
@@ -45,32 +45,37 @@ def attention_loss(
     values: Values = "block",
     variant: Variant = "printed",
 ) -> Any:
-    """Return the squared loss for infinitely long documents (finite losses of Theorems 2.1.3 and 2.1.5).
+    """Return the squared loss of an attention layer on infinitely long documents of a topic model.
 
-    The loss is summed over words and over masked positions that do not show [MASK]. Their share p_c + p_r of
-    all masked positions is not divided out. Positions with [MASK] do not depend on alpha and beta.
+    The unnormalized attention weights are `beta` for the query's word, `alpha` for other words of its topic,
+    and 1 otherwise (losses of Theorems 2.1.3 and 2.1.5). The loss is summed over words and over masked
+    positions that do not show [MASK]. It is not divided by their share p_correct + p_random of all masked
+    positions. Positions with [MASK] do not depend on alpha and beta.
 
     Args:
         model: Topic model.
-        alpha: Non-negative attention weights to other words of the topic. Broadcasts with `beta`.
+        alpha: Non-negative attention weights to other words of the same topic. Broadcasts with `beta`.
         beta: Non-negative attention weights to the same word.
-        p_mask: Probability of masking.
-        p_correct: Probability of keeping a masked word.
-        p_random: Probability of a random word.
-        values: Values of the layer.
+        p_mask: Probability of masking a word.
+        p_correct: Probability that a masked word is kept.
+        p_random: Probability that a masked word is replaced by a random word.
+        values: Value matrix of the layer, "block" (see `optimal_values`) or "diagonal" (see
+            `diagonal_values`).
         variant: Treatment of [MASK] positions. "mask" is exact and treats them as keys of another topic.
             "nomask" is exact without attention to them. "printed" omits them from the normalization as
             Proposition 2.1.2 does, but keeps their share p_0 of uniform attention.
 
     Returns:
-        A float or array, or a tensor if one of the weights is a tensor.
+        Losses of the broadcast shape: a float or array, or a tensor if one of the weights is a tensor.
     """
     masking = BertMasking(p_mask=p_mask, p_correct=p_correct, p_random=p_random)
     first, second = _weights("alpha", alpha), _weights("beta", beta)
     try:
         np.broadcast_shapes(first.shape, second.shape)
     except ValueError:
-        raise InputError("beta", second.shape, f"it does not go with alpha, of shape {first.shape}") from None
+        raise InputError(
+            "beta", second.shape, f"use a shape that broadcasts with alpha of shape {first.shape}"
+        ) from None
     loss = _loss(model, masking, first, second, values, variant)
     if isinstance(alpha, Tensor) or isinstance(beta, Tensor):
         return real_tensor("loss", np.asarray(loss), "")
@@ -84,10 +89,18 @@ def optimal_attention(
     values: Values = "block",
     variant: Variant = "printed",
 ) -> tuple[float, float]:
-    """Return (alpha, beta) that minimize `attention_loss` numerically.
+    """Return the attention weights that minimize `attention_loss`, found numerically.
 
-    With block values, the loss depends on gamma = ((v - 1) alpha + beta) / v only (Remark 2.1.5), and both
-    results are gamma.
+    Args:
+        model: Topic model.
+        masking: Masking probabilities.
+        values: Value matrix of the layer, "block" (see `optimal_values`) or "diagonal" (see
+            `diagonal_values`).
+        variant: Treatment of [MASK] positions, as in `attention_loss`.
+
+    Returns:
+        The weights alpha to other words of the same topic and beta to the same word. For block values, the
+        loss depends on gamma = ((v - 1) alpha + beta) / v only (Remark 2.1.5), and both results equal gamma.
     """
     high = math.log(1e6 * model.vocab_size)
     grid = np.linspace(-5.0, high, _GRID)
@@ -105,7 +118,7 @@ def optimal_attention(
         return gamma, gamma
     table = loss(np.exp(grid)[:, None], np.exp(grid))
     row, column = np.unravel_index(int(np.argmin(table)), table.shape)
-    # The least alpha is zero in the limit of many words: its logarithm must be free to go there.
+    # The optimal alpha tends to zero for many words, so the lower bound of its logarithm is small.
     found = minimize(
         lambda logs: float(loss(math.exp(logs[0]), math.exp(logs[1]))),
         (grid[row], grid[column]),
@@ -128,21 +141,22 @@ def _loss(
     inner = inside * (own + size * (tau - 1)) + outside * size * (topics - tau) + keys
     outer = outside * (own + size * (topics - tau - 1)) + inside * size * tau + keys
 
-    def answers(rate: float, mass: Array, norm: Array) -> Array:
+    def prediction(rate: float, mass: Array, norm: Array) -> Array:
         return read.slope * rate * mass / norm + read.base + read.mask * keys / norm
 
     average = own / size
     word, mate = (average, average) if values == "block" else (beta, alpha)
-    # Of a query whose topic is the document's, the answers for its own word, its topic, other topics of the document
-    # and all others; then of a query of another topic.
-    mine, near = answers(inside, word, inner), answers(inside, mate, inner)
-    present, absent = (answers(rate, np.ones(()), inner) for rate in (inside, outside))
-    stray, around = answers(outside, word, outer), answers(outside, mate, outer)
-    there, nowhere = (answers(rate, np.ones(()), outer) for rate in (inside, outside))
+    # Predictions after a query of a topic of the document: for the query's word, its topic, other topics of the
+    # document and absent topics. Then the same for a query of an absent topic.
+    mine, near = prediction(inside, word, inner), prediction(inside, mate, inner)
+    present, absent = (prediction(rate, np.ones(()), inner) for rate in (inside, outside))
+    stray, around = prediction(outside, word, outer), prediction(outside, mate, outer)
+    there, nowhere = (prediction(rate, np.ones(()), outer) for rate in (inside, outside))
     squares = mine**2 + (size - 1) * near**2 + size * ((tau - 1) * present**2 + (topics - tau) * absent**2)
     wrong = stray**2 + (size - 1) * around**2 + size * (tau * there**2 + (topics - tau - 1) * nowhere**2)
     correct, random = masking.p_correct, masking.p_random
-    # The word asked for is the query, another of its topic, one of another topic; or the query's topic is not there.
+    # The masked word is the query's word, another word of its topic, or a word of another topic. In the last
+    # case, the query's topic is absent from the document.
     return np.asarray(
         (correct + random / (topics * size)) * (1 - 2 * mine + squares)
         + random / topics * (1 - 1 / size) * (1 - 2 * near + squares)
@@ -160,7 +174,7 @@ def _affine_values(model: TopicModel, masking: BertMasking, values: str, variant
         return _Values(c3, 0.0, -c1)
     scale = c2**2 + model.vocab_size
     below, column = -(c1 * c2 + c3) / scale, (c2 * c3 - c1 * model.vocab_size) / scale
-    # Words get what [MASK] leaves: `below` times one less that.
+    # Words receive the attention that [MASK] does not, so `below` is multiplied by one minus the latter.
     return _Values(c3, below, column - below)
 
 

@@ -1,7 +1,8 @@
-"""Intervals and leading-order values of optimal attention (Theorems 2.1.3 and 2.1.5).
+"""Intervals and leading-order values of the optimal attention weights (Theorems 2.1.3 and 2.1.5 of the thesis).
 
-The proofs bound the loss on three ranges, which leaves an interval for gamma ("block") or beta ("diagonal").
-The asymptotic losses, equations 2.27 and 2.36, are minimized exactly.
+Attention gives the unnormalized weight beta to occurrences of the query's word, alpha to other words of its
+topic, and 1 to all other words. The theorems give an interval for gamma ("block" values) or beta ("diagonal"
+values). The asymptotic losses, equations 2.27 and 2.36, are minimized exactly.
 """
 
 import math
@@ -15,10 +16,18 @@ from trialogue_lab.theory.topics.values import constants
 
 
 class AttentionBounds(NamedTuple):
-    """Published interval of the optimum, and the leading-order optimum with its loss.
+    """Published interval for the optimal attention weight, and the optimum to leading order.
 
-    For block values, they refer to gamma = ((v - 1) alpha + beta) / v, and `ratio` is infinite. For diagonal
-    values, they refer to beta. alpha is then below `ratio` times beta, and zero to leading order.
+    For block values, the numbers refer to gamma = ((v - 1) alpha + beta) / v, where v is the number of words
+    per topic, beta the attention weight to the same word and alpha the weight to other words of the same
+    topic. For diagonal values, they refer to beta.
+
+    Attributes:
+        low: Lower end of the interval.
+        high: Upper end of the interval.
+        ratio: Upper bound on alpha / beta at the optimum for diagonal values; infinite for block values.
+        optimum: Optimum to leading order. For diagonal values, alpha is zero to this order.
+        loss: Loss at this optimum.
     """
 
     low: float
@@ -35,20 +44,23 @@ def attention_bounds(
     values: Values = "block",
     variant: Variant = "printed",
 ) -> AttentionBounds:
-    """Return the interval of Theorem 2.1.3 or Theorem 2.1.5.
+    """Return the published interval for the optimal attention weights, and their leading-order values.
 
-    These are (lambda_1 (tau - 1), lambda_2 T) and (lambda_3 tau, lambda_4 T). The interval is as published for every
-    variant, while the optimum depends on the variant. The assumptions of the theorems are not checked.
+    The interval is (lambda_1 (tau - 1), lambda_2 T) of Theorem 2.1.3 for block values, and (lambda_3 tau,
+    lambda_4 T) of Theorem 2.1.5 for diagonal values. T is the number of topics and tau the number of topics
+    per document. The interval is as published for every variant, but the optimum depends on the variant. The
+    assumptions of the theorems are not checked.
 
     Args:
         model: Topic model.
         masking: Masking probabilities.
-        values: Values of the layer.
+        values: Value matrix of the layer, "block" (see `optimal_values`) or "diagonal" (see
+            `diagonal_values`).
         variant: Treatment of [MASK] positions, as in `attention_loss`.
 
     Raises:
-        InputError: If an end is undefined: without random words, or for diagonal values if v is too small for
-            a positive lambda_4.
+        InputError: If an end of the interval is undefined. This occurs without random words, or for diagonal
+            values if v is too small for a positive lambda_4.
     """
     c4 = constants(model, masking).c3
     topics, size, tau = model.topics, model.words_per_topic, model.topics_per_document
@@ -59,7 +71,7 @@ def attention_bounds(
         raise InputError("p_random", masking.p_random, hint)
     kept = 1 / c4
     hidden = masking.p_mask * masking.p_hidden if variant == "mask" else 0.0
-    # What queries of the document's topics give to others of no topic of it, over p_1.
+    # Attention from queries of the document's topics to words of absent topics, divided by p_1.
     away = c4 * tau * (random + hidden)
     if values == "block":
         return AttentionBounds(

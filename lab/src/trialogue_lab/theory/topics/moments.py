@@ -1,9 +1,10 @@
-"""Exact squared loss under uniform attention at any length, from second moments of inputs and targets.
+"""Exact squared loss of a layer with uniform attention on documents of any length.
 
-A document of N words gives x, the mean of its one-hot inputs. At a masked position, W x predicts the word.
-The loss is quadratic in W, so second moments determine it. As N grows, x becomes a function of the topics,
-the moments lose rank, and the optimal W is not unique. At finite length it is unique and has a diagonal,
-because the masked word may be among the inputs.
+A document of N words gives x, the mean of its one-hot inputs. At a masked position, W x predicts the one-hot
+vector y of the original word. The loss is quadratic in W, so the second moments of x and y determine it. For
+infinitely long documents, x is a function of the topics, the moments lose rank, and the optimal W is not
+unique. At finite length, W is unique and has a diagonal, because the masked word may be among the inputs.
+Vectors have V + 1 entries, one for [MASK] and one for each of V words.
 """
 
 from collections.abc import Callable
@@ -25,24 +26,31 @@ Range = Annotated[tuple[Count, Count], BeforeValidator(as_tuple)]
 
 
 class Moments(NamedTuple):
-    """E[x x^T] (`read`) and E[y x^T] (`asked`), both (V + 1, V + 1) float64, with input x and one-hot target y."""
+    """Second moments of the mean input x of a document and the one-hot target y of a masked position.
+
+    Attributes:
+        read: E[x x^T], shape (V + 1, V + 1) float64.
+        cross: E[y x^T], shape (V + 1, V + 1) float64.
+    """
 
     read: Tensor
-    asked: Tensor
+    cross: Tensor
 
 
 @validated
 def moments_of(
     model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking], lengths: Count | Range | None = None
 ) -> Moments:
-    """Return the moments of documents.
+    """Return the second moments of inputs and targets for documents of a topic model.
 
-    As in equation 2.1, all documents with a masked position count equally, and so do their masked positions.
+    As in equation 2.1, all documents with a masked position have equal weight, and so do the masked positions
+    of one document.
 
     Args:
         model: Topic model.
         masking: Masking probabilities.
-        lengths: Document length, or the range of uniform lengths; None for infinitely long documents.
+        lengths: Number of words in a document, or a pair (shortest, longest) for uniformly distributed
+            lengths. None stands for infinitely long documents.
     """
     if masking.p_mask == 0:
         raise InputError("p_mask", masking.p_mask, "nothing is predicted: use a probability above 0")
@@ -50,19 +58,19 @@ def moments_of(
     same, different = model.share_moments()
     pairs = torch.full((words + 1, words + 1), 1 / words, dtype=torch.float64)
     pairs[0, 0] = 1
-    # E[(1, P) (1, P)^T] of the laws P of words, on which affine maps of P act as matrices.
+    # E[(1, P) (1, P)^T] for the word distribution P. Affine maps of P act on it as matrices.
     pairs[1:, 1:] = (different + (same - different) * model.same_topic()) / model.words_per_topic**2
-    asked = torch.eye(words + 1, dtype=torch.float64)
-    asked[0, 0] = 0
+    cross = torch.eye(words + 1, dtype=torch.float64)
+    cross[0, 0] = 0
     if lengths is None:
         read = _map(masking.read, words)
-        return Moments(read @ pairs @ read.T, asked @ pairs @ read.T)
+        return Moments(read @ pairs @ read.T, cross @ pairs @ read.T)
     masked = _map(masking.read_where_masked, words)
     mean = pairs[:, 0]
-    # Of a masked word and what is read in its place.
-    own = torch.zeros_like(asked)
+    # Joint distribution of a masked word and the input at its position.
+    own = torch.zeros_like(cross)
     own[1:] = (masked[:, :1] + masked[:, 1:]).T / words
-    crossed, plain = masked @ pairs @ asked, asked @ pairs @ asked
+    crossed, plain = masked @ pairs @ cross, cross @ pairs @ cross
     chance, n, m = _counts(masking.p_mask, lengths)
     others = n - m
 
@@ -71,7 +79,7 @@ def moments_of(
 
     return Moments(
         average(m / n**2) * (masked @ mean).diag()
-        + average(others / n**2) * (asked @ mean).diag()
+        + average(others / n**2) * (cross @ mean).diag()
         + average(m * (m - 1) / n**2) * (masked @ pairs @ masked.T)
         + average(m * others / n**2) * (crossed + crossed.T)
         + average(others * (others - 1) / n**2) * plain,
@@ -93,29 +101,34 @@ def _counts(p_mask: float, lengths: int | tuple[int, int]) -> tuple[Tensor, Tens
 
 @validated
 def least_squares(moments: InstanceOf[Moments], ridge: NonNegative = 0.0) -> Tensor:
-    """Return the W (V + 1, V + 1) float64 that minimizes the squared loss plus `ridge` times its squared norm.
+    """Return the matrix W that minimizes the expected squared error |y - W x|^2.
 
-    Without a ridge, it is the minimum-norm solution.
+    Args:
+        moments: Second moments of inputs x and targets y.
+        ridge: Factor of an L2 penalty on W. Without it, the solution of minimum norm is returned.
+
+    Returns:
+        Matrix (V + 1, V + 1) float64.
     """
     if ridge == 0:
-        return moments.asked @ torch.linalg.pinv(moments.read, rtol=1e-10, hermitian=True)
+        return moments.cross @ torch.linalg.pinv(moments.read, rtol=1e-10, hermitian=True)
     shifted = moments.read + ridge * torch.eye(len(moments.read), dtype=torch.float64)
-    solved: Tensor = torch.linalg.solve(shifted, moments.asked.T).T
+    solved: Tensor = torch.linalg.solve(shifted, moments.cross.T).T
     return solved
 
 
 @validated
 def squared_loss(values: Annotated[Tensor, Reals("words words")], moments: InstanceOf[Moments]) -> float:
-    """Return E |y - W x|^2 per masked position (equation 2.3).
+    """Return the expected squared error |y - W x|^2 per masked position (equation 2.3).
 
     Args:
         values: Matrix W (V + 1, V + 1).
-        moments: Moments of the documents.
+        moments: Second moments of inputs x and targets y.
     """
     if values.shape != moments.read.shape:
         raise InputError("values", tuple(values.shape), f"use the shape {tuple(moments.read.shape)}")
     matrix = values.detach().double()
-    return float(1 - 2 * (matrix * moments.asked).sum() + ((matrix @ moments.read) * matrix).sum())
+    return float(1 - 2 * (matrix * moments.cross).sum() + ((matrix @ moments.read) * matrix).sum())
 
 
 def _map(distribution: Callable[[Tensor], Tensor], words: int) -> Tensor:

@@ -1,8 +1,9 @@
-"""Optimal values and embeddings under uniform attention.
+"""Optimal value matrices and embeddings of one attention layer with uniform attention on a topic model.
 
-The results are Lemma 2.1.1 and Theorems 2.1.1, 2.1.2 and 2.1.4 of the thesis. They are for infinitely long documents
-(Assumption 2.1.1) of 1 <= tau < T topics. For tau = T, all documents have the same word distribution, and many more
-matrices are optimal.
+The results are Lemma 2.1.1 and Theorems 2.1.1, 2.1.2 and 2.1.4 of the thesis. A topic model has T topics with
+v words each, and a document contains tau of them. Documents are infinitely long (Assumption 2.1.1), and 1 <=
+tau < T. For tau = T, all documents have the same word distribution, and many more matrices are optimal.
+Matrices have T v + 1 rows and columns. Row and column 0 belong to [MASK], the others to the words.
 """
 
 from typing import Annotated, NamedTuple
@@ -21,7 +22,16 @@ Square = Annotated[Tensor, Reals("words words")]
 
 
 class Constants(NamedTuple):
-    """c_1, c_2 and c_3 of Lemma 2.1.1; c_3 is called c_4 in the proofs about attention."""
+    """Constants c_1, c_2 and c_3 of Lemma 2.1.1 for a topic model and masking probabilities.
+
+    A word is masked with probability p_m. A masked word is kept with probability p_c, replaced by a random
+    word with probability p_r, and replaced by [MASK] otherwise.
+
+    Attributes:
+        c1: p_r / ((1 - p_c - p_r) (1 - (1 - p_c) p_m) T v) for T topics of v words.
+        c2: 1 / ((1 - p_c - p_r) p_m) - 1.
+        c3: 1 / (1 - (1 - p_c) p_m), called c_4 in the proofs about attention.
+    """
 
     c1: float
     c2: float
@@ -30,17 +40,21 @@ class Constants(NamedTuple):
 
 @validated
 def constants(model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]) -> Constants:
-    """Return the constants of Lemma 2.1.1.
+    """Return the constants c_1, c_2 and c_3 of Lemma 2.1.1.
+
+    Args:
+        model: Topic model with a fixed number of topics per document.
+        masking: Masking probabilities.
 
     Raises:
-        InputError: If the lemma does not apply: documents of all topics or with Dirichlet shares, no masked
-            words, or no [MASK] input.
+        InputError: If the lemma does not apply, because documents contain all topics or have Dirichlet topic
+            proportions, no words are masked, or no masked word is replaced by [MASK].
     """
     if model.topics_per_document is None:
         raise InputError("model", "Dirichlet", "give a TopicModel with topics_per_document")
     if model.topics_per_document == model.topics:
         hint = (
-            f"with all {model.topics} topics every document shows the same law of words, which a single equation "
+            f"with all {model.topics} topics all documents have the same word distribution, which a single equation "
             "fits: optima are not those of Lemma 2.1.1; use fewer"
         )
         raise InputError("topics_per_document", model.topics_per_document, hint)
@@ -63,16 +77,20 @@ def constants(model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]) -
 def optimal_values(
     model: InstanceOf[TopicModel], p_mask: float = 0.15, p_correct: float = 0.1, p_random: float = 0.1
 ) -> Tensor:
-    """Return W^V (T v + 1, T v + 1) float64 of Theorem 2.1.2: the optimum with a vanishing L2 penalty.
+    """Return the optimal value matrix W^V of Theorem 2.1.2, for an L2 penalty that tends to zero.
 
-    It is the minimum-norm optimal matrix of Lemma 2.1.1. Row 0 is zero, and the rest of column 0 is constant.
-    Entries of words of different topics are constant, and those of the same topic are larger by c_3 / v.
+    It is the matrix of minimum norm among the optima of Lemma 2.1.1. Row 0 ([MASK]) is zero, and the rest of
+    column 0 is constant. Entries for two words of different topics are constant. Entries for two words of the
+    same topic are larger by c_3 / v, where v is the number of words per topic.
 
     Args:
-        model: Topic model.
-        p_mask: Probability of masking.
-        p_correct: Probability of keeping a masked word.
-        p_random: Probability of a random word.
+        model: Topic model with T topics of v words.
+        p_mask: Probability of masking a word.
+        p_correct: Probability that a masked word is kept.
+        p_random: Probability that a masked word is replaced by a random word.
+
+    Returns:
+        Matrix (T v + 1, T v + 1) float64.
     """
     return _values(model, BertMasking(p_mask=p_mask, p_correct=p_correct, p_random=p_random))
 
@@ -86,9 +104,17 @@ def _values(model: TopicModel, masking: BertMasking) -> Tensor:
 
 @validated
 def diagonal_values(model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]) -> Tensor:
-    """Return D^V (T v + 1, T v + 1) of Definition 2.1.2.
+    """Return the diagonal value matrix D^V of Definition 2.1.2.
 
-    It has c_3 on the diagonal, -c_1 in column 0 and zeros in row 0.
+    It has c_3 on the diagonal and -c_1 in column 0, except for row 0 ([MASK]), which is zero. The constants
+    are defined in `Constants`.
+
+    Args:
+        model: Topic model with T topics of v words.
+        masking: Masking probabilities.
+
+    Returns:
+        Matrix (T v + 1, T v + 1) float64.
     """
     c1, _, c3 = constants(model, masking)
     words = model.vocab_size
@@ -100,14 +126,23 @@ def diagonal_values(model: InstanceOf[TopicModel], masking: InstanceOf[BertMaski
 def optimal_member(
     model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking], seed: Natural = 0
 ) -> Tensor:
-    """Return a random matrix (T v + 1, T v + 1) float64 of the solution set of Lemma 2.1.1."""
+    """Return a random value matrix from the set of optima of Lemma 2.1.1.
+
+    Args:
+        model: Topic model with T topics of v words.
+        masking: Masking probabilities.
+        seed: Seed of the random numbers.
+
+    Returns:
+        Matrix (T v + 1, T v + 1) float64.
+    """
     c1, c2, c3 = constants(model, masking)
     words, size = model.vocab_size, model.words_per_topic
     random = generator(seed, "topics", "member")
     drawn = torch.randn(words + 1, words + 1, generator=random, dtype=torch.float64)
     free, column = drawn[:, 0], torch.empty(words + 1, dtype=torch.float64)
     column[0], column[1:] = -c2 * free[0], -c1 - c2 * free[1:]
-    # Sums over the words of a topic are fixed, what is within them is not.
+    # Only the sums over the words of a topic are fixed.
     sums = free[:, None] * size + torch.zeros(words + 1, model.topics, dtype=torch.float64)
     sums[1:] += c3 * model.same_topic()[:, ::size]
     inside = drawn[:, 1:].view(words + 1, model.topics, size)
@@ -119,9 +154,18 @@ def optimal_member(
 def values_violation(
     values: Square, model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking]
 ) -> float:
-    """Return the largest residual of the equations of Lemma 2.1.1, which is zero exactly on the solution set.
+    """Measure how far a value matrix is from the set of optima of Lemma 2.1.1.
 
-    Column 0 of row i determines u_i, and the sums over topics must match it.
+    The lemma fixes, for each row, the sum of the entries over the words of each topic as a function of the
+    entry in column 0 ([MASK]).
+
+    Args:
+        values: Value matrix (T v + 1, T v + 1).
+        model: Topic model with T topics of v words.
+        masking: Masking probabilities.
+
+    Returns:
+        Largest absolute residual of these equations; zero for optimal matrices.
     """
     c1, c2, c3 = constants(model, masking)
     matrix = _square(values, model)
@@ -137,10 +181,19 @@ def values_violation(
 def optimal_embedding(
     model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking], printed: bool = False
 ) -> Tensor:
-    """Return W^E^T W^E (T v + 1, T v + 1) float64 of Theorem 2.1.1 for the bias `embedding_bias`.
+    """Return the optimal product W^E^T W^E of the embedding matrix with itself (Theorem 2.1.1).
 
-    The diagonal is c_3, except for [MASK], where it must be zero. The `printed` example has c_3 there as
-    well, which violates condition (1a).
+    It is optimal together with the bias `embedding_bias`. The product is diagonal with c_3 (see `Constants`)
+    for words. The entry of [MASK] must be zero.
+
+    Args:
+        model: Topic model with T topics of v words.
+        masking: Masking probabilities.
+        printed: Whether to return the example printed in the thesis, which has c_3 also for [MASK] and
+            violates condition (1a) of the theorem.
+
+    Returns:
+        Matrix (T v + 1, T v + 1) float64.
     """
     c3 = constants(model, masking).c3
     embedding = c3 * torch.eye(model.vocab_size + 1, dtype=torch.float64)
@@ -153,9 +206,18 @@ def optimal_embedding(
 def embedding_bias(
     model: InstanceOf[TopicModel], masking: InstanceOf[BertMasking], printed: bool = False
 ) -> Tensor:
-    """Return b^pred (T v + 1,) float64 of Theorem 2.1.1: -p_m p_r c_3 / (T v), and 0 at [MASK].
+    """Return the optimal bias b^pred of the prediction head (Theorem 2.1.1).
 
-    The `printed` theorem lacks the exception at [MASK].
+    It is -p_m p_r c_3 / (T v) for words and 0 for [MASK], where p_m is the probability of masking and p_r the
+    probability that a masked word is replaced by a random word.
+
+    Args:
+        model: Topic model with T topics of v words.
+        masking: Masking probabilities.
+        printed: Whether to return the bias as printed in the thesis, without the exception for [MASK].
+
+    Returns:
+        Vector (T v + 1,) float64.
     """
     c3 = constants(model, masking).c3
     level = -masking.p_mask * masking.p_random * c3 / model.vocab_size

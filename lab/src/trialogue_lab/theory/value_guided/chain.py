@@ -28,15 +28,17 @@ _DENSE = 1500
 
 @dataclass(frozen=True, eq=False)
 class ValueGuidedChain:
-    """A walk without stopping on n prefixes.
+    """Markov chain of a value-guided random walk that never stops.
+
+    The states are n prefixes. The root is the prompt, and a leaf is a complete sequence.
 
     Attributes:
         states: Prefixes, starting with the prompt.
         transitions: Sparse transition matrix (n, n).
-        leaf: Mask (n,) bool of complete sequences.
+        leaf: Mask (n,) bool of the complete sequences.
 
     Raises:
-        InputError: If rows do not sum to one, because the walk stops in some state.
+        InputError: If a row does not sum to one, because the walk stops in this state.
     """
 
     states: list[Sequence_]
@@ -46,31 +48,38 @@ class ValueGuidedChain:
     def __post_init__(self) -> None:
         totals = np.asarray(self.transitions.sum(1))
         if not bool((abs(totals - 1) < 1e-9).all()):
-            hint = "give a chain that goes on for ever: of this one some state has an end"
+            hint = "a row has this sum: give a chain that never stops"
             raise InputError("transitions", float(totals.min()), hint)
 
     @cached_property
     def stationary(self) -> Array:
-        """Stationary distribution (n,), unique because every reachable state leads back to the root."""
+        """Stationary distribution (n,). It is unique because every reachable state leads back to the root."""
         return stationary_distribution(self.transitions)
 
     @property
     def reversibility_residual(self) -> float:
-        """Largest difference between the stationary flow along an edge and the reverse flow."""
+        """Largest absolute difference between the stationary flow from one state to another and the reverse flow."""
         flow = diags_array(self.stationary) @ self.transitions
         difference = abs(flow - flow.T)
         return float(difference.max())
 
     @property
     def leaf_mass(self) -> float:
-        """Stationary probability of the leaves."""
+        """Stationary probability of all complete sequences together."""
         return math.fsum(self.stationary[self.leaf])
 
     def leaf_distribution(self, distribution: Array) -> dict[Sequence_, float]:
-        """Return the distribution over leaves, given the distribution `distribution` (n,) over states.
+        """Condition a distribution over states on complete sequences.
+
+        Args:
+            distribution: Probabilities (n,) of the states.
+
+        Returns:
+            Probability of each complete sequence.
 
         Raises:
-            InputError: If no leaf has positive probability, or `distribution` is not a distribution.
+            InputError: If no complete sequence has positive probability, or `distribution` is not a
+                distribution.
         """
         distribution = checked_probabilities("distribution", distribution, (len(self.states),)).numpy()
         mass = math.fsum(distribution[self.leaf])
@@ -83,7 +92,11 @@ class ValueGuidedChain:
 
     @cached_property
     def spectral_gap(self) -> float:
-        """1 minus the second largest absolute eigenvalue; requires a reversible walk."""
+        """1 minus the second largest absolute eigenvalue of the transition matrix.
+
+        Raises:
+            InputError: If the walk is not reversible.
+        """
         if self.reversibility_residual > 1e-9:
             hint = "the walk is not reversible: its spectrum is not real"
             raise InputError("transitions", self.reversibility_residual, hint)
@@ -99,10 +112,16 @@ class ValueGuidedChain:
         return float(1 - np.sort(abs(values))[-2])
 
     def mixing_time(self, distance: float = 0.25, max_steps: int = 100_000) -> int:
-        """Return the number of steps from the root until the total variation is at most `distance`.
+        """Return the number of steps after which the walk is close to its stationary distribution.
+
+        The walk starts at the prompt.
+
+        Args:
+            distance: Total variation distance to reach.
+            max_steps: Limit on the number of steps.
 
         Raises:
-            InputError: If this takes more than `max_steps`.
+            InputError: If the walk takes more than `max_steps`.
         """
         target = self.stationary
         return self._first(
@@ -112,10 +131,17 @@ class ValueGuidedChain:
     def leaf_mixing_time(
         self, target: Mapping[Sequence_, float], distance: float = 0.05, max_steps: int = 100_000
     ) -> int:
-        """Return the number of steps from the root until the leaf distribution is within `distance` of `target`.
+        """Return the number of steps after which the distribution over complete sequences is close to a target.
+
+        The walk starts at the prompt. Its distribution is conditioned on complete sequences.
+
+        Args:
+            target: Probability of each complete sequence.
+            distance: Total variation distance to reach.
+            max_steps: Limit on the number of steps.
 
         Raises:
-            InputError: If this takes more than `max_steps`.
+            InputError: If the walk takes more than `max_steps`.
         """
 
         def far(distribution: Array) -> float:
@@ -147,17 +173,20 @@ class ValueGuidedChain:
 
     @property
     def steps_to_leaf(self) -> float:
-        """Expected number of steps from the root to the first leaf; infinite if it may never be reached."""
+        """Expected number of steps from the prompt to the first complete sequence, possibly infinite."""
         if self.leaf[0]:
             return 0.0
         chain = self._before_leaves[1]
         return math.inf if chain.never_ends > 0 else float(chain.visits.sum())
 
     def first_leaf_distribution(self) -> dict[Sequence_, float]:
-        """Return the distribution of the first leaf.
+        """Return the distribution of the first complete sequence that the walk reaches from the prompt.
+
+        Returns:
+            Probability of each complete sequence.
 
         Raises:
-            InputError: If the walk may never reach a leaf.
+            InputError: If the walk may never reach a complete sequence.
         """
         leaves = np.flatnonzero(self.leaf)
         if self.leaf[0]:
@@ -174,9 +203,13 @@ class ValueGuidedChain:
         }
 
     def visited_before_leaf(self) -> dict[Sequence_, float]:
-        """Return the probability of visiting each inner state before the first leaf.
+        """Return the probability of visiting each incomplete prefix before the first complete sequence.
 
-        It is the ratio G(root, y) / G(y, y) of expected visits.
+        It is the ratio G(root, y) / G(y, y), where G(x, y) is the expected number of visits of y from x
+        before the first complete sequence.
+
+        Returns:
+            Probability for each incomplete prefix.
         """
         if self.leaf[0]:
             return {self.states[place]: 0.0 for place in np.flatnonzero(~self.leaf).tolist()}
@@ -188,11 +221,11 @@ class ValueGuidedChain:
 def value_guided_chain(
     oracle: Autoregressive, values: VerifierLike, max_states: int = 100_000
 ) -> ValueGuidedChain:
-    """Return the Markov chain of `ValueGuided(stop_at_leaf=False)`.
+    """Return the Markov chain of the sampler `ValueGuided(stop_at_leaf=False)`.
 
     Args:
-        oracle: Oracle.
-        values: Values of prefixes.
+        oracle: Next-token oracle.
+        values: Verifier that returns the value of each prefix.
         max_states: Limit on the number of states.
 
     Raises:

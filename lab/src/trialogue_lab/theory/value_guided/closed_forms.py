@@ -1,8 +1,10 @@
 """Closed forms for the outputs and costs of the value-guided random walk on enumerable trees.
 
-An edge that ends in prefix y has conductance c(y) = p(y) V(y), so the walk is reversible for any values.
+The walk moves along the edges of the tree of prefixes. A leaf is a complete sequence. The edge that ends in
+prefix y has the conductance c(y) = p(y) V(y), where p is the probability of the prefix and V its value. The
+walk chooses an edge with probability proportional to its conductance, so it is reversible for any values.
 Prefixes below an edge of conductance zero are never visited. The claims are on p. 127 ff., section 3.3.1 of
-the thesis, and the conductances are those of the Sinclair-Jerrum walk. `limits` select the tree.
+the thesis. The conductances are those of the Sinclair-Jerrum walk.
 """
 
 import math
@@ -22,12 +24,13 @@ Sequence_ = tuple[int, ...]
 
 
 class FirstLeaf(NamedTuple):
-    """The walk up to its first leaf.
+    """Distribution and cost of the walk from the prompt to the first complete sequence.
 
     Attributes:
-        distribution: Probability that each complete sequence is the first leaf.
-        moves: Expected number of moves, which equals the oracle calls without caching.
-        nodes: Expected number of distinct nodes visited, which equals the oracle calls with caching.
+        distribution: Probability that each complete sequence is the first one that the walk reaches.
+        moves: Expected number of moves, which equals the number of oracle calls without caching.
+        nodes: Expected number of distinct prefixes visited, which equals the number of oracle calls with
+            caching.
     """
 
     distribution: dict[Sequence_, float]
@@ -36,20 +39,22 @@ class FirstLeaf(NamedTuple):
 
     @property
     def steps(self) -> float:
-        """Expected number of steps of the lazy walk, which waits at every second step."""
+        """Expected number of steps of the lazy walk, which stays in place with probability one half at each step."""
         return 2 * self.moves
 
 
 def first_leaf(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]) -> FirstLeaf:
-    """Return the distribution of the first leaf and its cost from series and parallel conductances.
+    """Return the distribution of the first complete sequence that the walk reaches, and its expected cost.
+
+    The computation uses series and parallel conductances of the tree.
 
     Args:
-        oracle: Oracle.
-        values: Values of prefixes.
-        limits: `prompt`, `max_new_tokens` and `max_nodes`.
+        oracle: Next-token oracle.
+        values: Verifier that returns the value of each prefix.
+        limits: `prompt` to start from, `max_new_tokens` and the limit `max_nodes` on the number of prefixes.
 
     Raises:
-        InputError: If there are more than `max_nodes` prefixes or no leaf is reachable.
+        InputError: If there are more than `max_nodes` prefixes or no complete sequence is reachable.
     """
     tree = prefix_tree(oracle, **limits)
     network = walk_conductances(tree, values)
@@ -61,10 +66,19 @@ def first_leaf(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[Tr
 def stationary_probabilities(
     oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]
 ) -> dict[Sequence_, float]:
-    """Return the stationary distribution of the walk, with mass c(y) + sum of c over children at prefix y.
+    """Return the stationary distribution of the walk over prefixes.
 
-    Conditioned on leaves, it is the restricted distribution for any positive inner values. Prefixes of mass
-    zero are omitted. Arguments are those of `first_leaf`.
+    The probability of prefix y is proportional to the sum of the conductances of its edges, c(y) plus c of
+    its children, with c(y) = p(y) V(y). Conditioned on complete sequences, it is the restricted distribution
+    for any positive values of inner prefixes. Prefixes of probability zero are omitted.
+
+    Args:
+        oracle: Next-token oracle.
+        values: Verifier that returns the value V of each prefix.
+        limits: `prompt` to start from, `max_new_tokens` and the limit `max_nodes` on the number of prefixes.
+
+    Returns:
+        Probability of each prefix.
     """
     tree = prefix_tree(oracle, **limits)
     mass = _stationary(tree, values)
@@ -72,11 +86,16 @@ def stationary_probabilities(
 
 
 def leaf_mass(oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]) -> float:
-    """Return the stationary mass of the leaves, which is 1 / (2 H) for exact values and leaves at depth H.
+    """Return the stationary probability of all complete sequences together.
 
-    Let E_h be the sum of c over prefixes of h tokens. The mass is E_H / (2 sum E_h). It is at least 1 / (2 (1
-    + e) H) if inner values are within a factor of 1 + e of the exact ones. Arguments are those of
-    `first_leaf`.
+    If all sequences have H tokens and E_h is the sum of the conductances of prefixes with h tokens, it is E_H
+    / (2 sum_h E_h). It equals 1 / (2 H) for exact values. It is at least 1 / (2 (1 + e) H) if the values of
+    inner prefixes are within a factor of 1 + e of the exact ones.
+
+    Args:
+        oracle: Next-token oracle.
+        values: Verifier that returns the value of each prefix.
+        limits: `prompt` to start from, `max_new_tokens` and the limit `max_nodes` on the number of prefixes.
     """
     tree = prefix_tree(oracle, **limits)
     return math.fsum(_stationary(tree, values)[tree.leaf])
@@ -99,13 +118,22 @@ def _stationary(tree: PrefixTree, values: VerifierLike) -> NDArray[np.float64]:
 def action_level_distribution(
     oracle: Autoregressive, values: VerifierLike, **limits: Unpack[TreeLimits]
 ) -> dict[Sequence_, float]:
-    """Return the output distribution without backtracking, where token a has probability p(a | y) V(ya) / Z(y).
+    """Return the output distribution of sampling tokens by value without backtracking.
 
-    With 0/1 values, this is tokenwise rejection. The sum is below 1 if a prefix without valued continuations
-    can be reached. Arguments are those of `first_leaf`.
+    After prefix y, token a is sampled with probability p(a | y) V(ya) / Z(y), where p is the oracle, V the
+    value and Z(y) the normalizer. With values 0 and 1, this is tokenwise rejection. The sum of the
+    probabilities is below 1 if a prefix can be reached whose continuations all have value zero.
+
+    Args:
+        oracle: Next-token oracle.
+        values: Verifier that returns the value of each prefix.
+        limits: `prompt` to start from, `max_new_tokens` and the limit `max_nodes` on the number of prefixes.
+
+    Returns:
+        Probability of each complete sequence.
     """
     tree = prefix_tree(oracle, **limits)
-    # Only ratios of the edges of one node matter: those of conditional probabilities do not underflow.
+    # Only ratios of the edges of one node matter, and conditional probabilities do not underflow.
     conditional = tree.log_probs - tree.log_probs[np.maximum(tree.parent, 0)]
     return _leaves(tree, network_of(tree, values, conditional).descent)
 
