@@ -8,7 +8,7 @@ from .knapsacks import knapsack_by_generating as knapsack_by_generating
 from .knapsacks import knapsack_by_lattice as knapsack_by_lattice
 from .knapsacks import knapsack_by_table as knapsack_by_table
 from .knapsacks import superincreasing_knapsack as superincreasing_knapsack
-from .rational_laws import rational_variation as rational_variation
-from .rational_laws import restricted_distribution as restricted_distribution
-from .rational_laws import tokenwise_distribution as tokenwise_distribution
+from .rational_distributions import rational_variation as rational_variation
+from .rational_distributions import restricted_distribution as restricted_distribution
+from .rational_distributions import tokenwise_distribution as tokenwise_distribution
 from .trying_tokens import generated as generated
