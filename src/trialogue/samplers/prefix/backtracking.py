@@ -23,11 +23,13 @@ class BacktrackingState(NamedTuple):
     """State of `Backtracking`.
 
     Attributes:
-        quota: Number (rows,) of backtracks left.
-        redo: Number (rows,) of tokens to append greedily. With redo="accumulated", the number of tokens erased so far.
-        sampled: Whether the last token of each row (rows,) was sampled.
-        rejected: With `once_per_prefix`, prefixes (rows, quota, capacity) at which a row has backtracked, padded with
-            -1. Otherwise a tensor without elements.
+        quota: Number (rows,) int64 of times that each row may still erase tokens.
+        redo: Number (rows,) int64 of tokens that are still to be appended greedily (most probable token). With
+            redo="accumulated", the number of tokens erased so far.
+        sampled: Whether the last token of each row (rows,) bool was sampled, and not chosen greedily. By default only
+            such tokens are verified.
+        rejected: With `once_per_prefix`, the prefixes (rows, quota, capacity) int64 at which each row has erased
+            tokens, padded with -1. Otherwise a tensor without elements.
     """
 
     quota: Tensor
@@ -85,7 +87,19 @@ class Backtracking(Sampler[BacktrackingState]):
     def released(
         cls, quota: int = 4, stride: int = 4, *, erase_prompt: bool = False, once_per_prefix: bool = False
     ) -> Self:
-        """Return Algorithm 1 as implemented by the code released with the thesis."""
+        """Return a sampler that follows the code released with the thesis, which differs from Algorithm 1 as printed.
+
+        It uses `redo="accumulated"` and `verified="every"`, which the class docstring describes.
+
+        Args:
+            quota: Maximum number of times that a sample may erase tokens (default: 4).
+            stride: Number of tokens to erase each time (default: 4).
+            erase_prompt: Whether tokens of the prompt may be erased (default: False).
+            once_per_prefix: Whether to erase at most once at the same prefix (default: False).
+
+        Returns:
+            The sampler.
+        """
         return cls(
             quota,
             stride,
@@ -97,16 +111,23 @@ class Backtracking(Sampler[BacktrackingState]):
 
     @property
     def uses(self) -> Uses:
-        """Without a quota the verifier is never called."""
+        """How `step` uses values: "verdicts" (whether a value is positive), or "nothing" if the quota is 0."""
         return "verdicts" if self.quota else "nothing"
 
     @property
     def keeps_prompts(self) -> bool:
-        """Prompts are kept unless they may be erased."""
+        """Whether every sample begins with its prompt, which is False if tokens of the prompt may be erased."""
         return not self.erase_prompt
 
     def init(self, decoding: Decoding) -> BacktrackingState:
-        """Return the state with the full quota and no tokens to redo."""
+        """Return the state of rows at their prompts.
+
+        Args:
+            decoding: The rows of the batch.
+
+        Returns:
+            A state with the full quota of backtracks, no greedy tokens to append, and no rejected prefixes.
+        """
         rows, capacity = decoding.tokens.shape
         remembered = (self.quota, capacity) if self.once_per_prefix else (0, 0)
         return BacktrackingState(
