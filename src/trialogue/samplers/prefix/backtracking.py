@@ -140,7 +140,22 @@ class Backtracking(Sampler[BacktrackingState]):
     def step(
         self, decoding: Decoding, state: BacktrackingState, verifier: Judge, choose: Choose
     ) -> tuple[Moves, BacktrackingState]:
-        """Backtrack rejected rows, then append a greedy or a sampled token."""
+        """Erase up to `stride` tokens from rows that the verifier rejects, then append a token to each incomplete row.
+
+        A row is verified only if its quota of backtracks is not used up, and by default only if its last token was
+        sampled. A rejection reduces the quota by one. The appended token is the most probable one if the row has greedy
+        tokens left to append, and is otherwise drawn from the model. A complete row that is not rejected is marked as
+        done.
+
+        Args:
+            decoding: The rows of the batch and the model's next-token distributions.
+            state: Quotas and numbers of greedy tokens of the rows.
+            verifier: Values of the rows. The value 0 rejects a row.
+            choose: Source of randomness.
+
+        Returns:
+            The move of each row, and the new state.
+        """
         moves = Moves.stay(decoding)
         floor = torch.zeros_like(decoding.start) if self.erase_prompt else decoding.start
         every = self.verified == "every"

@@ -27,7 +27,10 @@ class Moves(NamedTuple):
 
     @classmethod
     def stay(cls, decoding: Decoding) -> Self:
-        """Return moves in which every row keeps its tokens and waits."""
+        """Return moves in which every row of `decoding` keeps its tokens, appends nothing and is not done.
+
+        Samplers start from these moves and overwrite the entries of the rows that change.
+        """
         rows = len(decoding.lengths)
         return cls(
             torch.arange(rows),
@@ -37,12 +40,25 @@ class Moves(NamedTuple):
         )
 
     def append(self, decoding: Decoding, rows: Tensor, choose: Choose) -> None:
-        """Draw a token for each of `rows` (n,) from the model, after the tokens that the row keeps."""
+        """Draw a token from the model for each given row, after the tokens that the row keeps, and write it to `token`.
+
+        Args:
+            decoding: The rows of the batch and the model's next-token distributions.
+            rows: Rows (n,) int64 that continue from themselves.
+            choose: Source of randomness.
+        """
         if rows.numel():
             self.token.index_copy_(0, rows, choose(decoding.log_probs(rows, self.length[rows]), rows))
 
     def applied(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Return `tokens` (rows, capacity) after the moves, and their lengths (rows,).
+        """Apply the moves to a tensor of tokens.
+
+        Args:
+            tokens: Token ids (rows, capacity) before the moves.
+
+        Returns:
+            Token ids (rows, capacity) and lengths (rows,) int64 after the moves. Entries beyond the lengths are
+            undefined.
 
         Raises:
             InputError: If a row would exceed its capacity.
