@@ -13,11 +13,17 @@ NO_TOKEN = -1
 
 
 class Moves(NamedTuple):
-    """The next move of each row. All fields are tensors (rows,).
+    """Changes of all rows in one step. A row becomes the first tokens of a source row, followed by at most one token.
 
-    A row continues from the first `length` tokens of row `source` and appends `token`. With `NO_TOKEN` it waits, which
-    costs nothing, and can still be the source of other rows. A group of rows ends when all of its rows are `done`. Its
-    output is its first row, and a group whose first row is incomplete has failed.
+    A row that keeps its tokens without a new token waits, which costs nothing. It can still be the source of other
+    rows. A group (the rows of one sample) ends when all of its rows are done. Its output is its first row, and the
+    sample fails if the first row is incomplete.
+
+    Attributes:
+        source: Index (rows,) int64 of the row, of the same group, whose tokens are copied. By default the row itself.
+        length: Number (rows,) int64 of tokens of the source that are kept.
+        token: Token (rows,) int64 to append, or -1 (`NO_TOKEN`) for none.
+        done: Whether each row (rows,) bool needs no further steps.
     """
 
     source: Tensor

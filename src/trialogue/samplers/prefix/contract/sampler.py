@@ -62,7 +62,7 @@ class Sampler(ABC, Generic[StateT]):
 
     @property
     def judges(self) -> Judges:
-        """Which sequences need a positive value: all "prefixes" of a sample (default), or complete "outputs" only."""
+        """Which sequences need a positive value: all prefixes of a sample ("prefixes", default) or "outputs" only."""
         return "prefixes"
 
     @property
