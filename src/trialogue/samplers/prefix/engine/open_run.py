@@ -74,7 +74,13 @@ class _Rule:
 
 
 class Submission(Order):
-    """Samples of one request to an open run. Created by `OpenRun.submit`."""
+    """Samples of one request to an open run. Created by `OpenRun.submit`.
+
+    Args:
+        terms: Settings of the request.
+        *order: Positional arguments of `Order`.
+        **settings: Keyword arguments of `Order`.
+    """
 
     def __init__(self, terms: Terms, *order: Any, **settings: Any) -> None:
         super().__init__(*order, **settings)
@@ -82,7 +88,7 @@ class Submission(Order):
 
 
 class FinishedSamples(NamedTuple):
-    """Finished samples of one submission.
+    """Samples of one submission (request) that finished in one step.
 
     Attributes:
         submission: The submission.
@@ -94,12 +100,12 @@ class FinishedSamples(NamedTuple):
 
 
 class Growing(NamedTuple):
-    """Completion so far of an unfinished sample.
+    """Tokens of an unfinished sample.
 
     Attributes:
-        submission: The submission of the sample.
+        submission: The submission (request) of the sample.
         place: Index of the sample in the submission.
-        completion: Token ids of the completion.
+        completion: Token ids of the completion so far.
     """
 
     submission: Submission
@@ -252,7 +258,11 @@ class OpenRun:
         return self._rules[terms]
 
     def withdraw(self, submission: Submission) -> None:
-        """Cancel the unfinished samples of `submission` and free their rows. Finished submissions do not change."""
+        """Cancel the unfinished samples of a submission and free their rows.
+
+        Args:
+            submission: Result of `submit`. If all of its samples are finished, nothing happens.
+        """
         if submission in self._running.orders:
             self._running.withdraw(submission)
             self._end(submission)
@@ -276,11 +286,15 @@ class OpenRun:
         return self._running.total[0]
 
     def rest(self) -> None:
-        """Exclude the time since the last step from the seconds charged to samples."""
+        """Exclude the time since the last step, in which the run was idle, from the `seconds` of samples."""
         self._running.rest()
 
     def step(self) -> list[FinishedSamples]:
-        """Take one step with all samples in progress, and return the samples that finished."""
+        """Take one step of the sampler with all samples in progress, after admitting queued samples if there is room.
+
+        Returns:
+            The samples that finished in this step, grouped by submission.
+        """
         finished = []
         for submission, places in self._running.step():
             finished.append(FinishedSamples(submission, submission.samples(places.clone())))
@@ -289,7 +303,7 @@ class OpenRun:
         return finished
 
     def growing(self) -> Iterator[Growing]:
-        """Yield the completions so far of the samples in progress."""
+        """Yield the completion so far of each sample in progress."""
         columns = (column.tolist() for column in self._running.under_way())
         for place, tokens, length in zip(*columns, strict=True):
             submission = self._running.order_of(place)

@@ -156,7 +156,19 @@ class RunSettings:
 
 
 def started(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None, run: RunSettings) -> WholeRun:
-    """Return a run of `generate` before its first step."""
+    """Validate the arguments of `generate`, and return a run before its first step.
+
+    Args:
+        oracle: The model to sample from.
+        prompts: The prompts, as for `generate`.
+        run: Other settings of `generate`.
+
+    Returns:
+        The run.
+
+    Raises:
+        InputError: If `generate` would raise it.
+    """
     oracle = as_oracle(oracle)
     tokens, lengths = replace_empty_prompts(oracle, *prompt_tensors(encoded(oracle, prompts)))
     if not len(lengths):

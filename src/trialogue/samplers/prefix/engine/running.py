@@ -24,7 +24,7 @@ OrderT = TypeVar("OrderT", bound=Order)
 
 
 class RunObserver(Protocol):
-    """Methods that a run calls during its steps."""
+    """Protocol of objects that a run calls during its steps, for example to show progress."""
 
     def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
         """Called after every step with the samples in progress.
@@ -47,7 +47,7 @@ class RunObserver(Protocol):
 
 
 class Running(Generic[OrderT]):
-    """A run in progress, which takes orders at any time.
+    """A run in progress, which moves the samples of several orders (requests) and accepts new orders at any time.
 
     Args:
         groups: The rows of the samples in progress.
@@ -76,7 +76,7 @@ class Running(Generic[OrderT]):
         self._submitted, self._step = 0, 0
 
     def submit(self, order: OrderT) -> None:
-        """Add `order` to the queue."""
+        """Add the samples of `order` to the queue, from which `step` admits them."""
         order.earliest = self._submitted
         self._submitted += len(order)
         self.orders.append(order)
@@ -100,15 +100,14 @@ class Running(Generic[OrderT]):
         return bool(self._waiting) or len(self._groups) > 0
 
     def rest(self) -> None:
-        """Exclude the time since the last step from the seconds charged to samples."""
+        """Exclude the time since the last step, in which the run was idle, from the `seconds` of samples."""
         self._clock.rest()
 
     def step(self) -> list[tuple[OrderT, Tensor]]:
-        """Admit waiting samples if there is room, and take one step.
+        """Admit waiting samples to the batch if there is room, and take one step of the sampler.
 
         Returns:
-            The orders with samples that finished in this step, each with the indices (n,) of these samples in the
-            order.
+            Pairs of an order and the indices (n,) in this order of its samples that finished in this step.
         """
         with torch.inference_mode():
             return self._moved()
