@@ -70,10 +70,13 @@ def convergence(values: Tensor) -> Convergence:
 
 
 def size_and_r_hat(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Compute the bulk effective sample size and R-hat.
+    """Compute the bulk effective sample size and the rank-normalised split R-hat of chains (see `Convergence`).
 
     Args:
         values: Values (chains, times) at four or more times.
+
+    Returns:
+        Effective sample size of all chains together, and R-hat.
 
     Raises:
         InputError: If the extra `chains` is not installed.

@@ -19,9 +19,15 @@ _ERGODIC: WeakKeyDictionary[SequenceModel, set[tuple[Chain[Any], int]]] = WeakKe
 
 
 def require_ergodic_chain(chain: Chain[Any], model: SequenceModel, sites: int, device: torch.device) -> None:
-    """Raise `InputError` if `chain` on sequences of `sites` tokens does not have a unique limit distribution.
+    """Raise `InputError` if a chain does not have a unique limit distribution.
 
     Chains with more than `CHECKED_STATES` states are not checked.
+
+    Args:
+        chain: The chain.
+        model: The model.
+        sites: Number of tokens of a sequence.
+        device: Device on which the chain runs.
     """
     asked = as_model(model)
     vocab = int(asked.vocab_size)

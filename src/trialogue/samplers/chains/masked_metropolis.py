@@ -15,7 +15,7 @@ from trialogue.validation import Positive, validated
 
 
 class Scored(NamedTuple):
-    """Sequences with their energies.
+    """State of `MaskedMetropolis`: sequences with their energies, which avoids computing the energies again.
 
     Attributes:
         tokens: Tokens (rows, N) int64.
@@ -54,11 +54,31 @@ class MaskedMetropolis(Chain[Scored]):
     bodies: Positive = 1.0
 
     def init(self, model: SequenceModel, tokens: Tensor) -> Scored:
-        """Return the sequences with their energies."""
+        """Return the initial state, for which the energies of the sequences are computed.
+
+        Args:
+            model: The model.
+            tokens: Start (rows, N) of each copy of the chain.
+
+        Returns:
+            Tokens and energies.
+        """
         return Scored(tokens, self.energy(model, tokens))
 
     def step(self, model: SequenceModel, state: Scored, choose: Choose) -> tuple[Scored, StepInfo]:
-        """Propose a token for one site of every row. A proposal of the present token is accepted."""
+        """Propose a token for one random site (position) of each row, and accept or reject it by the energies.
+
+        The token is drawn from the model's distribution of the site given all other sites. A proposal of the present
+        token is accepted.
+
+        Args:
+            model: The model.
+            state: Tokens and energies of the rows.
+            choose: Source of randomness.
+
+        Returns:
+            The new state, and whether each proposal was accepted, (rows,) float64.
+        """
         tokens, energy = state
         rows = every_row(tokens)
         site = choose_site(tokens.shape[1], rows, choose)
@@ -84,11 +104,19 @@ class MaskedMetropolis(Chain[Scored]):
         return Scored(tokens, energy), StepInfo(accepted)
 
     def energies(self, state: Scored) -> Tensor:
-        """Return the energies E(x) (rows,) float64 of the sequences."""
+        """Return the energies (rows,) float64 that are stored in `state`."""
         return state.energy
 
     def energy(self, model: SequenceModel, tokens: Tensor) -> Tensor:
-        """Return the energies E(x) (rows,) float64 of `tokens` (rows, N). The chain leaves exp(-E) invariant."""
+        """Compute the energy E of sequences (see the class). The chain leaves exp(-E) invariant, up to normalisation.
+
+        Args:
+            model: The model.
+            tokens: Tokens (rows, N) int64.
+
+        Returns:
+            Energies E(x) (rows,) float64.
+        """
         checked_model = as_model(model)
         if self.gauge == "raw" and isinstance(checked_model, Masked):
             logits = answered("token_logits", checked_model.token_logits(tokens), tuple(tokens.shape))

@@ -37,17 +37,18 @@ from trialogue.validation import Count, Natural, validated
 
 
 def class_columns(kind: SiteClass) -> tuple[list[int], list[int], list[bool]]:
-    """Return the thresholds of a class of sites.
+    """Return the thresholds with which random numbers are compared to draw the spins of a class of sites.
 
-    The probabilities p and 1 - p share a threshold, the larger of the two in units of 2^-52. Only one of them is used
-    at a time.
+    A spin is up if a random number is below a threshold that depends on the number of neighbours that are up. The
+    probabilities p and 1 - p share a threshold, the larger of the two in units of 2^-52, because only one of them is
+    used at a time.
 
     Args:
-        kind: The class of sites.
+        kind: A class of sites that have the same couplings and field.
 
     Returns:
-        The thresholds, the index of the threshold for each number of neighbours that are up, and whether the result is
-        negated.
+        The thresholds; for each number of neighbours that are up, the index of the threshold; and for each such number,
+        whether the result of the comparison is negated.
     """
     column_of: dict[int, int] = {}
     column, flip = [], []

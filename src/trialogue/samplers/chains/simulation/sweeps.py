@@ -19,7 +19,7 @@ from trialogue.validation import Count, Natural, validated
 
 
 class Simulation(Protocol):
-    """Chains that are advanced by sweeps."""
+    """Protocol of implementations that run independent chains by sweeps. A sweep updates every site (position) once."""
 
     @property
     def tokens(self) -> Tensor:
