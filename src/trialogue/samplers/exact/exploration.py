@@ -51,15 +51,16 @@ class Ended(NamedTuple):
 class Explored:
     """A sampler as an absorbing Markov chain of n states, starting in the first.
 
-    States whose weights differ by a common factor of all rows of a sample are merged.
+    A state consists of the rows (sequences) of one sample and the sampler's state. States whose weights differ by a
+    common factor of all rows of a sample are merged.
 
     Args:
-        prefixes: Prefix of the first row in each state.
+        prefixes: Token ids of the first row in each state.
         transitions: Transition probabilities (n, n).
         weighted: Transition probabilities times the mean factors (n, n) by which weights change. None for samplers
             without weights.
-        queries: Expected number (n,) of queries of a step from each state.
-        outputs: The outputs.
+        queries: Expected number (n,) of model calls of a step from each state.
+        outputs: Token ids of each possible output.
         ended: The ways in which the sampler can end.
     """
 
@@ -72,7 +73,7 @@ class Explored:
 
 
 class Exploration:
-    """Enumeration of all branches of a sampler from a prompt.
+    """Enumeration of all states that a sampler can reach from a prompt, by all outcomes of its random choices.
 
     Args:
         sampler: The sampler.
