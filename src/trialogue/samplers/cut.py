@@ -33,7 +33,7 @@ class Cut:
     min_p: float = 0.0
 
     @property
-    def nothing(self) -> bool:
+    def keeps_all(self) -> bool:
         """Whether all tokens are kept."""
         return self.top_k is None and self.top_p == 1 and self.min_p == 0
 

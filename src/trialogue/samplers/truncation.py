@@ -71,7 +71,7 @@ class Truncated(Autoregressive):
         self.temperature, self.top_p, self.min_p = temperature, top_p, min_p
         self.top_k = 1 if temperature == 0 else top_k
         self._cut = Cut(self.top_k, top_p, min_p)
-        self.cuts = not self._cut.nothing
+        self.cuts = not self._cut.keeps_all
 
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor | None:
         """Return the sufficient statistic of the prefixes as defined by `base`, or None.

@@ -312,8 +312,8 @@ class _ActiveRun:
 
 
 def _checked_start(start: Tensor, model: SequenceModel) -> Tensor:
-    asked = as_model(model)
-    vocab, sites, device = int(asked.vocab_size), asked.sites, asked.device
+    checked_model = as_model(model)
+    vocab, sites, device = int(checked_model.vocab_size), checked_model.sites, checked_model.device
     hint = f"give token ids of shape (chains, {sites or 'N'}), one row for each chain"
     range_hint = f"use tokens below vocab_size={vocab}"
     start = index_tensor("start", start, (None, sites), vocab, shape_hint=hint, range_hint=range_hint)

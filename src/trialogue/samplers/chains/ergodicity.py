@@ -29,13 +29,13 @@ def require_ergodic_chain(chain: Chain[Any], model: SequenceModel, sites: int, d
         sites: Number of tokens of a sequence.
         device: Device on which the chain runs.
     """
-    asked = as_model(model)
-    vocab = int(asked.vocab_size)
+    checked_model = as_model(model)
+    vocab = int(checked_model.vocab_size)
     if sites * math.log(vocab) > math.log(CHECKED_STATES) + 1e-9:
         return
-    if as_chain(chain).heat_bath and isinstance(asked, Masked | Energy):
+    if as_chain(chain).heat_bath and isinstance(checked_model, Masked | Energy):
         # With positive conditionals, a heat bath may change any site or keep it.
-        distributions = site_distributions(asked, whole_sequences(vocab, sites, device))
+        distributions = site_distributions(checked_model, whole_sequences(vocab, sites, device))
         if bool(torch.isfinite(distributions).all()):
             return
     if _found_before(chain, model, sites):

@@ -209,7 +209,7 @@ class Conductances:
 
     @property
     def visits(self) -> Array:
-        """Expected number of visits (n,) of each node before the first leaf, 0 for leaves."""
+        """Expected number of visits (n,) of each node before the walk reaches the first leaf, 0 for leaves."""
         return np.where(self.leaf, 0.0, self.potential * self.weight)
 
     @property

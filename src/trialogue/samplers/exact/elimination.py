@@ -73,7 +73,9 @@ class AbsorbingChain:
 
     @cached_property
     def visits(self) -> Array:
-        """Expected number of visits (n,) of each state that can reach an end, and 0 for other states.
+        """Expected number of visits (n,) of each state, including the start, before the chain ends.
+
+        States from which the chain ends with probability zero have the entry 0.
 
         Raises:
             InputError: If the probability of ending before returning to the start is below 1e-300.
@@ -87,7 +89,7 @@ class AbsorbingChain:
 
     @cached_property
     def visited(self) -> Array:
-        """Probability (n,) of visiting each state that can reach an end, and 0 for other states."""
+        """Probability (n,) that the chain visits each state, 0 for states from which it ends with probability zero."""
         visited = np.zeros(len(self.ending))
         if self.ending[0]:
             own = self._factors.own_visits()

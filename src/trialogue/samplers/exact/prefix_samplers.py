@@ -173,7 +173,7 @@ def _output_distribution(found: Explored) -> ExactDistribution:
     visits = chain.visits
     weighed = visits if found.weighted is None else chain.weighted_visits(found.weighted)
     never_halts = chain.never_ends
-    asks_for_ever = never_halts > 0 and bool(np.any(found.queries[~chain.ending] > 0))
+    never_stops_calling = never_halts > 0 and bool(np.any(found.queries[~chain.ending] > 0))
     masses, complete = visits[ended.state] * ended.probability, ended.output != FAILED
     place = ended.output[complete]
     probabilities = np.bincount(place, masses[complete], len(found.outputs)).tolist()
@@ -193,7 +193,7 @@ def _output_distribution(found: Explored) -> ExactDistribution:
         probabilities=dict(zip(found.outputs, probabilities, strict=True)),
         failed=failed,
         never_halts=never_halts,
-        expected_calls=math.inf if asks_for_ever else queries,
+        expected_calls=math.inf if never_stops_calling else queries,
         weights=dict(zip(found.outputs, weights.tolist(), strict=True)),
         states=size,
     )

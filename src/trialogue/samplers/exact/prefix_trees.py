@@ -69,7 +69,7 @@ class PrefixTree:
 
     @cached_property
     def depth(self) -> NDArray[np.int64]:
-        """Number (n,) of tokens of each completion."""
+        """Number (n,) of tokens of the completion of each prefix, 0 for the prompt."""
         return np.array([len(prefix) for prefix in self.prefixes]) - self.start
 
     def values(self, verifier: VerifierLike, places: NDArray[np.int64] | None = None) -> NDArray[np.float64]:

@@ -159,9 +159,9 @@ class Backtracking(Sampler[BacktrackingState]):
         moves = Moves.stay(decoding)
         floor = torch.zeros_like(decoding.start) if self.erase_prompt else decoding.start
         every = self.verified == "every"
-        asked = ~decoding.complete & (decoding.lengths > floor) if every else state.sampled
+        to_verify = ~decoding.complete & (decoding.lengths > floor) if every else state.sampled
         rejected = torch.zeros_like(decoding.complete)
-        judged = (asked & (state.quota > 0)).nonzero()[:, 0]
+        judged = (to_verify & (state.quota > 0)).nonzero()[:, 0]
         if judged.numel():
             rejected[judged] = verifier.values(judged) == 0
         remembered = state.rejected
@@ -171,14 +171,14 @@ class Backtracking(Sampler[BacktrackingState]):
         moves.length.copy_(torch.where(rejected, back, decoding.lengths))
         redo, greedy = self._redone(decoding, state, rejected, moves.length)
         done = decoding.complete & ~rejected
-        asking = (~done).nonzero()[:, 0]
-        if asking.numel():
-            log_probs = decoding.log_probs(asking, moves.length[asking])
+        unfinished = (~done).nonzero()[:, 0]
+        if unfinished.numel():
+            log_probs = decoding.log_probs(unfinished, moves.length[unfinished])
             token = log_probs.argmax(1)
-            drawn = (~greedy[asking]).nonzero()[:, 0]
+            drawn = (~greedy[unfinished]).nonzero()[:, 0]
             if drawn.numel():
-                token[drawn] = choose(log_probs[drawn], asking[drawn])
-            moves.token.index_copy_(0, asking, token)
+                token[drawn] = choose(log_probs[drawn], unfinished[drawn])
+            moves.token.index_copy_(0, unfinished, token)
         left = redo if self.redo == "accumulated" else (redo - 1).clamp_min(0)
         state = BacktrackingState(state.quota - rejected.long(), left, ~greedy, remembered)
         return moves._replace(done=done), state

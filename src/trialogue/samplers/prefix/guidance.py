@@ -30,7 +30,7 @@ def weighed_children(decoding: Decoding, rows: Tensor, verifier: Judge, cut: Cut
     def weigh(some: Tensor) -> Tensor:
         distributions = log_probs[some].double()
         require_support(distributions)
-        if cut.nothing:
+        if cut.keeps_all:
             return distributions + _log(verifier.children(rows[some], distributions > -math.inf))
         values = verifier.leading_children(rows[some], distributions, verdicts=True, cut=cut)
         allowed = distributions.masked_fill(values <= 0, -math.inf)

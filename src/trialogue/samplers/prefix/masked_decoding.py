@@ -46,7 +46,7 @@ class MaskedDecoding(Sampler[LogWeight]):
 
     @property
     def masks_first(self) -> bool:
-        """Whether the mask is applied before top-k and top-p."""
+        """Whether rejected tokens are excluded before top-k and top-p, rather than after them."""
         return self.mask_first
 
     def init(self, decoding: Decoding) -> LogWeight:
@@ -82,27 +82,27 @@ class MaskedDecoding(Sampler[LogWeight]):
         moves.done.copy_(decoding.complete)
         refused = log_values_as_given(decoding, verifier) == -math.inf
         log_weight = state.log_weight.masked_fill(refused, -math.inf)
-        asking = decoding.growing
-        if not asking.numel():
+        incomplete = decoding.growing
+        if not incomplete.numel():
             return moves, LogWeight(log_weight)
-        log_probs = decoding.log_probs(asking, cut=not self.mask_first)
+        log_probs = decoding.log_probs(incomplete, cut=not self.mask_first)
         if self.mask_first:
-            accepted = verifier.leading_children(asking, log_probs, verdicts=True).bool()
+            accepted = verifier.leading_children(incomplete, log_probs, verdicts=True).bool()
         else:
-            accepted = verifier.children(asking, log_probs > -math.inf).bool()
+            accepted = verifier.children(incomplete, log_probs > -math.inf).bool()
         allowed = masked(log_probs, accepted)
         open_ = allowed.amax(1) > -math.inf
         require_support(log_probs[~open_])
-        moves.done[asking[~open_]] = True
-        log_weight = log_weight.index_fill(0, asking[~open_], -math.inf)
+        moves.done[incomplete[~open_]] = True
+        log_weight = log_weight.index_fill(0, incomplete[~open_], -math.inf)
         if not bool(open_.all()):
-            asking, allowed = asking[open_], allowed[open_]
-        if asking.numel():
+            incomplete, allowed = incomplete[open_], allowed[open_]
+        if incomplete.numel():
             if self.mask_first:
-                distribution, mass = truncated_distribution(decoding, allowed, asking)
+                distribution, mass = truncated_distribution(decoding, allowed, incomplete)
             else:
                 distribution = allowed.log_softmax(1)
                 mass = log_mass(allowed, distribution)
-            moves.token[asking] = choose(distribution, asking)
-            log_weight = log_weight.index_add(0, asking, mass)
+            moves.token[incomplete] = choose(distribution, incomplete)
+            log_weight = log_weight.index_add(0, incomplete, mass)
         return moves, LogWeight(log_weight)

@@ -206,25 +206,25 @@ class SequentialMonteCarlo(Sampler[Particles]):
         weighed = alive & (decoding.lengths > decoding.start)
         if self.proposal == "mask":
             weighed &= decoding.complete
-            asking = (alive & ~decoding.complete).nonzero()[:, 0]
-            if len(asking):
-                log_probs = decoding.log_probs(asking, cut=not self.mask_first).double()
+            incomplete = (alive & ~decoding.complete).nonzero()[:, 0]
+            if len(incomplete):
+                log_probs = decoding.log_probs(incomplete, cut=not self.mask_first).double()
                 if self.mask_first:
-                    values = verifier.leading_children(asking, log_probs)
+                    values = verifier.leading_children(incomplete, log_probs)
                 else:
-                    values = verifier.children(asking, log_probs > -math.inf)
+                    values = verifier.children(incomplete, log_probs > -math.inf)
                 log_weights = log_probs + values.log()
                 if self.mask_first:
                     open_ = (log_weights.amax(1) > -math.inf).nonzero()[:, 0]
-                    log_value[asking] = -math.inf
-                    cut, log_value[asking[open_]] = truncated_distribution(
-                        decoding, log_weights[open_], asking[open_]
+                    log_value[incomplete] = -math.inf
+                    cut, log_value[incomplete[open_]] = truncated_distribution(
+                        decoding, log_weights[open_], incomplete[open_]
                     )
                     log_weights[open_] = cut
                 else:
-                    log_value[asking] = log_weights.logsumexp(1)
-                require_support(log_probs[log_value[asking] == -math.inf])
-                place[asking] = torch.arange(len(asking))
+                    log_value[incomplete] = log_weights.logsumexp(1)
+                require_support(log_probs[log_value[incomplete] == -math.inf])
+                place[incomplete] = torch.arange(len(incomplete))
         rows = weighed.nonzero()[:, 0]
         if len(rows):
             log_value[rows] = verifier.values(rows).log()

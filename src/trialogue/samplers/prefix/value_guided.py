@@ -78,7 +78,7 @@ class _Walk(Sampler[StateT]):
     @property
     def few_children(self) -> bool:
         """Whether `candidates` or `nucleus` restrict the next tokens that the walk considers."""
-        return not Cut(self.candidates, self.nucleus).nothing
+        return not Cut(self.candidates, self.nucleus).keeps_all
 
     @property
     def failure_reason(self) -> str:
@@ -162,11 +162,12 @@ class ValueGuided(_Walk[NoState | Heading]):
     model's probability of the token. From y, the walk moves to the parent with weight V(y) and to the child ya with
     weight p(a|y) V(ya). The target is the distribution of leaves x proportional to p(x) V(x).
 
-    By default the walk stops at the first leaf, as in the experiments of the thesis. The first leaf has the target
-    distribution only if the values of inner nodes are exact and all leaves have the same depth. With
-    `stop_at_leaf=False`, the walk returns its last node after the number of moves given by `generate(max_steps=...)`.
-    If this node is a leaf, its distribution converges to the target for any positive inner values.
-    `StationaryValueGuided` returns such a leaf. A row fails if neither its parent nor any child has positive weight.
+    With `lazy` (default), the walk waits with probability 1/2 before each move. By default the walk stops at the first
+    leaf, as in the experiments of the thesis. The first leaf has the target distribution only if the values of inner
+    nodes are exact and all leaves have the same depth. With `stop_at_leaf=False`, the walk returns its last node after
+    the number of moves given by `generate(max_steps=...)`. If this node is a leaf, its distribution converges to the
+    target for any positive inner values. `StationaryValueGuided` returns such a leaf. A row fails if neither its parent
+    nor any child has positive weight.
 
     With `candidates` or `nucleus`, leaves with other tokens are excluded from the target. With `momentum` m, the walk
     tends to keep its direction (lifting, Hayes and Sinclair). The weight of reversing the direction is reduced by m

@@ -121,8 +121,8 @@ def _greedy(context: Context, beams: int, max_lengths: Tensor) -> tuple[Tensor, 
     rows = torch.arange(sources)
     for length in range(capacity):
         stop = torch.full_like(rows, length)
-        asked = tokens if len(rows) == sources else tokens[rows]
-        best, token = context.log_probs(context.features(asked, stop, stop, rows)).cpu().max(1)
+        prefixes = tokens if len(rows) == sources else tokens[rows]
+        best, token = context.log_probs(context.features(prefixes, stop, stop, rows)).cpu().max(1)
         tokens[rows, length] = token
         sums[rows] += best
         rows = rows[(token != EOS) & (length + 1 < max_lengths[rows])]

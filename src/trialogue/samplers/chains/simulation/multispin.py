@@ -117,7 +117,15 @@ class Multispin:
 
 
 def word_states(seed: int, blocks: int) -> Words:
-    """Return the generator states (blocks * 4 * WORDS,), each a function of the seed and the index of its word."""
+    """Return the initial states of the random generators, one generator for each 64-bit word.
+
+    Args:
+        seed: Seed of the run.
+        blocks: Number of blocks of `WORDS` words.
+
+    Returns:
+        States (blocks * 4 * WORDS,) uint64. The state of a word depends only on the seed and the index of the word.
+    """
     numbers = np.empty((blocks * WORDS, 4), np.uint64)
     spread(Streams(seed_of(seed, "multispin"), torch.arange(len(numbers))).keys.numpy(), numbers)
     words = numbers.reshape(blocks, WORDS, 4)

@@ -28,7 +28,17 @@ COLUMN = np.uint64(2 * WORDS)
 def next_word(
     a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]:
-    """Return one number of the random generator xoshiro256++, followed by its next state (four words)."""
+    """Advance a random generator xoshiro256++ by one number.
+
+    Args:
+        a: First word of the state.
+        b: Second word.
+        c: Third word.
+        d: Fourth word.
+
+    Returns:
+        The random number, followed by the four words of the next state.
+    """
     total = a + d
     number = ((total << _23) | (total >> _41)) + a
     shifted = b << _17

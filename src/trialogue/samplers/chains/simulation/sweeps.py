@@ -27,7 +27,7 @@ class Simulation(Protocol):
         ...
 
     def advance(self, sweeps: int) -> None:
-        """Update every site of every chain `sweeps` times."""
+        """Update every site (position) of every chain `sweeps` times, by draws given the tokens of all other sites."""
         ...
 
 

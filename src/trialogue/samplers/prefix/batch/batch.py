@@ -108,7 +108,7 @@ class Batch(View):
         self._account.owner = self._rows.all_rows
 
     def select(self, rows: Tensor) -> None:
-        """Keep `rows` (n,), in this order, and free the storage of all other rows."""
+        """Remove all rows except `rows` (n,), which are put in this order, and free their storage."""
         self._rows.select(rows)
         self._evaluations.select(rows)
         if self._scores is not None:

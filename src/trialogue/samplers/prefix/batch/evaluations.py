@@ -68,13 +68,13 @@ class Evaluations:
         return Evaluations(forked, evaluated, torch.arange(len(rows)), children, self._shared, account)
 
     def add(self, count: int) -> None:
-        """Assign free slots to `count` new rows."""
+        """Assign free slots (storage rows) to `count` new rows."""
         free = torch.ones(len(self.evaluated), dtype=torch.bool)
         free[self.slot] = False
         self.slot = torch.cat((self.slot, free.nonzero()[:count, 0]))
 
     def select(self, rows: Tensor) -> None:
-        """Keep `rows` (n,), in this order, and free the slots of all other rows."""
+        """Remove all rows except `rows` (n,), which are put in this order, and free their slots (storage rows)."""
         self.slot = self.slot[rows]
         if len(rows) and int(self.slot.max()) >= 2 * len(rows):
             # Keys of scattered slots must be gathered for every evaluation; packed slots are a slice.

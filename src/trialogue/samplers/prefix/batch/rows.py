@@ -120,7 +120,7 @@ class BatchRows:
 
     @property
     def node(self) -> Tensor:
-        """Node ids (rows,) of the sequences."""
+        """Node (integer id of the prefix) of each row, (rows,) int64."""
         return self.path.gather(1, self.lengths[:, None])[:, 0]
 
     @property
@@ -167,7 +167,7 @@ class BatchRows:
         self._stop()
 
     def select(self, rows: Tensor) -> None:
-        """Keep `rows` (n,), in this order."""
+        """Remove all rows except `rows` (n,), which are put in this order."""
         self._take(self, rows)
         self.complete = self.complete[rows]
         self._completed = int(self.complete.sum())

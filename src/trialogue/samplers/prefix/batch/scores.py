@@ -33,12 +33,12 @@ class Scores:
         self._distributions.append((rows, lengths, log_probs))
 
     def add(self, rows: int) -> None:
-        """Append `rows` rows without a completion."""
+        """Append scores of zero for `rows` new rows, which have no completion yet."""
         zeros = torch.zeros(rows, self.values.shape[1], dtype=torch.float64)
         self.values = torch.cat((self.values, zeros))
 
     def select(self, rows: Tensor) -> None:
-        """Keep `rows` (n,), in this order."""
+        """Remove the scores of all rows except `rows` (n,), which are put in this order."""
         self.values = self.values[rows]
 
     def continue_from(self, source: Tensor, rows: Tensor) -> None:

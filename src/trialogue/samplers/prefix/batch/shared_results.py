@@ -42,7 +42,7 @@ class Meter:
         return ((name, vars(self)[name]) for name in self.counts)
 
     def select(self, rows: Tensor) -> None:
-        """Keep the counters of `rows` (n,), in this order."""
+        """Remove the counters of all rows except `rows` (n,), which are put in this order."""
         vars(self).update({name: counts[rows] for name, counts in self.items()})
 
     def extend(self, rows: int) -> None:

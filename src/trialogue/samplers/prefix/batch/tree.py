@@ -237,7 +237,7 @@ class NodeTable:
         return self._values
 
     def keep(self, kept: Tensor) -> None:
-        """Keep the values of the nodes in `kept` (nodes,) bool."""
+        """Remove the values of all nodes except those marked in `kept` (nodes,) bool, whose ids become consecutive."""
         self._values = self.values[: len(kept)][kept]
 
 
@@ -277,12 +277,16 @@ class FeatureCache:
         return self._features is None
 
     def features(self, nodes: Tensor) -> Tensor:
-        """Return the features (n, features) of cached `nodes` (n,)."""
+        """Return the stored features (n, features) of `nodes` (n,), all of which must be in the cache."""
         assert self._features is not None
         return self._features[self.place_of.values[nodes].to(self._features.device)]
 
     def admit(self, features: Tensor) -> None:
-        """Allocate places for features with the shape and dtype of `features` (n, features), at the first call."""
+        """Allocate the cache at the first call, when the number of features per node is known.
+
+        Args:
+            features: Features (n, features), whose shape and dtype determine the number of places.
+        """
         if self._features is None:
             places = max(1, self._most_bytes // max(1, features.shape[1] * features.element_size()))
             self.nodes = np.full(min(places, self._limit), -1, dtype=np.int64)

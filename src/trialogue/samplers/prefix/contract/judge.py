@@ -35,7 +35,7 @@ class Judge:
         self._batch, self._parts = batch, factors(as_verifier(verifier))
 
     def values(self, rows: Tensor) -> Tensor:
-        """Return the values (n,) float64 of the sequences in `rows` (n,)."""
+        """Return the verifier's values (n,) float64 of the sequences in `rows` (n,)."""
         return self._values(self._batch, rows)
 
     def candidates(self, rows: Tensor, tokens: Tensor) -> Tensor:
@@ -231,15 +231,20 @@ class JudgeOfRules(Judge):
         self._judges = {rule: Judge(verifier, batch) for rule, verifier in verifiers.items()}
 
     def add(self, rule: int, verifier: Verifier) -> None:
-        """Add the verifier of rows whose rule is `rule`."""
+        """Set the verifier of the rows whose rule (integer that identifies settings) is `rule`.
+
+        Args:
+            rule: The rule.
+            verifier: The verifier.
+        """
         self._judges[rule] = Judge(verifier, self._batch)
 
     def remove(self, rule: int) -> None:
-        """Remove the verifier of rows whose rule is `rule`."""
+        """Remove the verifier of the rows whose rule (integer that identifies settings) is `rule`."""
         del self._judges[rule]
 
     def values(self, rows: Tensor) -> Tensor:
-        """Return the values (n,) float64 of the sequences in `rows` (n,)."""
+        """Return the values (n,) float64 of the sequences in `rows` (n,), each by the verifier of its row."""
         return self._each(rows, (), lambda judge, places: judge.values(rows[places]))
 
     def candidates(self, rows: Tensor, tokens: Tensor) -> Tensor:

@@ -62,7 +62,10 @@ class Sampler(ABC, Generic[StateT]):
 
     @property
     def judges(self) -> Judges:
-        """Which sequences need a positive value: all prefixes of a sample ("prefixes", default) or "outputs" only."""
+        """Which sequences of an accepted sample must have a positive value.
+
+        "prefixes" (default): every prefix, including the complete sequence. "outputs": only the complete sequence.
+        """
         return "prefixes"
 
     @property
@@ -226,12 +229,12 @@ class Weighted(Protocol):
 
     @property
     def log_weight(self) -> Tensor:
-        """Logarithms (rows,) float64 of target over proposal."""
+        """Logarithms (rows,) float64 of the target weight of each row divided by its proposal probability."""
         ...
 
 
 def log_weight(state: tuple[Tensor, ...]) -> Tensor:
-    """Return the log-weights (rows,) float64 in the state of a weighted sampler."""
+    """Return the field `log_weight` (rows,) float64 of the state of a sampler with importance weights."""
     return cast(Weighted, state).log_weight
 
 

@@ -27,7 +27,7 @@ class Groups:
         members: Number of rows of each group.
         state: State of the sampler, one entry per row.
         sample: Index (groups,) of each sample in the run.
-        charged: Clock reading (groups,) float64 at which each sample was admitted.
+        admitted_at: Clock reading (groups,) float64 at which each sample was admitted.
         deadline: Step (groups,) of the run after which each sample has used up its `max_steps`.
         first_deadline: Smallest deadline.
         most_queries: Largest number (groups,) of model calls of each sample.
@@ -39,7 +39,7 @@ class Groups:
         self.state: tuple[Tensor, ...] = sampler.init(batch)
         self._streams = Streams(0, torch.zeros(0, dtype=torch.int64))
         self.sample = self.deadline = self.most_queries = torch.zeros(0, dtype=torch.int64)
-        self.charged = torch.zeros(0, dtype=torch.float64)
+        self.admitted_at = torch.zeros(0, dtype=torch.float64)
         self.first_deadline, self.any_bounded = 0, False
 
     def __len__(self) -> int:
@@ -47,12 +47,12 @@ class Groups:
 
     @property
     def first(self) -> Tensor:
-        """The first row (groups,) of each group."""
+        """Index (groups,) of the first row of each group, which holds the output of the sample."""
         return torch.arange(0, len(self) * self.members, self.members)
 
     @property
     def log_weight(self) -> Tensor | None:
-        """Log-weights (rows,) float64, if the sampler is weighted."""
+        """Log-weights (rows,) float64, or None if the sampler has no importance weights."""
         return log_weight(self.state) if self._sampler.weighted else None
 
     def every(self, marked: Tensor) -> Tensor:
@@ -92,7 +92,7 @@ class Groups:
         )
         most = _UNBOUNDED if order.max_queries is None else min(order.max_queries, _UNBOUNDED)
         self.most_queries = torch.cat((self.most_queries, torch.full_like(samples, most)))
-        self.charged = torch.cat((self.charged, self.charged.new_full((len(samples),), seconds)))
+        self.admitted_at = torch.cat((self.admitted_at, self.admitted_at.new_full((len(samples),), seconds)))
         self._note_bounds()
 
     def stopped(self, finished: Tensor, step: int) -> Tensor:
@@ -110,8 +110,8 @@ class Groups:
         if self.any_bounded:
             queries = self.total(self.batch.meter.queries)
             # A group whose rows are all complete only selects one of them, which takes no queries.
-            asking = ~self.every(self.batch.complete) | (self.members == 1)
-            finished = finished | ((queries >= self.most_queries) & asking)
+            has_open_row = ~self.every(self.batch.complete) | (self.members == 1)
+            finished = finished | ((queries >= self.most_queries) & has_open_row)
         return finished
 
     def step(self, judge: Judge) -> tuple[Moves, tuple[Tensor, ...]]:
@@ -176,7 +176,7 @@ class Groups:
                 sequence, start = batch.tokens[row, : int(batch.lengths[row])], int(batch.start[row])
                 raised = order.raised[int(batch.rule[row])]
                 order.errors[int(samples[place])] = raised.of(sequence, start, bool(failed[place]))
-        columns["seconds"][samples] = seconds - self.charged[stopped]
+        columns["seconds"][samples] = seconds - self.admitted_at[stopped]
         bounded = torch.where(accepted, 0, torch.where(step >= self.deadline[stopped], 2, 3))
         order.ended[samples] = torch.where(ended, torch.where(complete, 0, 1), bounded)
         return samples
@@ -187,7 +187,7 @@ class Groups:
         self.batch.select(rows)
         self.state = take(self.state, rows)
         self._streams.select(rows)
-        self.sample, self.charged = self.sample[groups], self.charged[groups]
+        self.sample, self.admitted_at = self.sample[groups], self.admitted_at[groups]
         self.deadline, self.most_queries = self.deadline[groups], self.most_queries[groups]
         self._note_bounds()
 

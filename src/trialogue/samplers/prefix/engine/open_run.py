@@ -59,7 +59,7 @@ class Terms:
     stop: tuple[str, ...] = ()
 
     def truncated(self, oracle: Autoregressive) -> Truncated:
-        """Return `oracle` with the temperature and truncation of these terms."""
+        """Return `oracle` with the temperature, top-k, top-p and min-p of these settings."""
         return Truncated(oracle, self.temperature, self.top_p, self.top_k, self.min_p)
 
 

@@ -136,7 +136,7 @@ def _default_sampler(verifier: VerifierLike | Sequence[VerifierLike | None] | No
 @validated
 @dataclass(frozen=True, eq=False)
 class RunSettings:
-    """The settings of `generate`."""
+    """The keyword arguments of `generate`, without `progress`. See there for their meaning."""
 
     sampler: Sampler[Any] | None = None
     verifier: VerifierLike | Sequence[VerifierLike | None] | None = None

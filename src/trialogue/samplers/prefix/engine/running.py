@@ -83,7 +83,7 @@ class Running(Generic[OrderT]):
         self._waiting.append(order)
 
     def withdraw(self, order: OrderT) -> None:
-        """Cancel the unfinished samples of `order` and free their rows."""
+        """Cancel the unfinished samples of `order`, and remove their rows from the batch."""
         sample = self._groups.sample
         others = (sample < order.earliest) | (sample >= order.earliest + len(order))
         if not bool(others.all()):
@@ -189,7 +189,11 @@ class Running(Generic[OrderT]):
         return [(order, torch.tensor(of_order)) for order, of_order in own.items()]
 
     def order_of(self, place: int) -> OrderT:
-        """Return the order that contains the sample with index `place` in the run."""
+        """Return the order that contains a sample.
+
+        Args:
+            place: Index of the sample in the run.
+        """
         return self.orders[bisect_right(self.orders, place, key=lambda order: order.earliest) - 1]
 
     def _over(self, roots: set[Root]) -> set[Root]:

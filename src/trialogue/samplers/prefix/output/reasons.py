@@ -44,18 +44,18 @@ def failure(
     return reason
 
 
-def rejection(ended: str, max_new_tokens: int, *said: str) -> str:
+def rejection(ended: str, max_new_tokens: int, *details: str) -> str:
     """Explain why the verifier rejected a complete sample.
 
     Args:
         ended: How the sample ended: "eos", "stop", "max_new_tokens" or "context".
         max_new_tokens: Maximum length of the completion.
-        *said: Details, such as the threshold that its value missed. Only the first is used.
+        *details: Details, such as the threshold that its value missed. Only the first is used.
 
     Returns:
         A phrase such as "cut at max_new_tokens=8: rejected by the verifier".
     """
-    rejected = ": ".join(("rejected by the verifier", *said[:1]))
+    rejected = ": ".join(("rejected by the verifier", *details[:1]))
     if ended == "max_new_tokens":
         return f"cut at max_new_tokens={max_new_tokens}: {rejected}"
     if ended == "context":
