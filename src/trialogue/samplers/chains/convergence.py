@@ -19,7 +19,10 @@ _FEWEST = 4
 
 
 class Convergence(NamedTuple):
-    """Diagnostics of the second half of the values of chains (Vehtari et al. 2021).
+    """Convergence diagnostics of several chains, computed from the second half of their values (Vehtari et al. 2021).
+
+    The drift compares two parts of these values in time, because a change of their mean shows that the chains have not
+    converged.
 
     Attributes:
         effective_sample_size: Bulk effective sample size of all chains together.

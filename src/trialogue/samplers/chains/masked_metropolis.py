@@ -29,21 +29,24 @@ class Scored(NamedTuple):
 @validated
 @dataclass(frozen=True)
 class MaskedMetropolis(Chain[Scored]):
-    """Mask and resample a uniformly random site, and accept by the ratio of exp(-E) and of the proposals.
+    """Metropolis-Hastings: mask a uniformly random site, propose a token from the model, and accept or reject it.
 
-    E(x) = -sum over sites i of h_i(x_i) / `bodies`, where h_i are the logits at i if i is masked. This follows section
-    A.3 of the document on the distributional simplicity bias, after Goyal, Dyer and Berg-Kirkpatrick 2021. For a
-    distribution of k-body interactions, the sum over its conditionals is k times its energy. The published score
-    (`bodies` = 1) therefore samples a sharpened distribution, and `bodies` = k the distribution itself. A model with
-    interactions of several orders has no such number. `Gibbs` is then correct if the conditionals belong to a joint
-    distribution.
+    A site is a position of the sequence. A change from x to x' is accepted with probability min(1, exp(E(x) - E(x'))
+    q(x) / q(x')), where q is the model's probability of the token of x or x' at the masked site. The energy is E(x) =
+    -sum over sites i of h_i(x_i) / `bodies`, where h_i are the model's logits at site i if it is masked. This follows
+    section A.3 of the document on the distributional simplicity bias, after Goyal, Dyer and Berg-Kirkpatrick 2021.
 
-    The energy is part of the state. A proposal needs the distribution of the site. If it differs from the present
-    token, it also needs the logits of the tokens at all N masked sites of the new sequence (`Masked.token_logits`).
+    For a distribution of k-body interactions, the sum of the logits h_i over the sites is its energy times -k. The
+    published score (`bodies` = 1) therefore samples a sharpened distribution, and `bodies` = k the distribution itself.
+    A model with interactions of several orders has no such number. `Gibbs` is then correct if the conditionals belong
+    to a joint distribution.
+
+    A proposal needs the distribution of one site. If it differs from the present token, it also needs the logits of the
+    tokens at all N masked sites of the new sequence (`Masked.token_logits`).
 
     Args:
-        gauge: Use the logits as returned by the model (raw), on whose gauge E depends, or log-probabilities
-            (normalised), for which -E is the pseudo-likelihood (default: raw).
+        gauge: Use the logits as returned by the model (raw), so that E changes if a constant is added to the logits of
+            a site, or log-probabilities (normalised), for which -E is the pseudo-likelihood (default: raw).
         bodies: Divide the energy by this positive number (default: 1).
 
     Raises:

@@ -18,9 +18,9 @@ class Refined(NamedTuple):
 
     Attributes:
         tokens: Tokens (rows, N) int64.
-        masked: Whether the next step reads a mask (rows, N) bool in place of the token.
+        masked: Whether the next step reads a mask token at each site (rows, N) bool instead of the token.
         scores: Log-probabilities (rows, N) of the tokens when they were chosen, 0 for tokens of the start.
-        filled: Number (rows,) int64 of masks that a step fills permanently, for keep="confident".
+        filled: Number (rows,) int64 of masks that each step fills permanently, used with keep="confident".
     """
 
     tokens: Tensor
@@ -32,11 +32,13 @@ class Refined(NamedTuple):
 @validated
 @dataclass(frozen=True)
 class Refinement(Chain[Refined]):
-    """Resample all tokens of a sequence in parallel, given the previous sequence: X^(t+1) = f(X^(t)), equation 4.9.
+    """Resample all tokens of a sequence in parallel, given the previous sequence (thesis, equation 4.9).
 
-    With start="random" this is a Markov chain on tokens, and with start="mask" on tokens and masks. A sequence that a
-    step with choice="argmax" does not change is a fixed point. The chain is not a heat bath, and its limit is in
-    general not the distribution of the model. The model must be a masked oracle with `Masked.refined_log_probs`.
+    Each step evaluates the model on the current tokens, and replaces every token by a function f of the model's
+    distribution at its site (position): X^(t+1) = f(X^(t)). With start="random" this is a Markov chain on tokens, and
+    with start="mask" on tokens and masks. A sequence that a step with choice="argmax" does not change is a fixed point.
+    The limit of the chain is in general not the distribution of the model. The model must be a masked oracle with
+    `Masked.refined_log_probs`.
 
     Args:
         start: Read the given tokens first (random), drawn uniformly for the method of the thesis, or masks everywhere

@@ -43,21 +43,23 @@ class BacktrackingState(NamedTuple):
 class Backtracking(Sampler[BacktrackingState]):
     """Erase the last `stride` tokens if the verifier rejects a sampled token, and append the same number greedily.
 
-    The greedy tokens are not verified, take the lowest index among ties, and end early at the end of sequence or at the
-    maximum length. The verifier must return 0 to reject. Wrap a verifier that returns probabilities in a `Threshold`.
+    A backtrack is one such erasure, and greedy tokens are the most probable ones (the lowest index among ties). Greedy
+    tokens are not verified by default. There are fewer of them if the sequence ends before. The verifier must return 0
+    to reject. Wrap a verifier that returns probabilities in a `Threshold`.
 
-    `redo` selects which tokens are greedy. "stride" is Algorithm 1 as printed, in which the next `stride` tokens are
-    greedy, even if fewer were erased at the end of the prompt. "erased" is the number of erased tokens. "accumulated"
-    is the first n positions of the completion, where n counts all tokens erased so far.
+    `redo` selects which tokens are greedy after a backtrack. With "stride", as in Algorithm 1 of the thesis, the next
+    `stride` tokens are greedy, even if fewer tokens could be erased because the completion was short. With "erased",
+    the number of greedy tokens equals the number of erased tokens. With "accumulated", the first n tokens of the
+    completion are greedy, where n counts all tokens erased so far.
 
-    `verified` selects which prefixes are verified. "sampled" is Algorithm 1 as printed, which verifies prefixes that
-    end in a sampled token. "every" verifies each prefix before a token is appended to it. This includes prefixes that
-    end in a greedy token, and prompts if they may be erased, but not complete sequences.
+    `verified` selects which prefixes are verified. With "sampled", as in Algorithm 1, they are the prefixes that end
+    with a sampled token. With "every", each prefix is verified before a token is appended to it. This includes prefixes
+    that end with a greedy token, and prompts if they may be erased, but not complete sequences.
 
-    The code released with the thesis differs from Algorithm 1 as printed and uses `redo="accumulated"` with
-    `verified="every"` (`Backtracking.released`). It also has a switch against a second backtrack at a prefix, which has
-    no effect because it compares a list with the list that contains it. `once_per_prefix=True` does what the switch
-    describes.
+    The code released with the thesis differs from Algorithm 1 and uses `redo="accumulated"` with `verified="every"`
+    (see `Backtracking.released`). It also has a switch against a second backtrack at the same prefix. This switch has
+    no effect there, because the code compares a list with the list that contains it. `once_per_prefix=True` prevents
+    such backtracks.
 
     Args:
         quota: Maximum number of backtracks per sample (default: 4).

@@ -64,7 +64,10 @@ def colours_of(tables: SiteTables) -> list[list[int]]:
 
 
 class Chromatic:
-    """Independent chains on one model, each with a separate random stream, advanced by sweeps over colours.
+    """Independent chains on one model, each with a separate random stream, advanced by Gibbs sweeps over colours.
+
+    A colour is a set of sites (positions) of which no two are neighbours, so that their tokens can be drawn together
+    given all other tokens. A sweep updates the sites of each colour once.
 
     Args:
         model: A model that provides its conditional distributions as tables.

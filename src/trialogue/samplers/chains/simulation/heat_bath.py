@@ -189,7 +189,10 @@ def sweep_blocks(
 
 
 class HeatBath:
-    """Independent chains on one model, each with a separate random stream, advanced by sweeps of the heat bath.
+    """Independent Markov chains on one model, each with a separate random stream, advanced by compiled Gibbs sweeps.
+
+    A sweep visits every site (position) once in order, and replaces its token by a draw given the tokens of all other
+    sites.
 
     Args:
         model: A model that provides its conditional distributions as tables.

@@ -62,7 +62,9 @@ def class_columns(kind: SiteClass) -> tuple[list[int], list[int], list[bool]]:
 
 
 class Multispin:
-    """Independent chains on an Ising model in which all couplings of a site are equal, with 64 chains per word.
+    """Independent chains on an Ising model, advanced by Gibbs sweeps that treat 64 chains as the bits of one word.
+
+    All couplings of a site to its neighbours must be equal. A sweep visits every site once in order.
 
     Args:
         model: The model.

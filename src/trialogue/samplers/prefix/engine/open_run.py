@@ -114,11 +114,12 @@ class Growing(NamedTuple):
 
 
 class OpenRun:
-    """Run that accepts requests between its steps and moves the rows of all requests as one batch.
+    """Run that accepts requests between its steps and moves the rows (sequences) of all requests as one batch.
 
-    `submit` queues the samples of a prompt. `step` admits queued samples if there is room and moves all samples in
-    progress. `withdraw` cancels a submission. As in `generate`, a sample is determined by its prompt, terms and seed,
-    and other samples affect it only through the oracle's rounding.
+    A submission is one request, with a prompt and its settings. `submit` queues its samples. `step` admits queued
+    samples if there is room and moves all samples in progress by one step of the sampler. `withdraw` cancels a
+    submission. As in `generate`, a sample is determined by its prompt, terms and seed, and other samples affect it only
+    through the oracle's rounding.
 
     Calls must not overlap. After an exception in `step` the run is unusable.
 
@@ -127,9 +128,10 @@ class OpenRun:
         sampler: The sampler (default: ancestral sampling).
         batch_size: Largest number of rows that move at once (default: chosen by the oracle).
         capacity: Largest number of tokens of a row (default: the oracle's `max_length`).
-        layers: Blocks whose hidden states verifiers may read (default: none).
-        memory: Number of prefixes whose features are cached, as in `generate`.
-        on_error: What to do if a verifier raises, "raise" or "reject", as in `generate`.
+        layers: Blocks of the model whose hidden states verifiers may read (default: none).
+        memory: Number of prefixes whose features (vectors from which distributions are computed) are cached, as in
+            `generate`.
+        on_error: What to do if a verifier raises, as in `generate`: "raise" ends the run, "reject" rejects the prefix.
 
     Raises:
         InputError: If the oracle is truncated, or neither `capacity` nor the oracle's `max_length` is given.

@@ -238,11 +238,11 @@ def _require_memory(
 def rows_at_once(
     oracle: Autoregressive, sampler: Sampler[Any], samples: int, batch_size: int | None = None
 ) -> int:
-    """Return how many rows `generate` moves at once.
+    """Return how many rows (sequences) `generate` moves at once.
 
     Args:
         oracle: The model to sample from.
-        sampler: The sampler.
+        sampler: The sampler, which may need several rows for each sample.
         samples: Number of samples of the run.
         batch_size: Largest number of rows (default: chosen by the oracle).
 
