@@ -33,12 +33,19 @@ class Cut:
     min_p: float = 0.0
 
     @property
-    def nothing(self) -> bool:
+    def keeps_all(self) -> bool:
         """Whether all tokens are kept."""
         return self.top_k is None and self.top_p == 1 and self.min_p == 0
 
     def __call__(self, log_probs: Tensor) -> Tensor:
-        """Truncate and normalise `log_probs` (n, vocab), which need not be normalised."""
+        """Truncate and normalise distributions.
+
+        Args:
+            log_probs: Log-probabilities (n, vocab), not necessarily normalised.
+
+        Returns:
+            Normalised log-probabilities (n, vocab), -inf for removed tokens.
+        """
         kept = self._ranked(log_probs) if self.top_k is not None or self.top_p != 1 else log_probs
         if self.min_p:
             least = kept.amax(-1, keepdim=True) + math.log(self.min_p)

@@ -40,18 +40,32 @@ def effective_sample_size(log_weights: Tensor) -> float:
 
 
 def effective_sample_sizes(samples: Samples) -> Tensor:
-    """Return the effective sample size (prompts,) float64 of each prompt, 0 if no sample is accepted."""
+    """Return the effective sample size of the weighted samples of each prompt.
+
+    Args:
+        samples: Samples of a weighted sampler.
+
+    Returns:
+        Effective sample sizes (prompts,) float64, 0 for a prompt without accepted samples.
+    """
     sizes = [effective_sample_size(log_weights) for _, log_weights in _by_prompt(samples)]
     return torch.tensor(sizes, dtype=torch.float64)
 
 
 def log_accepted_masses(samples: Samples) -> Tensor:
-    """Return the log of the mean weight (prompts,) float64 of each prompt, -inf if no sample is accepted.
+    """Return the logarithm of the mean importance weight of the samples of each prompt.
 
-    The mean weight estimates the sum over x of p(x) V(x). For a 0/1 verifier this is the probability that the model
-    satisfies the constraint. The estimate is unbiased for properly weighted samplers (`MaskedDecoding`,
-    `WeightedRejection`, `SequentialMonteCarlo`) if no sample exceeded a budget. For `Ancestral` with a 0/1 verifier it
-    is the share of accepted samples. For other samplers without weights, such as `Rejection`, it has no meaning.
+    The mean weight estimates the sum over complete sequences x of p(x) V(x), where p is the model and V the verifier.
+    For a 0/1 verifier this is the probability that the model satisfies the constraint. The estimate is unbiased for
+    properly weighted samplers (`MaskedDecoding`, `WeightedRejection`, `SequentialMonteCarlo`) if no sample exceeded a
+    budget. For `Ancestral` with a 0/1 verifier it is the share of accepted samples. For other samplers without weights,
+    such as `Rejection`, it has no meaning.
+
+    Args:
+        samples: Samples of one or several prompts.
+
+    Returns:
+        Logarithms (prompts,) float64, -inf for a prompt without accepted samples.
     """
     means = [
         log_weights.logsumexp(0) - math.log(max(len(log_weights), 1))
@@ -61,13 +75,16 @@ def log_accepted_masses(samples: Samples) -> Tensor:
 
 
 def draws(log_weights: Tensor, num: int, seed: int, prompt: int) -> Tensor:
-    """Draw indices (num,) int64 in proportion to the weights, with replacement.
+    """Draw indices of samples in proportion to their weights, with replacement.
 
     Args:
         log_weights: Logarithms (n,) of the weights.
         num: Number of draws.
         seed: Seed of the random numbers.
-        prompt: Number of the prompt, whose random stream is independent of other prompts.
+        prompt: Index of the prompt, whose random stream is independent of other prompts.
+
+    Returns:
+        Indices (num,) int64.
 
     Raises:
         InputError: If all weights are zero.
@@ -85,13 +102,16 @@ def resampled(samples: Samples, num: Count | None = None, seed: int = 0) -> Samp
     """Resample the samples of each prompt in proportion to their weights, with replacement.
 
     The distribution of the result converges to the target as the number of samples grows. Every resampled sample has
-    the mean weight of its prompt and the costs of its original. If all samples of a prompt have weight zero, the result
-    contains samples of this prompt that are not accepted.
+    the mean weight of its prompt, and the costs of the sample that it copies. If all samples of a prompt have weight
+    zero, the result contains samples of this prompt that are not accepted.
 
     Args:
         samples: Samples of a weighted sampler.
         num: Number of resampled samples per prompt (default: the number of its samples).
         seed: Seed of the random numbers.
+
+    Returns:
+        The resampled samples, ordered by prompt.
 
     Raises:
         InputError: If all samples of all prompts have weight zero.

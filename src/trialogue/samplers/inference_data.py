@@ -14,13 +14,16 @@ def inference_data(
     dims: Mapping[str, list[str]],
     attrs: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Return a `DataTree` with the groups "posterior" and "sample_stats".
+    """Convert tensors to ArviZ `InferenceData` (an xarray `DataTree`).
 
     Args:
-        posterior: Tensors (chains, draws, ...) by name.
-        sample_stats: Tensors (chains, draws) by name; None leaves a variable out.
+        posterior: Tensors (chains, draws, ...) by name, the variables of the group "posterior".
+        sample_stats: Tensors (chains, draws) by name, the variables of the group "sample_stats". None leaves one out.
         dims: Names of the axes after chain and draw, by variable.
         attrs: Attributes of the group "posterior".
+
+    Returns:
+        The `DataTree`.
 
     Raises:
         InputError: If the extra `chains` is not installed.

@@ -19,14 +19,17 @@ _HIGH, _MIDDLE, _LOW = 12, 10, 10  # Bits of a float32, from the most significan
 
 
 def nucleus(log_probs: Tensor, top_p: float) -> Tensor:
-    """Truncate log-probabilities to the nucleus of each row, and normalise.
+    """Keep the most probable tokens of each row whose total probability reaches `top_p`, and normalise.
 
-    The nucleus is the smallest set of most probable tokens whose total probability is at least `top_p`. Among equally
-    probable tokens, lower indices come first.
+    These tokens (the nucleus) are the smallest set of most probable tokens whose total probability is at least `top_p`.
+    Among equally probable tokens, lower indices come first.
 
     Args:
         log_probs: Log-probabilities (n, vocab) float32 on the CPU.
         top_p: A probability above 0.
+
+    Returns:
+        Log-probabilities (n, vocab) float32, -inf for removed tokens.
 
     Raises:
         InputError: For other dtypes and devices, and if a row is not a distribution.
@@ -100,15 +103,18 @@ def _cut(
 
 
 def leading(log_probs: Tensor, top_k: int | None, top_p: float) -> Tensor:
-    """Apply top-k and then top-p, and normalise. For vocabularies of about ten tokens.
+    """Apply top-k and then top-p, and normalise. This is fast for vocabularies of about ten tokens.
 
     Args:
         log_probs: Log-weights (n, vocab) float32 or float64 on the CPU, not necessarily normalised.
         top_k: Keep this many most probable tokens. None for all.
-        top_p: See `nucleus`.
+        top_p: Keep the smallest set of most probable tokens whose total probability is at least `top_p`.
+
+    Returns:
+        Log-probabilities (n, vocab) of the dtype of `log_probs`, -inf for removed tokens.
 
     Raises:
-        InputError: As `nucleus`.
+        InputError: For other dtypes and devices, and if a row is not a distribution.
     """
     hint = "give log-probabilities (n, vocab) in float32 or float64 on the CPU"
     require_floats("log_probs", log_probs, (None, None), hint)

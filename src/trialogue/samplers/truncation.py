@@ -71,23 +71,51 @@ class Truncated(Autoregressive):
         self.temperature, self.top_p, self.min_p = temperature, top_p, min_p
         self.top_k = 1 if temperature == 0 else top_k
         self._cut = Cut(self.top_k, top_p, min_p)
-        self.cuts = not self._cut.nothing
+        self.cuts = not self._cut.keeps_all
 
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor | None:
-        """Return the sufficient statistic of `base`."""
+        """Return the sufficient statistic of the prefixes as defined by `base`, or None.
+
+        Args:
+            tokens: Token ids (n, width).
+            lengths: Lengths (n,).
+        """
         return self.base.sufficient(tokens, lengths)
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
-        """Return a context with truncated distributions."""
+        """Open a context of `base` whose next-token distributions are truncated.
+
+        Args:
+            rows: Number of storage rows.
+            capacity: Largest number of tokens of a row.
+            layers: Blocks whose hidden states are stored (default: none).
+
+        Returns:
+            The context.
+        """
         return _TruncatedContext(self.base.open(rows, capacity, layers), self)
 
     def truncate(self, log_probs: Tensor) -> Tensor:
-        """Apply temperature and truncation to `log_probs` (n, vocab)."""
+        """Apply temperature, top-k, top-p and min-p, and normalise.
+
+        Args:
+            log_probs: Log-probabilities (n, vocab).
+
+        Returns:
+            Log-probabilities (n, vocab), -inf for removed tokens.
+        """
         tempered = self.temper(log_probs)
         return self.cut(tempered) if self.cuts else tempered
 
     def temper(self, log_probs: Tensor) -> Tensor:
-        """Apply the temperature to `log_probs` (n, vocab). A temperature of 0 leaves them unchanged."""
+        """Apply the temperature only, and normalise. A temperature of 0 leaves log-probabilities unchanged.
+
+        Args:
+            log_probs: Log-probabilities (n, vocab).
+
+        Returns:
+            Log-probabilities (n, vocab).
+        """
         if self.temperature in (0, 1):
             return log_probs
         # Subtracting the maximum and bounding the temperature from below avoids NaN.
@@ -96,7 +124,14 @@ class Truncated(Autoregressive):
         return (relative / temperature).log_softmax(-1)
 
     def cut(self, log_probs: Tensor) -> Tensor:
-        """Apply top-k, top-p and min-p to `log_probs` (n, vocab), which need not be normalised."""
+        """Apply top-k, top-p and min-p without the temperature, and normalise.
+
+        Args:
+            log_probs: Log-probabilities (n, vocab), not necessarily normalised.
+
+        Returns:
+            Log-probabilities (n, vocab), -inf for removed tokens.
+        """
         return self._cut(log_probs)
 
 
@@ -140,5 +175,19 @@ def truncated(
     top_k: int | None = None,
     min_p: float = 0.0,
 ) -> Truncated:
-    """Return a model with a truncated next-token distribution (see `Truncated`)."""
+    """Return a model with temperature and truncation of its next-token distributions.
+
+    Args:
+        oracle: The model.
+        temperature: Divide the logits by this number. 0 means greedy decoding (default: 1).
+        top_p: Keep the smallest set of most probable tokens whose total probability is at least `top_p` (default: 1).
+        top_k: Keep this many most probable tokens (default: all).
+        min_p: Keep tokens with at least `min_p` times the probability of the most probable token (default: 0).
+
+    Returns:
+        The model, which accepts the same calls as `oracle`.
+
+    Raises:
+        InputError: If `oracle` is truncated and the two truncations cannot be combined.
+    """
     return Truncated(oracle, temperature, top_p, top_k, min_p)

@@ -23,7 +23,17 @@ The function returns None if it does not support the chain and the model.
 
 
 def advancing(chain: Chain[Any], model: SequenceModel) -> Advance:
-    """Return a function that takes steps of `chain` on `model`, compiled if there is a kernel for their types."""
+    """Return a function that takes several steps of a chain. It is compiled if `KERNELS` supports chain and model.
+
+    Args:
+        chain: The chain.
+        model: The model whose distribution the chain samples.
+
+    Returns:
+        A function of the state, the random streams of the rows and the number of steps. It returns the new state, and
+        the sum (rows,) float64 over the steps of the share of accepted proposals, or None if the chain does not report
+        it.
+    """
     kernel = KERNELS.get((type(chain), type(model)))
     compiled = None if kernel is None else kernel(chain, model)
 

@@ -19,17 +19,20 @@ Tilt = Callable[[Tensor, Tensor], Tensor]
 
 
 def vocab_of(model: SequenceModel) -> int:
-    """Return the number of values of a site. Raises `InputError` if chains cannot run on `model`."""
+    """Return the number of values of a site (position). Raises `InputError` if chains cannot run on `model`."""
     return int(as_model(model).vocab_size)
 
 
 def site_distribution(model: SequenceModel, tokens: Tensor, sites: Tensor) -> Tensor:
-    """Return the log-weights (rows, vocab) of the values of one site of each row, given all other sites.
+    """Return the conditional distribution of one site (position) of each row, given all other sites.
 
     Args:
         model: The model.
         tokens: Tokens (rows, N) int64.
         sites: One site (rows,) of each row.
+
+    Returns:
+        Log-weights (rows, vocab), not necessarily normalised.
     """
     checked_model = as_model(model)
     weights = checked_model.site_log_weights(tokens, sites)
@@ -37,7 +40,15 @@ def site_distribution(model: SequenceModel, tokens: Tensor, sites: Tensor) -> Te
 
 
 def site_distributions(model: SequenceModel, tokens: Tensor) -> Tensor:
-    """Return the log-weights (rows, N, vocab) of the values of every site of `tokens` (rows, N), given all others."""
+    """Return the conditional distribution of every site (position) of each row, given all other sites.
+
+    Args:
+        model: The model.
+        tokens: Tokens (rows, N) int64.
+
+    Returns:
+        Log-weights (rows, N, vocab), not necessarily normalised.
+    """
     checked_model = as_model(model)
     if isinstance(checked_model, Masked):
         shape = (*tokens.shape, int(checked_model.vocab_size))
@@ -56,18 +67,19 @@ def block_distribution(
     held: Tensor | None = None,
     tilt: Tilt | None = None,
 ) -> Tensor:
-    """Return the log-weights of all joint values of some sites, given all other sites.
+    """Return the joint conditional distribution of some sites (positions) of each row, given all other sites.
 
     Args:
         model: The model.
         tokens: Tokens (rows, N) int64.
         sites: Sites (rows, k) of each row.
-        held: Whether sites (rows, k) keep their tokens (default: none). They must come first. Only values that are zero
-            at these sites have weight.
-        tilt: Function whose result is added to the log-weights (default: none).
+        held: Whether sites (rows, k) keep their tokens (default: none). Such sites must come first. Joint values that
+            are not zero at these sites have log-weight -inf.
+        tilt: Function from sequences (n, N) and rows (n,) to terms (n,) that are added to the log-weights (default:
+            none).
 
     Returns:
-        Log-weights (rows, vocab^k) in the order of `itertools.product`.
+        Log-weights (rows, vocab^k) of the joint values, in the order of `itertools.product`.
 
     Raises:
         InputError: If there are more than `TABLE_STATES` values, the model has conditionals of single sites only, or
@@ -100,14 +112,17 @@ def _log_weights(
 
 
 def with_block(tokens: Tensor, sites: Tensor, held: Tensor, index: Tensor, vocab: int) -> Tensor:
-    """Return `tokens` (rows, N) with new values at some sites.
+    """Return tokens with new values at some sites (positions).
 
     Args:
         tokens: Tokens (rows, N) int64.
         sites: Sites (rows, k) of each row.
         held: Whether sites (rows, k) keep their tokens.
-        index: Index (rows,) of the joint value, in the order of `block_distribution`.
+        index: Index (rows,) of the joint value of the sites, in the order of `block_distribution`.
         vocab: Number of values of a site.
+
+    Returns:
+        A new tensor (rows, N).
     """
     places = vocab ** torch.arange(sites.shape[1] - 1, -1, -1, device=tokens.device)
     values = index[:, None] // places % vocab
@@ -115,7 +130,16 @@ def with_block(tokens: Tensor, sites: Tensor, held: Tensor, index: Tensor, vocab
 
 
 def draw_block(model: SequenceModel, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
-    """Resample the sites in `block` (rows, N) bool jointly, given the rest of `tokens` (rows, N).
+    """Resample a block of sites (positions) of each row jointly, given all other tokens.
+
+    Args:
+        model: The model.
+        tokens: Tokens (rows, N) int64.
+        block: Sites (rows, N) bool of the block.
+        choose: Source of randomness.
+
+    Returns:
+        The new tokens (rows, N).
 
     Raises:
         InputError: If the model has no joint distribution of the block, or too many values to enumerate.

@@ -19,7 +19,10 @@ _FEWEST = 4
 
 
 class Convergence(NamedTuple):
-    """Diagnostics of the second half of the values of chains (Vehtari et al. 2021).
+    """Convergence diagnostics of several chains, computed from the second half of their values (Vehtari et al. 2021).
+
+    The drift compares two parts of these values in time, because a change of their mean shows that the chains have not
+    converged.
 
     Attributes:
         effective_sample_size: Bulk effective sample size of all chains together.
@@ -35,7 +38,7 @@ class Convergence(NamedTuple):
 
     @property
     def mixed(self) -> bool:
-        """Whether R-hat is at most `R_HAT` and the drift is at most `DRIFT` standard errors."""
+        """Whether R-hat is at most `R_HAT` (1.1) and the drift is at most `DRIFT` (3) standard errors."""
         drifts = not math.isnan(self.drift_error) and abs(self.drift) > DRIFT * self.drift_error
         return self.r_hat <= R_HAT and not drifts
 
@@ -70,10 +73,13 @@ def convergence(values: Tensor) -> Convergence:
 
 
 def size_and_r_hat(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Compute the bulk effective sample size and R-hat.
+    """Compute the bulk effective sample size and the rank-normalised split R-hat of chains (see `Convergence`).
 
     Args:
         values: Values (chains, times) at four or more times.
+
+    Returns:
+        Effective sample size of all chains together, and R-hat.
 
     Raises:
         InputError: If the extra `chains` is not installed.

@@ -27,7 +27,7 @@ _STEPS_AT_ONCE = 256
 
 
 class Change(NamedTuple):
-    """Changes of sites in a run, one entry per changed site and step, ordered by step.
+    """Changes of sites (positions) in a run of chains, one entry per changed site and step, ordered by step.
 
     Attributes:
         step: Step (changes,) int64. The first step is 1 and includes the burn-in.
@@ -87,11 +87,12 @@ class ChainRun:
 
 
 class HittingTimes(NamedTuple):
-    """Number of steps that chains took to reach a set.
+    """Number of steps that chains took to reach a set of states.
 
     Attributes:
-        steps: First step (chains,) int64 in the set, 0 if the chain started there, or the budget.
-        censored: Whether each chain (chains,) bool used up the budget before it reached the set.
+        steps: First step (chains,) int64 in the set, 0 if the chain started there, or the largest number of steps if it
+            did not reach the set.
+        censored: Whether each chain (chains,) bool did not reach the set within the largest number of steps.
         tokens: Final tokens (chains, N) int64.
     """
 
@@ -311,8 +312,8 @@ class _ActiveRun:
 
 
 def _checked_start(start: Tensor, model: SequenceModel) -> Tensor:
-    asked = as_model(model)
-    vocab, sites, device = int(asked.vocab_size), asked.sites, asked.device
+    checked_model = as_model(model)
+    vocab, sites, device = int(checked_model.vocab_size), checked_model.sites, checked_model.device
     hint = f"give token ids of shape (chains, {sites or 'N'}), one row for each chain"
     range_hint = f"use tokens below vocab_size={vocab}"
     start = index_tensor("start", start, (None, sites), vocab, shape_hint=hint, range_hint=range_hint)

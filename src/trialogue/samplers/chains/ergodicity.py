@@ -19,17 +19,23 @@ _ERGODIC: WeakKeyDictionary[SequenceModel, set[tuple[Chain[Any], int]]] = WeakKe
 
 
 def require_ergodic_chain(chain: Chain[Any], model: SequenceModel, sites: int, device: torch.device) -> None:
-    """Raise `InputError` if `chain` on sequences of `sites` tokens does not have a unique limit distribution.
+    """Raise `InputError` if a chain does not have a unique limit distribution.
 
     Chains with more than `CHECKED_STATES` states are not checked.
+
+    Args:
+        chain: The chain.
+        model: The model.
+        sites: Number of tokens of a sequence.
+        device: Device on which the chain runs.
     """
-    asked = as_model(model)
-    vocab = int(asked.vocab_size)
+    checked_model = as_model(model)
+    vocab = int(checked_model.vocab_size)
     if sites * math.log(vocab) > math.log(CHECKED_STATES) + 1e-9:
         return
-    if as_chain(chain).heat_bath and isinstance(asked, Masked | Energy):
+    if as_chain(chain).heat_bath and isinstance(checked_model, Masked | Energy):
         # With positive conditionals, a heat bath may change any site or keep it.
-        distributions = site_distributions(asked, whole_sequences(vocab, sites, device))
+        distributions = site_distributions(checked_model, whole_sequences(vocab, sites, device))
         if bool(torch.isfinite(distributions).all()):
             return
     if _found_before(chain, model, sites):

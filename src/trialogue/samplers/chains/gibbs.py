@@ -33,7 +33,7 @@ from trialogue.validation import Count, check, validated
 
 @dataclass(frozen=True)
 class SingleSite(Chain[Sequences]):
-    """Base class of chains that update one site at a time.
+    """Base class of chains that update one site (position of the sequence) at a time.
 
     Args:
         order: Update one uniformly random site per step (random) or every site once in order (sweep) (default: random).
@@ -44,11 +44,11 @@ class SingleSite(Chain[Sequences]):
     def scan(
         self, tokens: Tensor, choose: Choose, update: Callable[[Tensor, Tensor], Tensor]
     ) -> tuple[Tensor, Tensor]:
-        """Update the sites of one step.
+        """Update one random site of each row, or every site in order, by a given function.
 
         Args:
             tokens: Tokens (rows, N) int64.
-            choose: The source of randomness.
+            choose: Source of randomness.
             update: Function from tokens (rows, N) and one site (rows,) per row to the new tokens (rows,) at these
                 sites.
 
@@ -71,7 +71,9 @@ class SingleSite(Chain[Sequences]):
 @validated
 @dataclass(frozen=True)
 class Gibbs(SingleSite):
-    """Gibbs sampling of single sites: x_i ~ p(. | all others).
+    """Gibbs sampling: replace the token of a site by a draw from its distribution given the tokens of all other sites.
+
+    A site is a position of the sequence.
 
     Args:
         order: Update one uniformly random site per step (random) or every site once in order (sweep) (default: random).
@@ -80,7 +82,16 @@ class Gibbs(SingleSite):
     heat_bath = True
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
-        """Resample one site, or every site in order."""
+        """Resample one random site of each row, or every site in order.
+
+        Args:
+            model: The model, which provides conditional distributions of sites.
+            state: Tokens (rows, N) of the independent copies of the chain.
+            choose: Source of randomness.
+
+        Returns:
+            The new tokens, and empty statistics.
+        """
         rows = every_row(state.tokens)
         tokens, _ = self.scan(
             state.tokens, choose, lambda tokens, sites: choose(site_distribution(model, tokens, sites), rows)
@@ -91,9 +102,10 @@ class Gibbs(SingleSite):
 @validated
 @dataclass(frozen=True)
 class BlockGibbs(Chain[Sequences]):
-    """k-Gibbs: resample a uniformly random block of sites jointly, given all other sites.
+    """k-Gibbs: resample a uniformly random block of k sites jointly, given all other sites.
 
-    Definition 4.1.10 of the thesis, equation (4.3).
+    A site is a position of the sequence, and a block is a set of sites. Definition 4.1.10 of the thesis, equation
+    (4.3).
 
     Args:
         block_size: Number of sites of a block.
@@ -107,12 +119,32 @@ class BlockGibbs(Chain[Sequences]):
     block_size: Count
 
     def init(self, model: SequenceModel, tokens: Tensor) -> Sequences:
-        """Return the initial state, after checking the size of the blocks."""
+        """Return the initial state, after checking the size of the blocks.
+
+        Args:
+            model: The model.
+            tokens: Start (rows, N) of each copy of the chain.
+
+        Returns:
+            The tokens as a state.
+
+        Raises:
+            InputError: If `block_size` is larger than N.
+        """
         checked_block_size(self.block_size, tokens.shape[1])
         return super().init(model, tokens)
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
-        """Resample one block."""
+        """Draw a block of sites for each row, and resample its tokens jointly given all other tokens.
+
+        Args:
+            model: The model, which provides distributions of blocks.
+            state: Tokens (rows, N) of the independent copies of the chain.
+            choose: Source of randomness.
+
+        Returns:
+            The new tokens, and the number (rows,) of resampled sites.
+        """
         rows = every_row(state.tokens)
         block = choose_subsets(state.tokens.shape[1], self.block_size, rows, choose)
         return resample_block(model, state.tokens, block, choose)
@@ -120,7 +152,10 @@ class BlockGibbs(Chain[Sequences]):
 
 @dataclass(frozen=True)
 class _Blocks(Chain[Sequences]):
-    """Base class of chains that resample one of a fixed collection of blocks, given as sites or as (blocks, N) bool."""
+    """Base class of chains that resample one of a fixed collection of blocks (sets of sites).
+
+    The blocks are given as tuples of sites or as a mask (blocks, N) bool.
+    """
 
     blocks: tuple[tuple[int, ...], ...]
 
@@ -129,7 +164,19 @@ class _Blocks(Chain[Sequences]):
         object.__setattr__(self, "blocks", sites_of_blocks(self.blocks))
 
     def init(self, model: SequenceModel, tokens: Tensor) -> Sequences:
-        """Raise `InputError` unless the blocks of positive probability cover every site, and no other site."""
+        """Return the initial state, after checking that the blocks of positive probability cover every site.
+
+        Args:
+            model: The model.
+            tokens: Start (rows, N) of each copy of the chain.
+
+        Returns:
+            The tokens as a state.
+
+        Raises:
+            InputError: If a site belongs to no block of positive probability, or a block contains a site that does not
+                exist.
+        """
         require_covered("blocks", _masks(self.blocks, tokens.shape[1])[self._has_positive_weight()])
         return super().init(model, tokens)
 
@@ -154,9 +201,10 @@ def _distribution(weights: tuple[float, ...] | None, blocks: int) -> Tensor:
 
 @dataclass(frozen=True)
 class BlockDynamics(_Blocks):
-    """Weighted block dynamics: draw a block K with probability p_K, then X_K ~ p(. | X_-K).
+    """Weighted block dynamics: draw a block K with a fixed probability p_K, then resample it given all other sites.
 
-    Definition 4.1.6 of the thesis.
+    A block is a set of sites (positions). Its new tokens are drawn jointly from p(x_K | x_-K), where p is the model and
+    x_-K are the tokens outside of K. Definition 4.1.6 of the thesis.
 
     Args:
         blocks: Collections of sites, or (blocks, N) bool.
@@ -181,7 +229,16 @@ class BlockDynamics(_Blocks):
         return _distribution(self.weights, len(self.blocks)) > 0
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
-        """Resample one block."""
+        """Draw a block for each row, and resample its tokens jointly given all other tokens.
+
+        Args:
+            model: The model, which provides distributions of blocks.
+            state: Tokens (rows, N) of the independent copies of the chain.
+            choose: Source of randomness.
+
+        Returns:
+            The new tokens, and the number (rows,) of resampled sites.
+        """
         tokens = state.tokens
         log_probs = _distribution(self.weights, len(self.blocks)).log().to(tokens.device)
         index = choose(log_probs.expand(len(tokens), -1), every_row(tokens))
@@ -190,10 +247,12 @@ class BlockDynamics(_Blocks):
 
 @dataclass(frozen=True)
 class AdaptiveBlockDynamics(_Blocks):
-    """Adaptive block dynamics: draw a block K ~ `distribution`(X), then X_K ~ p(. | X_-K, K), given that K was chosen.
+    """Adaptive block dynamics: draw a block with probabilities that depend on the current sequence, then resample it.
 
-    Definition 4.1.8 of the thesis: p(x_K | x_-K, K) ∝ p(x) p_K(K | x), equation (4.1). All values of a block are
-    enumerated.
+    A block K is a set of sites (positions), drawn with probability p_K(K | x) for the current tokens x. The new tokens
+    x_K are drawn from p(x_K | x_-K, K), which is proportional to p(x) p_K(K | x), equation (4.1). Here p is the model,
+    and x_-K are the tokens outside of K. The factor p_K accounts for the choice of K and keeps p invariant. All values
+    of a block are enumerated. Definition 4.1.8 of the thesis.
 
     Args:
         blocks: Collections of sites, or (blocks, N) bool.
@@ -214,7 +273,16 @@ class AdaptiveBlockDynamics(_Blocks):
         return state_distribution(self.distribution, tokens, len(self.blocks)).log().to(tokens.device)
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
-        """Resample one block."""
+        """Draw a block for each row by `distribution`, and resample its tokens jointly (see the class).
+
+        Args:
+            model: The model, which provides distributions of blocks.
+            state: Tokens (rows, N) of the independent copies of the chain.
+            choose: Source of randomness.
+
+        Returns:
+            The new tokens, and the number (rows,) of resampled sites.
+        """
         tokens, rows = state.tokens, every_row(state.tokens)
         index = choose(self._log_probs(tokens), rows)
         sites, held = sites_of(self._blocks_of(index, tokens.shape[1]))
@@ -230,5 +298,15 @@ class AdaptiveBlockDynamics(_Blocks):
 def resample_block(
     model: SequenceModel, tokens: Tensor, block: Tensor, choose: Choose
 ) -> tuple[Sequences, StepInfo]:
-    """Resample the sites in `block` (rows, N) bool jointly, given the rest of `tokens` (rows, N)."""
+    """Resample a block of sites (positions) of each row jointly, given all other tokens.
+
+    Args:
+        model: The model, which provides distributions of blocks.
+        tokens: Tokens (rows, N) int64.
+        block: Sites (rows, N) bool of the block.
+        choose: Source of randomness.
+
+    Returns:
+        The new tokens, and the number (rows,) of resampled sites.
+    """
     return Sequences(draw_block(model, tokens, block, choose)), StepInfo(block_size=block.sum(1))

@@ -26,7 +26,15 @@ MAX_SITES = 4096
 
 @compiled
 def drawn_token(uniform: float, log_odds: float) -> int:
-    """Return the token that `index_of` selects by `uniform` from two tokens with log p(1)/p(0) = `log_odds`."""
+    """Draw a token from two tokens by inversion of their cumulative weights, with the rounding of `index_of`.
+
+    Args:
+        uniform: A uniform random number in [0, 1).
+        log_odds: Logarithm of p(1) / p(0).
+
+    Returns:
+        0 or 1.
+    """
     lesser = np.exp(-abs(log_odds))
     zero, one = (lesser, 1.0) if log_odds > 0 else (1.0, lesser)
     return 0 if one == 0 or (zero > 0 and zero > uniform * (zero + one)) else 1
@@ -46,10 +54,23 @@ def step_rows(
     steps: int,
     sweep: bool,
 ) -> None:
-    """Advance the rows from `first` to `last` of `tokens` (rows, N) by `steps` sweeps or updates of random sites.
+    """Advance a range of chains on an Ising model by Gibbs updates.
 
     The neighbours of site i and its couplings are the entries from `begin[i]` to `begin[i + 1]` of `neighbours` and
     `couplings`.
+
+    Args:
+        first: First row.
+        last: End of the rows.
+        tokens: Tokens (rows, N), 0 and 1. They are modified.
+        keys: Keys (rows,) of the random streams.
+        counters: Counters (rows,) of the random streams. They are modified.
+        begin: First entry (N + 1,) of each site in the following arrays.
+        neighbours: Neighbours of all sites, concatenated.
+        couplings: Couplings to these neighbours.
+        field: External field (N,).
+        steps: Number of steps.
+        sweep: Whether a step updates every site in order, or one random site.
     """
     sites = len(field)
     updates = steps * sites if sweep else steps
@@ -66,9 +87,15 @@ def step_rows(
 
 
 def gibbs_kernel(chain: Gibbs, model: Ising) -> Advance | None:
-    """Return the compiled steps of `chain` on `model` (see `KERNELS`), on `torch.get_num_threads()` threads.
+    """Return compiled steps of Gibbs sampling, which run on `torch.get_num_threads()` threads.
 
-    Returns None for models with more than `MAX_SITES` sites and for devices other than the CPU.
+    Args:
+        chain: The chain.
+        model: The Ising model.
+
+    Returns:
+        A function that takes several steps (see `Advance`), or None for models with more than `MAX_SITES` sites and for
+        devices other than the CPU.
     """
     if model.sites > MAX_SITES or model.device.type != "cpu":
         return None

@@ -15,7 +15,7 @@ from trialogue.validation import Positive, validated
 
 
 class Scored(NamedTuple):
-    """Sequences with their energies.
+    """State of `MaskedMetropolis`: sequences with their energies, which avoids computing the energies again.
 
     Attributes:
         tokens: Tokens (rows, N) int64.
@@ -29,21 +29,24 @@ class Scored(NamedTuple):
 @validated
 @dataclass(frozen=True)
 class MaskedMetropolis(Chain[Scored]):
-    """Mask and resample a uniformly random site, and accept by the ratio of exp(-E) and of the proposals.
+    """Metropolis-Hastings: mask a uniformly random site, propose a token from the model, and accept or reject it.
 
-    E(x) = -sum over sites i of h_i(x_i) / `bodies`, where h_i are the logits at i if i is masked. This follows section
-    A.3 of the document on the distributional simplicity bias, after Goyal, Dyer and Berg-Kirkpatrick 2021. For a
-    distribution of k-body interactions, the sum over its conditionals is k times its energy. The published score
-    (`bodies` = 1) therefore samples a sharpened distribution, and `bodies` = k the distribution itself. A model with
-    interactions of several orders has no such number. `Gibbs` is then correct if the conditionals belong to a joint
-    distribution.
+    A site is a position of the sequence. A change from x to x' is accepted with probability min(1, exp(E(x) - E(x'))
+    q(x) / q(x')), where q is the model's probability of the token of x or x' at the masked site. The energy is E(x) =
+    -sum over sites i of h_i(x_i) / `bodies`, where h_i are the model's logits at site i if it is masked. This follows
+    section A.3 of the document on the distributional simplicity bias, after Goyal, Dyer and Berg-Kirkpatrick 2021.
 
-    The energy is part of the state. A proposal needs the distribution of the site. If it differs from the present
-    token, it also needs the logits of the tokens at all N masked sites of the new sequence (`Masked.token_logits`).
+    For a distribution of k-body interactions, the sum of the logits h_i over the sites is its energy times -k. The
+    published score (`bodies` = 1) therefore samples a sharpened distribution, and `bodies` = k the distribution itself.
+    A model with interactions of several orders has no such number. `Gibbs` is then correct if the conditionals belong
+    to a joint distribution.
+
+    A proposal needs the distribution of one site. If it differs from the present token, it also needs the logits of the
+    tokens at all N masked sites of the new sequence (`Masked.token_logits`).
 
     Args:
-        gauge: Use the logits as returned by the model (raw), on whose gauge E depends, or log-probabilities
-            (normalised), for which -E is the pseudo-likelihood (default: raw).
+        gauge: Use the logits as returned by the model (raw), so that E changes if a constant is added to the logits of
+            a site, or log-probabilities (normalised), for which -E is the pseudo-likelihood (default: raw).
         bodies: Divide the energy by this positive number (default: 1).
 
     Raises:
@@ -54,11 +57,31 @@ class MaskedMetropolis(Chain[Scored]):
     bodies: Positive = 1.0
 
     def init(self, model: SequenceModel, tokens: Tensor) -> Scored:
-        """Return the sequences with their energies."""
+        """Return the initial state, for which the energies of the sequences are computed.
+
+        Args:
+            model: The model.
+            tokens: Start (rows, N) of each copy of the chain.
+
+        Returns:
+            Tokens and energies.
+        """
         return Scored(tokens, self.energy(model, tokens))
 
     def step(self, model: SequenceModel, state: Scored, choose: Choose) -> tuple[Scored, StepInfo]:
-        """Propose a token for one site of every row. A proposal of the present token is accepted."""
+        """Propose a token for one random site (position) of each row, and accept or reject it by the energies.
+
+        The token is drawn from the model's distribution of the site given all other sites. A proposal of the present
+        token is accepted.
+
+        Args:
+            model: The model.
+            state: Tokens and energies of the rows.
+            choose: Source of randomness.
+
+        Returns:
+            The new state, and whether each proposal was accepted, (rows,) float64.
+        """
         tokens, energy = state
         rows = every_row(tokens)
         site = choose_site(tokens.shape[1], rows, choose)
@@ -84,11 +107,19 @@ class MaskedMetropolis(Chain[Scored]):
         return Scored(tokens, energy), StepInfo(accepted)
 
     def energies(self, state: Scored) -> Tensor:
-        """Return the energies E(x) (rows,) float64 of the sequences."""
+        """Return the energies (rows,) float64 that are stored in `state`."""
         return state.energy
 
     def energy(self, model: SequenceModel, tokens: Tensor) -> Tensor:
-        """Return the energies E(x) (rows,) float64 of `tokens` (rows, N). The chain leaves exp(-E) invariant."""
+        """Compute the energy E of sequences (see the class). The chain leaves exp(-E) invariant, up to normalisation.
+
+        Args:
+            model: The model.
+            tokens: Tokens (rows, N) int64.
+
+        Returns:
+            Energies E(x) (rows,) float64.
+        """
         checked_model = as_model(model)
         if self.gauge == "raw" and isinstance(checked_model, Masked):
             logits = answered("token_logits", checked_model.token_logits(tokens), tuple(tokens.shape))

@@ -18,17 +18,27 @@ from trialogue.validation import validated
 class Metropolis(SingleSite):
     """Propose another value of a site uniformly at random, and accept it with probability min(1, p(x') / p(x)).
 
-    A change that does not lower the probability is always accepted, so a sweep in fixed order may not be ergodic. For
-    example, on a ring without field it moves domain walls along the ring and does not reach most states at any
-    temperature. `run_chain` raises an error in this case if the states can be enumerated. `Gibbs` does not have this
-    problem.
+    A site is a position of the sequence x, and x' is the sequence with the proposed value. A change that does not lower
+    the probability is always accepted, so a sweep in fixed order may not be ergodic. For example, on a ring of spins
+    without field it moves domain walls (neighbours with different values) along the ring and does not reach most states
+    at any temperature. `run_chain` raises an error in this case if the states can be enumerated. `Gibbs` does not have
+    this problem.
 
     Args:
         order: Update one uniformly random site per step (random) or every site once in order (sweep) (default: random).
     """
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
-        """Propose another value for one site, or for every site in order."""
+        """Propose another value for one random site of each row, or for every site in order, and accept or reject it.
+
+        Args:
+            model: The model, which provides conditional distributions of sites (positions).
+            state: Tokens (rows, N) of the independent copies of the chain.
+            choose: Source of randomness.
+
+        Returns:
+            The new tokens, and the share (rows,) of accepted proposals in this step.
+        """
         rows = every_row(state.tokens)
 
         def update(tokens: Tensor, sites: Tensor) -> Tensor:

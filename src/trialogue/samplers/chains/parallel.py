@@ -17,15 +17,25 @@ from trialogue.validation import validated
 
 @dataclass(frozen=True)
 class IndependentParallel(Chain[Sequences]):
-    """Resample all sites in parallel, each from its conditional given the old state: X_i' ~ p(. | X_-i).
+    """Resample all sites (positions) in parallel, each from its distribution given the old tokens of all other sites.
 
-    Definition 4.1.11 of the thesis, equation (4.4). Unlike the heat bath it does not leave p invariant.
+    Definition 4.1.11 of the thesis, equation (4.4): X_i' ~ p(. | X_-i) for all sites i, where p is the model. Unlike
+    Gibbs sampling, this chain does not leave p invariant.
     """
 
     heat_bath = True
 
     def step(self, model: SequenceModel, state: Sequences, choose: Choose) -> tuple[Sequences, StepInfo]:
-        """Resample every site."""
+        """Resample every site of each row independently, given the old tokens.
+
+        Args:
+            model: The model, which provides conditional distributions of sites.
+            state: Tokens (rows, N) of the independent copies of the chain.
+            choose: Source of randomness.
+
+        Returns:
+            The new tokens, and empty statistics.
+        """
         distributions, rows = site_distributions(model, state.tokens), every_row(state.tokens)
         values = [choose(distributions[:, site], rows) for site in range(state.tokens.shape[1])]
         return Sequences(torch.stack(values, 1)), StepInfo()
@@ -33,11 +43,11 @@ class IndependentParallel(Chain[Sequences]):
 
 @validated
 class ChainRule(Masked, Joint):
-    """Masked oracle that draws blocks site by site, with the rest of the block masked.
+    """Masked model that draws blocks of sites one site after the other, with the rest of the block masked.
 
-    It lets chains draw blocks from any `Masked` oracle. Each site is drawn from p(. | x outside of the sites that are
-    still masked). If the conditionals belong to a joint distribution, this draws the block from that distribution.
-    Otherwise the result depends on the order of the sites. A block of k sites takes k model calls.
+    It lets chains draw blocks from any `Masked` oracle. Each site is drawn from its distribution given all sites that
+    are not masked. If these conditional distributions belong to a joint distribution, the block is drawn from that
+    joint distribution. Otherwise the result depends on the order of the sites. A block of k sites takes k model calls.
 
     Args:
         model: The masked oracle.
@@ -55,19 +65,51 @@ class ChainRule(Masked, Joint):
         self.vocab_size, self.sites, self.device = oracle.vocab_size, oracle.sites, oracle.device
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return the log-probabilities (rows, N, vocab) of the oracle."""
+        """Return the masked oracle's distributions of all sites given the tokens that are not masked.
+
+        Args:
+            tokens: Tokens (rows, N) int64.
+            masked: Sites (rows, N) bool whose tokens are hidden.
+
+        Returns:
+            Log-probabilities (rows, N, vocab).
+        """
         return self.model.log_probs(tokens, masked)
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
-        """Return the log-probabilities (rows, N, vocab) of the oracle."""
+        """Return the masked oracle's distribution of every site given all other sites.
+
+        Args:
+            tokens: Tokens (rows, N) int64.
+
+        Returns:
+            Log-probabilities (rows, N, vocab).
+        """
         return self.model.site_log_probs(tokens)
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """Return the log-weights (rows, vocab) of the oracle."""
+        """Return the masked oracle's distribution of one site of each row given all other sites.
+
+        Args:
+            tokens: Tokens (rows, N) int64.
+            sites: One site (rows,) of each row.
+
+        Returns:
+            Log-weights (rows, vocab).
+        """
         return self.model.site_log_weights(tokens, sites)
 
     def draw_block(self, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
-        """Resample the sites in `block` (rows, N) bool in sequence, given the rest of `tokens` (rows, N)."""
+        """Resample the sites of a block one after the other, given the tokens outside of the block.
+
+        Args:
+            tokens: Tokens (rows, N) int64.
+            block: Sites (rows, N) bool of the block of each row.
+            choose: Source of randomness.
+
+        Returns:
+            The new tokens (rows, N).
+        """
         tokens, left = tokens.clone(), block.clone()
         rows = left.any(1).nonzero()[:, 0]
         while len(rows):
@@ -82,11 +124,14 @@ class ChainRule(Masked, Joint):
         return tokens
 
     def block_log_weights(self, tokens: Tensor, block: Tensor) -> Tensor:
-        """Return log p(x_block | rest) (rows,) of `tokens` (rows, N), the sum of the terms of the chain rule.
+        """Return the log-probability of the tokens of a block given all other tokens, by the chain rule.
 
         Args:
             tokens: Tokens (rows, N) int64.
             block: Sites (rows, N) bool of the block.
+
+        Returns:
+            Log-probabilities (rows,) float64.
 
         Raises:
             InputError: If the order is random, for which the distribution is a mixture over all orders.

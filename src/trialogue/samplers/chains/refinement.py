@@ -18,9 +18,9 @@ class Refined(NamedTuple):
 
     Attributes:
         tokens: Tokens (rows, N) int64.
-        masked: Whether the next step reads a mask (rows, N) bool in place of the token.
+        masked: Whether the next step reads a mask token at each site (rows, N) bool instead of the token.
         scores: Log-probabilities (rows, N) of the tokens when they were chosen, 0 for tokens of the start.
-        filled: Number (rows,) int64 of masks that a step fills permanently, for keep="confident".
+        filled: Number (rows,) int64 of masks that each step fills permanently, used with keep="confident".
     """
 
     tokens: Tensor
@@ -32,11 +32,13 @@ class Refined(NamedTuple):
 @validated
 @dataclass(frozen=True)
 class Refinement(Chain[Refined]):
-    """Resample all tokens in parallel given the sequence: X^(t+1) = f(X^(t)), equation 4.9.
+    """Resample all tokens of a sequence in parallel, given the previous sequence (thesis, equation 4.9).
 
-    With start="random" this is a Markov chain on tokens, and with start="mask" on tokens and masks. A sequence that a
-    step with choice="argmax" does not change is a fixed point. The chain is not a heat bath, and its limit is in
-    general not the distribution of the model. The model must be a masked oracle with `Masked.refined_log_probs`.
+    Each step evaluates the model on the current tokens, and replaces every token by a function f of the model's
+    distribution at its site (position): X^(t+1) = f(X^(t)). With start="random" this is a Markov chain on tokens, and
+    with start="mask" on tokens and masks. A sequence that a step with choice="argmax" does not change is a fixed point.
+    The limit of the chain is in general not the distribution of the model. The model must be a masked oracle with
+    `Masked.refined_log_probs`.
 
     Args:
         start: Read the given tokens first (random), drawn uniformly for the method of the thesis, or masks everywhere
@@ -63,13 +65,30 @@ class Refinement(Chain[Refined]):
             raise InputError("start", self.start, hint)
 
     def init(self, model: SequenceModel, tokens: Tensor) -> Refined:
-        """Return the state without scores, and with masks if `start` is "mask"."""
+        """Return the initial state.
+
+        Args:
+            model: The model.
+            tokens: Start (rows, N) of each copy of the chain.
+
+        Returns:
+            A state with scores 0, and with masks at all sites that may change if `start` is "mask".
+        """
         masked = as_model(model).free(tokens) & (self.start == "mask")
         filled = -(-masked.sum(1) // self.steps)
         return Refined(tokens, masked, torch.zeros_like(tokens, dtype=torch.float32), filled)
 
     def step(self, model: SequenceModel, state: Refined, choose: Choose) -> tuple[Refined, StepInfo]:
-        """Call the model once, and replace all tokens."""
+        """Evaluate the model once on the current tokens and masks, and replace the tokens (with exceptions by `keep`).
+
+        Args:
+            model: A masked oracle with `refined_log_probs`.
+            state: Tokens, masks and scores of the rows.
+            choose: Source of randomness, used with choice="sampled".
+
+        Returns:
+            The new state, and empty statistics.
+        """
         tokens, masked, scores, filled = state
         if self.keep == "confident" and not bool(masked.any()):
             return state, StepInfo()

@@ -16,9 +16,9 @@ _FIELD, _COUNTERS, _STEPS = "state/", "counters", "steps"
 
 
 class RunningChains:
-    """Copies of a chain, with the random streams of `run_chain`, whose state can be saved and resumed.
+    """Independent copies of a chain whose state can be saved and resumed exactly.
 
-    Ergodicity is not checked.
+    The random streams are the same as in `run_chain`. Ergodicity is not checked.
 
     Args:
         chain: The chain.
@@ -51,21 +51,28 @@ class RunningChains:
         return self._chain.energies(self._state)
 
     def advance(self, steps: int) -> None:
-        """Take `steps` steps."""
+        """Take `steps` steps with all copies of the chain."""
         with torch.no_grad():
             self._state, _ = self._advance(self._state, self._streams, steps)
         self.steps += steps
 
     def saved(self) -> dict[str, Tensor]:
-        """Return the state of the chains and their random streams as tensors by name."""
+        """Return tensors by name that determine how the chains continue.
+
+        The names are "state/" followed by a field of the chain's state, "counters" (positions of the random streams),
+        and "steps".
+        """
         fields = {f"{_FIELD}{name}": value for name, value in self._state._asdict().items()}
         return {**fields, _COUNTERS: self._streams.counters, _STEPS: torch.tensor(self.steps)}
 
     def resume(self, saved: Mapping[str, Tensor]) -> None:
-        """Restore a state returned by `saved`.
+        """Continue from a state returned by `saved`.
+
+        Args:
+            saved: Tensors by name.
 
         Raises:
-            InputError: If the shapes differ, because the state belongs to other chains.
+            InputError: If a tensor is missing or has another shape, because the state belongs to other chains.
         """
         fields = {name: f"{_FIELD}{name}" for name in self._state._fields}
         wanted = {name: value.shape for name, value in self.saved().items()}

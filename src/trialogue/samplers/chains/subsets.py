@@ -14,7 +14,7 @@ LISTED = 1024
 
 
 def choose_subsets(sites: int, size: int, rows: Tensor, choose: Choose) -> Tensor:
-    """Draw a uniformly random subset of `size` sites for each row.
+    """Draw a uniformly random subset of `size` sites (positions) for each row.
 
     Up to `LISTED` subsets are enumerated. Otherwise the smaller of the subset and its complement is drawn with Floyd's
     algorithm (Bentley and Floyd 1987).
@@ -22,8 +22,8 @@ def choose_subsets(sites: int, size: int, rows: Tensor, choose: Choose) -> Tenso
     Args:
         sites: Number of sites.
         size: Number of sites in each subset.
-        rows: Rows (n,) that draw a subset.
-        choose: The source of randomness.
+        rows: Rows (n,) int64 whose random streams are used.
+        choose: Source of randomness.
 
     Returns:
         Whether each site belongs to the subset, (n, sites) bool.
@@ -40,12 +40,30 @@ def choose_subsets(sites: int, size: int, rows: Tensor, choose: Choose) -> Tenso
 
 
 def choose_site(sites: int, rows: Tensor, choose: Choose) -> Tensor:
-    """Draw a uniformly random site (n,) for each of `rows` (n,)."""
+    """Draw a uniformly random site (position) for each row.
+
+    Args:
+        sites: Number of sites.
+        rows: Rows (n,) int64 whose random streams are used.
+        choose: Source of randomness.
+
+    Returns:
+        Indices (n,) int64.
+    """
     return choose(_even(rows, sites), rows)
 
 
 def choose_member(sets: Tensor, rows: Tensor, choose: Choose) -> Tensor:
-    """Draw a uniformly random member (n,) of each non-empty set in `sets` (n, sites) bool."""
+    """Draw a uniformly random member of each of several sets of sites (positions).
+
+    Args:
+        sets: Whether each site belongs to each set, (n, sites) bool. No set is empty.
+        rows: Rows (n,) int64 whose random streams are used.
+        choose: Source of randomness.
+
+    Returns:
+        Sites (n,) int64.
+    """
     return choose(sets.double().log(), rows)
 
 

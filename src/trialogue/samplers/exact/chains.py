@@ -25,19 +25,20 @@ def chain_transitions(
     max_states: int = 4096,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    """Compute the transition matrix of a chain by enumerating all branches of its `step` method.
+    """Compute the transition matrix of a Markov chain by enumerating all random outcomes of its `step` method.
 
     A chain whose state is not a function of its tokens has no such matrix.
 
     Args:
         chain: The chain.
         model: The model.
-        sites: Number of sites N, if the model does not define it.
+        sites: Number of tokens N of a sequence, if the model does not define it.
         max_states: Largest number of states (default: 4096).
         device: Device of the steps (default: the device of the model).
 
     Returns:
-        The matrix P(x, y) (V^N, V^N) float64 on the CPU. States are in the order of `itertools.product`.
+        Probability P(x, y) of moving from x to y in one step, (V^N, V^N) float64 on the CPU, for V token values. States
+        are in the order of `itertools.product`.
 
     Raises:
         InputError: If there are more than `max_states` states, or the chain cannot run on the model.
@@ -87,10 +88,14 @@ def _states(
 
 
 class Ergodicity(NamedTuple):
-    """Closed classes and period of a chain.
+    """Closed classes and period of a Markov chain.
+
+    A closed class is a set of states that the chain cannot leave, and in which it reaches every state from every other.
+    The period of a class is the greatest common divisor of the numbers of steps in which the chain can return to a
+    state.
 
     Attributes:
-        closed_classes: Number of closed communicating classes.
+        closed_classes: Number of closed classes.
         period: Largest period of a closed class.
     """
 
@@ -99,12 +104,22 @@ class Ergodicity(NamedTuple):
 
     @property
     def ergodic(self) -> bool:
-        """Whether the chain has one closed class and is aperiodic."""
+        """Whether the chain has a unique limit distribution: one closed class, of period 1."""
         return self.closed_classes == 1 and self.period == 1
 
 
 def ergodicity(matrix: Tensor) -> Ergodicity:
-    """Return the closed communicating classes and the largest period of a transition matrix (states, states)."""
+    """Return the number of closed classes and the largest period of a Markov chain (see `Ergodicity`).
+
+    Args:
+        matrix: Transition probabilities (states, states).
+
+    Returns:
+        Number of closed classes, and the period.
+
+    Raises:
+        InputError: If the matrix is not square, or has a negative entry.
+    """
     matrix = real_tensor("matrix", matrix, "give a square matrix of probabilities")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not bool((matrix >= 0).all()):
         raise InputError("matrix", tuple(matrix.shape), "give a square matrix of probabilities")
@@ -123,14 +138,19 @@ def chain_ergodicity(
     max_states: int = 4096,
     device: torch.device | str | None = None,
 ) -> Ergodicity:
-    """Compute the ergodicity of a chain on the states of finite energy, or on all states if the model has no energy.
+    """Compute whether a Markov chain is ergodic, from its transition matrix.
+
+    Only states of finite energy are considered, or all states if the model has no energy.
 
     Args:
         chain: The chain.
         model: The model.
-        sites: Number of sites, if the model does not define it.
+        sites: Number of tokens of a sequence, if the model does not define it.
         max_states: Largest number of states (default: 4096).
         device: Device of the steps (default: the device of the model).
+
+    Returns:
+        Number of closed classes, and the period.
 
     Raises:
         InputError: If there are more than `max_states` states, or the chain cannot run on the model.

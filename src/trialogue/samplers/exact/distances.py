@@ -13,11 +13,15 @@ _TOLERANCE = 1e-9
 
 
 def total_variation(first: Mapping[Outcome, float], second: Mapping[Outcome, float]) -> float:
-    """Return the total variation distance, half the sum of the absolute differences of two distributions.
+    """Return the total variation distance of two distributions, half the sum of their absolute differences.
 
     Args:
-        first: Probabilities by outcome, such as tuples of token ids. Missing mass counts as one further outcome.
-        second: Probabilities by outcome.
+        first: Probabilities by outcome, such as tuples of token ids. If they sum to less than one, the missing
+            probability counts as one further outcome.
+        second: Probabilities by outcome, treated in the same way.
+
+    Returns:
+        A number from 0 to 1.
 
     Raises:
         InputError: If an argument is not a mapping to probabilities, or if its probabilities sum to more than one.
@@ -35,17 +39,20 @@ def total_variation(first: Mapping[Outcome, float], second: Mapping[Outcome, flo
 
 
 def kullback_leibler(first: Mapping[Outcome, float], second: Mapping[Outcome, float]) -> float:
-    """Return the Kullback-Leibler divergence of `first` from `second` in nats.
+    """Return the Kullback-Leibler divergence in nats, the sum of first(x) log(first(x) / second(x)) over outcomes x.
 
-    The divergence is infinite if `first` has an outcome that `second` does not have, or if mass is missing from
-    `first`.
+    The divergence is infinite if an outcome has a positive probability in `first` only, or if the probabilities of
+    `first` sum to less than one.
 
     Args:
-        first: Probabilities by outcome.
+        first: Probabilities by outcome, such as tuples of token ids.
         second: Probabilities by outcome.
 
+    Returns:
+        A number of at least 0.
+
     Raises:
-        InputError: As `total_variation`.
+        InputError: If an argument is not a mapping to probabilities, or if its probabilities sum to more than one.
     """
     for field, distribution in (("first", first), ("second", second)):
         _require_masses(field, distribution)

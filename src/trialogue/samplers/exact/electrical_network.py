@@ -22,9 +22,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Conductances:
-    """A rooted tree whose edges have conductances.
+    """A random walk on a rooted tree, described by an electrical network whose edges have conductances.
 
-    A node that is not a leaf and has no leaf below it is a dead end.
+    The walk starts at the root, leaves a node along each of its edges with a probability proportional to the
+    conductance of the edge, and ends at the first leaf. The conductance between a node and several leaves is the
+    current that a unit voltage between them causes. A node that is not a leaf and has no leaf below it is a dead end.
 
     Args:
         parent: Index (n,) int64 of the parent of each node, -1 for the root. The root is the first node, and parents
@@ -88,7 +90,7 @@ class Conductances:
 
     @cached_property
     def reached(self) -> NDArray[np.bool_]:
-        """Whether the walk can reach each node (n,), because all edges on the path from the root conduct."""
+        """Whether each node (n,) can be reached: all edges from the root to the node have positive conductance."""
         reached = np.zeros(len(self.parent), dtype=np.bool_)
         reached[0] = True
         for level in self._levels:
@@ -97,9 +99,9 @@ class Conductances:
 
     @cached_property
     def weight(self) -> Array:
-        """Unnormalised stationary mass (n,) of each node, the sum of the conductances of its edges.
+        """Stationary weight (n,) of each node, the sum of the conductances of its edges, not normalised.
 
-        The mass of a node that the walk cannot reach is zero.
+        The weight of a node that the walk cannot reach is zero.
         """
         edge = np.where(self.reached, self.edge, 0.0)
         edge[0] = 0.0
@@ -129,7 +131,7 @@ class Conductances:
 
     @cached_property
     def below(self) -> Array:
-        """Conductance (n,) from each node to the leaves below it, infinite for leaves and 0 for dead ends."""
+        """Conductance (n,) between each node and all leaves below it, infinite for leaves and 0 for dead ends."""
         below = np.where(self.leaf, np.inf, 0.0)
         for level in reversed(self._levels):
             below += np.where(self.leaf, 0.0, self._summed(_series(self.edge, below), level))
@@ -137,12 +139,12 @@ class Conductances:
 
     @cached_property
     def through(self) -> Array:
-        """Conductance (n,) from the parent of each node through the node to the leaves below it."""
+        """Conductance (n,) between the parent of each node and all leaves below the node, over the edge to the node."""
         return _series(self.edge, self.below)
 
     @cached_property
     def above(self) -> Array:
-        """Conductance (n,) from each node to leaves through its parent."""
+        """Conductance (n,) between each node and all leaves that are not below it, over the edge to its parent."""
         above = np.zeros(len(self.parent))
         others = self._summed_siblings(self.through)
         for level in self._levels:
@@ -151,7 +153,9 @@ class Conductances:
 
     @cached_property
     def first_leaf(self) -> Array:
-        """Probability (n,) that each node is on the path to the first leaf. For a leaf, that it is the first leaf.
+        """Probability (n,) that the path from the root to the first leaf contains each node.
+
+        For a leaf, it is the probability that the leaf is the first one that the walk reaches.
 
         Raises:
             InputError: If the conductance from the root to the leaves is below 1e-300.
@@ -174,7 +178,7 @@ class Conductances:
 
     @cached_property
     def descent(self) -> Array:
-        """Probability (n,) that a walk that only moves down passes each node."""
+        """Probability (n,) of visiting each node, for a walk that only moves to children (by the conductances)."""
         descent = np.zeros(len(self.parent))
         descent[0] = 1.0
         offered = self._summed(self.edge)
@@ -187,7 +191,10 @@ class Conductances:
 
     @cached_property
     def potential(self) -> Array:
-        """Potential (n,) relative to the leaves for a unit current into the root. It equals E[visits] / `weight`."""
+        """Electrical potential (n,) of each node relative to the leaves, for a unit current into the root.
+
+        It equals the expected number of visits of the node divided by `weight`.
+        """
         potential = np.zeros(len(self.parent))
         potential[0] = 1 / self.below[0] if self.below[0] > 0 else np.inf
         carrying = self.below > 0
@@ -202,12 +209,12 @@ class Conductances:
 
     @property
     def visits(self) -> Array:
-        """Expected number of visits (n,) of each node before the first leaf, 0 for leaves."""
+        """Expected number of visits (n,) of each node before the walk reaches the first leaf, 0 for leaves."""
         return np.where(self.leaf, 0.0, self.potential * self.weight)
 
     @property
     def visited(self) -> Array:
-        """Probability (n,) that each inner node is visited before the first leaf, 0 for leaves."""
+        """Probability (n,) that the walk visits each inner node before it reaches a leaf, 0 for leaves."""
         return np.where(self.leaf, 0.0, self.potential * np.where(self.leaf, 0.0, self.below + self.above))
 
 
@@ -220,11 +227,17 @@ def _series(first: Array, second: Array) -> Array:
 
 @validated
 def walk_conductances(tree: InstanceOf[PrefixTree], values: VerifierLike) -> Conductances:
-    """Return the network of the value-guided walk on a tree.
+    """Return the electrical network of the value-guided walk on a tree of prefixes.
+
+    The edge between a prefix y and its parent has the conductance p(y) V(y), where p(y) is the model's probability of
+    the completion so far and V(y) the value.
 
     Args:
         tree: The tree of prefixes.
-        values: Values of the prefixes. The value of the root is not used.
+        values: Values V of the prefixes. The value of the root is not used.
+
+    Returns:
+        The network, whose nodes are the prefixes of `tree` in the same order.
 
     Raises:
         InputError: If no child of the root has a positive value, or a value is negative or not finite.
@@ -233,7 +246,19 @@ def walk_conductances(tree: InstanceOf[PrefixTree], values: VerifierLike) -> Con
 
 
 def network_of(tree: PrefixTree, values: VerifierLike, log_probs: NDArray[np.float64]) -> Conductances:
-    """Return the network whose edge to a prefix y has the conductance exp(`log_probs`) V(y)."""
+    """Return the network on a tree of prefixes y with conductance exp(log_probs(y)) V(y) to the parent of y.
+
+    Args:
+        tree: The tree of prefixes.
+        values: Values V of the prefixes. The value of the root is not used.
+        log_probs: Log-probabilities (n,) of the prefixes.
+
+    Returns:
+        The network, whose nodes are the prefixes of `tree` in the same order.
+
+    Raises:
+        InputError: If no child of the root has a positive value, or a value is negative or not finite.
+    """
     judged = np.concatenate(([0.0], tree.values(values, np.arange(1, len(tree.prefixes)))))
     network = Conductances(tree.parent, np.exp(log_probs) * judged, tree.leaf)
     if not tree.leaf[0] and not network.weight[0] > 0:

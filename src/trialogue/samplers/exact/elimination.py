@@ -31,7 +31,13 @@ _LOST_DIGITS = 1e-6
 
 
 def require_distribution(name: str, probabilities: Iterable[float], elsewhere: float = 0.0) -> None:
-    """Raise `InputError` unless `probabilities` and `elsewhere` are non-negative and sum to one within 1e-9."""
+    """Raise `InputError` unless probabilities are non-negative and sum to one within 1e-9.
+
+    Args:
+        name: Name of the quantity for error messages.
+        probabilities: Probabilities.
+        elsewhere: A further probability (default: 0).
+    """
     numbers = [*probabilities, elsewhere]
     total = math.fsum(numbers) if all(map(math.isfinite, numbers)) else math.nan
     if not abs(total - 1) <= _MASS_ERROR:
@@ -43,7 +49,9 @@ def require_distribution(name: str, probabilities: Iterable[float], elsewhere: f
 
 
 class AbsorbingChain:
-    """A Markov chain on n states that starts in the first state and may end.
+    """A Markov chain on n states that starts in the first state, and ends in each state with a given probability.
+
+    A state can reach an end if the chain ends with positive probability after it has visited the state.
 
     Args:
         transitions: Sparse matrix (n, n) of transition probabilities.
@@ -65,7 +73,9 @@ class AbsorbingChain:
 
     @cached_property
     def visits(self) -> Array:
-        """Expected number of visits (n,) of each state that can reach an end, and 0 for other states.
+        """Expected number of visits (n,) of each state, including the start, before the chain ends.
+
+        States from which the chain ends with probability zero have the entry 0.
 
         Raises:
             InputError: If the probability of ending before returning to the start is below 1e-300.
@@ -74,12 +84,12 @@ class AbsorbingChain:
 
     @property
     def never_ends(self) -> float:
-        """Probability of reaching a state that cannot reach an end."""
+        """Probability that the chain visits a state from which it ends with probability zero."""
         return float(self.visits @ self._lost) if self.ending[0] else 1.0
 
     @cached_property
     def visited(self) -> Array:
-        """Probability (n,) of visiting each state that can reach an end, and 0 for other states."""
+        """Probability (n,) that the chain visits each state, 0 for states from which it ends with probability zero."""
         visited = np.zeros(len(self.ending))
         if self.ending[0]:
             own = self._factors.own_visits()
@@ -88,11 +98,16 @@ class AbsorbingChain:
         return visited
 
     def weighted_visits(self, weighted: csr_array) -> Array:
-        """Return the expected weight (n,) of the visits of each state, where each transition multiplies a weight.
+        """Return the expected total weight of the visits of each state, if each transition multiplies a weight.
+
+        The weight is one at the start.
 
         Args:
             weighted: Matrix (n, n) of transition probabilities times mean weight factors, with the zeros of
                 `transitions`.
+
+        Returns:
+            Expected weights (n,), 0 for states that cannot reach an end.
 
         Raises:
             InputError: If the expected weights are infinite or lose their precision.
@@ -103,11 +118,14 @@ class AbsorbingChain:
 
 
 def stationary_distribution(transitions: csr_array) -> Array:
-    """Return the stationary distribution (n,) of a chain.
+    """Return the stationary distribution of a Markov chain on the states that its first state reaches.
 
     Args:
         transitions: Sparse matrix (n, n) of transition probabilities. The first state must be reachable from every
             state that it reaches.
+
+    Returns:
+        Probabilities (n,), 0 for states that are not reached.
 
     Raises:
         InputError: If a state returns to the first state with a probability below 1e-300.

@@ -12,16 +12,19 @@ from trialogue.verifiers.functions.function import VerifierLike
 
 
 def exact_values(oracle: Autoregressive, verifier: VerifierLike, **limits: Unpack[TreeLimits]) -> TableValues:
-    """Compute the exact value function V* (thesis 3.3.1).
+    """Compute the exact value function V*, the expected verifier value of a completed sequence given its prefix.
 
-    V* of a complete sequence is its verifier value, and V* of a prefix is the mean over the model's completions. For a
-    0/1 verifier, V* of the prompt is the probability that a completion is accepted. The verifier is evaluated on
-    complete sequences only.
+    V* of a complete sequence is its verifier value, and V* of a prefix is the mean over the model's completions (thesis
+    3.3.1). For a 0/1 verifier, V* of the prompt is the probability that a completion is accepted. The verifier is
+    evaluated on complete sequences only.
 
     Args:
         oracle: The model.
         verifier: The verifier.
         **limits: Arguments `prompt`, `max_new_tokens` and `max_nodes` of `prefix_tree`.
+
+    Returns:
+        A verifier that looks up V* of each prefix in a table.
 
     Raises:
         InputError: If there are more than `max_nodes` prefixes, or no complete sequence has a positive value.
@@ -34,7 +37,15 @@ def exact_values(oracle: Autoregressive, verifier: VerifierLike, **limits: Unpac
 
 
 def tree_values(tree: PrefixTree, verifier: VerifierLike) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return V* (n,) of every prefix of `tree`."""
+    """Return the expected verifier value of a completed sequence, given each prefix of a tree.
+
+    Args:
+        tree: All n prefixes of positive probability under a model.
+        verifier: The verifier, which is evaluated on complete sequences.
+
+    Returns:
+        Values (n,) float64.
+    """
     values = np.zeros(len(tree.prefixes))
     leaves = np.flatnonzero(tree.leaf)
     values[leaves] = tree.values(verifier, leaves)

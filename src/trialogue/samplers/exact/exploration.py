@@ -51,15 +51,16 @@ class Ended(NamedTuple):
 class Explored:
     """A sampler as an absorbing Markov chain of n states, starting in the first.
 
-    States whose weights differ by a common factor of all rows of a sample are merged.
+    A state consists of the rows (sequences) of one sample and the sampler's state. States whose weights differ by a
+    common factor of all rows of a sample are merged.
 
     Args:
-        prefixes: Prefix of the first row in each state.
+        prefixes: Token ids of the first row in each state.
         transitions: Transition probabilities (n, n).
         weighted: Transition probabilities times the mean factors (n, n) by which weights change. None for samplers
             without weights.
-        queries: Expected number (n,) of queries of a step from each state.
-        outputs: The outputs.
+        queries: Expected number (n,) of model calls of a step from each state.
+        outputs: Token ids of each possible output.
         ended: The ways in which the sampler can end.
     """
 
@@ -72,7 +73,7 @@ class Explored:
 
 
 class Exploration:
-    """Enumeration of all branches of a sampler from a prompt.
+    """Enumeration of all states that a sampler can reach from a prompt, by all outcomes of its random choices.
 
     Args:
         sampler: The sampler.
@@ -121,7 +122,7 @@ class Exploration:
 
     @torch.inference_mode()
     def run(self) -> Explored:
-        """Return the states, transitions and ends of the sampler."""
+        """Enumerate the states, and return them with their transitions and the ways in which the sampler can end."""
         tokens = torch.zeros(self._members, self._limit, dtype=torch.int64)
         tokens[:, : len(self._prompt)] = torch.tensor(self._prompt, dtype=torch.int64)
         lengths = torch.full((self._members,), len(self._prompt))
@@ -164,7 +165,7 @@ class Exploration:
         state = type(states[0][2])(*(torch.cat(field) for field in fields))
         # Branches whose probability underflows are included, so that all reachable states are found.
         enumeration = Enumeration(len(states), members, smallest=sys.float_info.min * sys.float_info.epsilon)
-        asked = torch.zeros(len(states), dtype=torch.float64)
+        query_counts = torch.zeros(len(states), dtype=torch.float64)
 
         def step() -> tuple[Moves, Any, Tensor]:
             before = batch.meter.queries.clone()
@@ -172,7 +173,7 @@ class Exploration:
             return moves, after, (batch.meter.queries - before).view(-1, members).sum(1).double()
 
         for weights, (moves, after, queries) in enumeration.branches(step):
-            asked += weights * queries
+            query_counts += weights * queries
             tokens, lengths = moves.applied(batch.tokens)
             tokens = tokens * (torch.arange(tokens.shape[1]) < lengths[:, None])
             kept, done = take(after, moves.source), moves.done.view(-1, members).all(1)
@@ -194,7 +195,7 @@ class Exploration:
                 self._ends.append(
                     Ended((first + ended).numpy(), output, weighed.numpy(), weights[ended].numpy())
                 )
-        self._queries += asked.tolist()
+        self._queries += query_counts.tolist()
 
     def _relative(self, state: Any) -> tuple[Any, Tensor]:
         """Return `state` with log-weights relative to the maximum of each group, and the maximal weights (groups,)."""

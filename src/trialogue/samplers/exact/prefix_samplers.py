@@ -28,18 +28,19 @@ Sequence_ = tuple[int, ...]
 
 @dataclass(frozen=True)
 class ExactDistribution:
-    """Exact output distribution of a sampler.
+    """Exact output distribution and cost of a sampler, the result of `exact_distribution`.
 
     Args:
-        probabilities: Probability of each complete output (prompt and completion). Together with `failed` and
-            `never_halts` they sum to one.
+        probabilities: Probability of each complete output (token ids of prompt and completion). Together with `failed`
+            and `never_halts` the probabilities sum to one.
         failed: Probability that the sampler stops on an incomplete sequence.
         never_halts: Probability that the sampler does not halt.
         expected_calls: Expected number of model calls. Infinite if the sampler calls the model in a state from which it
             cannot halt.
-        weights: E[exp(log_weight) 1(output = x)] of each output x. For a properly weighted sampler this is the
-            unnormalised target, and for a sampler without weights it equals `probabilities`.
-        states: Number of states of the Markov chain.
+        weights: Expectation of exp(log_weight), counted only if the output is x, for each output x. For a properly
+            weighted sampler this is the unnormalised target, and for a sampler without weights it equals
+            `probabilities`.
+        states: Number of states of the Markov chain that describes the sampler.
     """
 
     probabilities: dict[Sequence_, float]
@@ -59,8 +60,9 @@ def exact_distribution(
     max_new_tokens: int | None = None,
     max_states: int = 1_000_000,
 ) -> ExactDistribution:
-    """Compute the output distribution and the expected cost of a sampler.
+    """Compute the output distribution and the expected cost of a sampler, without sampling.
 
+    All states that the sampler can reach are enumerated and form an absorbing Markov chain, which is solved exactly.
     The cost is exponential in the length of completions. Probabilities have a relative precision of about twelve
     digits, even if the sampler rarely halts.
 
@@ -71,6 +73,9 @@ def exact_distribution(
         prompt: Token ids of the prompt (default: empty).
         max_new_tokens: Maximum length of a completion (default: up to the oracle's `max_length`).
         max_states: Largest number of states of the Markov chain (default: 1,000,000).
+
+    Returns:
+        Probabilities and weights of the outputs, the probability of failure, and the expected number of model calls.
 
     Raises:
         InputError: If there are more states, the sampler halts with a probability below 1e-300 before it returns to its
@@ -91,9 +96,10 @@ def sampler_transitions(
     max_new_tokens: int | None = None,
     max_states: int = 1_000_000,
 ) -> tuple[list[Sequence_], csr_array]:
-    """Return the states that a sampler can reach, and the transition matrix between them.
+    """Return the states that a sampler can reach, and the probabilities of moving between them in one step.
 
-    It is useful for samplers of one row without a state, like `ValueGuided(stop_at_leaf=False)`.
+    A state is the prefix of each row of a sample together with the sampler's state. The function is useful for samplers
+    with one row and no state, for which a state is a prefix, such as `ValueGuided(stop_at_leaf=False)`.
 
     Args:
         sampler: The sampler.
@@ -104,8 +110,8 @@ def sampler_transitions(
         max_states: Largest number of states (default: 1,000,000).
 
     Returns:
-        The prefixes held by the first row in each state, and the sparse matrix of transition probabilities. Rows sum to
-        one minus the probability that the sampler ends in this state.
+        The prefix (token ids) of the first row in each of n states, and the sparse matrix (n, n) of transition
+        probabilities. A row of the matrix sums to one minus the probability that the sampler ends in this state.
 
     Raises:
         InputError: If `exact_distribution` would raise it.
@@ -167,7 +173,7 @@ def _output_distribution(found: Explored) -> ExactDistribution:
     visits = chain.visits
     weighed = visits if found.weighted is None else chain.weighted_visits(found.weighted)
     never_halts = chain.never_ends
-    asks_for_ever = never_halts > 0 and bool(np.any(found.queries[~chain.ending] > 0))
+    never_stops_calling = never_halts > 0 and bool(np.any(found.queries[~chain.ending] > 0))
     masses, complete = visits[ended.state] * ended.probability, ended.output != FAILED
     place = ended.output[complete]
     probabilities = np.bincount(place, masses[complete], len(found.outputs)).tolist()
@@ -187,7 +193,7 @@ def _output_distribution(found: Explored) -> ExactDistribution:
         probabilities=dict(zip(found.outputs, probabilities, strict=True)),
         failed=failed,
         never_halts=never_halts,
-        expected_calls=math.inf if asks_for_ever else queries,
+        expected_calls=math.inf if never_stops_calling else queries,
         weights=dict(zip(found.outputs, weights.tolist(), strict=True)),
         states=size,
     )

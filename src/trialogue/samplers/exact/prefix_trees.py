@@ -26,7 +26,13 @@ MAX_NODES = 1_000_000
 
 
 class TreeLimits(TypedDict, total=False):
-    """Keyword arguments that define the tree of `prefix_tree`."""
+    """Keyword arguments that define the tree of `prefix_tree`.
+
+    Args:
+        prompt: Token ids of the prompt.
+        max_new_tokens: Maximum length of a completion.
+        max_nodes: Largest number of prefixes.
+    """
 
     prompt: Sequence_
     max_new_tokens: int | None
@@ -35,11 +41,14 @@ class TreeLimits(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class PrefixTree:
-    """All prefixes of positive probability under a model, ordered by length. The root is the prompt.
+    """All prefixes of positive probability under a model, ordered by length.
+
+    The root of the tree is the prompt, the parent of a prefix is the prefix without its last token, and the leaves are
+    the complete sequences.
 
     Args:
         oracle: The model.
-        prefixes: Prompt and completion of each of n prefixes.
+        prefixes: Token ids of prompt and completion of each of n prefixes.
         parent: Index (n,) int64 of the prefix without its last token, -1 for the root.
         log_probs: Log-probability (n,) float64 of each completion so far.
         leaf: Whether each prefix (n,) is complete.
@@ -60,11 +69,11 @@ class PrefixTree:
 
     @cached_property
     def depth(self) -> NDArray[np.int64]:
-        """Number (n,) of tokens of each completion."""
+        """Number (n,) of tokens of the completion of each prefix, 0 for the prompt."""
         return np.array([len(prefix) for prefix in self.prefixes]) - self.start
 
     def values(self, verifier: VerifierLike, places: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-        """Return the verifier values of prefixes, as a sampler receives them.
+        """Evaluate a verifier on prefixes, as in a run of a sampler.
 
         Args:
             verifier: The verifier.
@@ -88,7 +97,7 @@ def prefix_tree(
     max_nodes: int = MAX_NODES,
     viable: VerifierLike | None = None,
 ) -> PrefixTree:
-    """Enumerate the prefixes of positive probability.
+    """Enumerate all prefixes of positive probability under a model.
 
     Args:
         oracle: The model.
@@ -96,6 +105,9 @@ def prefix_tree(
         max_new_tokens: Maximum length of a completion (default: up to the oracle's `max_length`).
         max_nodes: Largest number of prefixes (default: 1,000,000).
         viable: Verifier that excludes prefixes of value zero and their continuations (default: none).
+
+    Returns:
+        The prefixes with their parents and log-probabilities.
 
     Raises:
         InputError: If there are more than `max_nodes` prefixes, or `generate` would raise it.

@@ -27,13 +27,15 @@ def transition_matrix(
 def transition_matrix(sampler: Any, model: Any, *args: Any, **settings: Any) -> Any:
     """Return the transition matrix of a chain (see `chain_transitions`) or of a sampler (see `sampler_transitions`).
 
-    The matrix of a chain is dense. The matrix of a sampler is sparse and comes with a list of its states.
-
     Args:
         sampler: The chain or the sampler.
         model: The model.
         *args: Other positional arguments of the two functions.
         **settings: Keyword arguments of the two functions.
+
+    Returns:
+        For a chain, a dense matrix (states, states) float64. For a sampler, a pair of a list of the states (prefixes)
+        and a sparse matrix (states, states). Entry (x, y) is the probability of moving from x to y in one step.
 
     Raises:
         InputError: If `sampler` is neither a chain nor a sampler, or one of the two functions raises it.

@@ -14,14 +14,17 @@ from trialogue.samplers.prefix.guidance import weighed_children
 
 @dataclass(frozen=True)
 class ActionLevel(Sampler[LogWeight]):
-    """Draw each token a after prefix y with weight p(a|y) V(ya), without backtracking.
+    """Draw each token a after prefix y with weight p(a|y) V(ya), without ever removing tokens.
 
-    The output distribution is the product over tokens of p(a|y) V(ya) / S(y), where S(y) is the sum over a of
-    p(a|y) V(ya). For 0/1 values this is masked decoding. It is the target distribution for exact values only, and
-    errors of the values multiply along the sequence. The log-weight of a sample is log of p(x) V(x) over its output
-    probability. Samples are properly weighted: E[exp(log_weight) f(x)] is the sum over x of p(x) V(x) f(x) for any f,
-    provided that a prefix of value zero has no continuation of positive value. This is sequential Monte Carlo with a
-    mask and one particle. A row fails with weight zero if no child has positive weight.
+    Here p is the model, and V(ya) is the verifier's value of y followed by a. The output distribution is the product
+    over tokens of p(a|y) V(ya) / S(y), where S(y) is the sum over a of p(a|y) V(ya). For 0/1 values this is masked
+    decoding. It is the target distribution, proportional to p(x) V(x) for complete x, for exact values only. Errors of
+    the values multiply along the sequence.
+
+    The log-weight of a sample is the logarithm of p(x) V(x) divided by its output probability. Samples are properly
+    weighted: E[exp(log_weight) f(x)] is the sum over x of p(x) V(x) f(x) for any function f, provided that a prefix of
+    value zero has no continuation of positive value. The algorithm equals sequential Monte Carlo with a mask and one
+    particle. A row fails with weight zero if no next token has positive weight.
     """
 
     uses = "weights"
@@ -29,13 +32,34 @@ class ActionLevel(Sampler[LogWeight]):
     goes_back = False
 
     def init(self, decoding: Decoding) -> LogWeight:
-        """Return weight one for every row."""
+        """Return the state of rows at their prompts.
+
+        Args:
+            decoding: The rows of the batch.
+
+        Returns:
+            Log-weights (rows,) float64, all zero.
+        """
         return LogWeight.zero(decoding)
 
     def step(
         self, decoding: Decoding, state: LogWeight, verifier: Judge, choose: Choose
     ) -> tuple[Moves, LogWeight]:
-        """Append one token to every incomplete row."""
+        """Append one token a to each incomplete row y, drawn with weight p(a|y) V(ya).
+
+        The weight of the row is multiplied by the total weight of all tokens and divided by V(y), the value of the row
+        (1 for a prompt). A row whose tokens all have weight zero is marked as done with weight zero, and complete rows
+        are marked as done.
+
+        Args:
+            decoding: The rows of the batch and the model's next-token distributions p.
+            state: Log-weights of the rows.
+            verifier: Values V of the rows and of their one-token continuations.
+            choose: Source of randomness.
+
+        Returns:
+            The move of each row, and the new log-weights.
+        """
         moves, rows = Moves.stay(decoding), decoding.growing
         moves.done.copy_(decoding.complete)
         log_weight = state.log_weight + log_values_as_given(decoding, verifier)

@@ -11,7 +11,10 @@ from trialogue.samplers.prefix.contract.sampler import NoState, Sampler
 
 @dataclass(frozen=True)
 class Ancestral(Sampler[NoState]):
-    """Draw tokens from the oracle until the sequence is complete. A verifier only judges complete outputs."""
+    """Draw tokens from the model until the sequence is complete, without using the verifier.
+
+    If there is a verifier, it only decides which complete sequences count as accepted. It does not change the tokens.
+    """
 
     judges = "outputs"
     goes_back = False
@@ -19,7 +22,19 @@ class Ancestral(Sampler[NoState]):
     def step(
         self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose
     ) -> tuple[Moves, NoState]:
-        """Append one token to every incomplete row."""
+        """Append one token, drawn from the model's next-token distribution, to each row that is not complete.
+
+        A row is one sequence of the batch (prompt and completion so far). Complete rows are marked as done.
+
+        Args:
+            decoding: The rows of the batch and the model's next-token distributions.
+            state: The empty state.
+            verifier: Not used.
+            choose: Source of randomness.
+
+        Returns:
+            The move of each row, and the empty state.
+        """
         del verifier
         moves = Moves.stay(decoding)
         growing = decoding.growing

@@ -23,11 +23,13 @@ class BacktrackingState(NamedTuple):
     """State of `Backtracking`.
 
     Attributes:
-        quota: Number (rows,) of backtracks left.
-        redo: Number (rows,) of tokens to append greedily. With redo="accumulated", the number of tokens erased so far.
-        sampled: Whether the last token of each row (rows,) was sampled.
-        rejected: With `once_per_prefix`, prefixes (rows, quota, capacity) at which a row has backtracked, padded with
-            -1. Otherwise a tensor without elements.
+        quota: Number (rows,) int64 of times that each row may still erase tokens.
+        redo: Number (rows,) int64 of tokens that are still to be appended greedily (most probable token). With
+            redo="accumulated", the number of tokens erased so far.
+        sampled: Whether the last token of each row (rows,) bool was sampled, and not chosen greedily. By default only
+            such tokens are verified.
+        rejected: With `once_per_prefix`, the prefixes (rows, quota, capacity) int64 at which each row has erased
+            tokens, padded with -1. Otherwise a tensor without elements.
     """
 
     quota: Tensor
@@ -41,21 +43,23 @@ class BacktrackingState(NamedTuple):
 class Backtracking(Sampler[BacktrackingState]):
     """Erase the last `stride` tokens if the verifier rejects a sampled token, and append the same number greedily.
 
-    The greedy tokens are not verified, take the lowest index among ties, and end early at the end of sequence or at the
-    maximum length. The verifier must return 0 to reject. Wrap a verifier that returns probabilities in a `Threshold`.
+    A backtrack is one such erasure, and greedy tokens are the most probable ones (the lowest index among ties). Greedy
+    tokens are not verified by default. There are fewer of them if the sequence ends before. The verifier must return 0
+    to reject. Wrap a verifier that returns probabilities in a `Threshold`.
 
-    `redo` selects which tokens are greedy. "stride" is Algorithm 1 as printed, in which the next `stride` tokens are
-    greedy, even if fewer were erased at the end of the prompt. "erased" is the number of erased tokens. "accumulated"
-    is the first n positions of the completion, where n counts all tokens erased so far.
+    `redo` selects which tokens are greedy after a backtrack. With "stride", as in Algorithm 1 of the thesis, the next
+    `stride` tokens are greedy, even if fewer tokens could be erased because the completion was short. With "erased",
+    the number of greedy tokens equals the number of erased tokens. With "accumulated", the first n tokens of the
+    completion are greedy, where n counts all tokens erased so far.
 
-    `verified` selects which prefixes are verified. "sampled" is Algorithm 1 as printed, which verifies prefixes that
-    end in a sampled token. "every" verifies each prefix before a token is appended to it. This includes prefixes that
-    end in a greedy token, and prompts if they may be erased, but not complete sequences.
+    `verified` selects which prefixes are verified. With "sampled", as in Algorithm 1, they are the prefixes that end
+    with a sampled token. With "every", each prefix is verified before a token is appended to it. This includes prefixes
+    that end with a greedy token, and prompts if they may be erased, but not complete sequences.
 
-    The code released with the thesis differs from Algorithm 1 as printed and uses `redo="accumulated"` with
-    `verified="every"` (`Backtracking.released`). It also has a switch against a second backtrack at a prefix, which has
-    no effect because it compares a list with the list that contains it. `once_per_prefix=True` does what the switch
-    describes.
+    The code released with the thesis differs from Algorithm 1 and uses `redo="accumulated"` with `verified="every"`
+    (see `Backtracking.released`). It also has a switch against a second backtrack at the same prefix. This switch has
+    no effect there, because the code compares a list with the list that contains it. `once_per_prefix=True` prevents
+    such backtracks.
 
     Args:
         quota: Maximum number of backtracks per sample (default: 4).
@@ -85,7 +89,19 @@ class Backtracking(Sampler[BacktrackingState]):
     def released(
         cls, quota: int = 4, stride: int = 4, *, erase_prompt: bool = False, once_per_prefix: bool = False
     ) -> Self:
-        """Return Algorithm 1 as implemented by the code released with the thesis."""
+        """Return a sampler that follows the code released with the thesis, which differs from Algorithm 1 as printed.
+
+        It uses `redo="accumulated"` and `verified="every"`, which the class docstring describes.
+
+        Args:
+            quota: Maximum number of times that a sample may erase tokens (default: 4).
+            stride: Number of tokens to erase each time (default: 4).
+            erase_prompt: Whether tokens of the prompt may be erased (default: False).
+            once_per_prefix: Whether to erase at most once at the same prefix (default: False).
+
+        Returns:
+            The sampler.
+        """
         return cls(
             quota,
             stride,
@@ -97,16 +113,23 @@ class Backtracking(Sampler[BacktrackingState]):
 
     @property
     def uses(self) -> Uses:
-        """Without a quota the verifier is never called."""
+        """How `step` uses values: "verdicts" (whether a value is positive), or "nothing" if the quota is 0."""
         return "verdicts" if self.quota else "nothing"
 
     @property
     def keeps_prompts(self) -> bool:
-        """Prompts are kept unless they may be erased."""
+        """Whether every sample begins with its prompt, which is False if tokens of the prompt may be erased."""
         return not self.erase_prompt
 
     def init(self, decoding: Decoding) -> BacktrackingState:
-        """Return the state with the full quota and no tokens to redo."""
+        """Return the state of rows at their prompts.
+
+        Args:
+            decoding: The rows of the batch.
+
+        Returns:
+            A state with the full quota of backtracks, no greedy tokens to append, and no rejected prefixes.
+        """
         rows, capacity = decoding.tokens.shape
         remembered = (self.quota, capacity) if self.once_per_prefix else (0, 0)
         return BacktrackingState(
@@ -119,13 +142,28 @@ class Backtracking(Sampler[BacktrackingState]):
     def step(
         self, decoding: Decoding, state: BacktrackingState, verifier: Judge, choose: Choose
     ) -> tuple[Moves, BacktrackingState]:
-        """Backtrack rejected rows, then append a greedy or a sampled token."""
+        """Erase up to `stride` tokens from rows that the verifier rejects, then append a token to each incomplete row.
+
+        A row is verified only if its quota of backtracks is not used up, and by default only if its last token was
+        sampled. A rejection reduces the quota by one. The appended token is the most probable one if the row has greedy
+        tokens left to append, and is otherwise drawn from the model. A complete row that is not rejected is marked as
+        done.
+
+        Args:
+            decoding: The rows of the batch and the model's next-token distributions.
+            state: Quotas and numbers of greedy tokens of the rows.
+            verifier: Values of the rows. The value 0 rejects a row.
+            choose: Source of randomness.
+
+        Returns:
+            The move of each row, and the new state.
+        """
         moves = Moves.stay(decoding)
         floor = torch.zeros_like(decoding.start) if self.erase_prompt else decoding.start
         every = self.verified == "every"
-        asked = ~decoding.complete & (decoding.lengths > floor) if every else state.sampled
+        to_verify = ~decoding.complete & (decoding.lengths > floor) if every else state.sampled
         rejected = torch.zeros_like(decoding.complete)
-        judged = (asked & (state.quota > 0)).nonzero()[:, 0]
+        judged = (to_verify & (state.quota > 0)).nonzero()[:, 0]
         if judged.numel():
             rejected[judged] = verifier.values(judged) == 0
         remembered = state.rejected
@@ -135,14 +173,14 @@ class Backtracking(Sampler[BacktrackingState]):
         moves.length.copy_(torch.where(rejected, back, decoding.lengths))
         redo, greedy = self._redone(decoding, state, rejected, moves.length)
         done = decoding.complete & ~rejected
-        asking = (~done).nonzero()[:, 0]
-        if asking.numel():
-            log_probs = decoding.log_probs(asking, moves.length[asking])
+        unfinished = (~done).nonzero()[:, 0]
+        if unfinished.numel():
+            log_probs = decoding.log_probs(unfinished, moves.length[unfinished])
             token = log_probs.argmax(1)
-            drawn = (~greedy[asking]).nonzero()[:, 0]
+            drawn = (~greedy[unfinished]).nonzero()[:, 0]
             if drawn.numel():
-                token[drawn] = choose(log_probs[drawn], asking[drawn])
-            moves.token.index_copy_(0, asking, token)
+                token[drawn] = choose(log_probs[drawn], unfinished[drawn])
+            moves.token.index_copy_(0, unfinished, token)
         left = redo if self.redo == "accumulated" else (redo - 1).clamp_min(0)
         state = BacktrackingState(state.quota - rejected.long(), left, ~greedy, remembered)
         return moves._replace(done=done), state

@@ -28,13 +28,26 @@ class BestOfN(Sampler[NoState]):
 
     @property
     def rows_per_sample(self) -> int:
-        """One row per candidate."""
+        """Number of rows of the batch that belong to one sample, one row for each candidate."""
         return self.candidates
 
     def step(
         self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose
     ) -> tuple[Moves, NoState]:
-        """Append one token to every incomplete row, and select one row in each complete group."""
+        """Append one token, drawn from the model, to each incomplete row, and select an output in each complete group.
+
+        A group is the `candidates` neighbouring rows that belong to one sample. If all rows of a group are complete,
+        they are replaced by the row with the largest value, and the group is marked as done.
+
+        Args:
+            decoding: The rows of the batch and the model's next-token distributions.
+            state: The empty state.
+            verifier: Values of the complete rows.
+            choose: Source of randomness.
+
+        Returns:
+            The move of each row, and the empty state.
+        """
         n, moves = self.candidates, Moves.stay(decoding)
         moves.append(decoding, decoding.growing, choose)
         finished = decoding.complete.view(-1, n).all(1).nonzero()[:, 0]
@@ -44,17 +57,19 @@ class BestOfN(Sampler[NoState]):
 
 
 def keep_best(decoding: Decoding, moves: Moves, groups: Tensor, n: int, verifier: Judge) -> Tensor:
-    """Continue all rows of some groups from the row with the largest value, the first in case of ties.
+    """Replace all rows of each given group by its row with the largest value (the first of equal ones).
+
+    A group is `n` neighbouring rows of the batch that belong to one sample.
 
     Args:
         decoding: The rows of the batch.
-        moves: The moves of all rows. They are modified.
-        groups: Indices (k,) of the groups.
+        moves: The moves of all rows. The sources and lengths of the rows of these groups are overwritten.
+        groups: Indices (k,) int64 of the groups.
         n: Number of rows of each group.
         verifier: Values of the rows.
 
     Returns:
-        The rows (k, n) of the groups.
+        Indices (k, n) int64 of the rows of the groups.
     """
     rows = groups[:, None] * n + torch.arange(n)
     best = verifier.values(rows.flatten()).view(-1, n).argmax(1)

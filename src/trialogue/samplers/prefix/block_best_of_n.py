@@ -18,7 +18,11 @@ from trialogue.validation import Natural, Several, validated
 
 
 class BlockState(NamedTuple):
-    """Length (rows,) at which the current block of each row began."""
+    """State of `BlockBestOfN`.
+
+    Attributes:
+        begun: Length (rows,) int64 of prompt plus completion at which the current block of each row began.
+    """
 
     begun: Tensor
 
@@ -28,9 +32,10 @@ class BlockState(NamedTuple):
 class BlockBestOfN(Sampler[BlockState]):
     """Draw several candidates of the next block and continue from the one with the largest value (thesis 3.2.2).
 
-    A block ends at a delimiter token, after a number of tokens, or when the sequence is complete. The sample ends when
-    the best candidate is complete. The verifier evaluates each candidate at the end of its block, and the first of
-    several best candidates is used. The tokens of all candidates count as model calls.
+    A block is a run of consecutive tokens. It ends at a delimiter token, after a number of tokens, or when the sequence
+    is complete. The sample ends when the best candidate is complete. The verifier evaluates each candidate at the end
+    of its block. In case of ties, the first of the best candidates is used. The tokens of all candidates count as model
+    calls.
 
     Args:
         candidates: Number of candidates per block (default: 4).
@@ -58,11 +63,23 @@ class BlockBestOfN(Sampler[BlockState]):
 
     @property
     def rows_per_sample(self) -> int:
-        """One row per candidate."""
+        """Number of rows of the batch that belong to one sample, one row for each candidate."""
         return self.candidates
 
     def in_tokens(self, tokenization: Tokenizing | None) -> "BlockBestOfN":
-        """Return the sampler with the ids of the delimiter tokens, unless blocks have a fixed length."""
+        """Return the sampler with the ids of the delimiter tokens instead of the delimiter text.
+
+        If `delimiters` or `block_tokens` are given, the sampler is returned unchanged.
+
+        Args:
+            tokenization: The tokenization of the model, if it has one.
+
+        Returns:
+            The sampler, whose `delimiters` are the tokens that contain `block_delimiter`, by default a new line.
+
+        Raises:
+            InputError: If the model has no tokenization, or none of its tokens contains the text.
+        """
         if self.delimiters or self.block_tokens is not None:
             return self
         if tokenization is None:
@@ -76,7 +93,17 @@ class BlockBestOfN(Sampler[BlockState]):
         return replace(self, delimiters=tuple(tokens), block_delimiter=None)
 
     def init(self, decoding: Decoding) -> BlockState:
-        """Return the lengths of the prompts, where the first block begins."""
+        """Return the state of rows at their prompts, where their first block begins.
+
+        Args:
+            decoding: The rows of the batch.
+
+        Returns:
+            The lengths (rows,) of the prompts.
+
+        Raises:
+            InputError: If a delimiter is not a token of the vocabulary.
+        """
         if self.delimiters and self.delimiters[-1] >= decoding.vocab_size:
             hint = f"use token ids below {decoding.vocab_size}"
             raise InputError("delimiters", self.delimiters[-1], hint)
@@ -85,7 +112,22 @@ class BlockBestOfN(Sampler[BlockState]):
     def step(
         self, decoding: Decoding, state: BlockState, verifier: Judge, choose: Choose
     ) -> tuple[Moves, BlockState]:
-        """Select in the groups whose blocks have ended, and append one token to all other rows."""
+        """Append one token to each row whose block has not ended, and continue finished groups from their best row.
+
+        A group is the `candidates` neighbouring rows that belong to one sample. If the blocks of all rows of a group
+        have ended, the rows are replaced by the row with the largest value. If that row is complete, the group is
+        marked as done. Otherwise each row begins a new block with one token. A row whose block has ended waits for the
+        other rows.
+
+        Args:
+            decoding: The rows of the batch and the model's next-token distributions.
+            state: Lengths at which the current blocks began.
+            verifier: Values of the rows at the ends of their blocks.
+            choose: Source of randomness.
+
+        Returns:
+            The move of each row, and the new state.
+        """
         n, moves, begun = self.candidates, Moves.stay(decoding), state.begun
         ended = decoding.complete | self._ended(decoding, decoding.lengths - begun)
         groups = ended.view(-1, n).all(1).nonzero()[:, 0]

@@ -16,7 +16,13 @@ from trialogue.validation import validated
 
 
 class BlockNode(NamedTuple):
-    """Length (rows,) of the current node of each group, and its log-value (rows,), which is -inf at the root."""
+    """State of `BlockValueGuided`, equal in all rows of a group (the rows of one sample).
+
+    Attributes:
+        length: Length (rows,) int64 of the prefix from which the group draws candidates, its current node.
+        log_value: Logarithm (rows,) float64 of the verifier's value of this node. It is -inf if the node is the prompt,
+            which has no parent, and before the value is computed.
+    """
 
     length: Tensor
     log_value: Tensor
@@ -25,15 +31,19 @@ class BlockNode(NamedTuple):
 @validated
 @dataclass(frozen=True)
 class BlockValueGuided(Sampler[BlockNode]):
-    """Walk at random on the tree of blocks of tokens and return the first leaf.
+    """Walk at random on prefixes, a block of tokens at a time, and return the first complete sequence that is reached.
 
-    At a node y the model draws K = `candidates` blocks z. The walk moves to the parent with weight K V(y), or to yz
-    with weight V(yz). In expectation these are the weights of the value-guided walk on blocks. If neither a candidate
-    nor the parent has positive weight, new candidates are drawn. As K grows, the output distribution converges to that
-    of the first leaf on the tree of blocks, which is the target if the values at the ends of blocks are exact.
-    `exact_distribution` computes the output distribution for finite K. With blocks as long as completions, this is
-    sampling-importance-resampling with K samples. The verifier evaluates each candidate at the end of its block. The
-    tokens of all candidates count as model calls.
+    A node of the walk is the prompt followed by whole blocks of `block_tokens` tokens, and a leaf is a complete
+    sequence. At a node y the model draws K = `candidates` continuations z by one block. The walk moves to the parent (y
+    without its last block) with weight K V(y), or to yz with weight V(yz), where V is the verifier's value. In
+    expectation these are the weights of the value-guided walk on blocks. If neither a candidate nor the parent has
+    positive weight, new candidates are drawn.
+
+    As K grows, the output distribution converges to the distribution of the first leaf on the tree of blocks. This is
+    the target, proportional to p(x) V(x) with the model p, if the values at the ends of blocks are exact.
+    `exact_distribution` computes the output distribution for finite K. With blocks as long as completions, the
+    algorithm is sampling-importance-resampling with K samples. The verifier evaluates each candidate at the end of its
+    block. The tokens of all candidates count as model calls.
 
     Args:
         candidates: Number of candidate blocks per node (default: 4).
@@ -46,18 +56,40 @@ class BlockValueGuided(Sampler[BlockNode]):
 
     @property
     def rows_per_sample(self) -> int:
-        """One row per candidate."""
+        """Number of rows of the batch that belong to one sample, one row for each candidate."""
         return self.candidates
 
     def init(self, decoding: Decoding) -> BlockNode:
-        """Return the state at the root."""
+        """Return the state of rows at their prompts.
+
+        Args:
+            decoding: The rows of the batch.
+
+        Returns:
+            A state whose node is the prompt, with log-value -inf.
+        """
         unknown = torch.full((len(decoding.lengths),), -math.inf, dtype=torch.float64)
         return BlockNode(decoding.lengths.clone(), unknown)
 
     def step(
         self, decoding: Decoding, state: BlockNode, verifier: Judge, choose: Choose
     ) -> tuple[Moves, BlockNode]:
-        """Move the groups whose candidates have all ended, and append a token to unfinished candidates."""
+        """Append one token to each row whose block has not ended, and move the groups whose blocks have all ended.
+
+        A group is the `candidates` neighbouring rows of one sample, each of which draws one candidate block. To move a
+        group, one candidate or the parent is drawn in proportion to the weights (see the class). All rows of the group
+        then continue from this node. If all weights are zero, they return to the current node and draw new candidates.
+        A group that has moved to a complete sequence is marked as done in the next step.
+
+        Args:
+            decoding: The rows of the batch and the model's next-token distributions.
+            state: The current node of each row.
+            verifier: Values of the nodes and of the candidates.
+            choose: Source of randomness.
+
+        Returns:
+            The move of each row, and the new state.
+        """
         n, moves, (length, log_value) = self.candidates, Moves.stay(decoding), state
         arrived = decoding.lengths == length
         moves.done.copy_(arrived & decoding.complete)

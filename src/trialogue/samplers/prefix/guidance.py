@@ -12,16 +12,25 @@ from trialogue.samplers.prefix.contract.sampler import require_support
 
 
 def weighed_children(decoding: Decoding, rows: Tensor, verifier: Judge, cut: Cut) -> Children:
-    """Return the children of incomplete `rows` (n,) with weights p(a|y) V(ya). Counts one model call per row.
+    """Return the next tokens a of incomplete prefixes y with weights p(a|y) V(ya). Counts one model call per row.
 
-    Only children of positive value that the truncation `cut` keeps are returned.
+    Here p is the model, and V(ya) is the verifier's value of y followed by a.
+
+    Args:
+        decoding: The rows of the batch.
+        rows: Rows (n,) int64 that are not complete.
+        verifier: Values V of the one-token continuations.
+        cut: Truncation of p restricted to tokens of positive value. Tokens that it removes get weight zero.
+
+    Returns:
+        Tokens (n, k) int64 and their log-weights (n, k) float64. Log-weight -inf marks excluded tokens and padding.
     """
     log_probs = decoding.log_probs(rows)
 
     def weigh(some: Tensor) -> Tensor:
         distributions = log_probs[some].double()
         require_support(distributions)
-        if cut.nothing:
+        if cut.keeps_all:
             return distributions + _log(verifier.children(rows[some], distributions > -math.inf))
         values = verifier.leading_children(rows[some], distributions, verdicts=True, cut=cut)
         allowed = distributions.masked_fill(values <= 0, -math.inf)

@@ -22,18 +22,18 @@ from trialogue.validation import validated
 @validated
 @dataclass(frozen=True)
 class MaskedDecoding(Sampler[LogWeight]):
-    """Draw each token from the oracle's distribution restricted to the tokens that the verifier accepts.
+    """Draw each token from the model's distribution restricted to the tokens that the verifier accepts.
 
-    The oracle is called once per position, and the verifier is evaluated on the children. All outputs satisfy the
-    verifier, but their distribution differs from the oracle's distribution restricted to accepted sequences. The
-    log-weight of a sample corrects this difference. A row fails if none of its children is accepted.
+    The model is called once per position, and the verifier evaluates all one-token continuations. All outputs satisfy
+    the verifier, but their distribution differs from the model's distribution conditioned on acceptance. The log-weight
+    of a sample corrects this difference. A row fails if no next token is accepted.
 
-    The order of the mask and top-k or top-p matters. By default the mask comes first, as in constrained decoding. Then
-    top-k and top-p keep the most probable accepted tokens, and the log-weight is the logarithm of the kept mass.
-    E[exp(log_weight) 1(x)] = p_T(x) for every accepted x that can be reached, where p_T is the distribution at
-    temperature T. At temperature 0 the most probable accepted token is chosen, and p_T is the distribution at
-    temperature 1. If top-k and top-p come first, the output distribution is the same as for `TokenwiseRejection`, and a
-    row fails if every kept token is rejected.
+    The order of the mask and of top-k or top-p matters. By default the mask comes first, as in constrained decoding.
+    Then top-k and top-p keep the most probable accepted tokens. Each step adds the logarithm of the probability of the
+    kept tokens to the log-weight. For every accepted sequence x that can be reached, the expectation of exp(log_weight)
+    times the indicator of the output x is p_T(x), the model's probability at temperature T. At temperature 0 the most
+    probable accepted token is chosen, and p_T is the distribution at temperature 1. If top-k and top-p come first, the
+    output distribution is the same as for `TokenwiseRejection`, and a row fails if every kept token is rejected.
 
     Args:
         mask_first: Apply the mask before top-k and top-p (default: True).
@@ -46,42 +46,63 @@ class MaskedDecoding(Sampler[LogWeight]):
 
     @property
     def masks_first(self) -> bool:
-        """Whether the mask is applied before top-k and top-p."""
+        """Whether rejected tokens are excluded before top-k and top-p, rather than after them."""
         return self.mask_first
 
     def init(self, decoding: Decoding) -> LogWeight:
-        """Return weight one for every row."""
+        """Return the state of rows at their prompts.
+
+        Args:
+            decoding: The rows of the batch.
+
+        Returns:
+            Log-weights (rows,) float64, all zero.
+        """
         return LogWeight.zero(decoding)
 
     def step(
         self, decoding: Decoding, state: LogWeight, verifier: Judge, choose: Choose
     ) -> tuple[Moves, LogWeight]:
-        """Append one accepted token to every incomplete row."""
+        """Append one token to each incomplete row, drawn from the model's distribution restricted to accepted tokens.
+
+        The weight of the row is multiplied by the probability of the tokens that remain after the mask (and after top-k
+        and top-p, if the mask comes first). A row without an accepted token is marked as done with weight zero, and
+        complete rows are marked as done.
+
+        Args:
+            decoding: The rows of the batch and the model's next-token distributions.
+            state: Log-weights of the rows.
+            verifier: Values of the one-token continuations. A token is accepted if its value is positive.
+            choose: Source of randomness.
+
+        Returns:
+            The move of each row, and the new log-weights.
+        """
         moves = Moves.stay(decoding)
         moves.done.copy_(decoding.complete)
         refused = log_values_as_given(decoding, verifier) == -math.inf
         log_weight = state.log_weight.masked_fill(refused, -math.inf)
-        asking = decoding.growing
-        if not asking.numel():
+        incomplete = decoding.growing
+        if not incomplete.numel():
             return moves, LogWeight(log_weight)
-        log_probs = decoding.log_probs(asking, cut=not self.mask_first)
+        log_probs = decoding.log_probs(incomplete, cut=not self.mask_first)
         if self.mask_first:
-            accepted = verifier.leading_children(asking, log_probs, verdicts=True).bool()
+            accepted = verifier.leading_children(incomplete, log_probs, verdicts=True).bool()
         else:
-            accepted = verifier.children(asking, log_probs > -math.inf).bool()
+            accepted = verifier.children(incomplete, log_probs > -math.inf).bool()
         allowed = masked(log_probs, accepted)
         open_ = allowed.amax(1) > -math.inf
         require_support(log_probs[~open_])
-        moves.done[asking[~open_]] = True
-        log_weight = log_weight.index_fill(0, asking[~open_], -math.inf)
+        moves.done[incomplete[~open_]] = True
+        log_weight = log_weight.index_fill(0, incomplete[~open_], -math.inf)
         if not bool(open_.all()):
-            asking, allowed = asking[open_], allowed[open_]
-        if asking.numel():
+            incomplete, allowed = incomplete[open_], allowed[open_]
+        if incomplete.numel():
             if self.mask_first:
-                distribution, mass = truncated_distribution(decoding, allowed, asking)
+                distribution, mass = truncated_distribution(decoding, allowed, incomplete)
             else:
                 distribution = allowed.log_softmax(1)
                 mass = log_mass(allowed, distribution)
-            moves.token[asking] = choose(distribution, asking)
-            log_weight = log_weight.index_add(0, asking, mass)
+            moves.token[incomplete] = choose(distribution, incomplete)
+            log_weight = log_weight.index_add(0, incomplete, mass)
         return moves, LogWeight(log_weight)

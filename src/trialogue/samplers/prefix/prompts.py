@@ -20,7 +20,18 @@ StopLike = str | Stop | Sequence[str | Stop]
 
 
 def encoded(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None) -> Prompts | None:
-    """Return the prompts, with texts converted to token ids."""
+    """Convert prompts that are texts to token ids, and return other prompts unchanged.
+
+    Args:
+        oracle: The model, whose tokenization is used.
+        prompts: Texts, or token ids in any form that `generate` accepts.
+
+    Returns:
+        Prompts as token ids, or None.
+
+    Raises:
+        InputError: If the argument is a single text or mixes texts and token ids, or the model has no tokenization.
+    """
     if isinstance(prompts, str):
         raise InputError("prompts", prompts, "give a list of texts, even for a single prompt")
     if isinstance(prompts, Sequence) and any(isinstance(prompt, str) for prompt in prompts):
@@ -33,12 +44,19 @@ def encoded(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None) -> 
 
 
 def stop_strings(stop: StopLike | None) -> list[str]:
-    """Return the strings in the argument `stop`."""
+    """Return the strings in the argument `stop` of `generate`, without the functions."""
     return [part for part in stop_parts(stop) if isinstance(part, str)]
 
 
 def stopping(oracle: Autoregressive, stop: StopLike | None) -> Stop | None:
-    """Return a function that decides whether a completion is complete according to the argument `stop`.
+    """Combine stop strings and functions to one stop condition.
+
+    Args:
+        oracle: The model, whose tokenization converts completions to text.
+        stop: The argument `stop` of `generate`: a string, a function of the completion's token ids, or a list of both.
+
+    Returns:
+        A function that returns whether a completion is complete, or None if `stop` is None.
 
     Raises:
         InputError: If an item is neither a string nor a function, if a string is empty, or if the model has no
@@ -72,9 +90,16 @@ def stop_parts(stop: StopLike | None) -> list[str | Stop]:
 def decoder(
     oracle: Autoregressive, stop: StopLike | None, *, final: bool = True
 ) -> Callable[[Sequence[int]], str] | None:
-    """Return a function from token ids to the text before the first stop string, or None without a tokenization.
+    """Return a function that converts the token ids of a completion to the text before the first stop string.
 
-    Unless completions are `final`, an end that may become another character or a stop string is dropped.
+    Args:
+        oracle: The model.
+        stop: The argument `stop` of `generate`.
+        final: Whether completions are finished (default: True). If False, the function drops an end that later tokens
+            may turn into another character or a stop string.
+
+    Returns:
+        The function, or None if the model has no tokenization.
     """
     tokenization = oracle.tokenization
     if tokenization is None:
@@ -99,7 +124,19 @@ def _tokenization(oracle: Autoregressive, field: str, value: str) -> Tokenizing:
 
 
 def limits(oracle: Autoregressive, lengths: Tensor, max_new_tokens: int | None) -> Tensor:
-    """Return the maximum length (n,) of each sequence, whose prompt has the length in `lengths` (n,)."""
+    """Return the maximum length of each sequence, which `max_new_tokens` and the model's `max_length` bound.
+
+    Args:
+        oracle: The model.
+        lengths: Lengths (n,) int64 of the prompts.
+        max_new_tokens: Maximum length of a completion (default: up to the model's `max_length`).
+
+    Returns:
+        Maximum lengths (n,) int64 of prompt and completion.
+
+    Raises:
+        InputError: If a prompt is too long, or neither the model nor `max_new_tokens` defines a maximum.
+    """
     if max_new_tokens is None:
         if oracle.max_length is None:
             raise InputError("max_new_tokens", None, "give a number, because the model has no maximum length")
@@ -115,7 +152,18 @@ def limits(oracle: Autoregressive, lengths: Tensor, max_new_tokens: int | None) 
 
 
 def prompt_tensors(prompts: Prompts | None) -> tuple[Tensor, Tensor]:
-    """Return prompts as tokens (n, width) int64 and lengths (n,) int64 (default: one empty prompt)."""
+    """Convert prompts to a padded tensor of token ids.
+
+    Args:
+        prompts: A list of sequences, a tensor (n, width), or right-padded tokens with their lengths (default: one empty
+            prompt).
+
+    Returns:
+        Tokens (n, width) int64 and lengths (n,) int64.
+
+    Raises:
+        InputError: If the prompts are not integers of such a shape.
+    """
     if prompts is None:
         prompts = [()]
     if isinstance(prompts, Tensor):
@@ -161,7 +209,18 @@ def replace_empty_prompts(oracle: Autoregressive, tokens: Tensor, lengths: Tenso
 
 
 def token_ids(field: str, prompt: Iterable[int]) -> Tensor:
-    """Return the token ids (tokens,) int64 of one prompt. Raises `InputError` unless it is a sequence of integers."""
+    """Convert one prompt to a tensor of token ids.
+
+    Args:
+        field: Name of the argument for error messages.
+        prompt: Token ids.
+
+    Returns:
+        Token ids (tokens,) int64.
+
+    Raises:
+        InputError: If the prompt is not a sequence of integers.
+    """
     hint = "give a sequence of integer token ids"
     if isinstance(prompt, str) or not isinstance(prompt, Iterable):
         raise InputError(field, prompt, hint)
@@ -174,7 +233,18 @@ def token_ids(field: str, prompt: Iterable[int]) -> Tensor:
 
 
 def chosen_sample_ids(sample_ids: Sequence[int] | Tensor | None, samples: int) -> Tensor:
-    """Return the ids (samples,) int64 of the random streams (default: indices of the samples)."""
+    """Validate the argument `sample_ids` of `generate`, the keys of the random streams of the samples.
+
+    Args:
+        sample_ids: One key for each sample (default: indices of the samples).
+        samples: Number of samples.
+
+    Returns:
+        Keys (samples,) int64.
+
+    Raises:
+        InputError: If the keys are not different integers of at least 0, one for each sample.
+    """
     if sample_ids is None:
         return torch.arange(samples)
     hint = f"give {samples} different integers of at least 0, one per sample"
@@ -190,7 +260,13 @@ def chosen_sample_ids(sample_ids: Sequence[int] | Tensor | None, samples: int) -
 
 
 def checked_prompts(prompts: Tensor, lengths: Tensor, vocab_size: int) -> None:
-    """Raise `InputError` unless every token of `prompts` (n, width) within `lengths` (n,) is in the vocabulary."""
+    """Raise `InputError` unless all tokens of the prompts belong to the vocabulary.
+
+    Args:
+        prompts: Token ids (n, width). Entries beyond the lengths are ignored.
+        lengths: Lengths (n,) of the prompts.
+        vocab_size: Number of tokens.
+    """
     within = torch.arange(prompts.shape[1]) < lengths[:, None]
     wrong = within & ((prompts < 0) | (prompts >= vocab_size))
     if bool(wrong.any()):

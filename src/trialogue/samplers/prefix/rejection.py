@@ -25,7 +25,20 @@ class _SequenceRejection(Sampler[NoState]):
     def step(
         self, decoding: Decoding, state: NoState, verifier: Judge, choose: Choose
     ) -> tuple[Moves, NoState]:
-        """Append one token, after returning rejected complete rows to their prompts."""
+        """Append one token to each row. A complete row that is rejected is first cut to its prompt and so begins again.
+
+        A complete row that is accepted is marked as done. A prompt that is already complete is marked as done in either
+        case, because it has no other completion.
+
+        Args:
+            decoding: The rows of the batch and the model's next-token distributions.
+            state: The empty state.
+            verifier: Values of the complete rows.
+            choose: Source of randomness.
+
+        Returns:
+            The move of each row, and the empty state.
+        """
         moves = Moves.stay(decoding)
         complete = decoding.complete.nonzero()[:, 0]
         if complete.numel():
@@ -43,7 +56,10 @@ class _SequenceRejection(Sampler[NoState]):
 
 @dataclass(frozen=True)
 class Rejection(_SequenceRejection):
-    """Draw complete sequences until one is accepted. The samples follow the restricted distribution exactly."""
+    """Draw complete sequences from the model until the verifier gives one a positive value (thesis Definition 3.1.4).
+
+    The samples follow exactly the model's distribution conditioned on a positive value.
+    """
 
     uses = "verdicts"
 
@@ -55,9 +71,10 @@ class Rejection(_SequenceRejection):
 @validated
 @dataclass(frozen=True)
 class OutcomeRejection(_SequenceRejection):
-    """Draw complete sequences x until one is accepted, each with probability V(x) / `most`.
+    """Draw complete sequences x from the model until one is accepted, each with probability V(x) / `most`.
 
-    The samples follow the normalised p(x) V(x) exactly. With 0/1 values it equals `Rejection`.
+    V(x) is the verifier's value of x. The samples follow exactly the distribution proportional to p(x) V(x), where p is
+    the model. With 0/1 values this is the same as `Rejection`.
 
     Args:
         most: Largest value of a complete sequence; smaller bounds need fewer model calls. A larger value is an error
@@ -77,7 +94,11 @@ class OutcomeRejection(_SequenceRejection):
 
 
 class Rejected(NamedTuple):
-    """Number (rows,) int64 of consecutive rejected draws at the current position of each row."""
+    """State of `TokenwiseRejection` if `max_rejections` is set.
+
+    Attributes:
+        rejections: Number (rows,) int64 of tokens that were rejected in succession at the current position of each row.
+    """
 
     rejections: Tensor
 
@@ -85,12 +106,12 @@ class Rejected(NamedTuple):
 @validated
 @dataclass(frozen=True)
 class TokenwiseRejection(Sampler[NoState | Rejected]):
-    """Draw each token until the verifier accepts the resulting prefix (thesis Definition 3.1.5).
+    """Draw each token again until the verifier accepts the prefix that ends with it (thesis Definition 3.1.5).
 
-    The oracle is called once per draw, as in the definition. `MaskedDecoding` has the same output distribution and
-    calls the oracle once per position. A run does not end by itself at a position where every token is rejected, so use
-    `max_queries`, `max_steps` or `max_rejections` to bound it. Top-k and top-p truncate the distribution before tokens
-    are rejected.
+    The model is called once per draw, as in the definition. `MaskedDecoding` with `mask_first=False` has the same
+    output distribution and calls the model once per position. A run does not end by itself at a position where every
+    token is rejected, so bound it with `max_queries`, `max_steps` or `max_rejections`. Top-k and top-p truncate the
+    distribution before tokens are rejected.
 
     Args:
         max_rejections: A row fails after this many consecutive rejected draws at one position (default: no bound).
@@ -101,19 +122,39 @@ class TokenwiseRejection(Sampler[NoState | Rejected]):
 
     @property
     def failure_reason(self) -> str:
-        """The number of rejected draws, if it is bounded."""
+        """Why a sample fails: `max_rejections` draws in succession were rejected at one position."""
         if self.max_rejections is None:
             return super().failure_reason
         return f"no token allowed in max_rejections={self.max_rejections} draws in a row at one position"
 
     def init(self, decoding: Decoding) -> NoState | Rejected:
-        """Return the state without rejections, or an empty state if they are not bounded."""
+        """Return the state of rows at their prompts.
+
+        Args:
+            decoding: The rows of the batch.
+
+        Returns:
+            Zero rejections for each row, or an empty state if `max_rejections` is not set.
+        """
         return NoState() if self.max_rejections is None else Rejected(torch.zeros_like(decoding.lengths))
 
     def step(
         self, decoding: Decoding, state: NoState | Rejected, verifier: Judge, choose: Choose
     ) -> tuple[Moves, NoState | Rejected]:
-        """Append one token, after removing the last token if it was rejected."""
+        """Verify the last token of each row, remove it if it is rejected, and append a token drawn from the model.
+
+        Prompts are not verified. A complete row that is accepted is marked as done. A row with `max_rejections`
+        rejections in succession is also marked as done, and fails.
+
+        Args:
+            decoding: The rows of the batch and the model's next-token distributions.
+            state: Numbers of consecutive rejections, or an empty state if they are not bounded.
+            verifier: Values of the rows. The value 0 rejects the last token.
+            choose: Source of randomness.
+
+        Returns:
+            The move of each row, and the new state.
+        """
         moves = Moves.stay(decoding)
         judged = (decoding.lengths > decoding.start).nonzero()[:, 0]
         accepted = torch.ones_like(decoding.complete)

@@ -28,14 +28,16 @@ _TIE = 1e-9  # The decision to resample must not depend on how the batch rounds 
 
 
 class Particles(NamedTuple):
-    """Weights of the particles.
+    """State of `SequentialMonteCarlo`. A particle is a row of the batch, and a group is the particles of one sample.
 
     Attributes:
-        log_weight: For each row (rows,), log p(y) / q(y) of its prefix y under model and proposal. For a finished
-            group, the logarithm of the mean weight.
-        drawn: Contribution (rows, particles) of the last token of each member of the group, equal in all rows of a
-            group. The state is gathered along the sources of the rows, but a new token belongs to the row itself.
-            (rows, 0) if tokens are proposed by the model, since their contribution is zero.
+        log_weight: Logarithm (rows,) float64 of p(y) / q(y) for the prefix y of each row, where p is the model and q
+            the distribution from which tokens are drawn. Resampling equalises the weights within a group. In a finished
+            group, every entry is the logarithm of the mean weight.
+        drawn: Terms (rows, particles) float64 that the last tokens add to `log_weight` in the next step. Column j
+            belongs to row j of the group, and all rows of a group are equal. Without this layout, the terms would be
+            lost when rows continue from other rows. Shape (rows, 0) if tokens are drawn from the model, because then
+            the terms are zero.
     """
 
     log_weight: Tensor
@@ -43,13 +45,14 @@ class Particles(NamedTuple):
 
 
 class Outlook(NamedTuple):
-    """Weights of the particles before tokens are drawn.
+    """Values of the prefixes y in one step, before the next tokens are drawn.
 
     Attributes:
-        log_value: log V(y) (rows,), or with a mask, log of the sum over a of p(a|y) V(ya).
-        place: Index (rows,) of each row in the following tensors, which exist with a mask only.
-        log_weights: Unnormalised log-probabilities (n, vocab) of the next token.
-        values: Values (n, vocab) of the children.
+        log_value: Logarithm (rows,) float64 of the verifier's value V(y). With a mask, the logarithm of the sum over
+            tokens a of p(a|y) V(ya) for incomplete rows.
+        place: Index (rows,) int64 of each row in the following two tensors, which have entries with a mask only.
+        log_weights: Unnormalised log-probabilities (n, vocab) from which the next token is drawn.
+        values: Values V(ya) (n, vocab) of the one-token continuations.
     """
 
     log_value: Tensor
@@ -63,16 +66,19 @@ class Outlook(NamedTuple):
 class SequentialMonteCarlo(Sampler[Particles]):
     """Sequential Monte Carlo: weighted particles that are resampled when their weights degenerate.
 
-    The proposal draws the next token a of a prefix y. "oracle" draws from p(a|y), with weight V(ya)/V(y). "mask" draws
-    from p(a|y) V(ya), the locally optimal proposal. Its weight, the sum over a of p(a|y) V(ya) / V(y), is known before
-    the token is drawn and therefore before resampling. "rejection" draws from p(a|y) restricted to positive V(ya) by
-    weighted rejection, without a mask. Its weight is V(ya)/V(y) times the estimated mass.
+    A particle is one of several sequences that grow together for one sample. V(y) is the verifier's value of a prefix
+    y, and p(a|y) is the model's probability of the token a after y. The proposal is the distribution from which the
+    next token is drawn. "oracle" draws from p(a|y) and multiplies the weight by V(ya)/V(y). "mask" draws in proportion
+    to p(a|y) V(ya), the locally optimal proposal. It multiplies the weight by the sum over a of p(a|y) V(ya) / V(y),
+    which is known before the token is drawn and therefore before resampling. "rejection" draws from p(a|y) restricted
+    to tokens with positive V(ya), by weighted rejection and without a mask. It multiplies the weight by V(ya)/V(y)
+    times an estimate of the total probability of these tokens.
 
     The output is one particle drawn in proportion to the weights, and its log-weight is the logarithm of the mean
     weight. It is properly weighted: E[exp(log_weight) f(output)] is the sum over complete x of p(x) V(x) f(x) for any
-    f, provided that a prefix of value zero has no continuation of positive value. If the mask comes before top-k and
-    top-p, p is the distribution at the given temperature, and x ranges over the sequences that top-k and top-p can
-    reach. Otherwise p is the truncated distribution.
+    function f, provided that a prefix of value zero has no continuation of positive value. If the mask comes before
+    top-k and top-p, p is the distribution at the given temperature, and x ranges over the sequences that top-k and
+    top-p can reach. Otherwise p is the truncated distribution.
 
     Args:
         particles: Number of particles per sample (default: 8).
@@ -92,23 +98,46 @@ class SequentialMonteCarlo(Sampler[Particles]):
 
     @property
     def masks_first(self) -> bool:
-        """True with a mask, unless `mask_first` is False."""
+        """Whether the mask is applied before top-k and top-p, which requires `proposal="mask"` and `mask_first`."""
         return self.proposal == "mask" and self.mask_first
 
     @property
     def rows_per_sample(self) -> int:
-        """One row per particle."""
+        """Number of rows of the batch that belong to one sample, one row for each particle."""
         return self.particles
 
     def init(self, decoding: Decoding) -> Particles:
-        """Return weight one for every row."""
+        """Return the state of rows at their prompts.
+
+        Args:
+            decoding: The rows of the batch.
+
+        Returns:
+            Log-weights (rows,) float64 and terms of the last tokens, all zero.
+        """
         zeros = torch.zeros(len(decoding.lengths), dtype=torch.float64)
         return Particles(zeros, zeros[:, None].repeat(1, 0 if self.proposal == "oracle" else self.particles))
 
     def step(
         self, decoding: Decoding, state: Particles, verifier: Judge, choose: Choose
     ) -> tuple[Moves, Particles]:
-        """Update the weights, resample degenerate groups, and append a token to particles of positive weight."""
+        """Update the weights of the particles, resample them where needed, and append one token to growing particles.
+
+        A group is the particles of one sample. If the effective sample size of a group is below the threshold, every
+        row of the group continues from a row drawn in proportion to the weights, and the weights become equal. If each
+        particle of a group is complete or has weight zero, one particle is drawn as the output, and the group is marked
+        as done. A group whose weights are all zero is marked as done. Particles that are complete or have weight zero
+        receive no token.
+
+        Args:
+            decoding: The rows of the batch and the model's next-token distributions.
+            state: Log-weights of the particles, and the terms of their last tokens.
+            verifier: Values of the rows and of their one-token continuations.
+            choose: Source of randomness.
+
+        Returns:
+            The move of each row, and the new state.
+        """
         n, moves = self.particles, Moves.stay(decoding)
         member = torch.arange(len(decoding.lengths)) % n
         log_weight = state.log_weight.clone()
@@ -146,10 +175,20 @@ class SequentialMonteCarlo(Sampler[Particles]):
         return moves, Particles(log_weight, drawn)
 
     def arranged(self, tokens: Tensor, lengths: Tensor, state: Particles) -> tuple[Tensor, Tensor, Particles]:
-        """Return the particles of each group in sorted order, if ancestors are drawn independently.
+        """Return the particles of each group (the rows of one sample) in sorted order.
 
-        The contribution of the last token is included in the weights. The first particle stays in place if complete
-        sequences may have weight zero, since it is the output of a group whose weights are all zero.
+        The order does not affect the output distribution if ancestors are drawn independently. The arguments are
+        returned unchanged for systematic resampling. They are also unchanged for `proposal="oracle"`, because complete
+        sequences may then have weight zero, and the first particle is the output of a group whose weights are all zero.
+
+        Args:
+            tokens: Token ids (rows, capacity) int64, 0 beyond `lengths`.
+            lengths: Lengths (rows,) int64.
+            state: The state after a step.
+
+        Returns:
+            Tokens, lengths and state of the sorted particles. The terms of the last tokens have been added to the
+            log-weights.
         """
         if self.resampling != "multinomial" or self.proposal == "oracle":
             return tokens, lengths, state
@@ -167,25 +206,25 @@ class SequentialMonteCarlo(Sampler[Particles]):
         weighed = alive & (decoding.lengths > decoding.start)
         if self.proposal == "mask":
             weighed &= decoding.complete
-            asking = (alive & ~decoding.complete).nonzero()[:, 0]
-            if len(asking):
-                log_probs = decoding.log_probs(asking, cut=not self.mask_first).double()
+            incomplete = (alive & ~decoding.complete).nonzero()[:, 0]
+            if len(incomplete):
+                log_probs = decoding.log_probs(incomplete, cut=not self.mask_first).double()
                 if self.mask_first:
-                    values = verifier.leading_children(asking, log_probs)
+                    values = verifier.leading_children(incomplete, log_probs)
                 else:
-                    values = verifier.children(asking, log_probs > -math.inf)
+                    values = verifier.children(incomplete, log_probs > -math.inf)
                 log_weights = log_probs + values.log()
                 if self.mask_first:
                     open_ = (log_weights.amax(1) > -math.inf).nonzero()[:, 0]
-                    log_value[asking] = -math.inf
-                    cut, log_value[asking[open_]] = truncated_distribution(
-                        decoding, log_weights[open_], asking[open_]
+                    log_value[incomplete] = -math.inf
+                    cut, log_value[incomplete[open_]] = truncated_distribution(
+                        decoding, log_weights[open_], incomplete[open_]
                     )
                     log_weights[open_] = cut
                 else:
-                    log_value[asking] = log_weights.logsumexp(1)
-                require_support(log_probs[log_value[asking] == -math.inf])
-                place[asking] = torch.arange(len(asking))
+                    log_value[incomplete] = log_weights.logsumexp(1)
+                require_support(log_probs[log_value[incomplete] == -math.inf])
+                place[incomplete] = torch.arange(len(incomplete))
         rows = weighed.nonzero()[:, 0]
         if len(rows):
             log_value[rows] = verifier.values(rows).log()

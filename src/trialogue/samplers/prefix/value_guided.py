@@ -31,13 +31,26 @@ Steps = Annotated[int, Interval(ge=1, le=1 << 24)]
 
 
 class Heading(NamedTuple):
-    """Whether each row (rows,) moves up, that is, came to its node from a child."""
+    """Directions of the walks, the state of `ValueGuided` with momentum.
+
+    Attributes:
+        up: Whether the last move of each row (rows,) bool removed a token, so that the row came to its prefix from a
+            longer one. It is False before the first move.
+    """
 
     up: Tensor
 
 
 class Course(NamedTuple):
-    """Per row (rows,): whether it moves up, the steps left in this try (-1 before it begins), and the tries left."""
+    """State of `StationaryValueGuided`.
+
+    A try is one walk that begins at the prompt and ends after a number of steps that is drawn in advance.
+
+    Attributes:
+        up: Whether the last move of each row (rows,) bool removed a token. It is used with momentum only.
+        steps: Number (rows,) int64 of steps left in the current try, or -1 if the try has not begun.
+        tries: Number (rows,) int64 of tries left, including the current one, or 0 if their number is not bounded.
+    """
 
     up: Tensor
     steps: Tensor
@@ -46,7 +59,7 @@ class Course(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class _Walk(Sampler[StateT]):
-    """A random walk on the tree of completions that may move to the parent.
+    """A random walk on the tree of completions, which may remove tokens again.
 
     Args:
         lazy: Wait with probability 1/2 before each move, which makes the walk aperiodic (default: True).
@@ -64,12 +77,12 @@ class _Walk(Sampler[StateT]):
 
     @property
     def few_children(self) -> bool:
-        """Whether candidates or a nucleus restrict the children."""
-        return not Cut(self.candidates, self.nucleus).nothing
+        """Whether `candidates` or `nucleus` restrict the next tokens that the walk considers."""
+        return not Cut(self.candidates, self.nucleus).keeps_all
 
     @property
     def failure_reason(self) -> str:
-        """Only the prompt may have no neighbour of positive weight."""
+        """Why a sample fails: no token after the prompt has a positive value, so the walk cannot leave the prompt."""
         return "no first token has a value above 0"
 
     def _walk(
@@ -142,20 +155,26 @@ class _Walk(Sampler[StateT]):
 @validated
 @dataclass(frozen=True, kw_only=True)
 class ValueGuided(_Walk[NoState | Heading]):
-    """Walk at random on the tree of completions and return the first leaf.
+    """Walk at random on the tree of completions and return the first complete sequence that is reached.
 
-    From node y, the walk moves to the parent with weight V(y) and to the child ya with weight p(a|y) V(ya). By default
-    it stops at the first leaf, as in the experiments of the thesis. The first leaf has the target distribution only if
-    the values of inner nodes are exact and all leaves have the same depth. With `stop_at_leaf=False` and
-    `max_steps=T` the walk returns y^(T). Given that y^(T) is a leaf, its distribution converges to the target for any
-    positive inner values. `StationaryValueGuided` returns such a leaf. A row without a neighbour of positive weight
-    fails.
+    A node y of the tree is a prefix. The root is the prompt, the parent of y is y without its last token, a child is y
+    with one more token a, and a leaf is a complete sequence. V(y) is the verifier's value of y, and p(a|y) is the
+    model's probability of the token. From y, the walk moves to the parent with weight V(y) and to the child ya with
+    weight p(a|y) V(ya). The target is the distribution of leaves x proportional to p(x) V(x).
 
-    With `candidates` or `nucleus` the target is p(x) V(x) on the remaining sequences. With `momentum` m the walk tends
-    to keep its direction (lifting, Hayes and Sinclair): the weight of reversing it is reduced by m min(V(y), S(y)),
-    where S(y) is the total weight of the children. The stationary distribution of nodes does not change. With exact
-    values and momentum 1 the walk never reverses, so it needs one move per token. If V(y) >= S(y) everywhere, as for
-    0/1 values without errors, the first leaf has exactly the target distribution for leaves of any depth.
+    With `lazy` (default), the walk waits with probability 1/2 before each move. By default the walk stops at the first
+    leaf, as in the experiments of the thesis. The first leaf has the target distribution only if the values of inner
+    nodes are exact and all leaves have the same depth. With `stop_at_leaf=False`, the walk returns its last node after
+    the number of moves given by `generate(max_steps=...)`. If this node is a leaf, its distribution converges to the
+    target for any positive inner values. `StationaryValueGuided` returns such a leaf. A row fails if neither its parent
+    nor any child has positive weight.
+
+    With `candidates` or `nucleus`, leaves with other tokens are excluded from the target. With `momentum` m, the walk
+    tends to keep its direction (lifting, Hayes and Sinclair). The weight of reversing the direction is reduced by m
+    min(V(y), S(y)), where S(y) is the total weight of the children. The stationary distribution of nodes does not
+    change. With exact values and momentum 1 the walk never reverses, so it needs one move per token. If V(y) >= S(y)
+    everywhere, as for 0/1 values without errors, the first leaf then has exactly the target distribution for leaves of
+    any depth.
 
     Args:
         stop_at_leaf: Stop at the first leaf (default: True).
@@ -164,13 +183,35 @@ class ValueGuided(_Walk[NoState | Heading]):
     stop_at_leaf: bool = True
 
     def init(self, decoding: Decoding) -> NoState | Heading:
-        """Return the state in which no row moves up."""
+        """Return the state of rows at their prompts, from which no row has moved.
+
+        Args:
+            decoding: The rows of the batch.
+
+        Returns:
+            A `Heading` with `up` False for all rows, or an empty state without momentum, which alone depends on
+            directions.
+        """
         return Heading(torch.zeros_like(decoding.complete)) if self.momentum else NoState()
 
     def step(
         self, decoding: Decoding, state: NoState | Heading, verifier: Judge, choose: Choose
     ) -> tuple[Moves, NoState | Heading]:
-        """Wait, go to the parent, or append a child."""
+        """Move each row by one step of the walk: wait, remove the last token, or append a token.
+
+        With `lazy`, a row waits with probability 1/2. Otherwise it draws one of the other moves in proportion to their
+        weights (see the class). With `stop_at_leaf`, complete rows are marked as done. A row without a move of positive
+        weight is marked as done, which makes its sample fail if it is incomplete.
+
+        Args:
+            decoding: The rows of the batch and the model's next-token distributions.
+            state: Directions of the last moves with momentum, otherwise an empty state.
+            verifier: Values V of the rows and of their children.
+            choose: Source of randomness.
+
+        Returns:
+            The move of each row, and the state with the new directions.
+        """
         moves = Moves.stay(decoding)
         if self.stop_at_leaf:
             moves.done.copy_(decoding.complete)
@@ -184,13 +225,17 @@ class ValueGuided(_Walk[NoState | Heading]):
 @validated
 @dataclass(frozen=True, kw_only=True)
 class StationaryValueGuided(_Walk[Course]):
-    """Walk T steps from the root, as in the analysis of the thesis, and return a node of the path.
+    """Walk T steps from the prompt on the tree of completions, as in the analysis of the thesis, and return a node.
 
-    If the node is not a leaf, the walk starts again (footnote 13). As T grows, the share of tries that return a leaf
-    converges to E_H / (2 sum over h of E_h), where E_h is the mean of V at depth h. This is 1/(2H) for exact values and
-    H tokens. The distribution of the leaf converges to the normalised p(x) V(x), for any positive inner values and any
-    depths of leaves. Without `lazy` the walk has period 2, so its last node is a leaf only if T and the depth of the
-    leaf are both even or both odd. `candidates`, `nucleus` and `momentum` are as for `ValueGuided`.
+    The tree and the moves are those of `ValueGuided`: nodes y are prefixes with value V(y), and leaves x are complete
+    sequences. One such walk is called a try. If the returned node is not a leaf, another try begins at the prompt
+    (footnote 13 of the thesis).
+
+    As T grows, the share of tries that return a leaf converges to E_H / (2 sum over h of E_h). Here H is the number of
+    tokens of a completion, and E_h is the mean of V over the model's prefixes with h tokens. This share is 1/(2H) for
+    exact values. The distribution of the leaf converges to the normalised p(x) V(x), where p is the model, for any
+    positive inner values and any depths of leaves. Without `lazy` the walk has period 2, so its last node is a leaf
+    only if T and the depth of the leaf are both even or both odd.
 
     Args:
         node: Return the node at a uniformly random step from 1 to T (uniform), as in the theory, or the last node
@@ -205,20 +250,41 @@ class StationaryValueGuided(_Walk[Course]):
 
     @property
     def failure_reason(self) -> str:
-        """The tries may also end without a leaf if their number is bounded."""
+        """Why a sample fails: the walk cannot leave the prompt, or no try ended at a complete sequence."""
         if self.tries is None:
             return super().failure_reason
         return f"{super().failure_reason}, or no leaf was reached in {self.tries} tries"
 
     def init(self, decoding: Decoding) -> Course:
-        """Return the state before the first try."""
+        """Return the state of rows at their prompts before their first try.
+
+        Args:
+            decoding: The rows of the batch.
+
+        Returns:
+            A `Course` with `up` False, `steps` -1, and `tries` equal to the largest number of tries (0 if not bounded).
+        """
         left = torch.full_like(decoding.lengths, -1)
         return Course(torch.zeros_like(decoding.complete), left, left + (self.tries or 0) + 1)
 
     def step(
         self, decoding: Decoding, state: Course, verifier: Judge, choose: Choose
     ) -> tuple[Moves, Course]:
-        """Begin a try, move, or end the try: at a leaf, or at the prompt to begin another one."""
+        """Move each row by one step of its try, or end the try.
+
+        A try is one walk from the prompt with a number of steps that is drawn at its first step. If steps are left, the
+        row waits, removes its last token or appends a token, as in `ValueGuided`. If none are left, a complete row is
+        done. An incomplete row is cut to its prompt for the next try, or is done and fails if it was the last try.
+
+        Args:
+            decoding: The rows of the batch and the model's next-token distributions.
+            state: Directions, steps left and tries left of the rows.
+            verifier: Values V of the rows and of their children.
+            choose: Source of randomness.
+
+        Returns:
+            The move of each row, and the new state.
+        """
         moves, (up, steps, tries) = Moves.stay(decoding), state
         given = decoding.complete & (decoding.lengths == decoding.start)
         begins = ((steps < 0) & ~given).nonzero()[:, 0]

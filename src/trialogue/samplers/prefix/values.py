@@ -69,15 +69,19 @@ def values(
 def first_tokens(
     verifiers: Sequence[Verifier], oracle: Autoregressive, prompt: Sequence[int], max_new_tokens: int
 ) -> Tensor | None:
-    """Return the tokens (vocab,) bool with which a completion accepted by all verifiers may begin.
+    """Return the tokens with which a completion accepted by all verifiers may begin.
 
-    Returns None if fewer than two verifiers have masks, because a single verifier ensures that it accepts a text.
+    The result is None if fewer than two verifiers have masks (values of all next tokens at once), because a single
+    verifier ensures that it accepts a text.
 
     Args:
         verifiers: The verifiers.
         oracle: The model.
         prompt: Token ids of the prompt.
         max_new_tokens: Maximum length of the completion in tokens.
+
+    Returns:
+        Whether each token is possible, (vocab,) bool, or None.
     """
     tokens = torch.tensor([list(prompt)], dtype=torch.int64)
     length = torch.tensor([tokens.shape[1]])

@@ -36,8 +36,10 @@ class Valued(NamedTuple):
     """State of `WeightedRejection`.
 
     Attributes:
-        log_weight: Logarithm (rows,) of the product of the estimated masses times the value of the prefix.
-        log_value: Logarithm (rows,) of the value of the prefix. The value of a prompt is one unless it is complete.
+        log_weight: Logarithm (rows,) float64 of the weight of each row. The weight is the product of two factors, the
+            value of the prefix and, for each token so far, the estimated probability of all accepted tokens.
+        log_value: Logarithm (rows,) float64 of the verifier's value of the prefix. Prompts count as value one unless
+            they are already complete.
     """
 
     log_weight: Tensor
@@ -45,7 +47,13 @@ class Valued(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """Drawn tokens (n,), log of the estimated accepted mass (n,) float64, and log-value (n,) float64 of the tokens."""
+    """Result of `draw_accepted` for n rows.
+
+    Attributes:
+        token: Drawn token (n,) int64, or -1 (`NO_TOKEN`) if all tokens were rejected.
+        log_mass: Logarithm (n,) float64 of the estimated total probability of the accepted tokens.
+        log_value: Logarithm (n,) float64 of the verifier's value of each prefix with the drawn token.
+    """
 
     token: Tensor
     log_mass: Tensor
@@ -56,11 +64,14 @@ class Draw(NamedTuple):
 class WeightedRejection(Sampler[Valued]):
     """Draw each token by rejection without replacement, weighted by an unbiased estimate of the accepted mass.
 
-    The output distribution is the same as for `TokenwiseRejection`, with one model call per token. The verifier is
-    called only for tokens that are drawn. A prefix is accepted if its value is positive, and the value of the complete
-    sequence is a factor of the weight. Samples are properly weighted: E[exp(log_weight) f(output)] is the sum over
-    complete x of p(x) V(x) f(x) for any f, provided that a prefix of value zero has no continuation of positive value.
-    A row fails with weight zero if all tokens are rejected.
+    A token is accepted if the verifier gives the prefix that ends with it a positive value. The accepted mass is the
+    total probability of the accepted tokens. The output distribution is the same as for `TokenwiseRejection`, with one
+    model call per token, and the verifier is called only for tokens that are drawn. The value of the complete sequence
+    is a factor of the weight.
+
+    Samples are properly weighted: E[exp(log_weight) f(output)] is the sum over complete sequences x of p(x) V(x) f(x)
+    for any function f, where p is the model and V the verifier. This requires that a prefix of value zero has no
+    continuation of positive value. A row fails with weight zero if all tokens are rejected.
     """
 
     uses = "verdicts"
@@ -68,14 +79,34 @@ class WeightedRejection(Sampler[Valued]):
     goes_back = False
 
     def init(self, decoding: Decoding) -> Valued:
-        """Return weight one for every row."""
+        """Return the state of rows at their prompts, with weight one and value one for every row.
+
+        Args:
+            decoding: The rows of the batch.
+
+        Returns:
+            Log-weights and log-values (rows,), all zero.
+        """
         zeros = torch.zeros(len(decoding.lengths), dtype=torch.float64)
         return Valued(zeros, zeros.clone())
 
     def step(
         self, decoding: Decoding, state: Valued, verifier: Judge, choose: Choose
     ) -> tuple[Moves, Valued]:
-        """Append one accepted token to every incomplete row."""
+        """Append one accepted token to each incomplete row, and multiply its weight by the estimated accepted mass.
+
+        The weight is also multiplied by the new value of the row divided by its previous value. A row whose tokens are
+        all rejected is marked as done with weight zero, and complete rows are marked as done.
+
+        Args:
+            decoding: The rows of the batch and the model's next-token distributions.
+            state: Log-weights and log-values of the rows.
+            verifier: Values of the rows followed by a token. The value 0 rejects the token.
+            choose: Source of randomness.
+
+        Returns:
+            The move of each row, and the new state.
+        """
         moves = Moves.stay(decoding)
         log_weight = state.log_weight + log_values_as_given(decoding, verifier)
         log_value = state.log_value.clone()
@@ -91,18 +122,23 @@ class WeightedRejection(Sampler[Valued]):
 
 
 def draw_accepted(log_probs: Tensor, prefixes: Tensor, rows: Tensor, verifier: Judge, choose: Choose) -> Draw:
-    """Draw one token of positive value per row, and estimate the mass of all such tokens.
+    """Draw one accepted token per row, and estimate the total probability of the accepted tokens.
+
+    A token is accepted if the verifier gives the prefix that ends with it a positive value. Tokens are drawn without
+    replacement until two are accepted. The first accepted token is returned, and the rejected tokens determine the
+    estimate (see the module docstring).
 
     Args:
         log_probs: Log-probabilities (n, vocab) of the next token.
         prefixes: Rows (n,) int64 that hold the prefixes.
         rows: Rows (n,) int64 whose random streams are used.
-        verifier: The values.
-        choose: The source of randomness.
+        verifier: Values of the rows followed by a token.
+        choose: Source of randomness.
 
     Returns:
-        Tokens from `log_probs` restricted to the accepted tokens, `NO_TOKEN` if all are rejected. The estimates are
-        unbiased, independent of the tokens, and zero if all tokens are rejected.
+        The tokens, the logarithms of the estimates, and the log-values. A token has the distribution `log_probs`
+        restricted to the accepted tokens, and is `NO_TOKEN` if all are rejected. An estimate is unbiased, independent
+        of the token, and zero if all tokens are rejected.
     """
     # Drawing a block of the vocabulary and then a token costs only the square root of the vocabulary.
     vocab = log_probs.shape[1]

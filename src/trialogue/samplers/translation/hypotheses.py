@@ -13,9 +13,9 @@ class Hypothesis(NamedTuple):
     """Candidate of a translation.
 
     Attributes:
-        tokens: Token ids without EOS.
+        tokens: Token ids without the end-of-sequence token.
         log_prob: Sum of the log-probabilities of the tokens.
-        score: Length-normalised log-probability, by which candidates are ranked.
+        score: Log-probability divided by a function of the length (see `brevity`), by which candidates are ranked.
     """
 
     tokens: list[int]
@@ -24,11 +24,11 @@ class Hypothesis(NamedTuple):
 
 
 class Translation(NamedTuple):
-    """Translation of one source.
+    """Translation of one source sentence.
 
     Attributes:
-        hypotheses: Distinct hypotheses in descending order of score.
-        passes: Number of decoder passes, without the pass of the encoder.
+        hypotheses: Distinct candidates in descending order of score.
+        passes: Number of sequential evaluations of the decoder, without the evaluation of the encoder.
     """
 
     hypotheses: list[Hypothesis]
@@ -48,24 +48,34 @@ Alpha = Annotated[float, Interval(ge=0, le=100)]
 
 
 def brevity(length: int, alpha: float) -> float:
-    """Return the length normalisation ((5 + length) / 6)^alpha of Wu et al. (2016)."""
+    """Return ((5 + length) / 6)^alpha, by which log-probabilities are divided so that long outputs are not penalised.
+
+    This is the length normalisation of Wu et al. (2016).
+
+    Args:
+        length: Number of tokens.
+        alpha: Exponent, 0 for no normalisation.
+    """
     return float(((5 + length) / 6) ** alpha)
 
 
 def without_repeats(tokens: Sequence[int]) -> list[int]:
-    """Return `tokens` without tokens that equal the token before them."""
+    """Return the tokens without those that equal the token directly before them."""
     return [token for token, _ in groupby(tokens)]
 
 
 def ranked(
     candidates: Iterable[tuple[list[int], float]], alpha: float, drop_repeats: bool
 ) -> list[Hypothesis]:
-    """Return distinct hypotheses in descending order of score.
+    """Rank candidates by their length-normalised log-probability, and remove duplicates.
 
     Args:
         candidates: Tokens and sum of log-probabilities of each candidate.
         alpha: Exponent of the length normalisation (see `brevity`).
         drop_repeats: Remove tokens that equal the token before them, after scoring.
+
+    Returns:
+        Distinct hypotheses in descending order of score.
     """
     best: dict[tuple[int, ...], Hypothesis] = {}
     for tokens, log_prob in candidates:

@@ -18,10 +18,11 @@ from trialogue.validation import Count, InstanceOf, Natural, Several, validated
 @validated
 @dataclass(frozen=True)
 class LengthBeam:
-    """Translation by refinement from each of the most probable target lengths.
+    """Translation by parallel refinement, with one candidate for each of the most probable target lengths.
 
-    Candidates are ranked by the sum of the log-probabilities of their tokens in the last step, divided by
-    ((5 + length) / 6)^`alpha`. A candidate that a step with choice="argmax" does not change is not evaluated again.
+    A candidate starts from random tokens or masks, and each step of the chain replaces its tokens in parallel.
+    Candidates are ranked by the sum of the log-probabilities of their tokens in the last step, divided by ((5 + length)
+    / 6)^`alpha`. A candidate that a step with choice="argmax" does not change is not evaluated again.
 
     Args:
         steps: Number of refinement steps (default: 4).
@@ -46,7 +47,7 @@ class LengthBeam:
         seed: Natural = 0,
         numbers: Several[Natural] | None = None,
     ) -> list[Translation]:
-        """Translate sources in one batch.
+        """Translate source sentences in one batch.
 
         The random stream of a source depends on `seed` and its entry in `numbers`, not on the other sources.
 
@@ -57,7 +58,7 @@ class LengthBeam:
             numbers: Keys of the random streams, one per source (default: index of the source).
 
         Returns:
-            One translation per source, without EOS. An empty source has an empty translation.
+            One translation per source, without the end-of-sequence token. An empty source has an empty translation.
 
         Raises:
             InputError: If a source is too long for the model.
@@ -146,7 +147,7 @@ def likeliest_lengths(distributions: Tensor, count: int) -> Tensor:
 
 
 def random_targets(lengths: Tensor, vocab_size: int, streams: Streams) -> Tensor:
-    """Draw uniformly random tokens.
+    """Draw uniformly random tokens as the start of a refinement.
 
     Args:
         lengths: Number (n,) of tokens of each row.

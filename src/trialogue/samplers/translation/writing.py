@@ -19,10 +19,10 @@ from trialogue.validation import Count, InstanceOf, Natural, NonNegative, Severa
 @validated
 @dataclass(frozen=True)
 class BeamSearch:
-    """Beam search, or greedy search with one hypothesis.
+    """Translation by beam search, or greedy search with one hypothesis.
 
     Finished hypotheses stay in the beam. Hypotheses are ranked by the sum of the log-probabilities of their tokens and
-    EOS, divided by ((5 + length) / 6)^`alpha`.
+    of the end-of-sequence token, divided by ((5 + length) / 6)^`alpha`.
 
     Args:
         hypotheses: Number of hypotheses in the beam (default: 1, greedy search).
@@ -38,14 +38,14 @@ class BeamSearch:
     def translate(
         self, twin: InstanceOf[CausalTranslator], sources: Several[Several[Natural]]
     ) -> list[Translation]:
-        """Translate sources in one batch.
+        """Translate source sentences in one batch.
 
         Args:
             twin: The autoregressive translation model.
             sources: Token ids of each source.
 
         Returns:
-            One translation per source, without EOS. An empty source has an empty translation.
+            One translation per source, without the end-of-sequence token. An empty source has an empty translation.
 
         Raises:
             InputError: If a source is too long for the model.
@@ -77,17 +77,17 @@ def rescored(
     translations: Sequence[Translation],
     alpha: Alpha = 0.0,
 ) -> list[Translation]:
-    """Rank the hypotheses of translations by their log-probabilities under an autoregressive model (Gu et al. 2018).
+    """Rank candidate translations by their log-probabilities under an autoregressive model (Gu et al. 2018).
 
     Args:
         twin: The autoregressive translation model.
-        sources: Token ids of each source.
-        translations: One translation per source.
-        alpha: Exponent of the length normalisation (default: 0).
+        sources: Token ids of each source sentence.
+        translations: One translation per source, whose hypotheses are the candidates.
+        alpha: Exponent of the length normalisation ((5 + length) / 6)^alpha (default: 0).
 
     Returns:
-        Translations whose hypotheses have the log-probability of tokens and EOS under `twin`. One decoder pass is
-        added, except for empty sources.
+        Translations with the same hypotheses, whose log-probability is that of the tokens and the end-of-sequence token
+        under `twin`. Their number of decoder passes is one larger, except for empty sources.
 
     Raises:
         InputError: If the numbers of sources and translations differ, or one is too long for the model.
@@ -121,8 +121,8 @@ def _greedy(context: Context, beams: int, max_lengths: Tensor) -> tuple[Tensor, 
     rows = torch.arange(sources)
     for length in range(capacity):
         stop = torch.full_like(rows, length)
-        asked = tokens if len(rows) == sources else tokens[rows]
-        best, token = context.log_probs(context.features(asked, stop, stop, rows)).cpu().max(1)
+        prefixes = tokens if len(rows) == sources else tokens[rows]
+        best, token = context.log_probs(context.features(prefixes, stop, stop, rows)).cpu().max(1)
         tokens[rows, length] = token
         sums[rows] += best
         rows = rows[(token != EOS) & (length + 1 < max_lengths[rows])]

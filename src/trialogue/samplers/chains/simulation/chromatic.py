@@ -21,7 +21,10 @@ _LOWER = 2**32 - 1
 
 
 class Colour(NamedTuple):
-    """Sites that are updated together.
+    """Sites of one colour (no two of them are neighbours), which are updated together.
+
+    The conditional distribution of a site is stored in a table at `offset` plus the sum of `stride` times token over
+    the neighbours.
 
     Attributes:
         sites: Sites (s,).
@@ -37,7 +40,14 @@ class Colour(NamedTuple):
 
 
 def colours_of(tables: SiteTables) -> list[list[int]]:
-    """Return the sites of each colour, by greedy colouring in the order of the sites."""
+    """Colour the sites so that neighbours have different colours, greedily in the order of the sites.
+
+    Args:
+        tables: Conditional distributions of the sites, with their neighbours.
+
+    Returns:
+        The sites of each colour.
+    """
     neighbours_of: list[set[int]] = [set() for _ in range(tables.sites)]
     for site, place in zip(*(tables.strides > 0).nonzero(), strict=True):
         other = int(tables.neighbours[site, place])
@@ -54,7 +64,10 @@ def colours_of(tables: SiteTables) -> list[list[int]]:
 
 
 class Chromatic:
-    """Independent chains on one model, each with a separate random stream, advanced by sweeps over colours.
+    """Independent chains on one model, each with a separate random stream, advanced by Gibbs sweeps over colours.
+
+    A colour is a set of sites (positions) of which no two are neighbours, so that their tokens can be drawn together
+    given all other tokens. A sweep updates the sites of each colour once.
 
     Args:
         model: A model that provides its conditional distributions as tables.
@@ -97,7 +110,7 @@ class Chromatic:
 
     @validated
     def advance(self, sweeps: Natural) -> None:
-        """Update every site of every chain `sweeps` times, colour by colour."""
+        """Update every site `sweeps` times. Sites of one colour (no two are neighbours) are updated together."""
         for _ in range(sweeps):
             for colour in self._colours:
                 places = colour.offsets.expand(-1, len(self._keys)).clone()

@@ -28,14 +28,28 @@ _ALIAS = np.uint32((1 << ALIAS_BITS) - 1)
 
 @compiled
 def spread(keys: NDArray[np.int64], numbers: NDArray[np.uint64]) -> None:
-    """Fill row i of `numbers` with the first numbers of the SplitMix64 stream of `keys[i]`."""
+    """Fill an array with random numbers, one SplitMix64 stream per row.
+
+    Args:
+        keys: Key (n,) of the stream of each row.
+        numbers: Output (n, k), the first k numbers of each stream.
+    """
     for row in range(len(keys)):
         for place in range(numbers.shape[1]):
             numbers[row, place] = mix(np.uint64(keys[row]) + np.uint64(place + 1) * GAMMA)
 
 
 def lane_states(seed: int, lanes: int) -> NDArray[np.uint32]:
-    """Return the generator states (lanes / LANES, 4 * LANES), each a function of the seed and the index of its lane."""
+    """Return the initial states of the random generators, one generator for each lane (chain).
+
+    Args:
+        seed: Seed of the run.
+        lanes: Number of lanes, a multiple of `LANES`.
+
+    Returns:
+        States (lanes / LANES, 4 * LANES) uint32. The state of a lane depends only on the seed and the index of the
+        lane.
+    """
     numbers = np.empty((lanes, 2), np.uint64)
     spread(Streams(seed_of(seed, "heat-bath"), torch.arange(lanes)).keys.numpy(), numbers)
     words = numbers.view(np.uint32).reshape(-1, LANES, 4)
@@ -44,7 +58,12 @@ def lane_states(seed: int, lanes: int) -> NDArray[np.uint32]:
 
 @compiled
 def draw_numbers(state: NDArray[np.uint32], numbers: NDArray[np.uint32]) -> None:
-    """Draw one 32-bit number per lane by xoshiro128+. Its weak lowest bits are not used."""
+    """Draw one 32-bit number for each lane (chain) of a block by xoshiro128+. Its weak lowest bits are not used.
+
+    Args:
+        state: States (4 * LANES,) of the generators. They are modified.
+        numbers: Output (LANES,).
+    """
     for lane in range(LANES):
         a, b = state[lane], state[LANES + lane]
         c, d = state[2 * LANES + lane], state[3 * LANES + lane]
@@ -66,7 +85,15 @@ def find_places(
     offset: np.uint32,
     places: NDArray[np.uint32],
 ) -> None:
-    """Compute where the distribution of one site is stored in the table, given the current `tokens` (sites, LANES)."""
+    """Compute where the conditional distribution of one site is stored in the table, for each lane (chain) of a block.
+
+    Args:
+        tokens: Current tokens (sites, LANES).
+        neighbours: Neighbours (D,) of the site.
+        strides: Strides (D,) of the neighbours in the table.
+        offset: Offset of the site in the table.
+        places: Output (LANES,).
+    """
     places[:LANES] = offset
     for k in range(len(neighbours)):
         beside, stride = tokens[neighbours[k]], strides[k]
@@ -81,7 +108,14 @@ def take_two_values(
     entries: NDArray[np.uint32],
     row: NDArray[np.uint8],
 ) -> None:
-    """Set `row` (LANES,) to 1 in every lane whose number is below its entry, else 0."""
+    """Draw the tokens of one site for a vocabulary of two tokens, in each lane (chain) of a block.
+
+    Args:
+        numbers: Random numbers (LANES,).
+        places: Place (LANES,) of the distribution in the table.
+        entries: The table. The token is 1 if the number is below the entry.
+        row: Output: tokens (LANES,).
+    """
     for lane in range(LANES):
         row[lane] = numbers[lane] < entries[places[lane]]
 
@@ -94,7 +128,18 @@ def take_alias(
     row: NDArray[np.uint8],
     vocab: np.uint64,
 ) -> None:
-    """Draw tokens by alias tables: the upper 32 bits of number * V select the column, and the next 27 the alias."""
+    """Draw the tokens of one site from alias tables, in each lane (chain) of a block.
+
+    The upper 32 bits of number * vocab select the column of the alias table, and the next 27 bits select the column or
+    its alias.
+
+    Args:
+        numbers: Random numbers (LANES,).
+        places: Place (LANES,) of the distribution in the table.
+        entries: The table.
+        row: Output: tokens (LANES,).
+        vocab: Number of tokens.
+    """
     for lane in range(LANES):
         product = np.uint64(numbers[lane]) * vocab
         column = np.uint32(product >> _32)
@@ -116,7 +161,20 @@ def sweep_blocks(
     vocab: np.uint64,
     sweeps: int,
 ) -> None:
-    """Sweep the blocks from `first` to `last` of `tokens` (blocks, sites, LANES), in the order of the sites."""
+    """Update all sites of a range of blocks of chains, in the order of the sites.
+
+    Args:
+        first: First block.
+        last: End of the blocks.
+        tokens: Tokens (blocks, sites, LANES). They are modified.
+        states: Generator states (blocks, 4 * LANES). They are modified.
+        neighbours: Neighbours (sites, D) of each site.
+        strides: Strides (sites, D) of the neighbours in the table.
+        offsets: Offsets (sites,) of the sites in the table.
+        entries: Table of the conditional distributions.
+        vocab: Number of tokens.
+        sweeps: Number of sweeps.
+    """
     places, numbers = np.empty(LANES, np.uint32), np.empty(LANES, np.uint32)
     for block in range(first, last):
         values, state = tokens[block], states[block]
@@ -131,7 +189,10 @@ def sweep_blocks(
 
 
 class HeatBath:
-    """Independent chains on one model, each with a separate random stream, advanced by sweeps of the heat bath.
+    """Independent Markov chains on one model, each with a separate random stream, advanced by compiled Gibbs sweeps.
+
+    A sweep visits every site (position) once in order, and replaces its token by a draw given the tokens of all other
+    sites.
 
     Args:
         model: A model that provides its conditional distributions as tables.

@@ -11,9 +11,10 @@ from trialogue.validation import Count, Natural, validated
 
 
 class ManyBodyHeatBath:
-    """Independent chains on a many-body distribution, each with a separate random stream, advanced by compiled sweeps.
+    """Independent chains on a many-body distribution, each with its random stream, advanced by compiled Gibbs sweeps.
 
-    A chain draws the same tokens as `run_chain` with systematic Gibbs from the same stream, up to the rounding of sums.
+    A sweep visits every site (position) once in order. A chain draws the same tokens as `run_chain` with
+    `Gibbs(order="sweep")` from the same stream, up to the rounding of sums.
 
     Args:
         model: The distribution.

@@ -37,17 +37,18 @@ from trialogue.validation import Count, Natural, validated
 
 
 def class_columns(kind: SiteClass) -> tuple[list[int], list[int], list[bool]]:
-    """Return the thresholds of a class of sites.
+    """Return the thresholds with which random numbers are compared to draw the spins of a class of sites.
 
-    The probabilities p and 1 - p share a threshold, the larger of the two in units of 2^-52. Only one of them is used
-    at a time.
+    A spin is up if a random number is below a threshold that depends on the number of neighbours that are up. The
+    probabilities p and 1 - p share a threshold, the larger of the two in units of 2^-52, because only one of them is
+    used at a time.
 
     Args:
-        kind: The class of sites.
+        kind: A class of sites that have the same couplings and field.
 
     Returns:
-        The thresholds, the index of the threshold for each number of neighbours that are up, and whether the result is
-        negated.
+        The thresholds; for each number of neighbours that are up, the index of the threshold; and for each such number,
+        whether the result of the comparison is negated.
     """
     column_of: dict[int, int] = {}
     column, flip = [], []
@@ -61,7 +62,9 @@ def class_columns(kind: SiteClass) -> tuple[list[int], list[int], list[bool]]:
 
 
 class Multispin:
-    """Independent chains on an Ising model in which all couplings of a site are equal, with 64 chains per word.
+    """Independent chains on an Ising model, advanced by Gibbs sweeps that treat 64 chains as the bits of one word.
+
+    All couplings of a site to its neighbours must be equal. A sweep visits every site once in order.
 
     Args:
         model: The model.
@@ -116,7 +119,15 @@ class Multispin:
 
 
 def word_states(seed: int, blocks: int) -> Words:
-    """Return the generator states (blocks * 4 * WORDS,), each a function of the seed and the index of its word."""
+    """Return the initial states of the random generators, one generator for each 64-bit word.
+
+    Args:
+        seed: Seed of the run.
+        blocks: Number of blocks of `WORDS` words.
+
+    Returns:
+        States (blocks * 4 * WORDS,) uint64. The state of a word depends only on the seed and the index of the word.
+    """
     numbers = np.empty((blocks * WORDS, 4), np.uint64)
     spread(Streams(seed_of(seed, "multispin"), torch.arange(len(numbers))).keys.numpy(), numbers)
     words = numbers.reshape(blocks, WORDS, 4)

@@ -28,7 +28,17 @@ COLUMN = np.uint64(2 * WORDS)
 def next_word(
     a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]:
-    """Return one number of xoshiro256++ and the next state."""
+    """Advance a random generator xoshiro256++ by one number.
+
+    Args:
+        a: First word of the state.
+        b: Second word.
+        c: Third word.
+        d: Fourth word.
+
+    Returns:
+        The random number, followed by the four words of the next state.
+    """
     total = a + d
     number = ((total << _23) | (total >> _41)) + a
     shifted = b << _17
@@ -42,7 +52,13 @@ def next_word(
 
 @compiled
 def draw_words(states: Words, block: np.uint64, work: Words) -> None:
-    """Write four random words for each word of the block whose state begins at `block` to the start of `work`."""
+    """Draw four random words for each word of a block, and write them to the start of `work`.
+
+    Args:
+        states: States of the random generators. They are modified.
+        block: First entry of the block in `states`.
+        work: Output.
+    """
     for word in range(WORDS):
         w = np.uint64(word)
         s = block + w
@@ -58,10 +74,22 @@ def draw_words(states: Words, block: np.uint64, work: Words) -> None:
 def compare(
     work: Words, column: np.uint64, t: np.uint64, u: np.uint64, v: np.uint64, x: np.uint64, fresh: bool
 ) -> np.uint64:
-    """Compare four more bits of the random numbers with a threshold, and return the undecided chains.
+    """Compare four more bits of the random numbers of all chains of a block with a threshold.
 
-    A chain is `below` if, after equal bits, its number has a zero where the threshold has a one. With `fresh`, the
-    comparison starts from the first bit.
+    Each bit of a word belongs to one chain. A chain is `below` if, after equal bits, its number has a zero where the
+    threshold has a one.
+
+    Args:
+        work: The four random words of each word, followed by the results for each column (threshold). It is modified.
+        column: First entry of the column in `work`, relative to the first column.
+        t: First bit of the threshold, as a word of ones or zeros.
+        u: Second bit.
+        v: Third bit.
+        x: Fourth bit.
+        fresh: Whether these are the first bits of the numbers.
+
+    Returns:
+        Word with a nonzero bit if any chain at this bit has been equal to the threshold so far.
     """
     undecided, start = NONE, ALL if fresh else NONE
     for word in range(WORDS):
@@ -94,9 +122,16 @@ def draw_columns(
     last: int,
     work: Words,
 ) -> None:
-    """Compute u < t in every chain of a block, for the thresholds from `first` to `last` and the same numbers u.
+    """Compare one random number u per chain with several thresholds t, and store u < t for every chain of a block.
 
-    Only the first `lengths[j]` bits of threshold j are nonzero.
+    Args:
+        states: States of the random generators. They are modified.
+        block: First entry of the block in `states`.
+        thresholds: Bits (thresholds, BITS) of the thresholds, as words of ones or zeros.
+        lengths: Number (thresholds,) of bits up to the last nonzero bit of each threshold.
+        first: First threshold.
+        last: End of the thresholds.
+        work: Work space, which receives the results.
     """
     longest = 0
     for column in range(first, last):
@@ -132,7 +167,17 @@ def select_of_two(
     which: tuple[np.uint64, np.uint64, np.uint64],
     flip: tuple[np.uint64, np.uint64, np.uint64],
 ) -> None:
-    """Set the spins at `site` given two neighbours. Twice as fast as `select`, for rings."""
+    """Set the spins at a site with two neighbours. This is twice as fast as `select`, for rings.
+
+    Args:
+        spins: Spins of all chains. They are modified.
+        left: First entry of the left neighbour in `spins`.
+        right: First entry of the right neighbour in `spins`.
+        site: First entry of the site in `spins`.
+        work: Results of `draw_columns`.
+        which: First entry in `work` of the result for 0, 1 and 2 neighbours that are up.
+        flip: For each of these results, a word of ones if it is negated, otherwise zeros.
+    """
     for word in range(WORDS):
         w = np.uint64(word)
         x, y = spins[left + w], spins[right + w]
@@ -154,7 +199,19 @@ def select(
     flip: Words,
     least: Words,
 ) -> None:
-    """Set the spins at `site`, for any number of neighbours. Row j of `least` marks chains with j or more up."""
+    """Set the spins at a site with any number of neighbours.
+
+    Args:
+        spins: Spins of all chains. They are modified.
+        origin: First entry of the block in `spins`.
+        neighbours: Neighbours (sites, degree) of each site.
+        degree: Number of neighbours of the site.
+        site: The site.
+        work: Results of `draw_columns`.
+        drawn: First entry in `work` of the result for each number of neighbours that are up.
+        flip: For each of these results, a word of ones if it is negated, otherwise zeros.
+        least: Work space. Row j marks the chains in which j or more neighbours are up.
+    """
     place = origin + np.uint64(site) * _W
     for word in range(WORDS):
         least[np.uint64(word)] = ALL
@@ -195,7 +252,7 @@ def sweep_words(
     flip: Words,
     sweeps: int,
 ) -> None:
-    """Sweep the blocks from `first` to `last`.
+    """Update all sites of a range of blocks of chains, in the order of the sites.
 
     Args:
         first: First block.
@@ -204,7 +261,7 @@ def sweep_words(
         states: Generator states (blocks * 4 * WORDS,). They are modified.
         neighbours: Neighbours (sites, degree) of each site.
         degrees: Number (sites,) of neighbours.
-        classes: Class (sites,) of each site.
+        classes: Class (sites,) of each site. Sites of one class have the same couplings and field.
         thresholds: Bits (thresholds, BITS) of the thresholds of all classes.
         lengths: Number (thresholds,) of bits up to the last nonzero bit.
         columns: First threshold (classes + 1,) of each class.

@@ -19,7 +19,7 @@ from trialogue.validation import Count, Natural, validated
 
 
 class Simulation(Protocol):
-    """Chains that are advanced by sweeps."""
+    """Protocol of implementations that run independent chains by sweeps. A sweep updates every site (position) once."""
 
     @property
     def tokens(self) -> Tensor:
@@ -27,7 +27,7 @@ class Simulation(Protocol):
         ...
 
     def advance(self, sweeps: int) -> None:
-        """Update every site of every chain `sweeps` times."""
+        """Update every site (position) of every chain `sweeps` times, by draws given the tokens of all other sites."""
         ...
 
 
@@ -51,11 +51,12 @@ def run_sweeps(
     method: Literal["heat-bath", "multispin", "chromatic", "many-body"] | None = None,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    """Run independent chains by sweeps of the heat bath, which update every site once.
+    """Run independent Markov chains by Gibbs sweeps, and return their final tokens.
 
-    The final tokens of chain c are determined by `seed`, its start and c. They do not depend on the number of chains or
-    threads (`torch.get_num_threads()`). To inspect chains between sweeps, create a `HeatBath`, `Multispin` or
-    `Chromatic` and call `advance`. Use `run_chain` for other chains.
+    A sweep updates every site (position) once by a draw from its distribution given the tokens of all other sites, also
+    called heat bath. The final tokens of chain c are determined by `seed`, its start and c. They do not depend on the
+    number of chains or threads (`torch.get_num_threads()`). To inspect chains between sweeps, create a `HeatBath`,
+    `Multispin` or `Chromatic` and call `advance`. Use `run_chain` for other chains.
 
     Args:
         model: A model that provides its conditional distributions as tables (`Tabulated`), which includes `Ising`, a
@@ -68,8 +69,8 @@ def run_sweeps(
         method: Implementation (default: "many-body" for `ManyBody`, otherwise "heat-bath" on the CPU and "chromatic" on
             other devices). "heat-bath" is compiled and visits the sites in order. "multispin" packs 64 chains into a
             word and computes 4096 chains at a time. It is faster for many chains on Ising models in which all couplings
-            of a site are equal. "chromatic" updates all sites of a colour at once by tensor operations on any device.
-            "many-body" is compiled for `ManyBody`.
+            of a site are equal. "chromatic" colours the sites so that neighbours differ, and updates all sites of a
+            colour at once by tensor operations on any device. "many-body" is compiled for `ManyBody`.
         device: Device of the chains (default: the device of the start, or of the model).
 
     Returns:

@@ -24,17 +24,18 @@ _NODES_PER_CACHED_NODE, _MIN_NODE_LIMIT = 16, 1 << 16
 
 
 class Batch(View):
-    """Batch of rows that the engine appends, updates and removes.
+    """Batch of rows (sequences) that the engine appends, changes and removes.
 
     Args:
         oracle: The model to sample from.
-        slots: Largest number of rows, each of which has a storage row in the context of the oracle.
+        slots: Largest number of rows, each of which has a storage row in the context of the model.
         capacity: Largest number of tokens of a row.
         layers: Blocks after which hidden states are stored (default: none).
-        memory: Number of prefixes whose features are cached.
-        stop: Function that decides whether a completion is complete. A mapping has one by rule, for some rules.
+        memory: Number of prefixes whose features (vectors from which distributions are computed) are cached.
+        stop: Stop condition, or a mapping from the `rule` of a row to its stop condition (default: none). A rule is an
+            integer that identifies the settings of a row.
         scored: Accumulate the log-probability of each completion before truncation (default: False).
-        truncations: Truncation of the next-token distributions by rule, if it differs between rows.
+        truncations: Truncation of the next-token distributions by the `rule` of a row, if it differs between rows.
     """
 
     def __init__(
@@ -65,7 +66,10 @@ class Batch(View):
 
     @property
     def log_prob(self) -> Tensor:
-        """Log-probabilities (rows,) of the completions before truncation. NaN if a token was appended mark_unscored."""
+        """Log-probabilities (rows,) float64 of the completions under the model, before truncation.
+
+        NaN if a token was appended without computing its distribution in the same step.
+        """
         assert self._scores is not None, "create the batch with scored=True"
         return self._scores.values.gather(1, self._rows.lengths[:, None])[:, 0]
 
@@ -94,7 +98,7 @@ class Batch(View):
             lengths: Lengths (n,) of prompt and completion.
             start: Lengths (n,) of the prompts.
             limit: Lengths (n,) at which rows are complete.
-            rule: Index (n,) of the rule that applies to each row (default: 0).
+            rule: Integer (n,) that identifies the settings of each row, such as its verifier (default: 0).
         """
         self._rows.add(tokens, lengths, start, limit, rule)
         self._evaluations.add(len(tokens))
@@ -104,7 +108,7 @@ class Batch(View):
         self._account.owner = self._rows.all_rows
 
     def select(self, rows: Tensor) -> None:
-        """Keep `rows` (n,), in this order, and free the storage of all other rows."""
+        """Remove all rows except `rows` (n,), which are put in this order, and free their storage."""
         self._rows.select(rows)
         self._evaluations.select(rows)
         if self._scores is not None:
@@ -113,11 +117,15 @@ class Batch(View):
         self._account.owner = self._rows.all_rows
 
     def forget(self, roots: Iterable[Root]) -> None:
-        """Remove all cached results below `roots`, which must have no rows, now or later."""
+        """Remove all cached results of prompts that are not used again.
+
+        Args:
+            roots: Prompts with their rules. No row of the batch may begin with them, now or later.
+        """
         self._renumber(self.shared.tree.forget(roots))
 
     def shrink(self) -> None:
-        """Remove prefixes without rows from the tree, leaves first, if it exceeds its maximum size."""
+        """Remove prefixes that no row contains from the tree, leaves first, if the tree exceeds its maximum size."""
         if self.shared.tree.size > self._max_nodes:
             path = self._rows.path
             held = torch.arange(path.shape[1]) <= self._rows.lengths[:, None]
@@ -132,7 +140,10 @@ class Batch(View):
                 part.renumber(new)
 
     def apply(self, moves: Moves) -> None:
-        """Cut rows to their new lengths, continue them from their sources and append tokens.
+        """Update every row: copy the first tokens of its source row, then append at most one token.
+
+        Args:
+            moves: Source, number of tokens to keep, and appended token of each row.
 
         Raises:
             InputError: If a source is not a row of the batch, or a token is outside of the vocabulary or does not fit.

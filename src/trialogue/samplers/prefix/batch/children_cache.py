@@ -13,10 +13,10 @@ _MIN_CACHED_VOCAB = 512  # weights of smaller vocabularies are computed as fast 
 
 
 class Children(NamedTuple):
-    """Weighted children of n nodes.
+    """One-token continuations of n nodes (prefixes) with weights.
 
     Attributes:
-        tokens: Token (n, k) int64 of each child.
+        tokens: Token (n, k) int64 that each child appends.
         log_weights: Log-weights (n, k) float64. -inf marks padding.
     """
 
@@ -27,8 +27,8 @@ class Children(NamedTuple):
 class ChildrenCache:
     """Cache of the children of positive weight of the most recently visited nodes.
 
-    If a verifier rejects most tokens of a large vocabulary, finding the others takes a large part of the time of a
-    forward pass.
+    A node is the integer id of a prefix, and its children are its one-token continuations. If a verifier rejects most
+    tokens of a large vocabulary, finding the accepted tokens takes a large part of the time of a forward pass.
 
     Args:
         vocab_size: Number of tokens.
@@ -40,11 +40,14 @@ class ChildrenCache:
         self._kept: OrderedDict[int, Children] = OrderedDict()
 
     def of(self, nodes: Tensor, weigh: Callable[[Tensor], Tensor]) -> Children:
-        """Return the children of `nodes` (n,).
+        """Return the children of nodes, computing and storing those that are not cached.
 
         Args:
             nodes: Node ids (n,).
             weigh: Function from indices (m,) into `nodes` to the log-weights (m, vocab) of all tokens.
+
+        Returns:
+            Tokens and log-weights (n, k). For at most 512 tokens, all tokens are returned and nothing is cached.
         """
         if len(self._all) <= _MIN_CACHED_VOCAB:
             every = torch.arange(len(nodes))
@@ -69,7 +72,11 @@ class ChildrenCache:
         )
 
     def renumber(self, new: Tensor) -> None:
-        """Replace node ids by `new` (nodes,), -1 for removed nodes."""
+        """Replace node ids after nodes have been removed from the tree.
+
+        Args:
+            new: New id (nodes,) of each node, -1 for removed nodes.
+        """
         moved = ((int(new[name]), children) for name, children in self._kept.items())
         self._kept = OrderedDict((name, children) for name, children in moved if name >= 0)
         self._bytes = sum(map(self._size, self._kept.values()))

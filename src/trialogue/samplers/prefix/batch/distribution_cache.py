@@ -15,7 +15,7 @@ Distributions = tuple[Tensor, ...]
 
 
 class DistributionCache:
-    """Cache of the most recently computed next-token distributions by node.
+    """Cache of the most recently computed next-token distributions, by node (integer id of a prefix).
 
     Reading a cached distribution replaces another pass through the output head, which is a large part of the model if
     the vocabulary is large.
@@ -33,12 +33,15 @@ class DistributionCache:
         self._distributions: Distributions = ()
 
     def of(self, nodes: Tensor, compute: Callable[[Tensor], Distributions]) -> Distributions:
-        """Return the distributions of `nodes` (n,).
+        """Return the distributions of nodes, computing and storing those that are not cached.
 
         Args:
             nodes: Node ids (n,).
             compute: Function from indices (m,) into `nodes` to their distributions. It is called once, with one index
                 for each distinct node that is not cached.
+
+        Returns:
+            One or two tensors (n, vocab), as `compute` returns them.
         """
         places = self._place_of.values[nodes]
         is_cached = places >= 0
@@ -69,7 +72,11 @@ class DistributionCache:
         return tuple(all_distributions)
 
     def renumber(self, new: Tensor) -> None:
-        """Replace node ids by `new` (nodes,), -1 for removed nodes."""
+        """Replace node ids after nodes have been removed from the tree.
+
+        Args:
+            new: New id (nodes,) of each node, -1 for removed nodes.
+        """
         self._nodes = renumbered(self._nodes, new)
 
     def _keep(self, nodes: Tensor, computed: Distributions) -> None:

@@ -17,13 +17,14 @@ from trialogue.samplers.prefix.batch.tree import renumbered
 
 
 class Evaluations:
-    """Evaluations of rows, stored by a context per storage row (slot) and position.
+    """Evaluations of the rows of a batch by the model, stored in a context such as a key-value cache.
 
-    A position is evaluated again only if the stored evaluation belongs to a different node than the row's prefix.
+    A slot is a storage row of the context. A position is evaluated again only if the slot of a row holds the evaluation
+    of a different prefix at this position. Prefixes are identified by their nodes (integer ids).
 
     Args:
         opened: Function that returns the context. It is called when the context is first needed.
-        evaluated: Node (slots, capacity + 1) whose keys each slot and position holds, -1 for none.
+        evaluated: Node (slots, capacity + 1) of the prefix that each slot holds at each position, -1 for none.
         slot: Slot (rows,) of each row.
         rows: The sequences.
         shared: Cache of evaluated features.
@@ -48,7 +49,13 @@ class Evaluations:
         return self._opened()
 
     def children(self, rows: Tensor, children: BatchRows, account: CostAccount) -> "Evaluations":
-        """Return the evaluations of `children` of `rows` (n,), in a context that is forked when first needed."""
+        """Return the evaluations of a temporary batch of children. The context is copied when first needed.
+
+        Args:
+            rows: Rows (n,) that the children continue by one token.
+            children: The n children.
+            account: Counters of the children.
+        """
         slots = self.slot[rows]
 
         def forked() -> Context:
@@ -61,13 +68,13 @@ class Evaluations:
         return Evaluations(forked, evaluated, torch.arange(len(rows)), children, self._shared, account)
 
     def add(self, count: int) -> None:
-        """Assign free slots to `count` new rows."""
+        """Assign free slots (storage rows) to `count` new rows."""
         free = torch.ones(len(self.evaluated), dtype=torch.bool)
         free[self.slot] = False
         self.slot = torch.cat((self.slot, free.nonzero()[:count, 0]))
 
     def select(self, rows: Tensor) -> None:
-        """Keep `rows` (n,), in this order, and free the slots of all other rows."""
+        """Remove all rows except `rows` (n,), which are put in this order, and free their slots (storage rows)."""
         self.slot = self.slot[rows]
         if len(rows) and int(self.slot.max()) >= 2 * len(rows):
             # Keys of scattered slots must be gathered for every evaluation; packed slots are a slice.
@@ -77,11 +84,21 @@ class Evaluations:
             self.slot = packed
 
     def continue_from(self, source: Tensor, rows: Tensor, lengths: Tensor) -> None:
-        """Copy the evaluations of the first `lengths` tokens of `source` to `rows`, all (n,)."""
+        """Copy stored evaluations between rows.
+
+        Args:
+            source: Rows (n,) that are copied.
+            rows: Rows (n,) that are overwritten.
+            lengths: Numbers (n,) of tokens whose evaluations are needed. All rows are copied up to the largest.
+        """
         self._copy(self.slot[source], self.slot[rows], int(lengths.max()))
 
     def renumber(self, new: Tensor) -> None:
-        """Replace node ids by `new` (nodes,), -1 for removed nodes."""
+        """Replace node ids after nodes have been removed from the tree.
+
+        Args:
+            new: New id (nodes,) of each node, -1 for removed nodes.
+        """
         self.evaluated = renumbered(self.evaluated, new)
 
     def _copy(self, source: Tensor, slots: Tensor, last: int) -> None:
@@ -93,15 +110,15 @@ class Evaluations:
             self.evaluated[slots, first : last + 1] = self.evaluated[source, first : last + 1]
 
     def features(self, rows: Tensor, lengths: Tensor, *, counting: bool = False) -> Tensor:
-        """Return the features of some rows, evaluating those that are not cached.
+        """Return the model's features of some rows, evaluating the rows that are not cached.
 
         Args:
             rows: Rows (n,) int64.
-            lengths: Lengths (n,) to which the rows are cut.
+            lengths: Lengths (n,) to which the rows are shortened.
             counting: Count one query per row (default: False).
 
         Returns:
-            Features (n, features).
+            Features (n, features), from which next-token distributions and hidden states are computed.
 
         Raises:
             InputError: If there are no rows and the number of features is still unknown.

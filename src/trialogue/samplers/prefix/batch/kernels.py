@@ -33,7 +33,14 @@ def _child(keys: Ints, ids: Ints, key: int, size: int) -> int:
 
 @compiled
 def rehash(keys: Ints, ids: Ints, wider_keys: Ints, wider_ids: Ints) -> None:
-    """Move all entries of a hash table into a larger empty one."""
+    """Copy all entries of a hash table into a larger empty hash table.
+
+    Args:
+        keys: Keys of the table, -1 for free places.
+        ids: Value of each key.
+        wider_keys: Keys of the larger table. It is written.
+        wider_ids: Values of the larger table. It is written.
+    """
     for place in range(len(keys)):
         if keys[place] != _EMPTY:
             _child(wider_keys, wider_ids, keys[place], ids[place])
@@ -41,7 +48,16 @@ def rehash(keys: Ints, ids: Ints, wider_keys: Ints, wider_ids: Ints) -> None:
 
 @compiled
 def mark_below(keys: Ints, ids: Ints, vocab: int, marked: Flags) -> None:
-    """Mark all descendants of the nodes in `marked` (nodes,). The id of a parent is smaller than its children's ids."""
+    """Mark all descendants of marked nodes of a tree.
+
+    The hash table maps `parent * vocab + token` to the node id of a child, which is larger than the id of its parent.
+
+    Args:
+        keys: Keys of the hash table, -1 for free places.
+        ids: Value of each key.
+        vocab: Number of tokens.
+        marked: Whether each node (nodes,) is marked. It is written.
+    """
     parent = np.full(len(marked), _EMPTY)
     for place in range(len(keys)):
         if keys[place] != _EMPTY:
@@ -53,7 +69,19 @@ def mark_below(keys: Ints, ids: Ints, vocab: int, marked: Flags) -> None:
 
 @compiled
 def heights(keys: Ints, ids: Ints, vocab: int, size: int) -> Ints:
-    """Return the height (size,) of the subtree below each of `size` nodes. Parents have smaller ids than children."""
+    """Return the height of the subtree below each node of a tree.
+
+    The hash table maps `parent * vocab + token` to the node id of a child, which is larger than the id of its parent.
+
+    Args:
+        keys: Keys of the hash table, -1 for free places.
+        ids: Value of each key.
+        vocab: Number of tokens.
+        size: Number of nodes.
+
+    Returns:
+        Heights (size,), 0 for leaves.
+    """
     parent = np.full(size, _EMPTY)
     for place in range(len(keys)):
         if keys[place] != _EMPTY:
@@ -67,7 +95,18 @@ def heights(keys: Ints, ids: Ints, vocab: int, size: int) -> Ints:
 
 @compiled
 def rehash_renumbered(keys: Ints, ids: Ints, vocab: int, new: Ints, own_keys: Ints, own_ids: Ints) -> None:
-    """Move the entries of nodes whose `new` id (nodes,) is not -1 into an empty hash table."""
+    """Copy the entries of the remaining nodes of a tree into an empty hash table, with their new ids.
+
+    The tables map `parent * vocab + token` to the node id of a child.
+
+    Args:
+        keys: Keys of the table, -1 for free places.
+        ids: Value of each key.
+        vocab: Number of tokens.
+        new: New id (nodes,) of each node, -1 for removed nodes.
+        own_keys: Keys of the empty table. It is written.
+        own_ids: Values of the empty table. It is written.
+    """
     for place in range(len(keys)):
         if keys[place] != _EMPTY and new[ids[place]] >= 0:
             key = new[keys[place] // vocab] * vocab + keys[place] % vocab
@@ -76,7 +115,18 @@ def rehash_renumbered(keys: Ints, ids: Ints, vocab: int, new: Ints, own_keys: In
 
 @compiled
 def descend(keys: Ints, ids: Ints, vocab: int, size: int, tokens: Ints, lengths: Ints, path: Ints) -> int:
-    """Write the node of every prefix of each row to `path`, whose first column holds the roots.
+    """Find or insert the node of every prefix of each row.
+
+    The hash table maps `parent * vocab + token` to the node id of a child.
+
+    Args:
+        keys: Keys of the hash table, -1 for free places. It is written.
+        ids: Value of each key. It is written.
+        vocab: Number of tokens.
+        size: Number of nodes.
+        tokens: Token ids (n, capacity).
+        lengths: Lengths (n,).
+        path: Node (n, capacity + 1) of every prefix, whose first column holds the roots. The other columns are written.
 
     Returns:
         The new number of nodes.
@@ -106,9 +156,26 @@ def advance(
     lengths: Ints,
     complete: Flags,
 ) -> tuple[int, int]:
-    """Cut each row from `held` to `kept` tokens, then append the token `appended`, or none if it is -1.
+    """Shorten each row, then append at most one token, and decide whether the row is complete.
 
-    A row whose last token is `eos` is complete, unless it stands at the node of its prompt, `prompt_node` (rows,).
+    A row is complete if it has the length `limit`, or if its last token is `eos` and it is not the prompt
+    `prompt_node`.
+
+    Args:
+        keys: Keys of the hash table, which maps `parent * vocab + token` to the node of a child. It is written.
+        ids: Value of each key. It is written.
+        vocab: Number of tokens.
+        size: Number of nodes.
+        tokens: Token ids (rows, capacity). It is written.
+        path: Node of every prefix (rows, capacity + 1). It is written.
+        limit: Lengths (rows,) at which rows are complete.
+        eos: The end-of-sequence token, -1 for none.
+        prompt_node: Node (rows,) of a prompt that is continued in spite of a final `eos`, -1 for none.
+        held: Current lengths (rows,).
+        kept: Number (rows,) of tokens to keep.
+        appended: Token (rows,) to append, -1 for none.
+        lengths: Output: new lengths (rows,).
+        complete: Output: whether each row (rows,) is complete.
 
     Returns:
         The new number of nodes and the number of complete rows. If a row would keep more tokens than it holds, exceed
@@ -135,7 +202,13 @@ def advance(
 
 @compiled
 def first_misplaced(rows: Ints, lengths: Ints, held: Ints) -> int:
-    """Return the first index at which the row does not exist or has fewer than `lengths` (n,) tokens, or -1."""
+    """Return the first index at which a row does not exist or is too short, or -1.
+
+    Args:
+        rows: Row indices (n,).
+        lengths: Required lengths (n,).
+        held: Lengths of all rows of the batch.
+    """
     for index in range(len(rows)):
         if not 0 <= rows[index] < len(held) or not 0 <= lengths[index] <= held[rows[index]]:
             return index
@@ -230,14 +303,29 @@ def record_evaluations(
     stop: Ints,
     places: Ints,
 ) -> tuple[int, int]:
-    """Record that positions `start..stop` of each row are evaluated, and assign a cache place to its last node.
+    """Store which prefixes have been evaluated, count the cost, and assign cache places to the evaluated prefixes.
 
-    Counts one of `passes` and the number of `positions` for the owner of each row. Positions before `first` are no
-    input of the oracle and are not counted. A node without a place takes the place `free` from the node that held it.
+    Prefixes are identified by nodes (integer ids). A node without a place takes the place `free` from the node that
+    held it.
+
+    Args:
+        path: Node of every prefix of each row (rows, capacity + 1).
+        evaluated: Node whose keys each storage row and position holds (slots, capacity + 1). It is written.
+        place_of: Cache place (nodes,) of each node, -1 for none. It is written.
+        remembered: Node (places,) at each cache place. It is written.
+        free: The cache place that is assigned next.
+        owners: Row (rows,) of the counters that each row adds to.
+        passes: Counter of evaluations. It is written.
+        positions: Counter of evaluated positions. It is written.
+        first: First position that is an input of the model. Positions before it are not counted.
+        rows: Rows (n,).
+        slots: Storage row (n,) of each row.
+        start: First evaluated position (n,).
+        stop: Last evaluated position (n,).
+        places: Output: cache place (n,) of each row's node, or -1 if a later one of these nodes took it.
 
     Returns:
-        The number of nodes that have a place after the call, and the next free place. `places` (n,) is the place of
-        each node, or -1 if a later one of these nodes took it.
+        The number of rows whose node has a place after the call, and the next free place.
     """
     kept = 0
     for index in range(len(rows)):
@@ -262,7 +350,15 @@ def record_evaluations(
 
 @compiled
 def mask(log_probs: NDArray[np.floating[Any]], allowed: Flags, out: NDArray[np.floating[Any]]) -> None:
-    """Write `log_probs` (n, vocab) to `out` where `allowed`, else -inf. `torch.where` takes twenty times as long."""
+    """Write the log-probabilities of allowed tokens to `out`, and -inf for other tokens.
+
+    `torch.where` takes twenty times as long.
+
+    Args:
+        log_probs: Log-probabilities (n, vocab).
+        allowed: Whether each token is allowed, (n, vocab) bool.
+        out: Output (n, vocab).
+    """
     for row in range(log_probs.shape[0]):
         for token in range(log_probs.shape[1]):
             out[row, token] = log_probs[row, token] if allowed[row, token] else -np.inf
@@ -270,7 +366,13 @@ def mask(log_probs: NDArray[np.floating[Any]], allowed: Flags, out: NDArray[np.f
 
 @compiled
 def mark_unscored(scores: NDArray[np.float64], kept: Ints, token: Ints) -> None:
-    """Set the score of every appended `token` (rows,), -1 for none, to NaN until it is computed."""
+    """Set the score of every appended token to NaN until it is computed.
+
+    Args:
+        scores: Accumulated log-probabilities (rows, capacity + 1). It is written.
+        kept: Number (rows,) of tokens before the appended token.
+        token: Appended token (rows,), -1 for none.
+    """
     for row in range(len(token)):
         if token[row] >= 0:
             scores[row, kept[row] + 1] = np.nan

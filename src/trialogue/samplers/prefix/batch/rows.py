@@ -30,23 +30,33 @@ _UNKNOWN = -1
 
 
 def is_stopped(stop: Stop, sequence: tuple[int, ...], start: int) -> bool:
-    """Return whether `stop` ends `sequence`, whose first `start` tokens are the prompt."""
+    """Evaluate a stop condition.
+
+    Args:
+        stop: Function of the completion, or a `SequenceStop`, which also receives the prompt.
+        sequence: Token ids of prompt and completion.
+        start: Length of the prompt.
+
+    Returns:
+        Whether the sequence is complete.
+    """
     return stop.function(sequence, start) if isinstance(stop, SequenceStop) else stop(sequence[start:])
 
 
 class StopConditions:
-    """Stop conditions, evaluated once per node of a tree.
+    """Stop conditions of a batch, whose results are cached by prefix.
 
     Args:
-        stop: One condition for all rows, or conditions by rule, for some rules.
-        tree: The tree of the nodes.
+        stop: One condition for all rows; or a mapping from the `rule` of a row (an integer that identifies its
+            settings) to a condition, where a missing entry means no condition.
+        tree: The tree of prefixes. Each node is one prefix of one prompt.
     """
 
     def __init__(self, stop: Stop | Mapping[int, Stop], tree: NodeTree) -> None:
         self._stop, self._stopped = stop, NodeTable(tree, _UNKNOWN, torch.int8)
 
     def of(self, rows: "BatchRows") -> Tensor:
-        """Return whether each of `rows` (rows,) bool meets its stop condition."""
+        """Return whether each of `rows` meets its stop condition, as a tensor (rows,) bool."""
         stopped, nodes = self._stopped.values, rows.node
         for row in (stopped[nodes] == _UNKNOWN).nonzero()[:, 0].tolist():
             stop = self._stop.get(int(rows.rule[row])) if isinstance(self._stop, Mapping) else self._stop
@@ -60,11 +70,11 @@ class StopConditions:
 
 @dataclass(frozen=True)
 class EndConditions:
-    """Conditions under which a sequence is complete before its limit.
+    """Conditions under which a sequence is complete before it reaches its maximum length.
 
     Args:
-        eos: The end-of-sequence token, if there is one.
-        prompts_go_on: Whether a prompt that ends in `eos` is continued (default: False, it is complete).
+        eos: The end-of-sequence token, if there is one. A sequence that ends with it is complete.
+        prompts_go_on: Whether a prompt that ends with `eos` is continued (default: False, it is complete).
         stopping: Stop conditions on completions (default: none).
     """
 
@@ -74,7 +84,10 @@ class EndConditions:
 
 
 class BatchRows:
-    """Sequences that grow and shrink on a tree of prefixes.
+    """Sequences of a batch, which grow and shrink, with the node of every prefix in a tree of prefixes.
+
+    A node is an integer id of a prefix of a prompt. The tree is shared by all rows of a run, so rows with equal
+    prefixes have equal nodes, and results can be cached by node.
 
     Args:
         tree: The tree of prefixes.
@@ -83,11 +96,11 @@ class BatchRows:
 
     Attributes:
         tokens: Token ids (rows, capacity) int64.
-        path: Node of every prefix (rows, capacity + 1).
+        path: Node of every prefix (rows, capacity + 1), from the empty prefix to the whole row.
         lengths: Lengths (rows,) int64 of prompt and completion.
         start: Lengths (rows,) int64 of the prompts.
         limit: Lengths (rows,) int64 at which rows are complete.
-        rule: Index (rows,) int64 of the rule of each row.
+        rule: Integer (rows,) int64 that identifies the settings of each row, such as its verifier and stop condition.
         complete: Whether each row (rows,) is complete.
         prompt_node: Node (rows,) of the prompt if a prompt that ends in `eos` is continued, else -1.
         all_rows: Indices (rows,) of all rows.
@@ -107,7 +120,7 @@ class BatchRows:
 
     @property
     def node(self) -> Tensor:
-        """Node ids (rows,) of the sequences."""
+        """Node (integer id of the prefix) of each row, (rows,) int64."""
         return self.path.gather(1, self.lengths[:, None])[:, 0]
 
     @property
@@ -116,7 +129,15 @@ class BatchRows:
         return self.all_rows if not self._completed else (~self.complete).nonzero()[:, 0]
 
     def of(self, values: Tensor, rows: Tensor) -> Tensor:
-        """Return `values[rows]`, without a copy if `rows` is `all_rows`."""
+        """Return `values[rows]`, without a copy if `rows` is the attribute `all_rows`.
+
+        Args:
+            values: A tensor (rows, ...).
+            rows: Rows (n,) int64.
+
+        Returns:
+            A tensor (n, ...).
+        """
         return values if rows is self.all_rows else values[rows]
 
     def add(
@@ -129,7 +150,7 @@ class BatchRows:
             lengths: Lengths (n,) of prompt and completion.
             start: Lengths (n,) of the prompts.
             limit: Lengths (n,) at which rows are complete.
-            rule: Index (n,) of the rule of each row (default: 0).
+            rule: Integer (n,) that identifies the settings of each row (default: 0).
         """
         path = self.tree.paths(tokens, lengths, start, rule)
         prompts = path.gather(1, start[:, None])[:, 0]
@@ -146,13 +167,21 @@ class BatchRows:
         self._stop()
 
     def select(self, rows: Tensor) -> None:
-        """Keep `rows` (n,), in this order."""
+        """Remove all rows except `rows` (n,), which are put in this order."""
         self._take(self, rows)
         self.complete = self.complete[rows]
         self._completed = int(self.complete.sum())
 
     def children(self, tokens: Tensor, rows: Tensor) -> "BatchRows":
-        """Return new rows, each of which continues `rows[i]` with `tokens[i]`, both (n,)."""
+        """Return a temporary batch, in which each row is a row of this batch followed by one token.
+
+        Args:
+            tokens: One token (n,) for each new row.
+            rows: Row (n,) of this batch that each new row continues.
+
+        Returns:
+            A batch of n rows on the same tree.
+        """
         child = BatchRows(self.tree, 0, self.ends)
         child._take(self, rows)
         longest, capacity = int(child.lengths.max()) if len(rows) else 0, child.tokens.shape[1]
@@ -176,18 +205,33 @@ class BatchRows:
         self.all_rows = torch.arange(len(rows))
 
     def continue_from(self, source: Tensor, rows: Tensor) -> None:
-        """Copy the tokens of `source` (n,) to `rows` (n,). The next call of `advance` sets their lengths."""
+        """Overwrite the tokens of some rows by the tokens of other rows. The next call of `advance` sets their lengths.
+
+        Args:
+            source: Rows (n,) that are copied.
+            rows: Rows (n,) that are overwritten.
+        """
         self.tokens[rows], self.path[rows] = self.tokens[source], self.path[source]
 
     def advance(self, held: Tensor, kept: Tensor, appended: Tensor) -> None:
-        """Cut rows from `held` to `kept` tokens and append `appended`, -1 for none. All arguments are (rows,)."""
+        """Shorten every row, append at most one token, and update which rows are complete.
+
+        Args:
+            held: Numbers (rows,) of valid tokens before the call.
+            kept: Numbers (rows,) of tokens to keep.
+            appended: Tokens (rows,) to append, -1 for none.
+        """
         self.lengths, self.complete, self._completed = self.tree.advance(
             self.tokens, self.path, self.limit, self.ends.eos, self.prompt_node, held, kept, appended
         )
         self._stop()
 
     def renumber(self, new: Tensor) -> None:
-        """Replace node ids by `new` (nodes,), -1 for removed nodes."""
+        """Replace node ids after nodes have been removed from the tree.
+
+        Args:
+            new: New id (nodes,) of each node, -1 for removed nodes.
+        """
         self.path, self.prompt_node = renumbered(self.path, new), renumbered(self.prompt_node, new)
 
     def _stop(self) -> None:

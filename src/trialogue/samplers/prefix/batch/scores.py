@@ -8,14 +8,14 @@ from trialogue.samplers.prefix.contract.moves import Moves
 
 
 class Scores:
-    """Log-probabilities of every prefix of each completion, before truncation.
+    """Log-probabilities of every prefix of each completion under the model, before truncation, updated in each step.
 
     Args:
         capacity: Largest number of tokens of a row.
 
     Attributes:
-        values: Accumulated log-probabilities (rows, capacity + 1) float64. NaN if a token was appended without
-            computing its distribution in the same step.
+        values: Accumulated log-probabilities (rows, capacity + 1) float64. Entry j of a row belongs to its first j
+            tokens. NaN if a token was appended without computing its distribution in the same step.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -23,30 +23,40 @@ class Scores:
         self._distributions: list[tuple[Tensor, Tensor, Tensor]] = []  # rows, lengths, log-probabilities
 
     def add_distributions(self, rows: Tensor, lengths: Tensor, log_probs: Tensor) -> None:
-        """Record the log-probabilities computed in this step.
+        """Store log-probabilities that a sampler has requested in this step, until `apply` uses them.
 
         Args:
             rows: Rows (n,).
-            lengths: Lengths (n,) to which the rows were cut.
+            lengths: Lengths (n,) to which the rows were shortened.
             log_probs: Log-probabilities (n, vocab) of the next tokens.
         """
         self._distributions.append((rows, lengths, log_probs))
 
     def add(self, rows: int) -> None:
-        """Append `rows` rows without a completion."""
+        """Append scores of zero for `rows` new rows, which have no completion yet."""
         zeros = torch.zeros(rows, self.values.shape[1], dtype=torch.float64)
         self.values = torch.cat((self.values, zeros))
 
     def select(self, rows: Tensor) -> None:
-        """Keep `rows` (n,), in this order."""
+        """Remove the scores of all rows except `rows` (n,), which are put in this order."""
         self.values = self.values[rows]
 
     def continue_from(self, source: Tensor, rows: Tensor) -> None:
-        """Copy the scores of `source` (n,) to `rows` (n,)."""
+        """Overwrite the scores of some rows by the scores of other rows.
+
+        Args:
+            source: Rows (n,) that are copied.
+            rows: Rows (n,) that are overwritten.
+        """
         self.values[rows] = self.values[source]
 
     def apply(self, moves: Moves) -> None:
-        """Add the log-probabilities of appended tokens to rows that have been copied from their sources."""
+        """Add the log-probabilities of the tokens appended in this step, and discard the stored distributions.
+
+        Args:
+            moves: The moves of the step. `continue_from` must already have copied the scores of rows that continue from
+                other rows.
+        """
         values, source = self.values.numpy(), moves.source.numpy()
         kept, token = moves.length.numpy(), moves.token.numpy()
         kernels.mark_unscored(values, kept, token)

@@ -12,15 +12,18 @@ from trialogue.samplers.prefix.batch.tree import FeatureCache, NodeTable, NodeTr
 
 
 class Meter:
-    """Counters per row of the batch.
+    """Counters of the cost of each row of a batch.
+
+    A query is a request of a row for a next-token distribution, which may be cached. An evaluation runs the model on
+    one or several positions of a row.
 
     Args:
         rows: Number of rows.
 
     Attributes:
-        queries: Number (rows,) of queried next-token distributions.
+        queries: Number (rows,) of queries.
         distinct_queries: Number (rows,) of queries of prefixes that no row had queried before.
-        forward_passes: Number (rows,) of evaluations by the oracle.
+        forward_passes: Number (rows,) of evaluations by the model.
         positions: Number (rows,) of evaluated positions.
         verifier_calls: Number (rows,) of verifier calls.
         passes: Number of forward passes of whole batches.
@@ -35,11 +38,11 @@ class Meter:
         self.passes = 0
 
     def items(self) -> Iterator[tuple[str, Tensor]]:
-        """Return the names and values (rows,) of the counters."""
+        """Iterate over pairs of the name and the values (rows,) int64 of each counter."""
         return ((name, vars(self)[name]) for name in self.counts)
 
     def select(self, rows: Tensor) -> None:
-        """Keep the counters of `rows` (n,), in this order."""
+        """Remove the counters of all rows except `rows` (n,), which are put in this order."""
         vars(self).update({name: counts[rows] for name, counts in self.items()})
 
     def extend(self, rows: int) -> None:
@@ -50,30 +53,33 @@ class Meter:
 
 @dataclass
 class CostAccount:
-    """Counters to which the cost of each row is added.
+    """Maps the rows of a batch, or of a temporary batch of children, to counters.
+
+    The cost of a child (a row followed by one more token) is added to the counters of the row that it continues.
 
     Args:
         meter: The counters.
-        owner: Row (rows,) of `meter` for each row.
+        owner: Index (rows,) of the counters in `meter` to which each row adds its cost.
     """
 
     meter: Meter
     owner: Tensor
 
     def of(self, rows: Tensor) -> "CostAccount":
-        """Return the counters for children of `rows` (n,)."""
+        """Return an account for a temporary batch of children, whose costs are added to the counters of `rows` (n,)."""
         return CostAccount(self.meter, self.owner[rows])
 
 
 class SharedResults:
-    """Results that all rows of one run share.
+    """Cached results that all rows of one run share. A node is the integer id of a prefix.
 
     Args:
         vocab_size: Number of tokens.
-        memory: Number of prefixes whose features and distributions are cached.
+        memory: Number of prefixes whose features (vectors from which distributions are computed) and distributions are
+            cached.
 
     Attributes:
-        checked: Whether the first output of the oracle has been validated.
+        checked: Whether the first output of the model has been validated.
         tree: Tree of the visited prefixes.
         memory: Cache of features.
         distributions: Cache of next-token distributions, with (True) and without (False) top-k and top-p.

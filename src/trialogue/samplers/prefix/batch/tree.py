@@ -17,11 +17,11 @@ MOST_BYTES = 1 << 28
 
 
 class Root(NamedTuple):
-    """Root of a tree of prefixes.
+    """Root of a tree of prefixes, the pair of a prompt and its settings.
 
     Attributes:
         prompt: Token ids of the prompt.
-        rule: Index of the rule that applies to the prompt (default: 0).
+        rule: Integer that identifies the settings of the prompt, such as its verifier and stop condition (default: 0).
     """
 
     prompt: tuple[int, ...]
@@ -29,10 +29,10 @@ class Root(NamedTuple):
 
 
 class NodeTree:
-    """Tree that assigns consecutive integer ids to prefixes.
+    """Tree that assigns consecutive integer ids (nodes) to prefixes.
 
-    Each distinct pair of prompt and rule has a root. Whether a sequence is complete and its verifier value are
-    therefore functions of its node id.
+    Each distinct pair of a prompt and a rule (an integer that identifies verifier and stop condition) has a root.
+    Whether a sequence is complete and its verifier value are therefore functions of its node.
 
     Args:
         vocab_size: Number of tokens.
@@ -55,10 +55,10 @@ class NodeTree:
             tokens: Token ids (n, capacity).
             lengths: Lengths (n,) of prompt and completion.
             start: Lengths (n,) of the prompts.
-            rule: Index (n,) of the rule of each sequence (default: 0).
+            rule: Integer (n,) that identifies the settings of each sequence (default: 0).
 
         Returns:
-            Node ids (n, capacity + 1). The first column holds the roots.
+            Node ids (n, capacity + 1). Column j belongs to the first j tokens, and the first column holds the roots.
         """
         path = torch.zeros(tokens.shape[0], tokens.shape[1] + 1, dtype=torch.int64)
         if bool(start.any()) or rule is not None:
@@ -90,7 +90,7 @@ class NodeTree:
         kept: Tensor,
         appended: Tensor,
     ) -> tuple[Tensor, Tensor, int]:
-        """Cut rows and append tokens to them.
+        """Shorten rows and append at most one token to each, inserting the nodes of new prefixes.
 
         Args:
             tokens: Token ids (rows, capacity). It is written.
@@ -202,12 +202,20 @@ class NodeTree:
 
 
 def renumbered(nodes: Tensor, new: Tensor) -> Tensor:
-    """Return the `new` ids of `nodes` of any shape. -1 is unchanged."""
+    """Replace node ids after nodes have been removed from a tree.
+
+    Args:
+        nodes: Node ids of any shape. -1 is unchanged.
+        new: New id (nodes,) of each node, -1 for removed nodes.
+
+    Returns:
+        The new ids, of the shape of `nodes`.
+    """
     return torch.where(nodes < 0, -1, new[nodes.clamp_min(0)])
 
 
 class NodeTable:
-    """Table with one number per node, which grows with the tree.
+    """Table with one number for each node (prefix) of a tree, which grows with the tree.
 
     Args:
         tree: The tree.
@@ -229,12 +237,14 @@ class NodeTable:
         return self._values
 
     def keep(self, kept: Tensor) -> None:
-        """Keep the values of the nodes in `kept` (nodes,) bool."""
+        """Remove the values of all nodes except those marked in `kept` (nodes,) bool, whose ids become consecutive."""
         self._values = self.values[: len(kept)][kept]
 
 
 class FeatureCache:
-    """Cache of the features of the most recently evaluated nodes.
+    """Cache of the features of the most recently evaluated nodes (prefixes).
+
+    Features are vectors, one per prefix, from which next-token distributions and hidden states are computed.
 
     Args:
         tree: The tree of the nodes.
@@ -242,8 +252,8 @@ class FeatureCache:
         most_bytes: Largest size in bytes (default: 256 MiB).
 
     Attributes:
-        nodes: Node (places,) at each place of the cache, -1 for none.
-        place_of: Last place of each node.
+        nodes: Node (places,) whose features are stored at each place of the cache, -1 for none.
+        place_of: Place at which the features of each node were last stored. Another node may have overwritten them.
         free: The place that is overwritten next.
     """
 
@@ -254,7 +264,11 @@ class FeatureCache:
         self._features: Tensor | None = None
 
     def renumber(self, new: Tensor) -> None:
-        """Replace node ids by `new` (nodes,), -1 for removed nodes."""
+        """Replace node ids after nodes have been removed from the tree.
+
+        Args:
+            new: New id (nodes,) of each node, -1 for removed nodes.
+        """
         self.nodes = renumbered(torch.from_numpy(self.nodes), new).numpy()
 
     @property
@@ -263,22 +277,26 @@ class FeatureCache:
         return self._features is None
 
     def features(self, nodes: Tensor) -> Tensor:
-        """Return the features (n, features) of cached `nodes` (n,)."""
+        """Return the stored features (n, features) of `nodes` (n,), all of which must be in the cache."""
         assert self._features is not None
         return self._features[self.place_of.values[nodes].to(self._features.device)]
 
     def admit(self, features: Tensor) -> None:
-        """Allocate places for features with the shape and dtype of `features` (n, features), at the first call."""
+        """Allocate the cache at the first call, when the number of features per node is known.
+
+        Args:
+            features: Features (n, features), whose shape and dtype determine the number of places.
+        """
         if self._features is None:
             places = max(1, self._most_bytes // max(1, features.shape[1] * features.element_size()))
             self.nodes = np.full(min(places, self._limit), -1, dtype=np.int64)
             self._features = features.new_empty(0, features.shape[1])
 
     def store(self, places: Tensor, kept: int, features: Tensor) -> None:
-        """Store features.
+        """Store features, allocating more memory if needed.
 
         Args:
-            places: Place (n,) of each row of `features`, -1 for none.
+            places: Place (n,) in the cache of each row of `features`, -1 for rows that are not stored.
             kept: Number of rows that have a place.
             features: Features (n, features).
         """

@@ -19,17 +19,17 @@ from trialogue.samplers.truncation import Truncated
 
 
 class View(Decoding):
-    """A decoding as samplers and verifiers see it.
+    """A batch of sequences as samplers and verifiers see it: they can read rows and request distributions.
 
     Args:
         vocab_size: Number of tokens.
         rows: The sequences.
-        evaluations: Evaluations of the sequences by the oracle.
+        evaluations: Evaluations of the sequences by the model.
         shared: Results that all rows of the run share.
         account: Counters of the rows.
-        scratch_rows: Recommended number of children to evaluate at once.
+        scratch_rows: Recommended number of children (rows followed by one token) to evaluate at once.
         scores: Accumulated log-probabilities, which receive each computed distribution (default: none).
-        truncations: Truncation of the next-token distributions by rule, if it differs between rows.
+        truncations: Truncation of the next-token distributions by the `rule` of a row, if it differs between rows.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class View(Decoding):
 
     @property
     def rule(self) -> Tensor:
-        """Index (rows,) int64 of the rule that applies to each row."""
+        """Integer (rows,) int64 that identifies the settings of each row, such as its verifier and stop condition."""
         return self._rows.rule
 
     @property
@@ -80,11 +80,11 @@ class View(Decoding):
 
     @property
     def node(self) -> Tensor:
-        """Node ids (rows,) of the sequences."""
+        """Node ids (rows,) int64 of the sequences. Equal ids mean equal prefixes of the same prompt."""
         return self._rows.node
 
     def nodes(self, rows: Tensor) -> Tensor:
-        """Return the node ids (n,) of the sequences in `rows` (n,)."""
+        """Return the node ids (n,) of `rows` (n,). Equal ids mean equal prefixes of the same prompt."""
         return self._rows.path[rows, self._rows.lengths[rows]]
 
     @property
@@ -126,7 +126,14 @@ class View(Decoding):
         return distributions[0]
 
     def cut(self, log_probs: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Return `log_probs` (n, vocab) of `rows` (n,) after top-k and top-p, renormalised.
+        """Apply top-k and top-p, and normalise.
+
+        Args:
+            log_probs: Log-probabilities (n, vocab), not necessarily normalised.
+            rows: Rows (n,) int64 to which they belong. Needed only if the truncation differs between rows.
+
+        Returns:
+            Log-probabilities (n, vocab).
 
         Raises:
             InputError: If `rows` is None and the truncation differs between rows.
@@ -176,7 +183,15 @@ class View(Decoding):
         return altered
 
     def hidden(self, layer: int, rows: Tensor) -> Tensor:
-        """Return the hidden state (n, width) after `layer` blocks at the last position of each row in `rows` (n,)."""
+        """Return hidden states of the model at the last position of rows.
+
+        Args:
+            layer: Number of blocks after which the state is read.
+            rows: Rows (n,) int64.
+
+        Returns:
+            Hidden states (n, width).
+        """
         features = self._evaluations.features(rows, self._cut_to(rows))
         return self._evaluations.context.hidden(features, layer)
 
@@ -211,13 +226,14 @@ class View(Decoding):
         self.meter.verifier_calls.index_add_(0, self._account.owner[rows], torch.ones_like(rows))
 
     def peek(self, tokens: Tensor, rows: Tensor) -> "View":
-        """Return the children `tokens` of `rows` on scratch rows.
+        """Return a temporary batch, in which each row is a row of this batch followed by one token.
 
-        They share the tree, the caches and the counters of the batch. Their keys are copied when first needed.
+        The temporary rows share the tree, the caches and the counters of the batch. Keys of attention are copied when
+        first needed.
 
         Args:
-            tokens: One token (n,) for each child.
-            rows: Row (n,) that each child continues.
+            tokens: One token (n,) for each new row.
+            rows: Row (n,) that each new row continues.
 
         Returns:
             A view of n rows.

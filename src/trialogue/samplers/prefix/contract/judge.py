@@ -19,29 +19,46 @@ _GROWTH = 4
 
 
 class Judge:
-    """Values of the rows of a batch and of their children.
+    """Computes and caches the verifier's values for the rows of a batch and for their children.
 
-    The value of each prefix is computed once per run. Verifiers that return the values of all children at once are
-    called at every visit, which counts as one call. Other verifiers are called for some children at a time, because
-    every child may need hidden states. A factor of a product is called only for sequences to which the factors before
-    it give a positive value.
+    A child is a row followed by one more token. The value of each sequence is computed once per run. Verifiers that
+    return the values of all children at once are called at every visit, which counts as one call. Other verifiers are
+    called for some children at a time, because every child may need hidden states. If the verifier is a product of
+    several verifiers, each factor is called only for sequences to which the factors before it give a positive value.
+
+    Args:
+        verifier: The verifier, or a function.
+        batch: The rows.
     """
 
     def __init__(self, verifier: Verifier, batch: View) -> None:
         self._batch, self._parts = batch, factors(as_verifier(verifier))
 
     def values(self, rows: Tensor) -> Tensor:
-        """Return the values (n,) float64 of the sequences in `rows` (n,)."""
+        """Return the verifier's values (n,) float64 of the sequences in `rows` (n,)."""
         return self._values(self._batch, rows)
 
     def candidates(self, rows: Tensor, tokens: Tensor) -> Tensor:
-        """Return the values (n,) float64 of the sequences in `rows` (n,), each followed by a token in `tokens` (n,)."""
+        """Return the values of rows that are each followed by one more token.
+
+        Args:
+            rows: Rows (n,) int64. A row may occur several times.
+            tokens: One token (n,) int64 for each entry of `rows`.
+
+        Returns:
+            Values (n,) float64.
+        """
         return self._values(self._batch.peek(tokens, rows), torch.arange(len(rows)))
 
     def children(self, rows: Tensor, support: Tensor) -> Tensor:
-        """Return the values (n, vocab) of all one-token continuations, zero outside `support` (n, vocab) bool.
+        """Return the values of all one-token continuations of rows.
 
-        The dtype is bool if the verifier returns a mask, otherwise float64.
+        Args:
+            rows: Rows (n,) int64.
+            support: Tokens (n, vocab) bool whose values are needed. Others get the value zero.
+
+        Returns:
+            Values (n, vocab). The dtype is bool if the verifier returns a mask, otherwise float64.
         """
         values, remaining = self._mask_values(rows, support)
         if remaining:
@@ -49,12 +66,15 @@ class Judge:
         return values
 
     def weighed_children(self, rows: Tensor, weigh: Callable[[Tensor], Tensor]) -> Children:
-        """Return the children of `rows` (n,) with their weights. For large vocabularies they are cached by prefix.
+        """Return the one-token continuations of rows with weights. For large vocabularies they are cached by prefix.
 
         Args:
             rows: Rows (n,) int64.
-            weigh: Function from indices (m,) into `rows` to the log-weights (m, vocab) float64 of all children. It must
+            weigh: Function from indices (m,) into `rows` to the log-weights (m, vocab) float64 of all tokens. It must
                 depend on the prefix only.
+
+        Returns:
+            Tokens and log-weights (n, k), with padding of log-weight -inf.
         """
         return self._batch.shared.children.of(self._batch.nodes(rows), weigh)
 
@@ -66,7 +86,7 @@ class Judge:
         verdicts: bool = False,
         cut: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
-        """Return the values (n, vocab) float64 of the continuations that survive truncation, and zero for others.
+        """Return the values of the one-token continuations that survive truncation, and zero for others.
 
         The truncation is applied to the product of the next-token distribution and the values. A verifier without a
         mask is called for continuations in descending order of weight, and only until the remaining values cannot
@@ -75,9 +95,12 @@ class Judge:
         Args:
             rows: Rows (n,) int64.
             log_probs: Log-probabilities (n, vocab) of the next token.
-            verdicts: Use only whether a value is positive.
+            verdicts: Use only whether a value is positive (default: False).
             cut: The truncation, a function from log-weights (m, vocab) to truncated ones (default: top-k and top-p). It
                 must keep larger weights first.
+
+        Returns:
+            Values (n, vocab), float64 or, if the verifier returns a mask, bool.
         """
         values, remaining = self._mask_values(rows, log_probs > -math.inf)
         most = 1.0 if verdicts else math.prod(part.most for part in remaining)
@@ -194,30 +217,58 @@ class Judge:
 
 
 class JudgeOfRules(Judge):
-    """A `Judge` for batches of several requests, where `verifiers[i]` judges the rows whose `rule` is i."""
+    """A `Judge` for batches whose rows have different verifiers.
+
+    The integer `rule` of each row selects its verifier.
+
+    Args:
+        verifiers: Verifiers by rule.
+        batch: The rows.
+    """
 
     def __init__(self, verifiers: Mapping[int, Verifier], batch: View) -> None:
         self._batch = batch
         self._judges = {rule: Judge(verifier, batch) for rule, verifier in verifiers.items()}
 
     def add(self, rule: int, verifier: Verifier) -> None:
-        """Add the verifier of rows whose rule is `rule`."""
+        """Set the verifier of the rows whose rule (integer that identifies settings) is `rule`.
+
+        Args:
+            rule: The rule.
+            verifier: The verifier.
+        """
         self._judges[rule] = Judge(verifier, self._batch)
 
     def remove(self, rule: int) -> None:
-        """Remove the verifier of rows whose rule is `rule`."""
+        """Remove the verifier of the rows whose rule (integer that identifies settings) is `rule`."""
         del self._judges[rule]
 
     def values(self, rows: Tensor) -> Tensor:
-        """Return the values (n,) float64 of the sequences in `rows` (n,)."""
+        """Return the values (n,) float64 of the sequences in `rows` (n,), each by the verifier of its row."""
         return self._each(rows, (), lambda judge, places: judge.values(rows[places]))
 
     def candidates(self, rows: Tensor, tokens: Tensor) -> Tensor:
-        """Return the values (n,) float64 of the sequences in `rows` (n,), each followed by a token in `tokens` (n,)."""
+        """Return the values of rows that are each followed by one more token.
+
+        Args:
+            rows: Rows (n,) int64. A row may occur several times.
+            tokens: One token (n,) int64 for each entry of `rows`.
+
+        Returns:
+            Values (n,) float64, each by the verifier of its row.
+        """
         return self._each(rows, (), lambda judge, places: judge.candidates(rows[places], tokens[places]))
 
     def children(self, rows: Tensor, support: Tensor) -> Tensor:
-        """Return the values (n, vocab) of all one-token continuations, zero outside `support` (n, vocab) bool."""
+        """Return the values of all one-token continuations of rows.
+
+        Args:
+            rows: Rows (n,) int64.
+            support: Tokens (n, vocab) bool whose values are needed. Others get the value zero.
+
+        Returns:
+            Values (n, vocab). The dtype is bool if all verifiers return a mask, otherwise float64.
+        """
         shape = support.shape[1:]
         return self._each(rows, shape, lambda judge, places: judge.children(rows[places], support[places]))
 
@@ -229,7 +280,17 @@ class JudgeOfRules(Judge):
         verdicts: bool = False,
         cut: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
-        """Return the values (n, vocab) float64 of the continuations that survive truncation, and zero for others."""
+        """Return the values of the one-token continuations that survive truncation, and zero for others.
+
+        Args:
+            rows: Rows (n,) int64.
+            log_probs: Log-probabilities (n, vocab) of the next token.
+            verdicts: Use only whether a value is positive (default: False).
+            cut: The truncation, a function from log-weights (m, vocab) to truncated ones (default: top-k and top-p).
+
+        Returns:
+            Values (n, vocab), each row by its verifier.
+        """
 
         def leading(judge: Judge, places: Tensor) -> Tensor:
             return judge.leading_children(rows[places], log_probs[places], verdicts=verdicts, cut=cut)

@@ -13,11 +13,17 @@ NO_TOKEN = -1
 
 
 class Moves(NamedTuple):
-    """The next move of each row. All fields are tensors (rows,).
+    """Changes of all rows in one step. A row becomes the first tokens of a source row, followed by at most one token.
 
-    A row continues from the first `length` tokens of row `source` and appends `token`. With `NO_TOKEN` it waits, which
-    costs nothing, and can still be the source of other rows. A group of rows ends when all of its rows are `done`. Its
-    output is its first row, and a group whose first row is incomplete has failed.
+    A row that keeps its tokens without a new token waits, which costs nothing. It can still be the source of other
+    rows. A group (the rows of one sample) ends when all of its rows are done. Its output is its first row, and the
+    sample fails if the first row is incomplete.
+
+    Attributes:
+        source: Index (rows,) int64 of the row, of the same group, whose tokens are copied. By default the row itself.
+        length: Number (rows,) int64 of tokens of the source that are kept.
+        token: Token (rows,) int64 to append, or -1 (`NO_TOKEN`) for none.
+        done: Whether each row (rows,) bool needs no further steps.
     """
 
     source: Tensor
@@ -27,7 +33,10 @@ class Moves(NamedTuple):
 
     @classmethod
     def stay(cls, decoding: Decoding) -> Self:
-        """Return moves in which every row keeps its tokens and waits."""
+        """Return moves in which every row of `decoding` keeps its tokens, appends nothing and is not done.
+
+        Samplers start from these moves and overwrite the entries of the rows that change.
+        """
         rows = len(decoding.lengths)
         return cls(
             torch.arange(rows),
@@ -37,12 +46,25 @@ class Moves(NamedTuple):
         )
 
     def append(self, decoding: Decoding, rows: Tensor, choose: Choose) -> None:
-        """Draw a token for each of `rows` (n,) from the model, after the tokens that the row keeps."""
+        """Draw a token from the model for each given row, after the tokens that the row keeps, and write it to `token`.
+
+        Args:
+            decoding: The rows of the batch and the model's next-token distributions.
+            rows: Rows (n,) int64 that continue from themselves.
+            choose: Source of randomness.
+        """
         if rows.numel():
             self.token.index_copy_(0, rows, choose(decoding.log_probs(rows, self.length[rows]), rows))
 
     def applied(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Return `tokens` (rows, capacity) after the moves, and their lengths (rows,).
+        """Apply the moves to a tensor of tokens.
+
+        Args:
+            tokens: Token ids (rows, capacity) before the moves.
+
+        Returns:
+            Token ids (rows, capacity) and lengths (rows,) int64 after the moves. Entries beyond the lengths are
+            undefined.
 
         Raises:
             InputError: If a row would exceed its capacity.

@@ -23,7 +23,7 @@ from trialogue.samplers.prefix.contract.moves import Moves
 
 
 class NoState(NamedTuple):
-    """The state of a sampler that needs none."""
+    """The empty state of a sampler whose step depends only on the rows of the batch."""
 
 
 Uses = Literal["nothing", "verdicts", "ranks", "weights"]
@@ -37,7 +37,12 @@ BoundedCount = Annotated[int, Interval(ge=1, le=MOST_COUNTED)]
 
 
 class Sampler(ABC, Generic[StateT]):
-    """Base class of samplers of autoregressive models: each step moves rows on the tree of prefixes.
+    """Base class of samplers of autoregressive models, which decide in each step how every row changes.
+
+    A row is one sequence of a batch: a prompt and the completion so far. In one step a row may append a token, lose
+    tokens, continue from another row of its group, wait, or stop. A group is the `rows_per_sample` neighbouring rows
+    that together produce one sample. A child of a row is the row followed by one more token. The verifier assigns a
+    non-negative value to each sequence, and zero rejects it.
 
     A subclass defines `step`, and `init` if it has a state. It overrides the properties below if their defaults do not
     apply, as class attributes or properties. `check_sampler` compares them with the behaviour of the sampler.
@@ -57,21 +62,25 @@ class Sampler(ABC, Generic[StateT]):
 
     @property
     def judges(self) -> Judges:
-        """Which sequences need a positive value: all "prefixes" of a sample (default), or complete "outputs" only."""
+        """Which sequences of an accepted sample must have a positive value.
+
+        "prefixes" (default): every prefix, including the complete sequence. "outputs": only the complete sequence.
+        """
         return "prefixes"
 
     @property
     def weighted(self) -> bool:
-        """Whether samples have weights (default: False).
+        """Whether samples have importance weights (default: False).
 
-        If True, the state has a field `log_weight` (rows,) float64: the logarithm of target over proposal. Multiplying
-        the weights of all rows of a sample by one factor must not change what the sampler does.
+        If True, the state has a field `log_weight` (rows,) float64, the logarithm of the target weight divided by the
+        proposal probability. Multiplying the weights of all rows of a sample by one factor must not change the moves of
+        the sampler.
         """
         return False
 
     @property
     def masks_first(self) -> bool:
-        """Whether the verifier's mask is applied before top-k and top-p (default: False, after them)."""
+        """Whether tokens that the verifier rejects are excluded before top-k and top-p (default: False, after them)."""
         return False
 
     @property
@@ -81,12 +90,12 @@ class Sampler(ABC, Generic[StateT]):
 
     @property
     def rows_per_sample(self) -> int:
-        """Number of rows that one sample moves (default: 1)."""
+        """Number of neighbouring rows of the batch that together produce one sample, such as particles (default: 1)."""
         return 1
 
     @property
     def few_children(self) -> bool:
-        """Whether the sampler needs the values of the most probable children only (default: False)."""
+        """Whether the sampler needs the verifier's values of the most probable next tokens only (default: False)."""
         return False
 
     @property
@@ -100,13 +109,14 @@ class Sampler(ABC, Generic[StateT]):
         return "no token allowed"
 
     def init(self, decoding: Decoding) -> StateT:
-        """Return the state of rows that stand at their prompts (default: a state without fields).
+        """Return the state of rows that consist of their prompts (default: a state without fields).
 
         Args:
             decoding: The rows of the batch.
 
         Returns:
-            A NamedTuple of tensors (rows, ...). After each step the engine gathers it along `Moves.source`.
+            A NamedTuple of tensors (rows, ...). After each step, every row receives the state of the row from which it
+            continues.
         """
         del decoding
         return cast(StateT, NoState())
@@ -115,22 +125,26 @@ class Sampler(ABC, Generic[StateT]):
     def step(
         self, decoding: Decoding, state: StateT, verifier: Judge, choose: Choose
     ) -> tuple[Moves, StateT]:
-        """Decide what each row does next.
+        """Decide how each row changes next. The engine then applies the moves.
 
         Args:
-            decoding: The rows of the batch, and the oracle's next-token distributions.
+            decoding: The rows of the batch, and the model's next-token distributions.
             state: The state of the rows.
-            verifier: Values of rows and of their children. It is None if `uses` is "nothing" and no verifier is given.
-            choose: The only source of randomness: `choose(log_weights, rows)` returns one index per row.
+            verifier: Values of rows and of their one-token continuations. It is None if `uses` is "nothing" and no
+                verifier is given.
+            choose: The only source of randomness: `choose(log_weights, rows)` draws one index per row in proportion to
+                weights.
 
         Returns:
-            The moves, and the state after the step, before it is gathered along `Moves.source`.
+            The move of each row, and the new state. Entry i of the state belongs to row i before the moves. The engine
+            afterwards gives every row the state of its `Moves.source`.
         """
 
     def arranged(self, tokens: Tensor, lengths: Tensor, state: StateT) -> tuple[Tensor, Tensor, StateT]:
         """Return the rows of each sample in a canonical order (default: unchanged).
 
-        Orders that lead to the same distribution of outputs become one state of an exact distribution.
+        `exact_distribution` calls this after each step. States that differ only in an order of rows without effect on
+        the outputs then become equal, which reduces the number of states.
 
         Args:
             tokens: Token ids (rows, capacity), 0 beyond `lengths`. The rows of a sample are neighbours.
@@ -143,10 +157,13 @@ class Sampler(ABC, Generic[StateT]):
         return tokens, lengths, state
 
     def in_tokens(self, tokenization: Tokenizing | None) -> "Sampler[Any]":
-        """Return the sampler with texts among its fields replaced by tokens (default: the sampler itself).
+        """Return the sampler with texts among its fields (delimiters) replaced by token ids (default: unchanged).
 
         Args:
-            tokenization: The tokenization of the oracle, if it has one.
+            tokenization: The tokenization of the model, if it has one.
+
+        Returns:
+            The sampler, or a copy with replaced fields.
 
         Raises:
             InputError: If the sampler needs a tokenization and there is none, or no token matches a text.
@@ -156,7 +173,15 @@ class Sampler(ABC, Generic[StateT]):
 
 
 def runnable(sampler: Sampler[Any], oracle: Autoregressive, verifier: object | None) -> Sampler[Any]:
-    """Return the sampler with texts among its fields converted to tokens of `oracle`.
+    """Check that a sampler can run, and return it with texts among its fields replaced by token ids.
+
+    Args:
+        sampler: The sampler.
+        oracle: The model, whose tokenization is used.
+        verifier: The verifier, or None.
+
+    Returns:
+        The sampler, or a copy with replaced fields.
 
     Raises:
         InputError: If `sampler` is a class or not a sampler, lacks the verifier that it needs, or has a text without
@@ -167,7 +192,12 @@ def runnable(sampler: Sampler[Any], oracle: Autoregressive, verifier: object | N
 
 
 def require_verifier(sampler: Sampler[Any], verifier: object | None) -> None:
-    """Raise `InputError` if `sampler` is a class or not a sampler, or lacks the verifier that it needs."""
+    """Raise `InputError` if `sampler` is not an instance of `Sampler`, or needs a verifier that is not given.
+
+    Args:
+        sampler: The object to check.
+        verifier: A verifier, a list with one verifier or None for each prompt, or None.
+    """
     if isinstance(sampler, type):
         raise InputError("sampler", sampler.__name__, f"give an instance: {sampler.__name__}()")
     if not isinstance(sampler, Sampler):
@@ -180,44 +210,71 @@ def require_verifier(sampler: Sampler[Any], verifier: object | None) -> None:
 
 
 class LogWeight(NamedTuple):
-    """State of a weighted sampler: the logarithm (rows,) float64 of target over proposal."""
+    """State of a sampler with importance weights only.
+
+    Attributes:
+        log_weight: Logarithm (rows,) float64 of the target weight of each row divided by its proposal probability.
+    """
 
     log_weight: Tensor
 
     @classmethod
     def zero(cls, decoding: Decoding) -> Self:
-        """Return weight one for every row."""
+        """Return log-weight zero, that is weight one, for every row of `decoding`."""
         return cls(torch.zeros(len(decoding.lengths), dtype=torch.float64))
 
 
 class Weighted(Protocol):
-    """Any state of a weighted sampler."""
+    """Protocol of the states of samplers with importance weights."""
 
     @property
     def log_weight(self) -> Tensor:
-        """Logarithms (rows,) float64 of target over proposal."""
+        """Logarithms (rows,) float64 of the target weight of each row divided by its proposal probability."""
         ...
 
 
 def log_weight(state: tuple[Tensor, ...]) -> Tensor:
-    """Return the log-weights (rows,) float64 in the state of a weighted sampler."""
+    """Return the field `log_weight` (rows,) float64 of the state of a sampler with importance weights."""
     return cast(Weighted, state).log_weight
 
 
 def take(state: StateT, rows: Tensor) -> StateT:
-    """Return the state of `rows` (n,), in this order."""
+    """Select rows of a state.
+
+    Args:
+        state: A NamedTuple of tensors (rows, ...).
+        rows: Row indices (n,) int64.
+
+    Returns:
+        A state with n rows, in the order of `rows`.
+    """
     return type(state)(*(field[rows] for field in state))
 
 
 def join(first: StateT, second: StateT) -> StateT:
-    """Return the concatenated states of two batches."""
+    """Concatenate the states of two batches along the rows.
+
+    Args:
+        first: A NamedTuple of tensors (rows, ...).
+        second: A state of the same type.
+
+    Returns:
+        The state of the rows of the first batch, followed by the rows of the second batch.
+    """
     return type(first)(*(torch.cat(pair) for pair in zip(first, second, strict=True)))
 
 
 def log_values_as_given(decoding: Decoding, verifier: Judge) -> Tensor:
-    """Return log-values (rows,) float64 of prompts that are complete without a completion, and zero for other rows.
+    """Return the log-values of prompts that are complete without any completion, and zero for all other rows.
 
     Weighted samplers treat the value of a prompt as one, unless the prompt itself is the output.
+
+    Args:
+        decoding: The rows of the batch.
+        verifier: Values of the rows.
+
+    Returns:
+        Logarithms (rows,) float64.
     """
     log_values = torch.zeros(len(decoding.lengths), dtype=torch.float64)
     given = (decoding.complete & (decoding.lengths == decoding.start)).nonzero()[:, 0]
@@ -227,10 +284,17 @@ def log_values_as_given(decoding: Decoding, verifier: Judge) -> Tensor:
 
 
 def masked(log_probs: Tensor, allowed: Tensor) -> Tensor:
-    """Return `log_probs` (n, vocab) with -inf where `allowed` (n, vocab) bool is False.
+    """Set the log-probabilities of excluded tokens to -inf, without normalisation.
+
+    Args:
+        log_probs: Log-probabilities (n, vocab) float32 or float64.
+        allowed: Whether each token is kept, (n, vocab) bool.
+
+    Returns:
+        A new tensor (n, vocab).
 
     Raises:
-        InputError: For other dtypes and shapes.
+        InputError: If a dtype or shape is wrong.
     """
     require_floats(
         "log_probs", log_probs, (None, None), "give log-probabilities (n, vocab) in float32 or float64"
@@ -242,28 +306,45 @@ def masked(log_probs: Tensor, allowed: Tensor) -> Tensor:
 
 
 def truncated_distribution(decoding: Decoding, log_probs: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Apply top-k and top-p to `log_probs` (n, vocab) of `rows` (n,), and normalise.
+    """Apply top-k and top-p to log-probabilities, and normalise.
+
+    Args:
+        decoding: The rows of the batch, with their truncation settings.
+        log_probs: Log-probabilities (n, vocab), not necessarily normalised.
+        rows: Rows (n,) int64 to which they belong.
 
     Returns:
-        The truncated log-probabilities (n, vocab), and the logarithm (n,) float64 of the mass that was kept.
+        The truncated and normalised log-probabilities (n, vocab), and the logarithm (n,) float64 of the total
+        probability in `log_probs` of the tokens that remain.
     """
     distribution = decoding.cut(log_probs, rows)
     return distribution, log_mass(log_probs, distribution)
 
 
 def log_mass(log_probs: Tensor, distribution: Tensor) -> Tensor:
-    """Return the log-normaliser (n,) float64 between `log_probs` (n, vocab) and its truncation `distribution`.
+    """Return the logarithm of the total probability of the tokens that a truncation keeps.
 
-    It is the difference at the most probable token, which every truncation keeps. This is much faster than a sum.
+    It is the difference of the log-probabilities at the most probable token, which every truncation keeps. This is much
+    faster than a sum.
+
+    Args:
+        log_probs: Log-probabilities (n, vocab) before the truncation.
+        distribution: Normalised log-probabilities (n, vocab) after the truncation.
+
+    Returns:
+        Logarithms (n,) float64.
     """
     return log_probs.amax(1).double() - distribution.amax(1)
 
 
 def require_support(log_probs: Tensor) -> None:
-    """Raise `InputError` unless every row of `log_probs` (n, vocab) has a token of positive probability.
+    """Raise `InputError` unless every row has a token of positive probability.
 
-    A row whose tokens are all excluded by a sampler is a failed sample. A row without any probability is an error of
-    the model.
+    This detects errors of the model. By contrast, a row whose tokens are all excluded by the verifier is a failed
+    sample.
+
+    Args:
+        log_probs: Log-probabilities (n, vocab) of the model.
     """
     if not bool(torch.isfinite(log_probs.amax(-1)).all()):
         raise no_choice()

@@ -4,12 +4,12 @@ import time
 
 
 class Clock:
-    """Clock that divides every second equally among the samples in progress.
+    """Clock that divides every second of wall time equally among the samples in progress.
 
-    A sample admitted at the reading a and finished at the reading b is charged b - a seconds.
+    A sample that is admitted when `seconds` is a, and finished when it is b, has taken b - a seconds.
 
     Attributes:
-        seconds: Seconds charged to a sample that has been in progress since the start.
+        seconds: Accumulated time in seconds of a sample that has been in progress since the start.
     """
 
     def __init__(self) -> None:
@@ -22,11 +22,15 @@ class Clock:
         return time.perf_counter() - self._began
 
     def rest(self) -> None:
-        """Exclude the time since the last tick from the charges."""
+        """Exclude the time since the last call of `tick` or `rest`, such as time between two steps."""
         self._since = time.perf_counter()
 
     def tick(self, samples: int) -> None:
-        """Divide the time since the last tick among `samples` samples."""
+        """Divide the time since the last call of `tick` or `rest` among samples.
+
+        Args:
+            samples: Number of samples in progress.
+        """
         now = time.perf_counter()
         self.seconds += (now - self._since) / samples
         self._since = now

@@ -17,7 +17,7 @@ _UNBOUNDED = torch.iinfo(torch.int64).max
 
 
 class Groups:
-    """Groups of neighbouring rows of a batch, one group per sample in progress.
+    """The samples in progress, each of which has a group of neighbouring rows (sequences) in a batch.
 
     Args:
         sampler: The sampler that moves the rows.
@@ -27,11 +27,11 @@ class Groups:
         members: Number of rows of each group.
         state: State of the sampler, one entry per row.
         sample: Index (groups,) of each sample in the run.
-        charged: Clock reading (groups,) float64 at which each sample was admitted.
-        deadline: Step (groups,) of the run at which each sample has used up its moves.
+        admitted_at: Clock reading (groups,) float64 at which each sample was admitted.
+        deadline: Step (groups,) of the run after which each sample has used up its `max_steps`.
         first_deadline: Smallest deadline.
-        most_queries: Largest number (groups,) of queries of each sample.
-        any_bounded: Whether the queries of any sample are bounded.
+        most_queries: Largest number (groups,) of model calls of each sample.
+        any_bounded: Whether the model calls of any sample are bounded.
     """
 
     def __init__(self, sampler: Sampler[Any], batch: Batch) -> None:
@@ -39,7 +39,7 @@ class Groups:
         self.state: tuple[Tensor, ...] = sampler.init(batch)
         self._streams = Streams(0, torch.zeros(0, dtype=torch.int64))
         self.sample = self.deadline = self.most_queries = torch.zeros(0, dtype=torch.int64)
-        self.charged = torch.zeros(0, dtype=torch.float64)
+        self.admitted_at = torch.zeros(0, dtype=torch.float64)
         self.first_deadline, self.any_bounded = 0, False
 
     def __len__(self) -> int:
@@ -47,27 +47,34 @@ class Groups:
 
     @property
     def first(self) -> Tensor:
-        """The first row (groups,) of each group."""
+        """Index (groups,) of the first row of each group, which holds the output of the sample."""
         return torch.arange(0, len(self) * self.members, self.members)
 
     @property
     def log_weight(self) -> Tensor | None:
-        """Log-weights (rows,) float64, if the sampler is weighted."""
+        """Log-weights (rows,) float64, or None if the sampler has no importance weights."""
         return log_weight(self.state) if self._sampler.weighted else None
 
     def every(self, marked: Tensor) -> Tensor:
-        """Return whether all rows of each group are `marked` (rows,) bool, as (groups,) bool."""
+        """Return whether all rows of each group are marked.
+
+        Args:
+            marked: Whether each row (rows,) bool is marked.
+
+        Returns:
+            Whether each group (groups,) bool is marked.
+        """
         return marked if self.members == 1 else marked.view(-1, self.members).all(1)
 
     def total(self, counts: Tensor) -> Tensor:
-        """Return the sums (groups,) of `counts` (rows,)."""
+        """Return the sums (groups,) over the rows of each group of `counts` (rows,)."""
         return counts.view(-1, self.members).sum(1)
 
     def admit(self, order: Order, samples: Tensor, step: int, seconds: float) -> None:
-        """Add groups for new samples.
+        """Add rows at their prompts for new samples, with their random streams and budgets.
 
         Args:
-            order: The order of the samples.
+            order: The order (request) of the samples.
             samples: Indices (n,) of the samples in the order.
             step: Number of steps of the run so far.
             seconds: Clock reading.
@@ -85,36 +92,56 @@ class Groups:
         )
         most = _UNBOUNDED if order.max_queries is None else min(order.max_queries, _UNBOUNDED)
         self.most_queries = torch.cat((self.most_queries, torch.full_like(samples, most)))
-        self.charged = torch.cat((self.charged, self.charged.new_full((len(samples),), seconds)))
+        self.admitted_at = torch.cat((self.admitted_at, self.admitted_at.new_full((len(samples),), seconds)))
         self._note_bounds()
 
     def stopped(self, finished: Tensor, step: int) -> Tensor:
-        """Return which groups (groups,) stop after `step` steps: `finished` groups and those without budget."""
+        """Return which groups stop, because they are finished or have used up their steps or model calls.
+
+        Args:
+            finished: Whether the sampler has finished each group (groups,) bool.
+            step: Number of steps of the run so far.
+
+        Returns:
+            Whether each group (groups,) bool stops.
+        """
         if step >= self.first_deadline:
             finished = finished | (step >= self.deadline)
         if self.any_bounded:
             queries = self.total(self.batch.meter.queries)
             # A group whose rows are all complete only selects one of them, which takes no queries.
-            asking = ~self.every(self.batch.complete) | (self.members == 1)
-            finished = finished | ((queries >= self.most_queries) & asking)
+            has_open_row = ~self.every(self.batch.complete) | (self.members == 1)
+            finished = finished | ((queries >= self.most_queries) & has_open_row)
         return finished
 
     def step(self, judge: Judge) -> tuple[Moves, tuple[Tensor, ...]]:
-        """Return the moves of the rows, and their states before they continue from their sources."""
+        """Call the sampler for one step.
+
+        Args:
+            judge: Values of the verifier.
+
+        Returns:
+            The moves of the rows, and the new states, before rows take the state of their source.
+        """
         return self._sampler.step(self.batch, self.state, judge, self._streams.choose)
 
     def apply(self, moves: Moves, state: tuple[Tensor, ...]) -> None:
-        """Move the rows, and gather their states along their sources."""
+        """Apply the moves to the rows, and give every row the state of the row from which it continues.
+
+        Args:
+            moves: The moves.
+            state: The states that the sampler returned with the moves.
+        """
         self.batch.apply(moves)
         self.state = take(state, moves.source) if self.members > 1 else state
 
     def store(
         self, order: Order, stopped: Tensor, finished: Tensor, judge: Judge | None, step: int, seconds: float
     ) -> Tensor:
-        """Store the samples of stopped groups in `order`. The verifier decides which complete samples are accepted.
+        """Write the samples of stopped groups to `order`. The verifier decides which complete samples are accepted.
 
         Args:
-            order: The order of the groups.
+            order: The order (request) of the groups.
             stopped: Groups (n,) whose samples are stored.
             finished: Whether each group (groups,) ended without exceeding a budget.
             judge: The verifier, if there is one.
@@ -149,18 +176,18 @@ class Groups:
                 sequence, start = batch.tokens[row, : int(batch.lengths[row])], int(batch.start[row])
                 raised = order.raised[int(batch.rule[row])]
                 order.errors[int(samples[place])] = raised.of(sequence, start, bool(failed[place]))
-        columns["seconds"][samples] = seconds - self.charged[stopped]
+        columns["seconds"][samples] = seconds - self.admitted_at[stopped]
         bounded = torch.where(accepted, 0, torch.where(step >= self.deadline[stopped], 2, 3))
         order.ended[samples] = torch.where(ended, torch.where(complete, 0, 1), bounded)
         return samples
 
     def keep(self, groups: Tensor) -> None:
-        """Keep `groups` (n,), in this order."""
+        """Remove all groups except `groups` (n,), which keep this order."""
         rows = (groups[:, None] * self.members + torch.arange(self.members)).flatten()
         self.batch.select(rows)
         self.state = take(self.state, rows)
         self._streams.select(rows)
-        self.sample, self.charged = self.sample[groups], self.charged[groups]
+        self.sample, self.admitted_at = self.sample[groups], self.admitted_at[groups]
         self.deadline, self.most_queries = self.deadline[groups], self.most_queries[groups]
         self._note_bounds()
 

@@ -59,7 +59,7 @@ class Terms:
     stop: tuple[str, ...] = ()
 
     def truncated(self, oracle: Autoregressive) -> Truncated:
-        """Return `oracle` with the temperature and truncation of these terms."""
+        """Return `oracle` with the temperature, top-k, top-p and min-p of these settings."""
         return Truncated(oracle, self.temperature, self.top_p, self.top_k, self.min_p)
 
 
@@ -74,7 +74,13 @@ class _Rule:
 
 
 class Submission(Order):
-    """Samples of one request to an open run. Created by `OpenRun.submit`."""
+    """Samples of one request to an open run. Created by `OpenRun.submit`.
+
+    Args:
+        terms: Settings of the request.
+        *order: Positional arguments of `Order`.
+        **settings: Keyword arguments of `Order`.
+    """
 
     def __init__(self, terms: Terms, *order: Any, **settings: Any) -> None:
         super().__init__(*order, **settings)
@@ -82,7 +88,7 @@ class Submission(Order):
 
 
 class FinishedSamples(NamedTuple):
-    """Finished samples of one submission.
+    """Samples of one submission (request) that finished in one step.
 
     Attributes:
         submission: The submission.
@@ -94,12 +100,12 @@ class FinishedSamples(NamedTuple):
 
 
 class Growing(NamedTuple):
-    """Completion so far of an unfinished sample.
+    """Tokens of an unfinished sample.
 
     Attributes:
-        submission: The submission of the sample.
+        submission: The submission (request) of the sample.
         place: Index of the sample in the submission.
-        completion: Token ids of the completion.
+        completion: Token ids of the completion so far.
     """
 
     submission: Submission
@@ -108,11 +114,12 @@ class Growing(NamedTuple):
 
 
 class OpenRun:
-    """Run that accepts requests between its steps and moves the rows of all requests as one batch.
+    """Run that accepts requests between its steps and moves the rows (sequences) of all requests as one batch.
 
-    `submit` queues the samples of a prompt. `step` admits queued samples if there is room and moves all samples in
-    progress. `withdraw` cancels a submission. As in `generate`, a sample is determined by its prompt, terms and seed,
-    and other samples affect it only through the oracle's rounding.
+    A submission is one request, with a prompt and its settings. `submit` queues its samples. `step` admits queued
+    samples if there is room and moves all samples in progress by one step of the sampler. `withdraw` cancels a
+    submission. As in `generate`, a sample is determined by its prompt, terms and seed, and other samples affect it only
+    through the oracle's rounding.
 
     Calls must not overlap. After an exception in `step` the run is unusable.
 
@@ -121,9 +128,10 @@ class OpenRun:
         sampler: The sampler (default: ancestral sampling).
         batch_size: Largest number of rows that move at once (default: chosen by the oracle).
         capacity: Largest number of tokens of a row (default: the oracle's `max_length`).
-        layers: Blocks whose hidden states verifiers may read (default: none).
-        memory: Number of prefixes whose features are cached, as in `generate`.
-        on_error: What to do if a verifier raises, "raise" or "reject", as in `generate`.
+        layers: Blocks of the model whose hidden states verifiers may read (default: none).
+        memory: Number of prefixes whose features (vectors from which distributions are computed) are cached, as in
+            `generate`.
+        on_error: What to do if a verifier raises, as in `generate`: "raise" ends the run, "reject" rejects the prefix.
 
     Raises:
         InputError: If the oracle is truncated, or neither `capacity` nor the oracle's `max_length` is given.
@@ -252,7 +260,11 @@ class OpenRun:
         return self._rules[terms]
 
     def withdraw(self, submission: Submission) -> None:
-        """Cancel the unfinished samples of `submission` and free their rows. Finished submissions do not change."""
+        """Cancel the unfinished samples of a submission and free their rows.
+
+        Args:
+            submission: Result of `submit`. If all of its samples are finished, nothing happens.
+        """
         if submission in self._running.orders:
             self._running.withdraw(submission)
             self._end(submission)
@@ -276,11 +288,15 @@ class OpenRun:
         return self._running.total[0]
 
     def rest(self) -> None:
-        """Exclude the time since the last step from the seconds charged to samples."""
+        """Exclude the time since the last step, in which the run was idle, from the `seconds` of samples."""
         self._running.rest()
 
     def step(self) -> list[FinishedSamples]:
-        """Take one step with all samples in progress, and return the samples that finished."""
+        """Take one step of the sampler with all samples in progress, after admitting queued samples if there is room.
+
+        Returns:
+            The samples that finished in this step, grouped by submission.
+        """
         finished = []
         for submission, places in self._running.step():
             finished.append(FinishedSamples(submission, submission.samples(places.clone())))
@@ -289,7 +305,7 @@ class OpenRun:
         return finished
 
     def growing(self) -> Iterator[Growing]:
-        """Yield the completions so far of the samples in progress."""
+        """Yield the completion so far of each sample in progress."""
         columns = (column.tolist() for column in self._running.under_way())
         for place, tokens, length in zip(*columns, strict=True):
             submission = self._running.order_of(place)

@@ -17,7 +17,9 @@ _STOPPED = ("", "failed", "max_steps", "max_queries")
 
 
 class Order:
-    """The same number of samples of each of several prompts.
+    """A request for the same number of samples of each of several prompts, and the results.
+
+    A rule is an integer that identifies the settings of a prompt, such as its verifier.
 
     Args:
         tokens: Token ids (prompts, width) of the prompts.
@@ -27,21 +29,21 @@ class Order:
         seed: Seed of the random streams.
         max_queries: Largest number of model calls of one sample (default: no bound).
         max_steps: Largest number of moves of one sample.
-        rule: Index (prompts,) of the verifier of each prompt (default: 0).
+        rule: Rule (prompts,) of each prompt (default: 0).
         capacity: Length of the longest sample (default: the largest `limit`).
         decode: Function from completions to texts, if there are texts.
-        parsers: By prompt, the function from an accepted text to its value.
+        parsers: For each prompt, the function that converts an accepted text to a Python value, or None.
         raised: By rule, the record of errors of a verifier that may raise.
         scored: Store the log-probability of every token (default: False).
         judged: Call the verifier for finished samples (default: True).
 
     Attributes:
         earliest: Index of the first sample in the run.
-        begun: Number of samples that have been admitted.
+        begun: Number of samples that have been admitted to the batch.
         prompt: Index (n,) of each sample's prompt.
         lengths: Length (n,) of each sample's prompt.
         limit: Length (n,) at which each sample is complete.
-        rule: Index (n,) of the verifier of each sample.
+        rule: Rule (n,) of each sample.
         columns: Values of all samples by field name of `Samples`. They are written by `Groups.store`.
     """
 
@@ -106,11 +108,18 @@ class Order:
 
     @property
     def roots(self) -> set[Root]:
-        """Prompts and rules with unfinished samples."""
+        """Pairs of a prompt and its rule that have unfinished samples."""
         return set(self._left)
 
     def prompt_tokens(self, number: int) -> Tensor:
-        """Return the cumulative number (number,) of prompt tokens of the next samples. Repeated prompts count once."""
+        """Count the prompt tokens of the next samples to admit. Consecutive samples of one prompt count it once.
+
+        Args:
+            number: Number of samples.
+
+        Returns:
+            Cumulative numbers (number,) int64 of tokens of the first 1, 2, ... samples.
+        """
         prompt, own = self.prompt, slice(self.begun, self.begun + number)
         known = (
             prompt[max(0, self.begun - 1) : self.begun + number - 1] == prompt[max(1, self.begun) : own.stop]
@@ -119,7 +128,15 @@ class Order:
         return (self.lengths[own] * begins).cumsum(0)
 
     def prompts(self, samples: Tensor, capacity: int) -> tuple[Tensor, Tensor]:
-        """Return the prompts of `samples` (n,) as tokens (n, capacity), padded with zeros, and lengths (n,)."""
+        """Return the prompts of samples as padded tokens.
+
+        Args:
+            samples: Indices (n,) of the samples.
+            capacity: Number of columns of the result.
+
+        Returns:
+            Tokens (n, capacity), padded with zeros, and lengths (n,).
+        """
         tokens = torch.zeros(len(samples), capacity, dtype=torch.int64)
         width = min(self._tokens.shape[1], capacity)
         tokens[:, :width] = self._tokens[self.prompt[samples], :width]
@@ -128,7 +145,14 @@ class Order:
         return tokens, lengths
 
     def end(self, samples: Tensor) -> set[Root]:
-        """Mark `samples` (n,) as finished, and return the roots that have no unfinished samples left."""
+        """Mark samples as finished.
+
+        Args:
+            samples: Indices (n,) of the samples.
+
+        Returns:
+            The pairs of prompt and rule that have no unfinished samples left.
+        """
         roots = self._roots_of(self.prompt[samples])
         self._left.subtract(roots)
         over = {root for root in roots if not self._left[root]}
@@ -137,7 +161,11 @@ class Order:
         return over
 
     def samples(self, places: Tensor) -> Samples:
-        """Return the stored samples at indices `places` (n,). Their total cost is the sum of their costs."""
+        """Return stored samples as `Samples`, whose total cost is the sum of their costs.
+
+        Args:
+            places: Indices (n,) of the samples.
+        """
         columns: dict[str, Any] = {name: column[places] for name, column in self.columns.items()}
         counts = {name: int(columns[name].sum()) for name in Meter.counts}
         return Samples(

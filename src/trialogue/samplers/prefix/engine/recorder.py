@@ -9,13 +9,19 @@ from trialogue.samplers.prefix.output.samples import Trace
 
 
 class TraceRecorder:
-    """Record of all moves that change a row."""
+    """Stores all moves of a run that change a row."""
 
     def __init__(self) -> None:
         self._steps: list[Trace] = []
 
     def record(self, step: int, groups: Groups, moves: Moves) -> None:
-        """Record the `moves` of a step before they are applied."""
+        """Store the moves of one step. It must be called before they are applied.
+
+        Args:
+            step: Index of the step.
+            groups: The rows of the samples in progress.
+            moves: The moves.
+        """
         lengths, members = groups.batch.lengths, groups.members
         elsewhere = moves.source != torch.arange(len(lengths))
         rows = ((moves.token >= 0) | (moves.length != lengths) | elsewhere).nonzero()[:, 0]

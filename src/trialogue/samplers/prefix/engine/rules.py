@@ -19,13 +19,14 @@ OnError = Literal["raise", "reject"]
 
 
 class PromptVerifiers(NamedTuple):
-    """Verifiers of a run.
+    """Verifiers of a run, one for each prompt, without duplicates.
 
     Attributes:
         verifiers: The distinct verifiers.
         of_prompt: Index (prompts,) int64 of the verifier of each prompt.
-        parsers: By prompt, the function from an accepted text to its value. Empty if there is none.
-        raised: By verifier, the record of its errors. Empty if errors end the run.
+        parsers: For each prompt, the function that converts an accepted text to a Python value, or None. Empty if no
+            verifier defines one.
+        raised: For each verifier, the record of its errors. Empty if errors end the run.
     """
 
     verifiers: Sequence[Verifier]
@@ -49,6 +50,9 @@ class PromptVerifiers(NamedTuple):
             strings: Stop strings. Verifiers of text judge the text before them.
             on_error: What to do if a verifier raises: "raise" ends the run, "reject" rejects the prefix.
 
+        Returns:
+            The verifiers.
+
         Raises:
             InputError: If the list does not have one entry for each prompt, or an entry is not a verifier.
         """
@@ -71,19 +75,22 @@ class PromptVerifiers(NamedTuple):
         return tuple(dict.fromkeys(layer for one in self.verifiers for layer in one.layers))
 
     def judge(self, batch: Batch) -> Judge:
-        """Return the verifiers as a judge of the rows of `batch`."""
+        """Return an object that evaluates the rows of `batch`, each with the verifier of its prompt."""
         if len(self.verifiers) == 1:
             return Judge(self.verifiers[0], batch)
         return JudgeOfRules(dict(enumerate(self.verifiers)), batch)
 
 
 def judging(one: VerifierLike | None, strings: Sequence[str], raised: Raised | None) -> Verifier:
-    """Return a verifier for the rows of a batch.
+    """Convert an argument `verifier` to the verifier that judges the rows of a batch.
 
     Args:
         one: A verifier or function, or None to accept everything.
         strings: Stop strings. Text is judged up to the first of them.
-        raised: Record of errors. If given, an error of the verifier is recorded and rejects the sequence.
+        raised: Record of errors. If given, an error of the verifier is stored in it and rejects the sequence.
+
+    Returns:
+        The verifier.
     """
     verifier = Anything() if one is None else as_verifier(one)
     verifier = verifier.up_to(strings) if strings else verifier

@@ -136,7 +136,7 @@ def _default_sampler(verifier: VerifierLike | Sequence[VerifierLike | None] | No
 @validated
 @dataclass(frozen=True, eq=False)
 class RunSettings:
-    """The settings of `generate`."""
+    """The keyword arguments of `generate`, without `progress`. See there for their meaning."""
 
     sampler: Sampler[Any] | None = None
     verifier: VerifierLike | Sequence[VerifierLike | None] | None = None
@@ -156,7 +156,19 @@ class RunSettings:
 
 
 def started(oracle: Autoregressive, prompts: Prompts | Sequence[str] | None, run: RunSettings) -> WholeRun:
-    """Return a run of `generate` before its first step."""
+    """Validate the arguments of `generate`, and return a run before its first step.
+
+    Args:
+        oracle: The model to sample from.
+        prompts: The prompts, as for `generate`.
+        run: Other settings of `generate`.
+
+    Returns:
+        The run.
+
+    Raises:
+        InputError: If `generate` would raise it.
+    """
     oracle = as_oracle(oracle)
     tokens, lengths = replace_empty_prompts(oracle, *prompt_tensors(encoded(oracle, prompts)))
     if not len(lengths):
@@ -226,11 +238,11 @@ def _require_memory(
 def rows_at_once(
     oracle: Autoregressive, sampler: Sampler[Any], samples: int, batch_size: int | None = None
 ) -> int:
-    """Return how many rows `generate` moves at once.
+    """Return how many rows (sequences) `generate` moves at once.
 
     Args:
         oracle: The model to sample from.
-        sampler: The sampler.
+        sampler: The sampler, which may need several rows for each sample.
         samples: Number of samples of the run.
         batch_size: Largest number of rows (default: chosen by the oracle).
 

@@ -24,7 +24,7 @@ OrderT = TypeVar("OrderT", bound=Order)
 
 
 class RunObserver(Protocol):
-    """Methods that a run calls during its steps."""
+    """Protocol of objects that a run calls during its steps, for example to show progress."""
 
     def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
         """Called after every step with the samples in progress.
@@ -47,7 +47,7 @@ class RunObserver(Protocol):
 
 
 class Running(Generic[OrderT]):
-    """A run in progress, which takes orders at any time.
+    """A run in progress, which moves the samples of several orders (requests) and accepts new orders at any time.
 
     Args:
         groups: The rows of the samples in progress.
@@ -76,14 +76,14 @@ class Running(Generic[OrderT]):
         self._submitted, self._step = 0, 0
 
     def submit(self, order: OrderT) -> None:
-        """Add `order` to the queue."""
+        """Add the samples of `order` to the queue, from which `step` admits them."""
         order.earliest = self._submitted
         self._submitted += len(order)
         self.orders.append(order)
         self._waiting.append(order)
 
     def withdraw(self, order: OrderT) -> None:
-        """Cancel the unfinished samples of `order` and free their rows."""
+        """Cancel the unfinished samples of `order`, and remove their rows from the batch."""
         sample = self._groups.sample
         others = (sample < order.earliest) | (sample >= order.earliest + len(order))
         if not bool(others.all()):
@@ -100,15 +100,14 @@ class Running(Generic[OrderT]):
         return bool(self._waiting) or len(self._groups) > 0
 
     def rest(self) -> None:
-        """Exclude the time since the last step from the seconds charged to samples."""
+        """Exclude the time since the last step, in which the run was idle, from the `seconds` of samples."""
         self._clock.rest()
 
     def step(self) -> list[tuple[OrderT, Tensor]]:
-        """Admit waiting samples if there is room, and take one step.
+        """Admit waiting samples to the batch if there is room, and take one step of the sampler.
 
         Returns:
-            The orders with samples that finished in this step, each with the indices (n,) of these samples in the
-            order.
+            Pairs of an order and the indices (n,) in this order of its samples that finished in this step.
         """
         with torch.inference_mode():
             return self._moved()
@@ -190,7 +189,11 @@ class Running(Generic[OrderT]):
         return [(order, torch.tensor(of_order)) for order, of_order in own.items()]
 
     def order_of(self, place: int) -> OrderT:
-        """Return the order that contains the sample with index `place` in the run."""
+        """Return the order that contains a sample.
+
+        Args:
+            place: Index of the sample in the run.
+        """
         return self.orders[bisect_right(self.orders, place, key=lambda order: order.earliest) - 1]
 
     def _over(self, roots: set[Root]) -> set[Root]:

@@ -44,6 +44,9 @@ def stream(
             again.
         settings: Other arguments of `generate`, except `progress` and `trace`.
 
+    Returns:
+        An object for a single loop, which yields samples.
+
     Raises:
         InputError: If `generate` would raise it, `progress` or `trace` is given, or two loops share one stream.
     """
@@ -60,7 +63,7 @@ def stream(
 
 
 class SampleStream:
-    """Samples of one run, for a single `for` or `async for` loop. Created by `stream`."""
+    """Iterator over the samples of one run, for a single `for` or `async for` loop. Created by `stream`."""
 
     def __init__(
         self, run: WholeRun, ordered: bool, partial: bool, text: Callable[[Sequence[int]], str] | None

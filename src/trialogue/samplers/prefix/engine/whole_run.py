@@ -13,11 +13,11 @@ from trialogue.samplers.prefix.output.samples import Samples
 
 
 class WholeRun:
-    """Run of a single order.
+    """Run of a single order (the samples of one call of `generate`).
 
     Args:
         running: A run without orders.
-        order: The order.
+        order: The order, which is submitted to `running`.
     """
 
     def __init__(self, running: Running[Order], order: Order) -> None:
@@ -32,7 +32,14 @@ class WholeRun:
             yield next((places.clone() for _, places in self.running.step()), none)
 
     def finish(self, progress: bool = False) -> Samples:
-        """Run until every sample is finished, and return all samples with the cost and trace of the run."""
+        """Run until every sample is finished.
+
+        Args:
+            progress: Show a progress bar (default: False).
+
+        Returns:
+            All samples, with the cost of the run and, if it was requested, the trace.
+        """
         with tqdm(total=len(self.order), unit="sample", disable=not progress, leave=False) as bar:
             for places in self.steps():
                 bar.update(len(places))

@@ -15,7 +15,7 @@ def failure(
     context: int | None,
     refusal: str | None,
 ) -> str:
-    """Return why a sample failed.
+    """Explain why a sample is incomplete because the sampler failed.
 
     Args:
         sampler: The sampler.
@@ -25,6 +25,9 @@ def failure(
         max_new_tokens: Maximum length of the completion.
         context: Maximum length of a sequence.
         refusal: Why the text is invalid, if it is complete.
+
+    Returns:
+        A phrase such as "no token allowed; max_new_tokens=8 leaves room for one more token only".
     """
     if refusal is not None:
         return f"the text is complete but invalid: {refusal}"
@@ -41,15 +44,18 @@ def failure(
     return reason
 
 
-def rejection(ended: str, max_new_tokens: int, *said: str) -> str:
-    """Return why a complete sample was rejected.
+def rejection(ended: str, max_new_tokens: int, *details: str) -> str:
+    """Explain why the verifier rejected a complete sample.
 
     Args:
         ended: How the sample ended: "eos", "stop", "max_new_tokens" or "context".
         max_new_tokens: Maximum length of the completion.
-        *said: Details, such as the threshold that its value missed.
+        *details: Details, such as the threshold that its value missed. Only the first is used.
+
+    Returns:
+        A phrase such as "cut at max_new_tokens=8: rejected by the verifier".
     """
-    rejected = ": ".join(("rejected by the verifier", *said[:1]))
+    rejected = ": ".join(("rejected by the verifier", *details[:1]))
     if ended == "max_new_tokens":
         return f"cut at max_new_tokens={max_new_tokens}: {rejected}"
     if ended == "context":

@@ -15,10 +15,29 @@ _WIDEST = 100
 
 @dataclass(frozen=True)
 class Sample:
-    """One sample of a run. Fields have the meaning of the fields of `Samples`, as Python numbers.
+    """One sample of a run: a completion of a prompt, with its costs.
 
-    `tokens` and `text` are the completion without the prompt. `text` is None if the model has no tokenization. A
-    sample that is not `finished` has only the fields `index`, `prompt`, `tokens` and `text`.
+    A sample that is not `finished` has only the fields `index`, `prompt`, `tokens` and `text`.
+
+    Args:
+        index: Index of the sample in the run.
+        prompt: Index of its prompt.
+        tokens: Token ids of the completion, without the prompt.
+        text: Text of the completion, or None if the model has no tokenization.
+        finished: Whether the sample is finished. Only `stream` with `partial=True` yields others.
+        accepted: Whether the sample is complete, has positive weight, and a positive value if there is a verifier.
+        stopped: Why the sample ended early: "failed", "max_queries", "max_steps", or "" if it did not.
+        error: Message of the error by which the verifier rejected the sample, if any.
+        log_prob: Log-probability of the completion under the model, before truncation.
+        log_weight: Logarithm of target over proposal for weighted samplers, otherwise 0.
+        token_log_probs: Log-probability of each token of the completion, if it was requested.
+        queries: Number of model calls. One call evaluates one prefix.
+        distinct_queries: Number of model calls on prefixes that occur for the first time in the run.
+        forward_passes: Number of forward passes that included the sample.
+        positions: Number of token positions evaluated for the sample.
+        verifier_calls: Number of verifier calls.
+        seconds: Wall time in seconds. The time of each step is divided equally among the active samples.
+        parser: Function that converts the text to a Python value, if the verifier defines one.
     """
 
     index: int
@@ -54,7 +73,17 @@ class Sample:
 
 
 def shown(samples: Iterable[Sample], number: int, accepted: int, queries: int) -> str:
-    """Return a summary of samples and their number, with one line for each of the first samples."""
+    """Format samples as text, with one line for each of the first ten samples.
+
+    Args:
+        samples: The samples.
+        number: Number of samples.
+        accepted: Number of accepted samples.
+        queries: Number of model calls.
+
+    Returns:
+        A summary line, followed by lines of index, log-weight or "rejected", and the completion.
+    """
     lines = [
         f"{sample.index:>6}  {_verdict(sample)}  {_content(sample)}" for sample in islice(samples, _SHOWN)
     ]

@@ -14,9 +14,15 @@ from trialogue.samplers.prefix.output.sample import Parser, Sample, shown
 
 
 class Cost(NamedTuple):
-    """Total cost of a run: counts and seconds of wall time.
+    """Total cost of a run.
 
-    Rows share forward passes, so the total number of passes is less than the sum over rows.
+    Attributes:
+        queries: Number of model calls. One call evaluates one prefix of one row (sequence of the batch).
+        distinct_queries: Number of model calls on prefixes that occur for the first time in the run.
+        forward_passes: Number of forward passes. Rows share passes, so it is less than the sum over samples.
+        positions: Number of evaluated token positions.
+        verifier_calls: Number of verifier calls.
+        seconds: Wall time in seconds.
     """
 
     queries: int
@@ -29,16 +35,17 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True)
 class Trace:
-    """The moves of a run: one entry per step and row that changed, in the order of the steps.
+    """The moves of a run: one entry for each row that changes in a step, in the order of the steps.
 
-    All fields are (moves,) int64. The moves of one step are simultaneous, so `source` refers to rows before the step.
+    A row is one sequence of the batch, and a sample may have several rows, its members. All fields are (moves,) int64.
+    The moves of one step are simultaneous, so `source` refers to rows before the step.
 
     Args:
         step: Step of the run.
         sample: Index of the sample.
-        member: Member of the group of rows of the sample.
+        member: Index of the row among the rows of the sample.
         length: Length of the row before the move.
-        source: Member from which the row continues.
+        source: Index, among the rows of the sample, of the row from which it continues.
         kept: Number of tokens of the source that are kept.
         token: Appended token, -1 for none.
     """
@@ -127,7 +134,11 @@ class Samples:
         return replace(chosen, total=total, trace=None)
 
     def at(self, places: Tensor) -> "Samples":
-        """Return the samples at `places` (k,) int64, possibly repeated, with the `total` of the whole run."""
+        """Return selected samples, which may be repeated, with the `total` cost of the whole run.
+
+        Args:
+            places: Indices (k,) int64.
+        """
         columns: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         columns |= {name: column[places] for name, column in columns.items() if isinstance(column, Tensor)}
         columns["stopped"] = [self.stopped[place] for place in places.tolist()]
@@ -207,7 +218,10 @@ class Samples:
         return [parser(text) if accepted and parser else None for parser, text, accepted in judged]
 
     def refusals(self) -> list[str | None]:
-        """Return why the text of each sample is complete but invalid. None for other samples."""
+        """Return why texts are invalid although they are complete, one entry per sample.
+
+        An entry is None if the sample is accepted, its text is incomplete, or its verifier does not explain rejections.
+        """
         if not any(self.parsers) or self.decode is None:
             return [None] * len(self)
         judged = zip(self._parsers(), self.texts(), self.accepted.tolist(), strict=True)
