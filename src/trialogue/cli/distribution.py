@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trialogue.cli.parsing.commands import Commands
-from trialogue.cli.parsing.samplers import parsed_with_sampler, print_listed
+from trialogue.cli.parsing.samplers import parsed_with_sampler, print_samplers_and_verifiers
 
 if TYPE_CHECKING:
     from trialogue.generation.exact.report import SamplerDistribution
@@ -23,7 +23,7 @@ def distribution(arguments: argparse.Namespace) -> None:
     try:
         settings = settings_of(arguments.overrides)
     except SystemExit:
-        print_listed()
+        print_samplers_and_verifiers()
         raise
 
     from trialogue.generation.exact.report import sampler_distribution

@@ -8,7 +8,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trialogue.cli.parsing.commands import Commands
-from trialogue.cli.parsing.samplers import parsed_with_sampler, print_listed, sampler_class, unescaped
+from trialogue.cli.parsing.samplers import (
+    parsed_with_sampler,
+    print_samplers_and_verifiers,
+    sampler_class,
+    unescaped,
+)
 from trialogue.start_up import uncollected
 
 if TYPE_CHECKING:
@@ -28,7 +33,7 @@ def generate(arguments: argparse.Namespace) -> int:
         try:
             settings = settings_of(arguments.overrides)
         except SystemExit:
-            print_listed()
+            print_samplers_and_verifiers()
             raise
 
         import torch

@@ -8,9 +8,9 @@ from functools import partial
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.generation.prompts import Prompt, located
+from trialogue.generation.prompts import Prompt, with_location
 from trialogue.generation.settings import GenerationSettings
-from trialogue.generation.verifiers.specs import Built
+from trialogue.generation.verifiers.specs import BuiltVerifier
 from trialogue.models.hub.opening import Pretrained
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Autoregressive, Context, PrefixOracle, Verifier
@@ -76,7 +76,7 @@ def encode_prompts(
     prompts = []
     for prompt in settings.prompts:
         with _without_length_warning():
-            tokens = located(prompt.where, partial(_encode_prompt, tokenization, prompt, settings))
+            tokens = with_location(prompt.where, partial(_encode_prompt, tokenization, prompt, settings))
         if not tokens and checkpoint.empty_prompt is not None:
             tokens = list(checkpoint.empty_prompt)
         elif not tokens:
@@ -115,9 +115,9 @@ def _encode_prompt(tokenization: Tokenization, prompt: Prompt, settings: Generat
 def require_viable(
     settings: GenerationSettings,
     prompts: Sequence[Sequence[int]],
-    built: Sequence[Sequence[Built]],
+    built: Sequence[Sequence[BuiltVerifier]],
     oracle: Autoregressive,
-) -> list[list[Built]]:
+) -> list[list[BuiltVerifier]]:
     """Check that every prompt has a completion that the verifiers can accept.
 
     A prompt has no accepted completion if a verifier gives the prompt the value zero, or if the grammars of
@@ -139,11 +139,11 @@ def require_viable(
     sampler, unchecked = settings.sampler, []
     for prompt, tokens, of_prompt in zip(settings.prompts, prompts, built, strict=True):
         checked = list[Verifier]()
-        unchecked.append(list[Built]())
+        unchecked.append(list[BuiltVerifier]())
         for verifier in of_prompt:
             if sampler.judges == "prefixes" and verifier.kind.judges_prompts:
                 try:
-                    located(
+                    with_location(
                         prompt.where, partial(_require_positive, settings, prompt, tokens, verifier, oracle)
                     )
                     checked.append(verifier.verifier)
@@ -154,7 +154,7 @@ def require_viable(
                 checked.append(verifier.verifier)
         if len(checked) > 1:
             with suppress(_WeightsNeededError):
-                located(
+                with_location(
                     prompt.where, partial(_require_first_token, settings, prompt, tokens, checked, oracle)
                 )
     return unchecked
@@ -168,7 +168,7 @@ def _require_first_token(
     oracle: Autoregressive,
 ) -> None:
     """Raise `InputError` if the verifiers have no common first token."""
-    allowed = first_tokens(verifiers, oracle, tokens, settings.sampling.longest)
+    allowed = first_tokens(verifiers, oracle, tokens, settings.sampling.max_completion_tokens)
     if allowed is not None and not bool(allowed.any()):
         hint = (
             f"change the verifiers: they have no common first token after the prompt {_shortened(prompt)!r}"
@@ -180,7 +180,7 @@ def _require_positive(
     settings: GenerationSettings,
     prompt: Prompt,
     tokens: Sequence[int],
-    verifier: Built,
+    verifier: BuiltVerifier,
     oracle: Autoregressive,
 ) -> None:
     """Raise `InputError` if a verifier gives the prompt the value zero."""

@@ -13,7 +13,12 @@ from trialogue.generation.output.live_text import Feedback
 from trialogue.generation.output.records import records_of
 from trialogue.generation.output.sink import Key, Record
 from trialogue.generation.settings import GenerationSettings
-from trialogue.generation.verifiers.specs import Built, build_for_prompts, combine_verifiers, distinct
+from trialogue.generation.verifiers.specs import (
+    BuiltVerifier,
+    build_for_prompts,
+    combine_verifiers,
+    distinct_verifiers,
+)
 from trialogue.models.hub.opening import TextModel, open_pretrained
 from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import Samples, generate, truncated
@@ -22,7 +27,7 @@ from trialogue.samplers.prefix.engine import rows_at_once
 from trialogue.start_up import uncollected
 
 
-class Drawer:
+class SampleGenerator:
     """Loaded model, prompts and verifiers of a run.
 
     Args:
@@ -37,7 +42,7 @@ class Drawer:
         with uncollected():
             self.oracle, self.prompts, self.built = _load(settings, feedback.warn)
         # The digests are computed now, because files may change during the run.
-        self.runs = settings.runs()
+        self.digests = settings.prompt_digests()
         _warn_of_slow_verifiers(feedback.warn, settings, self.built, self.oracle.vocab_size)
         self.settings, self.feedback = settings, feedback
         self._verifiers = {
@@ -67,13 +72,15 @@ class Drawer:
         distribution = truncated(self.oracle, **sampling.truncation)
         verifiers = [self._verifiers[tuple(map(id, self.built[place]))] for place, _ in keys]
         rows = rows_at_once(distribution, sampler, len(keys), machine.batch_size)
-        with _reporting_memory_errors(settings, rows, max(map(len, prompts)) + sampling.longest):
+        with _reporting_memory_errors(
+            settings, rows, max(map(len, prompts)) + sampling.max_completion_tokens
+        ):
             samples = generate(
                 distribution,
                 [prompts[place] for place, _ in keys],
                 sampler=sampler,
                 verifier=verifiers if settings.has_rules else None,
-                max_new_tokens=sampling.longest,
+                max_new_tokens=sampling.max_completion_tokens,
                 seed=sampling.seed,
                 sample_ids=[settings.prompts[place].stream(sample) for place, sample in keys],
                 batch_size=machine.batch_size,
@@ -93,37 +100,44 @@ class RecordObserver:
     """Observer of `generate` that records finished samples and displays the first one while it grows.
 
     Args:
-        drawer: Loaded model, prompts and verifiers.
+        generator: Loaded model, prompts and verifiers.
         keys: Prompt index and sample index of each sample.
         take: Function called with the key and the record of each finished sample.
     """
 
-    def __init__(self, drawer: Drawer, keys: Sequence[Key], take: Callable[[Key, Record], None]) -> None:
-        self._drawer, self.keys, self._take = drawer, keys, take
+    def __init__(
+        self, generator: SampleGenerator, keys: Sequence[Key], take: Callable[[Key, Record], None]
+    ) -> None:
+        self._generator, self.keys, self._take = generator, keys, take
 
     def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
         """Display the current text."""
-        drawer = self._drawer
-        if drawer.feedback.live is not None and len(samples):
-            start = len(drawer.prompts[self.keys[int(samples[0])][0]])
+        generator = self._generator
+        if generator.feedback.live is not None and len(samples):
+            start = len(generator.prompts[self.keys[int(samples[0])][0]])
             completion = tokens[0, start : int(lengths[0])].tolist()
-            drawer.feedback.live.show(drawer.oracle.tokenization.text(completion, final=False))
+            generator.feedback.live.show(generator.oracle.tokenization.text(completion, final=False))
 
     def filed(self, places: Tensor, samples: Samples) -> None:
         """Record the finished samples."""
-        drawer, keys = self._drawer, [self.keys[place] for place in places.tolist()]
+        generator, keys = self._generator, [self.keys[place] for place in places.tolist()]
         records = records_of(
-            samples, keys, drawer.oracle, drawer.built, settings=drawer.settings, runs=drawer.runs
+            samples,
+            keys,
+            generator.oracle,
+            generator.built,
+            settings=generator.settings,
+            digests=generator.digests,
         )
         for key, record in zip(keys, records, strict=True):
-            if drawer.feedback.live is not None:
-                drawer.feedback.live.end(record["text"])
+            if generator.feedback.live is not None:
+                generator.feedback.live.end(record["text"])
             self._take(key, record)
 
 
 def _load(
     settings: GenerationSettings, warn: Callable[[str], None]
-) -> tuple[TextModel, list[list[int]], list[list[Built]]]:
+) -> tuple[TextModel, list[list[int]], list[list[BuiltVerifier]]]:
     """Load model, prompts and verifiers. Errors in prompts and verifiers are raised before the weights are read."""
     inputs, machine, sampler = settings.inputs, settings.machine, settings.sampler
     checkpoint = open_pretrained(
@@ -134,7 +148,7 @@ def _load(
     )
     prompts = encode_prompts(checkpoint, settings, warn)
 
-    def build(tokenization: Tokenization) -> list[list[Built]]:
+    def build(tokenization: Tokenization) -> list[list[BuiltVerifier]]:
         return build_for_prompts(
             settings.rule,
             settings.prompts,
@@ -146,13 +160,13 @@ def _load(
         )
 
     built = build(checkpoint.tokenization)
-    for note in dict.fromkeys(note for one in distinct(built) for note in one.verifier.notes):
+    for note in dict.fromkeys(note for one in distinct_verifiers(built) for note in one.verifier.notes):
         warn(note)
     unjudged = require_viable(settings, prompts, built, UnreadOracle(checkpoint))
     oracle = checkpoint.load(recompute=machine.recompute, weights=machine.weights)
     if oracle.tokenization is not checkpoint.tokenization:
         built = build(oracle.tokenization)
-    for one in distinct(built):
+    for one in distinct_verifiers(built):
         one.require_fit(oracle)
     require_viable(settings, prompts, unjudged, oracle)
     return oracle, prompts, built
@@ -161,12 +175,12 @@ def _load(
 def _warn_of_slow_verifiers(
     warn: Callable[[str], None],
     settings: GenerationSettings,
-    built: Sequence[Sequence[Built]],
+    built: Sequence[Sequence[BuiltVerifier]],
     vocab_size: int,
 ) -> None:
     """Arrange for a warning when the sampler first evaluates all continuations of a prefix one at a time."""
     sampler, sampling = settings.sampler, settings.sampling
-    graded = [one.graded for one in distinct(built) if one.graded is not None]
+    graded = [one.graded for one in distinct_verifiers(built) if one.graded is not None]
     if not sampler.masks_first:
         is_restricted = sampling.top_k is not None
         hint = "use --top-k K to evaluate only K of them"

@@ -69,7 +69,11 @@ def generate_to(
         else:
             path = _weighted_path(settings) if resample else out
             file = open_sample_file(
-                path, settings.identity(), settings.prompts, settings.own, force=settings.destination.force
+                path,
+                settings.identity(),
+                settings.prompts,
+                settings.prompt_identities,
+                force=settings.destination.force,
             )
             sink = stack.enter_context(file)
         result = _run(settings, sink, feedback)
@@ -83,7 +87,7 @@ def generate_to(
     return Outcome(
         _summary(result, settings),
         tuple(_remarks(result, settings)),
-        all(accepted >= settings.sampling.wanted for accepted, _ in _accepted(result).values()),
+        all(accepted >= settings.sampling.accepted_per_prompt for accepted, _ in _accepted(result).values()),
     )
 
 
@@ -94,7 +98,7 @@ def _run(settings: GenerationSettings, sink: Sink, feedback: Feedback) -> RunRes
     except (InputError, KeyboardInterrupt) as error:
         sampling = settings.sampling
         total = f" of {sampling.n * len(settings.prompts)}" if sampling.until is None else ""
-        sink.interrupted()
+        sink.save_waiting()
         number = len(sink.kept) + len(sink.held)
         there = f"{number}{total} samples are {sink.where}"
         if isinstance(error, KeyboardInterrupt):
@@ -158,7 +162,7 @@ def _remarks(result: RunResult, settings: GenerationSettings) -> Iterator[str]:
         ]
         if lacking:
             yield (
-                f"fewer than {sampling.until} of {sampling.most_tries} samples were accepted for the "
+                f"fewer than {sampling.until} of {sampling.max_samples_per_prompt} samples were accepted for the "
                 f"prompt{'s' * (len(lacking) > 1)} with id {_listed(lacking)}: increase --max-tries"
             )
     if settings.sampler.uses == "nothing" and settings.has_rules and set(reasons) != {None}:
@@ -183,7 +187,7 @@ def _weighted_path(settings: GenerationSettings) -> Path:
         # The user did not name this file, so it is replaced only if a run created it.
         require_sample_file(weighted)
     else:
-        require_matching(out, _resampling(settings), settings.prompts, settings.own)
+        require_matching(out, _resampling(settings), settings.prompts, settings.prompt_identities)
     return weighted
 
 
@@ -198,7 +202,7 @@ def _resampled(records: list[dict[str, Any]], settings: GenerationSettings) -> I
     `source` is the index of the original sample. Every record has the mean weight of its prompt. A prompt
     without positive weights has one record, which contains the total cost of its samples.
     """
-    extra = settings.own
+    extra = settings.prompt_identities
     for prompt, samples in zip(settings.prompts, _by_prompt(records, settings), strict=True):
         run_name = digest(_resampling(settings), extra.get(prompt.id))
         weights = torch.tensor(_log_weights(samples), dtype=torch.float64)
@@ -216,7 +220,9 @@ def _resampled(records: list[dict[str, Any]], settings: GenerationSettings) -> I
             refused = {"accepted": False, "reason": _WEIGHTLESS, "source": None}
             yield samples[0] | empty | refused | spent | {"sample": 0, "run": run_name}
             continue
-        drawn = draws(weights, settings.sampling.wanted, settings.sampling.seed, prompt.stream(0)).tolist()
+        drawn = draws(
+            weights, settings.sampling.accepted_per_prompt, settings.sampling.seed, prompt.stream(0)
+        ).tolist()
         for sample, source in enumerate(drawn):
             yield samples[source] | {
                 "sample": sample,

@@ -65,12 +65,12 @@ class Prompt:
         return (seed_of(0, "prompt", json.dumps(self.id)) + sample) % (_PLACES * _SAMPLES_OF_A_PROMPT)
 
 
-def repeated(record: dict[str, Any]) -> dict[str, Any]:
+def copied_fields(record: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of `record` that were copied from its prompt."""
     return {name: record[name] for name in _KEYS if name != "id" and name in record}
 
 
-def numbered(texts: Sequence[str]) -> list[Prompt]:
+def prompts_from_texts(texts: Sequence[str]) -> list[Prompt]:
     """Return prompts with their indices as ids."""
     return [Prompt(place, text) for place, text in enumerate(texts)]
 
@@ -187,8 +187,8 @@ def _parse_prompt(value: object, place: int, where: str) -> Prompt:
     # This import loads torch, which plain texts do not need.
     from trialogue.models.messages import conversation
 
-    last = located(where, lambda: conversation(messages))[-1]["content"]
-    located(where, lambda: require_tools(tools))
+    last = with_location(where, lambda: conversation(messages))[-1]["content"]
+    with_location(where, lambda: require_tools(tools))
     require_text("messages in prompts", json.dumps([messages, tools], ensure_ascii=False), where)
     return Prompt(name, last, messages, tools, rule, metadata, where)
 
@@ -229,7 +229,7 @@ def require_tools(tools: object) -> None:
             raise InputError(f"tools[{place}]", one, f"{hint}: {missing}")
 
 
-def located(where: str, call: Callable[[], Result]) -> Result:
+def with_location(where: str, call: Callable[[], Result]) -> Result:
     """Return the result of `call`. If `where` is not empty, an `InputError` also contains file and line."""
     try:
         return call()

@@ -12,7 +12,7 @@ import torch
 
 from trialogue.errors import InputError
 from trialogue.executors import Executor
-from trialogue.generation.drawing import Drawer
+from trialogue.generation.drawing import SampleGenerator
 from trialogue.generation.output.live_text import Feedback
 from trialogue.generation.output.sink import Key, Record, Sink
 from trialogue.generation.settings import GenerationSettings, Sampling
@@ -133,7 +133,7 @@ class Schedule:
         wanted = until - self.accepted[place]
         # Adding one accepted and one rejected sample stabilises the estimated share (rule of succession).
         share = (self.accepted[place] + 1) / (count + 2) if count else 1.0
-        return max(0, min(math.ceil(wanted / share), self._sampling.most_tries - count))
+        return max(0, min(math.ceil(wanted / share), self._sampling.max_samples_per_prompt - count))
 
 
 def _require_order(kept: list[Key], pending: list[Key]) -> None:
@@ -195,15 +195,15 @@ def run(settings: GenerationSettings, sink: Sink, feedback: Feedback) -> RunResu
         tokens = _draw_with_workers(settings, executor, schedule, take, feedback)
     elif pending:
         feedback.report(f"loading {settings.inputs.model}")
-        drawer = Drawer(settings, feedback)
+        generator = SampleGenerator(settings, feedback)
         start = time.perf_counter()
         while pending:
-            tokens += drawer.draw(pending, take)
+            tokens += generator.draw(pending, take)
             pending = schedule.pending()
-        for note in drawer.remarks:
+        for note in generator.remarks:
             feedback.warn(note)
     if sampling.until is not None or not sink.held:
-        sink.settle()
+        sink.discard_waiting()
     keys = schedule.keys()
     return RunResult(
         [sink.kept[key] for key in keys],
@@ -248,14 +248,14 @@ def _draw_with_workers(
     """
     device = settings.machine.device
     accelerated = device is None or device.startswith("cuda")
-    runs, pending, tokens, warned = settings.runs(), schedule.pending(), 0, set[str]()
+    digests, pending, tokens, warned = settings.prompt_digests(), schedule.pending(), 0, set[str]()
     lanes = len(_batches(pending, settings))
     with executor.crew(partial(_worker, settings), lanes, accelerated=accelerated) as crew:
         while pending:
             left = len(pending)
             for _, batch in crew.done([[keys] for keys in _batches(pending, settings)]):
                 for key, record in batch.records:
-                    if record["run"] != runs[key[0]]:
+                    if record["run"] != digests[key[0]]:
                         verifier = settings.rule_for(settings.prompts[key[0]]).specs
                         hint = "use the same verifier files on all machines: a worker has different files"
                         raise InputError("verifier", list(verifier), hint)
@@ -275,11 +275,11 @@ def _worker(settings: GenerationSettings) -> Callable[[tuple[Key, ...]], DrawnBa
     """Load a worker, and return its function that generates a batch."""
     torch.set_num_threads(settings.machine.threads)
     notes: list[str] = []
-    drawer = Drawer(settings, Feedback(warn=notes.append))
+    generator = SampleGenerator(settings, Feedback(warn=notes.append))
 
     def draw(keys: tuple[Key, ...]) -> DrawnBatch:
         records: list[tuple[Key, Record]] = []
-        tokens = drawer.draw(keys, lambda key, record: records.append((key, record)))
-        return DrawnBatch(records, tokens, (*notes, *drawer.remarks))
+        tokens = generator.draw(keys, lambda key, record: records.append((key, record)))
+        return DrawnBatch(records, tokens, (*notes, *generator.remarks))
 
     return draw

@@ -14,7 +14,7 @@ from tyro.conf import arg
 from trialogue.errors import InputError
 from trialogue.executors.settings import Execution
 from trialogue.generation.inputs import Inputs
-from trialogue.generation.prompts import Prompt, located
+from trialogue.generation.prompts import Prompt, with_location
 from trialogue.generation.verifiers.specs import Rule
 from trialogue.validation import Count, Natural, NonNegative, Share, validated
 
@@ -58,7 +58,7 @@ class SamplerSettings:
         return self.temperature == 0 or self.top_k is not None or self.top_p != 1 or self.min_p != 0
 
     @property
-    def deterministic(self) -> str | None:
+    def deterministic_field(self) -> str | None:
         """The name of the field that leaves only one token to sample, or None."""
         if self.temperature == 0:
             return "temperature"
@@ -67,10 +67,10 @@ class SamplerSettings:
     def require_choice(self, sampler: Any) -> None:
         """Raise `InputError` if only one token is left and `sampler` would repeat it forever."""
         # A sampler that uses verdicts and has no weights samples again after a rejection.
-        if self.deterministic is not None and sampler.uses == "verdicts" and not sampler.weighted:
+        if self.deterministic_field is not None and sampler.uses == "verdicts" and not sampler.weighted:
             hint = f"the sampler {self.sampler} would repeat the same token after every rejection"
-            value = getattr(self, self.deterministic)
-            raise InputError(self.deterministic, value, f"use a larger value: {hint}")
+            value = getattr(self, self.deterministic_field)
+            raise InputError(self.deterministic_field, value, f"use a larger value: {hint}")
 
 
 @validated
@@ -109,27 +109,27 @@ class Sampling(SamplerSettings):
             raise InputError(
                 "max_tries", self.max_tries, "leave it out or add --until: it applies only to --until"
             )
-        if self.until is not None and self.deterministic is not None:
+        if self.until is not None and self.deterministic_field is not None:
             hint = "use a larger value, or --n instead of --until, which would repeat the same sample"
-            raise InputError(self.deterministic, getattr(self, self.deterministic), hint)
+            raise InputError(self.deterministic_field, getattr(self, self.deterministic_field), hint)
         if self.until is not None and self.n != 1:
             raise InputError("n", self.n, f"leave out either --n or --until {self.until}")
-        if self.max_tries is not None and self.max_tries < self.wanted:
-            hint = f"use at least {self.wanted}, the value of --until"
+        if self.max_tries is not None and self.max_tries < self.accepted_per_prompt:
+            hint = f"use at least {self.accepted_per_prompt}, the value of --until"
             raise InputError("max_tries", self.max_tries, hint)
 
     @property
-    def longest(self) -> int:
+    def max_completion_tokens(self) -> int:
         """Maximum length of a completion in tokens, if the model's context does not end it sooner."""
         return _LONGEST if self.max_new_tokens is None else self.max_new_tokens
 
     @property
-    def wanted(self) -> int:
+    def accepted_per_prompt(self) -> int:
         """Requested number of accepted samples per prompt."""
         return self.n if self.until is None else self.until
 
     @property
-    def most_tries(self) -> int:
+    def max_samples_per_prompt(self) -> int:
         """Maximum number of samples drawn per prompt."""
         if self.until is None:
             return self.n
@@ -137,7 +137,7 @@ class Sampling(SamplerSettings):
 
 
 @dataclass(frozen=True)
-class Destination:
+class OutputSettings:
     """Output of the samples."""
 
     out: Annotated[Path | None, arg(metavar="FILE")] = None
@@ -202,7 +202,7 @@ class GenerationSettings:
     sampler: Any
     rule: Rule
     sampling: Sampling
-    destination: Destination
+    destination: OutputSettings
     machine: MachineSettings
     execution: Execution = field(default_factory=Execution)
 
@@ -210,16 +210,16 @@ class GenerationSettings:
         for prompt in self.prompts:
             self.rule_for(prompt)
         self.rule.require_used(spec for prompt in self.prompts for spec in prompt.rule)
-        if self.sampling.wanted * len(self.prompts) > MOST_SAMPLES:
+        if self.sampling.accepted_per_prompt * len(self.prompts) > MOST_SAMPLES:
             name = "n" if self.sampling.until is None else "until"
             raise InputError(
-                name, self.sampling.wanted, f"{_TOO_MANY}; there are {len(self.prompts)} prompts"
+                name, self.sampling.accepted_per_prompt, f"{_TOO_MANY}; there are {len(self.prompts)} prompts"
             )
         if self.sampler.uses != "nothing" and not self.has_rules:
             raise InputError(
                 "verifier", None, f"use one: the sampler {self.sampling.sampler} needs a verifier"
             )
-        if self.destination.stream and (len(self.prompts) > 1 or self.sampling.most_tries > 1):
+        if self.destination.stream and (len(self.prompts) > 1 or self.sampling.max_samples_per_prompt > 1):
             hint = "use one prompt, without --n and --until: only a single sample can be shown"
             raise InputError("stream", True, hint)
         if self.destination.stream and self.execution.executor != "local":
@@ -245,17 +245,17 @@ class GenerationSettings:
 
     def rule_for(self, prompt: Prompt) -> Rule:
         """Return the verifiers of `prompt`, which include those shared by all prompts."""
-        return located(prompt.where, partial(self.rule.combined, prompt))
+        return with_location(prompt.where, partial(self.rule.combined, prompt))
 
     @property
-    def own(self) -> dict[int | str, dict[str, Any]]:
+    def prompt_identities(self) -> dict[int | str, dict[str, Any]]:
         """Entries of `identity` that differ for prompts with additional verifiers, by prompt id."""
         ruled = [prompt for prompt in self.prompts if prompt.rule]
         return {prompt.id: self.rule_for(prompt).identity(prompt.rule) for prompt in ruled}
 
-    def runs(self) -> list[str]:
+    def prompt_digests(self) -> list[str]:
         """Return a digest for each prompt of all settings and verifier files that determine its samples."""
-        identity, own = self.identity(), self.own
+        identity, own = self.identity(), self.prompt_identities
         return [digest(identity, own.get(prompt.id)) for prompt in self.prompts]
 
     def identity(self) -> dict[str, Any]:
@@ -265,7 +265,7 @@ class GenerationSettings:
         del sampling["n"], sampling["until"], sampling["max_tries"], sampling["resample"]
         if not sampling["log_probs"]:
             del sampling["log_probs"]
-        sampling["max_new_tokens"] = self.sampling.longest
+        sampling["max_new_tokens"] = self.sampling.max_completion_tokens
         values = {
             "sampler": sampling.pop("sampler"),
             **{f"{name} {field}": value for field, value in asdict(self.sampler).items()},
@@ -286,7 +286,7 @@ OPTIONS: dict[str, type] = {
     "model and prompts": Inputs,
     "verifiers": Rule,
     "sampling": Sampling,
-    "output": Destination,
+    "output": OutputSettings,
     "machine": MachineSettings,
     "workers": Execution,
 }

@@ -84,7 +84,7 @@ class Runs(NamedTuple):
         """Return the runs with the indices `rows`."""
         return Runs(self.lengths[rows], self.ended[rows])
 
-    def curve(self) -> Any:
+    def survival_curve(self) -> Any:
         """Return the Kaplan-Meier estimate of the probability that a run is longer than r.
 
         Returns:
@@ -104,7 +104,7 @@ class Runs(NamedTuple):
         The probability is NaN beyond the longest observed run if that run was censored.
         """
         at = real_tensor("lengths", lengths, "give lengths of runs").numpy()
-        curve = self.curve()
+        curve = self.survival_curve()
         unknown = (at > self.lengths.max()) & (curve.evaluate(self.lengths.max()) > 0)
         values: NDArray[np.float64] = np.where(unknown, np.nan, curve.evaluate(at))
         return values

@@ -113,7 +113,7 @@ class MeasureRunner:
         for task, effort in efforts.items():
             measures[task.name].require(subject, self._material, effort)
         tokens = {
-            task: measures[task.name].tokens(subject, self._material, effort)
+            task: measures[task.name].count_tokens(subject, self._material, effort)
             for task, effort in efforts.items()
         }
         return MeasurePlan(subject.kind, _seconds_per_token(subject), tokens, refused)

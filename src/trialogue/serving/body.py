@@ -64,7 +64,7 @@ class Body(BaseModel):
     parallel_tool_calls: Any = None
 
     @property
-    def stops(self) -> tuple[str, ...]:
+    def stop_strings(self) -> tuple[str, ...]:
         """Stop strings."""
         return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
 

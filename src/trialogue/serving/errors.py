@@ -20,7 +20,7 @@ class Refused(Exception):
         self.status, self.message, self.param, self.code = status, message, param, code
 
     @classmethod
-    def of(cls, error: InputError) -> "Refused":
+    def from_input_error(cls, error: InputError) -> "Refused":
         """Convert an `InputError` to an error with status 400."""
         return cls(400, " ".join(str(error).split()), error.field, "invalid_value")
 

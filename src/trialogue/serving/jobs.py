@@ -78,6 +78,6 @@ class Job:
         return Terms(
             self.verifiers.verifier,
             request.max_new_tokens,
-            stop=request.body.stops,
+            stop=request.body.stop_strings,
             **request.sampling.truncation,
         )

@@ -80,8 +80,8 @@ def read_request(
         Refused: If the model is unknown or the context is too short.
     """
     body = read_body(kind, content)
-    if body.model not in (None, serving.called):
-        message = f"model={body.model!r}: use {serving.called!r}, the model of this server"
+    if body.model not in (None, serving.model_name):
+        message = f"model={body.model!r}: use {serving.model_name!r}, the model of this server"
         raise Refused(404, message, "model", "model_not_found")
     requested_verifiers = read_response_format(
         body.response_format, isinstance(body, ChatBody) and bool(body.tools)

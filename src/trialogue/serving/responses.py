@@ -48,7 +48,7 @@ class CompletionResponse:
         self._created = int(time.time())
         self._sent: dict[int, str] = {}
 
-    def whole(self, finished: Sequence[FinishedChoice]) -> dict[str, Any]:
+    def complete(self, finished: Sequence[FinishedChoice]) -> dict[str, Any]:
         """Return the complete response with all samples."""
         ordered = sorted(finished, key=lambda one: one.choice)
         return {
@@ -58,7 +58,7 @@ class CompletionResponse:
             **self._details(ordered),
         }
 
-    def part(self, choice: int, text: str) -> list[dict[str, Any]]:
+    def growth_chunks(self, choice: int, text: str) -> list[dict[str, Any]]:
         """Return the chunks to send after the text of a choice has grown to `text`."""
         new = text[len(self._sent.get(choice, "")) :]
         is_started = choice in self._sent
@@ -68,7 +68,7 @@ class CompletionResponse:
         delta = {"content": new} if is_started else {"role": "assistant", "content": new}
         return [self._chunk({"index": choice, "delta": delta, "logprobs": None, "finish_reason": None})]
 
-    def last(self, finished: Sequence[FinishedChoice]) -> list[dict[str, Any]]:
+    def final_chunks(self, finished: Sequence[FinishedChoice]) -> list[dict[str, Any]]:
         """Return the chunks to send after the last sample in `finished`.
 
         The final chunk contains the total costs.
@@ -77,7 +77,7 @@ class CompletionResponse:
         chunks = []
         if not self._chat:
             if whole["text"] != self._sent.get(choice):
-                chunks += self.part(choice, whole["text"])
+                chunks += self.growth_chunks(choice, whole["text"])
             ending: dict[str, Any] = {"text": ""}
         else:
             message, ending = whole["message"], {"delta": {}}
@@ -88,7 +88,7 @@ class CompletionResponse:
                     self._chunk({"index": choice, "delta": delta, "logprobs": None, "finish_reason": None})
                 )
             elif message["content"] != self._sent.get(choice):
-                chunks += self.part(choice, message["content"])
+                chunks += self.growth_chunks(choice, message["content"])
         ending |= {"index": choice, "logprobs": None, "finish_reason": whole["finish_reason"]}
         chunks.append(self._chunk(ending | {"trialogue": whole["trialogue"]}))
         if len(finished) == self._request.choices:

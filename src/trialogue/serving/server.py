@@ -83,7 +83,7 @@ def serve(
         served = create_application(model, serving, machine, api_key, allowed_hosts(address, host))
         if api_key is None and not ipaddress.ip_address(host).is_loopback:
             report(f"every client that can reach {host} has access: use --api-key KEY to require a key")
-        report(f"serving {serving.called} at http://{_in_url(host)}:{port}/v1")
+        report(f"serving {serving.model_name} at http://{_in_url(host)}:{port}/v1")
         create_server(served.app, address.grace).run(sockets=[bound])
 
 

@@ -56,7 +56,7 @@ class Serving:
                 raise InputError("rule", rule, "write it as NAME=KIND:CONTENT")
 
     @property
-    def called(self) -> str:
+    def model_name(self) -> str:
         """Name of the model in requests."""
         return str(self.model) if self.name is None else self.name
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from trialogue.errors import InputError
 from trialogue.generation.verifiers.kinds import KINDS
-from trialogue.generation.verifiers.specs import Built, Loaded, Rule, combine_verifiers
+from trialogue.generation.verifiers.specs import BuiltVerifier, LoadedVerifier, Rule, combine_verifiers
 from trialogue.models.hub.opening import TextModel
 from trialogue.oracles import Verifier
 from trialogue.samplers.prefix.contract.sampler import Sampler
@@ -76,7 +76,7 @@ class RequestVerifiers:
     """
 
     verifier: Verifier | None
-    built: tuple[Built, ...]
+    built: tuple[BuiltVerifier, ...]
 
     @property
     def notes(self) -> list[str]:
@@ -110,7 +110,7 @@ class VerifierCache:
         self._model, self._named, self._options, self._lock = model, dict(named), options, Lock()
         self._cache: OrderedDict[object, Future[RequestVerifiers]] = OrderedDict()
         self._compilers = ThreadPoolExecutor(_COMPILING, thread_name_prefix="compiler")
-        self._loading, self._loaded = Lock(), dict[tuple[str, bool], list[Loaded]]()
+        self._loading, self._loaded = Lock(), dict[tuple[str, bool], list[LoadedVerifier]]()
         layers = dict[int, None]()
         for name in self._named:
             for one in self._load_named(name, verdicts=True):
@@ -215,7 +215,7 @@ class VerifierCache:
 
     def _build(
         self, requested: RequestedVerifier, uses: tuple[bool, bool], stop: Sequence[str]
-    ) -> list[Built]:
+    ) -> list[BuiltVerifier]:
         verdicts, ranks = uses
         try:
             if requested.name is not None:
@@ -227,9 +227,9 @@ class VerifierCache:
         except InputError as error:
             raise InputError(requested.field, error.value, error.hint) from error
         verifier = (verifier.up_to(stop) if stop else verifier).prepared()
-        return [Built(KINDS[requested.kind], verifier, None, None, ())]
+        return [BuiltVerifier(KINDS[requested.kind], verifier, None, None, ())]
 
-    def _load_named(self, name: str, verdicts: bool) -> list[Loaded]:
+    def _load_named(self, name: str, verdicts: bool) -> list[LoadedVerifier]:
         with self._loading:
             if (name, verdicts) not in self._loaded:
                 rule = replace(self._options, verifier=(self._named[name],))

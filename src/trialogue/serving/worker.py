@@ -187,7 +187,7 @@ class Worker:
                     )
                     job.submissions[submission] = first
             except InputError as error:
-                self._end(job, Failed(Refused.of(error)))
+                self._end(job, Failed(Refused.from_input_error(error)))
             except Exception as error:
                 self._end(job, Failed(Refused(500, reason(error), code="internal_error")))
 
@@ -230,7 +230,7 @@ class Worker:
                 cut=request.sampling.cuts,
                 longest=request.max_new_tokens,
                 context=self.context,
-                stop=request.body.stops,
+                stop=request.body.stop_strings,
             )
             for sample, verdict in zip(samples, outcomes, strict=True):
                 job.notify(FinishedChoice(first + sample.index, sample, verdict))
@@ -245,7 +245,7 @@ class Worker:
 
     def _show(self, job: Job, choice: int, completion: list[int]) -> None:
         if job.decode is None:
-            job.decode = decoder(self.model, list(job.request.body.stops) or None, final=False)
+            job.decode = decoder(self.model, list(job.request.body.stop_strings) or None, final=False)
         assert job.decode is not None
         text = job.decode(completion)
         if text != job.shown.get(choice, ""):

@@ -37,7 +37,7 @@ def parsed_with_sampler(
         SystemExit: After the help is printed.
     """
     groups = {title: Group(kind, inspect.getdoc(kind) or "") for title, kind in options.items()}
-    words = attach(groups, spread("--choice", tokens))
+    words = attach(groups, repeat_option("--choice", tokens))
     named = value_of("--sampler", words)
     name = named or ("masked-decoding" if _has_mask(words) else "ancestral")
     prog = f"trialogue {command}"
@@ -55,7 +55,7 @@ def parsed_with_sampler(
     return {**parsed, "sampler": with_escapes(parsed["sampler"]), "sampler named": named is not None}
 
 
-def spread(option: str, tokens: Sequence[str]) -> list[str]:
+def repeat_option(option: str, tokens: Sequence[str]) -> list[str]:
     """Repeat an `option` before each of its values: `--choice a b` becomes `--choice=a --choice=b`."""
     words, inside = list[str](), False
     for token, following in zip_longest(tokens, tokens[1:], fillvalue="--"):
@@ -140,7 +140,7 @@ def unescaped(text: str) -> str:
     return re.sub(r"\\[ntr\\]", lambda match: _ESCAPES[match[0]], text)
 
 
-def print_listed() -> None:
+def print_samplers_and_verifiers() -> None:
     """Print all samplers and kinds of verifiers."""
     from trialogue.generation.verifiers.kinds import KINDS
     from trialogue.samplers import SAMPLERS

@@ -28,7 +28,7 @@ from trialogue.training import (
 )
 
 
-class Made(NamedTuple):
+class MadeClone(NamedTuple):
     """A clone and the behaviour of its Markov chains.
 
     Attributes:
@@ -49,7 +49,7 @@ def clone_name(depth: int) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Maker:
+class CloneMaker:
     """Settings and data from which clones of any depth are created.
 
     Args:
@@ -81,7 +81,7 @@ class Maker:
         *,
         progress: bool = False,
         report: Callable[[str], object] = lambda _: None,
-    ) -> Made:
+    ) -> MadeClone:
         """Create the clone of a network.
 
         Args:
@@ -134,7 +134,7 @@ class Maker:
             r_hat=None if diagnostics is None else finite_or_none(diagnostics.r_hat),
             network_loss=corpus_score(network, self.scored).loss,
         )
-        return Made(clone, diagnostics, drawn.energies.mean(1))
+        return MadeClone(clone, diagnostics, drawn.energies.mean(1))
 
 
 def factored_network(

@@ -16,7 +16,7 @@ from trialogue.errors import InputError
 from trialogue.executors import Executor
 from trialogue.executors.folders import SharedFolder
 from trialogue.executors.local import Local
-from trialogue.generation.cloning.maker import Made, Maker, clone_name
+from trialogue.generation.cloning.maker import CloneMaker, MadeClone, clone_name
 from trialogue.generation.cloning.settings import CloneSettings
 from trialogue.randomness import generator
 from trialogue.storage import atomic_write, locked, make_folder, stored_object
@@ -36,7 +36,7 @@ def make_clones(
     threads: int = 1,
     progress: bool = False,
     report: Callable[[str], object] = lambda _: None,
-) -> Iterator[Made]:
+) -> Iterator[MadeClone]:
     """Yield the text itself and a clone for each depth, as soon as each is stored in `settings.out`.
 
     An interrupted run with the same settings continues from the stored networks and chains. So does a run
@@ -80,8 +80,8 @@ def make_clones(
         )
         if TEXT not in clones.names:
             clones.add(Clone(name=TEXT, tokens=start))
-        yield Made(clones[TEXT], None, None)
-        maker = Maker(
+        yield MadeClone(clones[TEXT], None, None)
+        maker = CloneMaker(
             network=settings.network,
             drawing=settings.drawing,
             train=corpus.train,
@@ -136,13 +136,13 @@ def _require_same_settings(path: Path, identity: dict[str, Any]) -> None:
 
 
 def _make_with_workers(
-    maker: Maker,
+    maker: CloneMaker,
     depths: Sequence[int],
     work: Path,
     executor: Executor,
     clones: Clones,
     report: Callable[[str], object],
-) -> Iterator[Made]:
+) -> Iterator[MadeClone]:
     """Create clones with the workers of an executor, and yield each after storing it and its files."""
     accelerated = maker.device is None or maker.device.startswith("cuda")
     with SharedFolder(work).open() as folder:
@@ -159,7 +159,9 @@ def _make_with_workers(
                 yield made
 
 
-def _start_worker(maker: Maker, folder: SharedFolder, kept: Files) -> Callable[[int], tuple[Made, Files]]:
+def _start_worker(
+    maker: CloneMaker, folder: SharedFolder, kept: Files
+) -> Callable[[int], tuple[MadeClone, Files]]:
     """Start a worker, and return its function that creates a clone. It also returns files that are not shared."""
     with folder.beginning() as work:
         if work != folder.path:
@@ -167,7 +169,7 @@ def _start_worker(maker: Maker, folder: SharedFolder, kept: Files) -> Callable[[
                 atomic_write(work / path, content)
     torch.set_num_threads(maker.threads)
 
-    def make(depth: int) -> tuple[Made, Files]:
+    def make(depth: int) -> tuple[MadeClone, Files]:
         if work == folder.path:
             return maker.make(depth, work), {}
         before = _files(work)

@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any
 
 
-def withheld(frame: FrameType | None) -> dict[str, Any]:
+def unforwarded_arguments(frame: FrameType | None) -> dict[str, Any]:
     """Return the arguments that `generate` does not pass on.
 
     Args:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from trialogue.generation.verifiers.specs import Built
+from trialogue.generation.verifiers.specs import BuiltVerifier
 from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import Samples
 from trialogue.samplers.prefix.output import reasons
@@ -31,7 +31,7 @@ class SampleOutcome(NamedTuple):
 
 def sample_outcomes(
     samples: Samples,
-    built: Sequence[Sequence[Built]],
+    built: Sequence[Sequence[BuiltVerifier]],
     *,
     sampler: Any,
     tokenization: Tokenization,

@@ -7,7 +7,7 @@ from typing import Any
 from trialogue.generation.output.outcomes import SampleOutcome, sample_outcomes
 from trialogue.generation.output.sink import Record
 from trialogue.generation.settings import GenerationSettings, Sampling
-from trialogue.generation.verifiers.specs import Built
+from trialogue.generation.verifiers.specs import BuiltVerifier
 from trialogue.models.hub.opening import TextModel
 from trialogue.samplers import Sample, Samples
 
@@ -45,10 +45,10 @@ def records_of(
     samples: Samples,
     keys: Sequence[tuple[int, int]],
     oracle: TextModel,
-    built: Sequence[Sequence[Built]],
+    built: Sequence[Sequence[BuiltVerifier]],
     *,
     settings: GenerationSettings,
-    runs: Sequence[str],
+    digests: Sequence[str],
 ) -> list[Record]:
     """Return the output records of `samples`.
 
@@ -58,7 +58,7 @@ def records_of(
         oracle: Model that generated the samples.
         built: Verifiers of each prompt.
         settings: Settings of the run.
-        runs: Run identifier of each prompt.
+        digests: Run identifier of each prompt.
     """
     sampling = settings.sampling
     outcomes = sample_outcomes(
@@ -68,7 +68,7 @@ def records_of(
         tokenization=oracle.tokenization,
         eos=oracle.eos,
         cut=sampling.cuts,
-        longest=sampling.longest,
+        longest=sampling.max_completion_tokens,
         context=oracle.max_length,
         stop=sampling.stop,
     )
@@ -90,7 +90,7 @@ def records_of(
                 "value": value,
                 "generation_config": generation_config,
                 **cost_of(sample),
-                "run": runs[place],
+                "run": digests[place],
             }
         )
     return records
@@ -108,7 +108,7 @@ def compare_generation_config(config: Mapping[str, Any], sampling: Sampling) -> 
     """
     active = {
         **sampling.truncation,
-        "max_new_tokens": sampling.longest,
+        "max_new_tokens": sampling.max_completion_tokens,
         "do_sample": sampling.temperature > 0,
     }
     active["top_k"] = active["top_k"] or 0

@@ -17,8 +17,8 @@ from filelock import FileLock, Timeout
 
 from trialogue import __version__
 from trialogue.errors import InputError
-from trialogue.generation.output.sink import Key, Record, Sink, line_of
-from trialogue.generation.prompts import Prompt, repeated
+from trialogue.generation.output.sink import Key, Record, Sink, json_line
+from trialogue.generation.prompts import Prompt, copied_fields
 from trialogue.generation.settings import digest
 from trialogue.storage import atomic_write, require_folder, writing
 
@@ -64,7 +64,7 @@ class SampleFile(Sink):
         """Append a line and flush it to the operating system."""
         self._start_writing()
         with writing(self._path):
-            self._file.write(line_of(record))
+            self._file.write(json_line(record))
             self._file.flush()
 
     def hold(self, key: Key, record: Record) -> None:
@@ -75,9 +75,9 @@ class SampleFile(Sink):
         self.held[key] = record
         path = _waiting_path(self._path)
         with writing(path), path.open("ab") as waiting:
-            waiting.write(line_of(record))
+            waiting.write(json_line(record))
 
-    def settle(self) -> None:
+    def discard_waiting(self) -> None:
         """Remove the file of waiting records."""
         self.held.clear()
         _waiting_path(self._path).unlink(missing_ok=True)
@@ -176,7 +176,7 @@ def require_sample_file(path: Path) -> None:
 def replace(path: Path, identity: dict[str, Any], records: Iterable[Record]) -> None:
     """Replace the file at `path` and its settings file."""
     path = path.absolute()
-    content = b"".join(map(line_of, records))
+    content = b"".join(map(json_line, records))
     atomic_write(_settings_path(path), _settings_text(identity))
     atomic_write(path, content)
 
@@ -218,7 +218,7 @@ def _read_records(
             raise _unusable(file, f"line {number} is not a sample") from None
         if not is_same:
             raise _unusable(file, f"line {number} belongs to a run with other settings")
-        if place is None or repeated(record) != prompts[place].given():
+        if place is None or copied_fields(record) != prompts[place].given():
             raise _unusable(file, f"line {number} has a prompt that is not in the input")
         kept[place, sample] = record
     return FoundRecords(kept, complete_bytes)

@@ -17,7 +17,7 @@ Record = dict[str, Any]
 _USE_FILE = "write to a file with --out FILE"
 
 
-def line_of(record: Record) -> bytes:
+def json_line(record: Record) -> bytes:
     """Return a record as one line of JSON."""
     return json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
@@ -50,11 +50,11 @@ class Sink:
         """Store the record of a sample that finished before an earlier sample."""
         self.held[key] = record
 
-    def settle(self) -> None:
+    def discard_waiting(self) -> None:
         """Discard the waiting records at the end of the run."""
         self.held.clear()
 
-    def interrupted(self) -> None:
+    def save_waiting(self) -> None:
         """Save the waiting records when the run is interrupted."""
 
 
@@ -76,7 +76,7 @@ class StandardOutput(Sink):
             raise InputError("stdout", None, f"it is closed: {_USE_FILE}")
         self._texts, self._prompt = texts, None
 
-    def interrupted(self) -> None:
+    def save_waiting(self) -> None:
         """Write the waiting records in order."""
         with suppress(InputError, BrokenPipeError):
             for key in sorted(self.held):
@@ -84,7 +84,7 @@ class StandardOutput(Sink):
 
     def append(self, record: Record) -> None:
         """Write a record and flush it."""
-        line = line_of(record)
+        line = json_line(record)
         if sys.stdout.isatty():
             prompt = record["id"]
             line = _format_record(record, None if prompt == self._prompt else self._texts[prompt]).encode()

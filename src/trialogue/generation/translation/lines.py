@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from trialogue.errors import InputError
 from trialogue.generation.translation.model import TranslationModel
-from trialogue.generation.translation.settings import Translating
+from trialogue.generation.translation.settings import TranslationSettings
 from trialogue.samplers.translation.hypotheses import Translation
 from trialogue.samplers.translation.writing import rescored
 
@@ -82,7 +82,9 @@ class LineTranslator:
         InputError: If the model does not have a required network.
     """
 
-    def __init__(self, model: TranslationModel, settings: Translating, *, truncate: bool = False) -> None:
+    def __init__(
+        self, model: TranslationModel, settings: TranslationSettings, *, truncate: bool = False
+    ) -> None:
         self._vocabulary, self._max_length, self._truncate = model.vocabulary, model.max_length, truncate
         self._translate: Callable[[Sequence[Sequence[int]], Sequence[int]], list[Translation]]
         if settings.network == "twin":

@@ -17,7 +17,7 @@ from trialogue.validation import Count, Natural, validated
 
 @validated
 @dataclass(frozen=True)
-class Translating:
+class TranslationSettings:
     """Translation model and decoding."""
 
     model: Annotated[Path | None, arg(metavar="DIR")] = None
@@ -68,7 +68,7 @@ class Translating:
 
 @validated
 @dataclass(frozen=True)
-class Lines:
+class LineSettings:
     """Input, output and hardware."""
 
     input: Annotated[Path | None, arg(metavar="FILE")] = None
@@ -95,7 +95,7 @@ class Lines:
 
 @validated
 @dataclass(frozen=True)
-class Pairs:
+class PairSettings:
     """Training data and networks."""
 
     text: Annotated[Path | None, arg(metavar="FILE.tsv")] = None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 from tyro.conf import arg
 
 from trialogue.errors import InputError
-from trialogue.generation.prompts import Prompt, located
+from trialogue.generation.prompts import Prompt, with_location
 from trialogue.generation.verifiers.contents import content_of
 from trialogue.generation.verifiers.kinds import KINDS, VerifierKind, VerifierOptions, VerifierRequest
 from trialogue.validation import validated
@@ -122,7 +122,7 @@ class Rule(VerifierOptions):
 
     def build(
         self, tokenization: "Tokenization", *, verdicts: bool, ranks: bool = False, stop: Sequence[str] = ()
-    ) -> list["Built"]:
+    ) -> list["BuiltVerifier"]:
         """Build the verifier of each spec.
 
         Args:
@@ -134,13 +134,13 @@ class Rule(VerifierOptions):
             stop: Stop strings. Verifiers of text evaluate the text before the first of them.
 
         Raises:
-            InputError: If a verifier does not compile or load. `Built.require_fit` checks separately that it
+            InputError: If a verifier does not compile or load. `BuiltVerifier.require_fit` checks separately that it
                 model_checks the model.
         """
         loaded = self.load(tokenization, verdicts=verdicts)
         return [one.for_sampler(verdicts=verdicts, ranks=ranks, stop=stop) for one in loaded]
 
-    def load(self, tokenization: "Tokenization", *, verdicts: bool) -> list["Loaded"]:
+    def load(self, tokenization: "Tokenization", *, verdicts: bool) -> list["LoadedVerifier"]:
         """Load the verifiers. This part of `build` takes the most time and does not depend on stop strings."""
         from trialogue.verifiers import as_verifier
 
@@ -149,11 +149,11 @@ class Rule(VerifierOptions):
             kind, content = _split(spec)
             request = VerifierRequest(spec, content, self, tokenization, verdicts, [])
             verifier = _call_with_option(self, spec, partial(_build, kind, request))
-            loaded.append(Loaded(kind, as_verifier(verifier), tuple(request.model_checks)))
+            loaded.append(LoadedVerifier(kind, as_verifier(verifier), tuple(request.model_checks)))
         return loaded
 
 
-class Loaded(NamedTuple):
+class LoadedVerifier(NamedTuple):
     """Loaded verifier of a spec, which several samplers with different stop strings can share.
 
     Attributes:
@@ -166,7 +166,7 @@ class Loaded(NamedTuple):
     verifier: "Verifier"
     model_checks: tuple[Callable[["TextModel"], None], ...]
 
-    def for_sampler(self, *, verdicts: bool, ranks: bool, stop: Sequence[str]) -> "Built":
+    def for_sampler(self, *, verdicts: bool, ranks: bool, stop: Sequence[str]) -> "BuiltVerifier":
         """Return the verifier for a sampler. See `Rule.build` for the arguments."""
         from trialogue.generation.verifiers.graded import Graded
         from trialogue.verifiers import Threshold
@@ -180,10 +180,10 @@ class Loaded(NamedTuple):
             judge, cut = Threshold(graded, threshold), None
         else:
             judge, cut = graded, threshold if ranks else None
-        return Built(self.kind, judge, graded, cut, self.model_checks)
+        return BuiltVerifier(self.kind, judge, graded, cut, self.model_checks)
 
 
-class Built(NamedTuple):
+class BuiltVerifier(NamedTuple):
     """Verifier as used by a sampler.
 
     Attributes:
@@ -208,7 +208,7 @@ class Built(NamedTuple):
 
 def build_for_prompts(
     rule: Rule, prompts: Sequence[Prompt], tokenization: "Tokenization", **settings: Any
-) -> list[list[Built]]:
+) -> list[list[BuiltVerifier]]:
     """Build the verifiers of each prompt.
 
     Prompts with equal rules share verifiers.
@@ -222,21 +222,21 @@ def build_for_prompts(
     Raises:
         InputError: As in `Rule.build`. An error in the rule of a prompt names its line in the prompt file.
     """
-    shared, by_specs = rule.build(tokenization, **settings), dict[tuple[str, ...], list[Built]]()
+    shared, by_specs = rule.build(tokenization, **settings), dict[tuple[str, ...], list[BuiltVerifier]]()
     specs = [_resolved_specs(prompt) for prompt in prompts]
     for prompt, found in zip(prompts, specs, strict=True):
         if found not in by_specs:
             alone = replace(rule, verifier=found, **_NO_OPTIONS)
-            by_specs[found] = located(prompt.where, partial(alone.build, tokenization, **settings))
+            by_specs[found] = with_location(prompt.where, partial(alone.build, tokenization, **settings))
     return [shared + by_specs[found] for found in specs]
 
 
-def distinct(built: Iterable[Sequence[Built]]) -> list[Built]:
+def distinct_verifiers(built: Iterable[Sequence[BuiltVerifier]]) -> list[BuiltVerifier]:
     """Return the verifiers of all prompts without duplicates."""
     return list({id(one): one for of_prompt in built for one in of_prompt}.values())
 
 
-def combine_verifiers(built: Sequence[Built]) -> "Verifier | None":
+def combine_verifiers(built: Sequence[BuiltVerifier]) -> "Verifier | None":
     """Return the product of the verifiers of a prompt, or None if it has none."""
     from trialogue.verifiers import Product
 

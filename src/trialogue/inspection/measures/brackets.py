@@ -14,7 +14,14 @@ from torch import Tensor
 
 from trialogue.data import Dyck
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Point, Quantity, curve, mean, number, share
+from trialogue.inspection.measures.quantities import (
+    Point,
+    Quantity,
+    curve_quantity,
+    mean_point,
+    share_point,
+    single_quantity,
+)
 from trialogue.inspection.subject import Subject
 from trialogue.randomness import numpy_generator, seed_of
 
@@ -88,7 +95,7 @@ class Brackets(Measure):
             )
         return None
 
-    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+    def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Count the long strings, and the short strings with and without a pair."""
         before = len(subject.frame[0])
         long = effort.rows(_ROWS) * (min(LENGTH, _max_brackets(subject)) + before)
@@ -114,17 +121,19 @@ class Brackets(Measure):
         spans = [(edge, (read >= edge) & (read < end)) for edge, end in zip(edges, ends, strict=True)]
         report("strings with an inserted pair")
         distances = self._distances(subject, effort)
-        along, on_brackets = "brackets read", mean(mass.numpy().mean(1))
+        along, on_brackets = "brackets read", mean_point(mass.numpy().mean(1))
         by_length = [_share(correct, closing & span, edge) for edge, span in spans]
         by_depth = [_share(correct, closing & (depth == level), level) for level in range(1, DEPTH + 1)]
-        losses = [mean(_row_means(excess, span), edge) for edge, span in spans]
+        losses = [mean_point(_row_means(excess, span), edge) for edge, span in spans]
         return [
-            number(f"closes rightly, in strings of {length}", _share(correct, closing), exact=1.0),
-            number("moved by a pair", mean(distances), unit="total variation", exact=0.0),
-            number(f"on brackets, in strings of {length}", on_brackets, unit="of the probability", exact=1.0),
-            curve("closes rightly", by_length, along, exact=1.0),
-            curve("closes rightly", by_depth, "brackets open", exact=1.0),
-            curve("excess loss", losses, along, unit="nats a bracket", exact=0.0),
+            single_quantity(f"closes rightly, in strings of {length}", _share(correct, closing), exact=1.0),
+            single_quantity("moved by a pair", mean_point(distances), unit="total variation", exact=0.0),
+            single_quantity(
+                f"on brackets, in strings of {length}", on_brackets, unit="of the probability", exact=1.0
+            ),
+            curve_quantity("closes rightly", by_length, along, exact=1.0),
+            curve_quantity("closes rightly", by_depth, "brackets open", exact=1.0),
+            curve_quantity("excess loss", losses, along, unit="nats a bracket", exact=0.0),
         ]
 
     def _distances(self, subject: Subject, effort: Effort) -> NDArray[np.float64]:
@@ -179,7 +188,7 @@ def _row_means(values: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[
 
 
 def _share(correct: NDArray[np.bool_], mask: NDArray[np.bool_], at: float | None = None) -> Point:
-    return share(_row_means(correct.astype(float), mask), at)
+    return share_point(_row_means(correct.astype(float), mask), at)
 
 
 def _max_brackets(subject: Subject) -> int:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Quantity, curve, mean, number
+from trialogue.inspection.measures.quantities import Quantity, curve_quantity, mean_point, single_quantity
 from trialogue.inspection.subject import Passages, Subject
 from trialogue.oracles import Masked
 from trialogue.randomness import Choose, Streams, numpy_generator
@@ -26,7 +26,7 @@ DISTANCES = (1, 2, 4, 8, 16)
 _ROWS = 32
 
 
-class Orders(NamedTuple):
+class OrderLogRatios(NamedTuple):
     """Log-ratios for the two orders of filling in two tokens, each float64 of shape (n,) in nats.
 
     Attributes:
@@ -40,7 +40,9 @@ class Orders(NamedTuple):
     information: NDArray[np.float64]
 
 
-def compare_orders(masked: Masked, tokens: Tensor, first: Tensor, second: Tensor, choose: Choose) -> Orders:
+def compare_orders(
+    masked: Masked, tokens: Tensor, first: Tensor, second: Tensor, choose: Choose
+) -> OrderLogRatios:
     """Compare both orders of filling in two tokens of each row.
 
     Args:
@@ -68,7 +70,7 @@ def compare_orders(masked: Masked, tokens: Tensor, first: Tensor, second: Tensor
     sampled[rows, first] = choose(first_log_probs, rows)
     sampled[rows, second] = choose(masked.site_log_weights(sampled, second), rows)
     (at_text, _), (at_sampled, information) = ratio(tokens), ratio(sampled)
-    return Orders(*(values.numpy() for values in (at_text, at_sampled, information)))
+    return OrderLogRatios(*(values.numpy() for values in (at_text, at_sampled, information)))
 
 
 class MaskedConsistency(Measure):
@@ -94,7 +96,7 @@ class MaskedConsistency(Measure):
         """Raise `InputError` if the text has too few passages."""
         _sample_passages(subject, material, effort)
 
-    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+    def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Count six passes over each passage, one with both tokens masked and five with one."""
         width = _length(subject) + sum(map(len, subject.frame))
         return 6 * len(_distances(subject)) * effort.rows(_ROWS) * width
@@ -119,18 +121,20 @@ class MaskedConsistency(Measure):
             raise InputError("model", subject.name, "all tokens of the text have probability zero")
         differences = np.abs(np.where(known, text, 0.0)).sum(0)[usable] / known.sum(0)[usable]
         usable_passages = Passages(passages.tokens[torch.from_numpy(usable)], passages.documents[usable])
-        difference = mean(usable_passages.document_means(differences))
+        difference = mean_point(usable_passages.document_means(differences))
         document_means, unit, along = passages.document_means, "nats a pair", "tokens apart"
-        divergences = [mean(document_means(one.sampled), distance) for distance, one in found.items()]
-        gains = [mean(document_means(one.information), distance) for distance, one in found.items()]
+        divergences = [mean_point(document_means(one.sampled), distance) for distance, one in found.items()]
+        gains = [mean_point(document_means(one.information), distance) for distance, one in found.items()]
         reach = f", mean over {distances[0]} to {distances[-1]} apart"
         divergence, gain = "divergence of the orders", "one token tells of the other"
         return [
-            number(f"orders differ on the text{reach}", difference, unit=unit, exact=0.0),
-            number(f"{divergence}{reach}", mean(document_means(sampled.mean(0))), unit=unit, exact=0.0),
-            number(f"{gain}{reach}", mean(document_means(information.mean(0))), unit=unit),
-            curve(divergence, divergences, along, unit=unit, exact=0.0),
-            curve(gain, gains, along, unit=unit),
+            single_quantity(f"orders differ on the text{reach}", difference, unit=unit, exact=0.0),
+            single_quantity(
+                f"{divergence}{reach}", mean_point(document_means(sampled.mean(0))), unit=unit, exact=0.0
+            ),
+            single_quantity(f"{gain}{reach}", mean_point(document_means(information.mean(0))), unit=unit),
+            curve_quantity(divergence, divergences, along, unit=unit, exact=0.0),
+            curve_quantity(gain, gains, along, unit=unit),
         ]
 
 

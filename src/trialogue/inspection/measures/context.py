@@ -8,7 +8,13 @@ from numpy.typing import NDArray
 
 from trialogue.inspection.interaction_order.reading import TOLERANCE, saturation_step
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Quantity, curve, mean, number, resampled
+from trialogue.inspection.measures.quantities import (
+    Quantity,
+    bootstrap_point,
+    curve_quantity,
+    mean_point,
+    single_quantity,
+)
 from trialogue.inspection.subject import Passages, Subject
 from trialogue.randomness import numpy_generator
 
@@ -16,13 +22,13 @@ LENGTH = 256
 _ROWS = 48
 
 
-def edges_of(length: int) -> list[int]:
+def context_bin_edges(length: int) -> list[int]:
     """Return the lower bounds 1, 2, 4, ... of the bins of context lengths in a passage of `length` tokens."""
     return [2**power for power in range(length.bit_length()) if 2 ** (power + 1) <= length]
 
 
-def by_context(losses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Average losses over the bins of `edges_of`.
+def mean_loss_by_context_length(losses: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Average losses over the bins of `context_bin_edges`.
 
     Args:
         losses: Losses of all tokens of each passage but the first, shape (n, L - 1).
@@ -30,7 +36,7 @@ def by_context(losses: NDArray[np.float64]) -> NDArray[np.float64]:
     Returns:
         Means of shape (n, bins).
     """
-    edges = edges_of(losses.shape[1] + 1)
+    edges = context_bin_edges(losses.shape[1] + 1)
     return np.stack([losses[:, edge - 1 : 2 * edge - 1].mean(1) for edge in edges], 1)
 
 
@@ -54,7 +60,7 @@ class ContextLength(Measure):
         """Raise `InputError` if the text has too few passages."""
         _sample_passages(subject, material, effort)
 
-    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+    def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Count one pass over each passage."""
         return effort.rows(_ROWS) * (_length(subject) + len(subject.frame[0]))
 
@@ -68,19 +74,23 @@ class ContextLength(Measure):
             distributions = subject.logits(batch)[:, -targets.shape[1] - 1 : -1].log_softmax(-1)
             losses.append(-distributions.gather(-1, targets[..., None])[..., 0].double())
             report(f"{sum(map(len, losses))} of {len(rows)} passages")
-        binned = passages.document_means(by_context(torch.cat(losses).numpy()))
-        edges = edges_of(rows.shape[1])
+        binned = passages.document_means(mean_loss_by_context_length(torch.cat(losses).numpy()))
+        edges = context_bin_edges(rows.shape[1])
 
         def saturation_length(documents: NDArray[np.int64]) -> float:
             return float(saturation_step(edges, binned[documents].mean(0).tolist()))
 
         unit = "nats a token"
-        losses_by_edge = [mean(binned[:, index], edge) for index, edge in enumerate(edges)]
-        length = resampled(saturation_length, len(binned), effort.seed)
+        losses_by_edge = [mean_point(binned[:, index], edge) for index, edge in enumerate(edges)]
+        length = bootstrap_point(saturation_length, len(binned), effort.seed)
         return [
-            number(f"context that matters, of up to {edges[-1]}", length, unit="tokens"),
-            number(f"gained by {edges[-1]} tokens of context", mean(binned[:, 0] - binned[:, -1]), unit=unit),
-            curve("loss", losses_by_edge, "tokens of context", unit=unit),
+            single_quantity(f"context that matters, of up to {edges[-1]}", length, unit="tokens"),
+            single_quantity(
+                f"gained by {edges[-1]} tokens of context",
+                mean_point(binned[:, 0] - binned[:, -1]),
+                unit=unit,
+            ),
+            curve_quantity("loss", losses_by_edge, "tokens of context", unit=unit),
         ]
 
 

@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Point, Quantity, combined, curve, mean, number, share
+from trialogue.inspection.measures.quantities import (
+    Point,
+    Quantity,
+    curve_quantity,
+    mean_of_points,
+    mean_point,
+    share_point,
+    single_quantity,
+)
 from trialogue.inspection.subject import Subject
 from trialogue.randomness import generator
 
@@ -58,7 +66,7 @@ class Copying(Measure):
             return f"its maximum length is {subject.max_length} tokens, but the measure requires {required}"
         return None
 
-    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+    def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Count one pass over each row for a causal model, and one pass per predicted position for a masked model."""
         framed = sum(map(len, subject.frame))
         passes = 1 if subject.kind == "causal" else _MASKED_SITES
@@ -73,16 +81,16 @@ class Copying(Measure):
             report(f"distance {distance}")
             rows = repeated(subject.ordinary_tokens, distance, _rows(distance, effort), effort.seed)
             correct, loss = evaluate(subject, rows)
-            accuracies.append(share(correct.mean(1), distance))
-            losses.append(mean(loss.mean(1), distance))
+            accuracies.append(share_point(correct.mean(1), distance))
+            losses.append(mean_point(loss.mean(1), distance))
         uniform = math.log(len(subject.ordinary_tokens))
         along = "tokens to the source"
         reach = f"mean over distances {accuracies[0].at:g} to {accuracies[-1].at:g}"
         return [
-            number(f"copied, {reach}", combined(accuracies), exact=1.0),
-            curve("copied", accuracies, along, exact=1.0),
-            curve("loss", losses, along, unit="nats a token", exact=0.0),
-            number("loss without the source", Point(uniform), unit="nats a token"),
+            single_quantity(f"copied, {reach}", mean_of_points(accuracies), exact=1.0),
+            curve_quantity("copied", accuracies, along, exact=1.0),
+            curve_quantity("loss", losses, along, unit="nats a token", exact=0.0),
+            single_quantity("loss without the source", Point(uniform), unit="nats a token"),
         ]
 
 

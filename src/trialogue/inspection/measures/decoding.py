@@ -27,7 +27,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Point, Quantity, curve, mean, number, share
+from trialogue.inspection.measures.quantities import (
+    Point,
+    Quantity,
+    curve_quantity,
+    mean_point,
+    share_point,
+    single_quantity,
+)
 from trialogue.inspection.subject import Subject
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import Streams, seed_of
@@ -206,7 +213,7 @@ class DecodingRules(Measure):
         "model's publisher are included if they define a sampling rule. The name of this rule lists ignored settings."
     )
 
-    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+    def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Count the texts sampled from the model's distribution and those sampled at a temperature."""
         return 2 * effort.rows(_ROWS) * subject.processed_tokens(len(subject.start_tokens), _horizon(subject))
 
@@ -230,14 +237,14 @@ class DecodingRules(Measure):
         along = "tokens of the text"
 
         def shares(values: NDArray[np.float64]) -> list[Point]:
-            return [share(values[length - 1], length) for length in lengths]
+            return [share_point(values[length - 1], length) for length in lengths]
 
         found = [
-            number(f"one token, {name}", mean(values), unit=_UNIT, exact=0.0)
+            single_quantity(f"one token, {name}", mean_point(values), unit=_UNIT, exact=0.0)
             for name, values in per_token.items()
         ]
         found += [
-            curve(f"text, {name}", shares(values), along, unit=_UNIT, exact=0.0)
+            curve_quantity(f"text, {name}", shares(values), along, unit=_UNIT, exact=0.0)
             for name, values in per_text.items()
         ]
         points = [
@@ -247,7 +254,7 @@ class DecodingRules(Measure):
         ]
         if points:
             name = f"text, temperature {TEMPERATURE} and p(x)^(1/{TEMPERATURE})"
-            found.append(curve(name, points, along, unit=_UNIT, exact=0.0))
+            found.append(curve_quantity(name, points, along, unit=_UNIT, exact=0.0))
         return found
 
 

@@ -12,7 +12,7 @@ from trialogue.inspection.interaction_order.clone_scorers import pretrained_scor
 from trialogue.inspection.interaction_order.measure import require_clones
 from trialogue.inspection.interaction_order.reading import gap_of, learned_beyond
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import LEVEL, Point, Quantity, number
+from trialogue.inspection.measures.quantities import LEVEL, Point, Quantity, single_quantity
 from trialogue.inspection.subject import Subject
 
 _ROWS = 128
@@ -36,7 +36,7 @@ class InteractionOrder(Measure):
         """Raise `InputError` if the folder has no clones yet."""
         require_clones(_clones(material))
 
-    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+    def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Count one pass over each row of each clone, or one pass per token for a masked model."""
         clones = _clones(material)
         copies = 1 if subject.kind == "causal" else clones.length
@@ -55,7 +55,9 @@ class InteractionOrder(Measure):
             losses.append(scorer.loss(clone, effort.rows(_ROWS), 1.0, effort.seed, model=subject.name))
         unit = f"nats a {'byte' if scorer.retokenized else 'token'}"
         found = [
-            number(f"loss of {one.clone}", _point(one.loss, one.error, degrees[one.clone]), unit=unit)
+            single_quantity(
+                f"loss of {one.clone}", _point(one.loss, one.error, degrees[one.clone]), unit=unit
+            )
             for one in losses
         ]
         text = next((one for one in losses if one.clone == TEXT), None)
@@ -66,8 +68,8 @@ class InteractionOrder(Measure):
                     # The degrees of freedom of the smaller sample give an interval no narrower than Welch's.
                     smaller = min(degrees[one.clone], degrees[TEXT])
                     point = _point(gap.difference, gap.error, smaller)
-                    found.append(number(f"{one.clone} over the text", point, unit=unit))
-            found.append(number("learned beyond order", Point(float(learned_beyond(losses) or 0))))
+                    found.append(single_quantity(f"{one.clone} over the text", point, unit=unit))
+            found.append(single_quantity("learned beyond order", Point(float(learned_beyond(losses) or 0))))
         return found
 
 

@@ -136,7 +136,7 @@ class Measure(ABC):
         del subject, material, effort
 
     @abstractmethod
-    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+    def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Estimate the number of tokens that the model processes, from which the run time is estimated."""
 
     @abstractmethod

@@ -11,7 +11,14 @@ import numpy as np
 from trialogue.errors import InputError
 from trialogue.inspection.coherence import Runs, measure_coherence
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Point, Quantity, curve, number, resampled, share
+from trialogue.inspection.measures.quantities import (
+    Point,
+    Quantity,
+    bootstrap_point,
+    curve_quantity,
+    share_point,
+    single_quantity,
+)
 from trialogue.inspection.subject import Subject
 
 PATTERNS = (" red green blue.", " one two three four.", " north, south, east, west;", " a b c d e f g.")
@@ -43,7 +50,7 @@ class TextPatterns(Measure):
             return f"it generates texts of at most {limit} tokens, but the measure requires {required}"
         return None
 
-    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+    def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Count the prompts and their continuations."""
         per_sample = subject.processed_tokens(_max_prompt_length(subject), GENERATED)
         return len(PATTERNS) * effort.rows(_SAMPLES) * per_sample
@@ -69,11 +76,11 @@ class TextPatterns(Measure):
             for length in _LENGTHS
             if np.isfinite(found.survival([length])[0])
         ]
-        rate = resampled(lambda indices: found.take(indices).hazard(), rows, effort.seed)
-        hazard = number("leaves the pattern", rate, unit="per byte", exact=0.0)
+        rate = bootstrap_point(lambda indices: found.take(indices).hazard(), rows, effort.seed)
+        hazard = single_quantity("leaves the pattern", rate, unit="per byte", exact=0.0)
         if not shares:
             return [hazard]
-        return [hazard, curve("still in the pattern", shares, "bytes written", exact=1.0)]
+        return [hazard, curve_quantity("still in the pattern", shares, "bytes written", exact=1.0)]
 
 
 def _surviving_share(runs: Runs, length: int, seed: int) -> Point:
@@ -82,13 +89,13 @@ def _surviving_share(runs: Runs, length: int, seed: int) -> Point:
     If the share is 0 or 1, the bootstrap yields no interval. The interval is then the exact binomial interval over the
     texts that were not censored before `length`.
     """
-    point = resampled(
+    point = bootstrap_point(
         lambda indices: float(runs.take(indices).survival([length])[0]), len(runs.lengths), seed, length
     )
     if point.low is not None or point.value not in (0.0, 1.0):
         return point
     known = (runs.lengths >= length) | runs.ended
-    return share((runs.lengths[known] >= length).astype(float), length)
+    return share_point((runs.lengths[known] >= length).astype(float), length)
 
 
 def _max_prompt_length(subject: Subject) -> int:

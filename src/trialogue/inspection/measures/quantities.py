@@ -37,7 +37,7 @@ class Point:
     at: float | None = None
 
     @classmethod
-    def of(cls, found: Interval, at: float | None = None) -> Point:
+    def from_interval(cls, found: Interval, at: float | None = None) -> Point:
         """Convert an interval, whose ends may be NaN, to a point."""
         low, high = (None if math.isnan(end) else float(end) for end in found[1:])
         return cls(float(found.estimate), low, high, at)
@@ -92,31 +92,31 @@ class Quantity:
             raise InputError("quantity", record, "the record is invalid. Inspect the model again") from error
 
 
-def number(name: str, point: Point, *, unit: str = "", exact: float | None = None) -> Quantity:
+def single_quantity(name: str, point: Point, *, unit: str = "", exact: float | None = None) -> Quantity:
     """Return a quantity with a single point."""
     return Quantity(name=name, points=(point,), unit=unit, exact=exact)
 
 
-def curve(
+def curve_quantity(
     name: str, points: Iterable[Point], along: str, *, unit: str = "", exact: float | None = None
 ) -> Quantity:
     """Return a quantity that is a curve."""
     return Quantity(name=name, points=tuple(points), unit=unit, along=along, exact=exact)
 
 
-def share(values: NDArray[np.float64], at: float | None = None) -> Point:
+def share_point(values: NDArray[np.float64], at: float | None = None) -> Point:
     """Return the mean of values (n,) between 0 and 1, with the interval of `share_bounds`."""
     low, high = share_bounds(values[None], 1 - LEVEL)
     return Point(float(values.mean()), max(float(low[0]), 0.0), min(float(high[0]), 1.0), at)
 
 
-def mean(values: NDArray[np.float64], at: float | None = None) -> Point:
+def mean_point(values: NDArray[np.float64], at: float | None = None) -> Point:
     """Return the mean of independent values (n,) with Student's interval."""
     low, high = mean_bounds(values[None], 1 - LEVEL) if len(values) > 1 else ([math.nan], [math.nan])
-    return Point.of(Interval(float(values.mean()), float(low[0]), float(high[0])), at)
+    return Point.from_interval(Interval(float(values.mean()), float(low[0]), float(high[0])), at)
 
 
-def combined(points: Sequence[Point]) -> Point:
+def mean_of_points(points: Sequence[Point]) -> Point:
     """Return the mean of independent estimates, with an interval computed from their intervals.
 
     The result has no interval if one of the points has none.
@@ -132,7 +132,7 @@ def combined(points: Sequence[Point]) -> Point:
     return Point(value, value - below, value + above)
 
 
-def resampled(
+def bootstrap_point(
     statistic: Callable[[NDArray[np.int64]], float], rows: int, seed: int, at: float | None = None
 ) -> Point:
     """Return a statistic with its percentile bootstrap interval (Efron 1979).

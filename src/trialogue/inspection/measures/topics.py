@@ -8,7 +8,7 @@ from trialogue.data.corpus.documents import passages_of
 from trialogue.errors import InputError
 from trialogue.extras import from_extra
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Point, Quantity, number
+from trialogue.inspection.measures.quantities import Point, Quantity, single_quantity
 from trialogue.inspection.subject import Subject
 from trialogue.inspection.topic_structure.measure import TopicSettings, measured
 from trialogue.randomness import numpy_generator
@@ -49,7 +49,7 @@ class TopicRatios(Measure):
             hint = f"give a longer text, with at least {2 * TOPICS} passages of {PASSAGE} words, or other --measures"
             raise InputError("text", f"{count} passages", hint)
 
-    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+    def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         """Count the passages for attention. The time to fit the topics is not included."""
         return effort.rows(_READ) * min(_LENGTH, subject.max_length)
 
@@ -81,8 +81,12 @@ class TopicRatios(Measure):
             raise InputError("model", subject.name, hint) from error
         # The interval is NaN if the mean over pairs of different topics is not positive in some resample.
         defined = [(one.measure, one.ratio) for one in compared if not math.isnan(one.ratio.low)]
-        ratios = [number(f"{name}, same / different", Point.of(ratio)) for name, ratio in defined]
+        ratios = [
+            single_quantity(f"{name}, same / different", Point.from_interval(ratio))
+            for name, ratio in defined
+        ]
         differences = [
-            number(f"{one.measure}, same less different", Point.of(one.difference)) for one in compared
+            single_quantity(f"{one.measure}, same less different", Point.from_interval(one.difference))
+            for one in compared
         ]
         return [*ratios, *differences]
