@@ -18,7 +18,7 @@ from trialogue import cli
 from trialogue.errors import InputError
 from trialogue.inspection.measures.copying import Copying
 from trialogue.inspection.measures.measure import MEASURES, Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Point, Quantity
+from trialogue.inspection.measures.quantities import Point, Quantity, single_quantity
 from trialogue.inspection.page import Series, table
 from trialogue.inspection.picture import _curve
 from trialogue.inspection.subject import Subject

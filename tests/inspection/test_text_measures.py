@@ -19,7 +19,7 @@ from trialogue.inspection.measures.context import (
 )
 from trialogue.inspection.measures.measure import Effort, Material
 from trialogue.inspection.measures.patterns import TextPatterns, _surviving_share
-from trialogue.inspection.measures.quantities import Point
+from trialogue.inspection.measures.quantities import Point, mean_of_points, mean_point, single_quantity
 from trialogue.inspection.subject import Subject
 from trialogue.models.tokenization import Tokenization
 from trialogue.randomness import numpy_generator

@@ -17,7 +17,7 @@ from trialogue.cli.parsing.commands import Commands
 from trialogue.cli.parsing.fields import Group, parse
 
 if TYPE_CHECKING:
-    pass
+    from trialogue.generation.translation.settings import LineSettings
 
 
 def translate(arguments: argparse.Namespace) -> int:
