@@ -33,10 +33,13 @@ _SHORTEST, _LONGEST = 8, 32
 
 
 def bracket_tokens(subject: Subject) -> list[int] | None:
-    """Return the token ids of the brackets in the order of `Dyck`.
+    """Return the token ids of the brackets ( ) [ ], or None if one of them is not a single token.
 
-    All brackets are tokens with a leading space or, if such tokens do not exist, without one. The result is None if
-    neither is the case.
+    The tokens have a leading space if all four brackets exist with a leading space as single tokens. Otherwise
+    they have none.
+
+    Args:
+        subject: Model with its tokenizer.
     """
     for space in (" ", ""):
         ids = [
@@ -50,19 +53,26 @@ def bracket_tokens(subject: Subject) -> list[int] | None:
 
 
 def bracket_distribution(length: int) -> Dyck:
-    """Return the distribution of prefixes of `length` brackets with equal probabilities of types and of opening."""
+    """Return a uniform distribution of prefixes of bracket strings.
+
+    Both types of brackets are equally likely, and so are opening and closing wherever both are possible. At
+    most four brackets are open at once.
+
+    Args:
+        length: Number of brackets of a prefix.
+    """
     return Dyck(length, (1 / len(PAIRS),) * len(PAIRS), 0.5, DEPTH, complete=False)
 
 
 def insert_pairs(strings: Tensor, random: np.random.Generator) -> Tensor:
-    """Insert a matched pair of random type at a random position of each string.
+    """Insert an adjacent pair of brackets, () or [], at a random position of each string.
 
     Args:
-        strings: Brackets, int64 of shape (n, L).
+        strings: Bracket indices (0 to 3), int64 of shape (n, L).
         random: Random number generator.
 
     Returns:
-        Strings of shape (n, L + 2) that do not exceed the maximum depth at the inserted pair.
+        Bracket indices, int64 of shape (n, L + 2). The inserted pair never exceeds the maximum depth.
     """
     rows = []
     depths = bracket_distribution(strings.shape[1]).depth(strings)
@@ -74,7 +84,12 @@ def insert_pairs(strings: Tensor, random: np.random.Generator) -> Tensor:
 
 
 class Brackets(Measure):
-    """Accuracy on closing brackets by length and depth of the prefix, and the violation of balance."""
+    """Measure of how well a model predicts the next bracket in nested strings of ( ) [ ].
+
+    The measure reports the accuracy on closing brackets by the length of the prefix and by the number of open
+    brackets. It also inserts a matched pair into strings. The pair should not change the prediction of the next
+    bracket.
+    """
 
     question = "Does the model close brackets at any depth and length?"
     reading = (
@@ -86,7 +101,10 @@ class Brackets(Measure):
     )
 
     def model_refusal(self, subject: Subject) -> str | None:
-        """Return a reason if a bracket is not a single token, or the maximum length is too short."""
+        """Return the reason why the model cannot be measured, or None.
+
+        A reason is that a bracket is not a single token, or that the model's maximum length is too short.
+        """
         if bracket_tokens(subject) is None:
             return f"its tokenizer does not have a single token for each of {' '.join(''.join(PAIRS))}"
         if _max_brackets(subject) < 2 * _LONGEST:
@@ -96,7 +114,10 @@ class Brackets(Measure):
         return None
 
     def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """Count the long strings, and the short strings with and without a pair."""
+        """Return the number of tokens of all strings of brackets.
+
+        These are the long strings, and the short strings with and without an inserted pair.
+        """
         before = len(subject.frame[0])
         long = effort.rows(_ROWS) * (min(LENGTH, _max_brackets(subject)) + before)
         lengths = _lengths()
@@ -104,7 +125,20 @@ class Brackets(Measure):
         return long + pairs
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Measure accuracy and excess loss on long strings, and the violation of balance on short ones."""
+        """Measure the predictions on long strings, and the effect of an inserted pair on short strings.
+
+        Args:
+            subject: Causal model.
+            material: Not used.
+            effort: Number of strings and seed.
+            report: Called with progress messages.
+
+        Returns:
+            Three single numbers and three curves. The numbers are the accuracy on closing brackets, the total
+            variation by which an inserted pair changes the next-bracket distribution, and the total probability
+            of brackets. The curves are the accuracy by position, the accuracy by number of open brackets, and
+            the excess loss over the exact distribution by position.
+        """
         length = min(LENGTH, _max_brackets(subject))
         distribution = bracket_distribution(length)
         rows = distribution.sample(effort.rows(_ROWS), seed_of(effort.seed, "brackets"))
@@ -152,15 +186,16 @@ class Brackets(Measure):
 
 
 def bracket_log_probs(subject: Subject, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the model's distribution of the next bracket after each prefix.
+    """Compute the model's distribution of the next bracket after each prefix.
 
     Args:
-        subject: Model.
-        rows: Brackets, int64 of shape (n, L).
+        subject: Causal model.
+        rows: Bracket indices (0 to 3), int64 of shape (n, L).
 
     Returns:
-        Log-probabilities (n, L, brackets) that are normalized over the brackets, and the total probability (n, L) of
-        all brackets.
+        Two arrays. The first has the log-probabilities of the four brackets, normalized over the brackets,
+        shape (n, L, 4). The second has the total probability of the four brackets among all tokens, shape (n,
+        L).
     """
     ids = torch.tensor(bracket_tokens(subject))
     distributions, mass = [], []
@@ -173,7 +208,16 @@ def bracket_log_probs(subject: Subject, rows: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def next_brackets(distribution: Dyck, rows: Tensor) -> Tensor:
-    """Return the exact log-probabilities (n, L - 1, brackets) of all brackets of `rows` (n, L) but the first."""
+    """Compute the exact log-probabilities of the next bracket after each non-empty prefix.
+
+    Args:
+        distribution: Exact distribution of bracket strings.
+        rows: Bracket indices (0 to 3), int64 of shape (n, L).
+
+    Returns:
+        Log-probabilities of the four brackets, shape (n, L - 1, 4). Entry [i, t] is for the bracket that
+        follows the first t + 1 brackets of row i.
+    """
     number, length = rows.shape
     lengths = torch.arange(1, length).repeat(number)
     return distribution.next_log_probs(rows.repeat_interleave(length - 1, 0), lengths).view(

@@ -27,12 +27,16 @@ _ROWS = 32
 
 
 class OrderLogRatios(NamedTuple):
-    """Log-ratios for the two orders of filling in two tokens, each float64 of shape (n,) in nats.
+    """Comparison of the two orders in which two masked tokens of a row can be filled in.
+
+    The tokens are at positions i and j. The first order fills in position i and then j, and the second order
+    fills in j and then i. All arrays are float64 of shape (n,) in nats, with one entry per row.
 
     Attributes:
-        text: Log-probability in the first order minus that in the second, for the tokens of the text.
-        sampled: The same difference for tokens sampled in the first order.
-        information: log p(x_j | x_i, rest) - log p(x_j | rest) for the sampled tokens, where x_i is sampled first.
+        text: Log-probability of the tokens of the text in the first order minus the one in the second order.
+        sampled: The same difference for tokens that are sampled in the first order.
+        information: log p(x_j | x_i, rest) - log p(x_j | rest) for the sampled tokens, where "rest" is the row
+            without both tokens.
     """
 
     text: NDArray[np.float64]
@@ -43,14 +47,18 @@ class OrderLogRatios(NamedTuple):
 def compare_orders(
     masked: Masked, tokens: Tensor, first: Tensor, second: Tensor, choose: Choose
 ) -> OrderLogRatios:
-    """Compare both orders of filling in two tokens of each row.
+    """Compare the two orders in which two masked tokens of each row can be filled in.
 
     Args:
         masked: Masked oracle.
         tokens: Token ids of shape (n, L).
-        first: Position of the first token in each row, shape (n,).
-        second: Position of the second token in each row, shape (n,).
-        choose: Function that samples a token from the log-probabilities of each row.
+        first: Position of one of the two tokens in each row, shape (n,).
+        second: Position of the other token in each row, shape (n,).
+        choose: Function that samples a token for each row, given log-probabilities (n, vocab) and row indices
+            (n,).
+
+    Returns:
+        Differences of log-probabilities between both orders.
     """
     rows = torch.arange(len(tokens))
     mask = torch.zeros_like(tokens, dtype=torch.bool)
@@ -74,7 +82,11 @@ def compare_orders(
 
 
 class MaskedConsistency(Measure):
-    """Difference between the two orders of filling in two masked tokens."""
+    """Measure of whether the conditional distributions of a masked model belong to one joint distribution.
+
+    Two masked tokens are filled in one after the other, in both orders. For a joint distribution, both orders
+    have the same probability.
+    """
 
     question = "Are the masked conditionals consistent with a joint distribution?"
     reading = (
@@ -87,22 +99,53 @@ class MaskedConsistency(Measure):
     needs = "text"
 
     def model_refusal(self, subject: Subject) -> str | None:
-        """Return a reason if the tokenizer has no mask token, or the maximum length is too short."""
+        """Return the reason why the model cannot be measured, or None.
+
+        A reason is that the tokenizer has no mask token, or that the model's maximum length is too short.
+        """
         if subject.tokenizer.mask_token_id is None:
             return "its tokenizer has no mask token"
         return None if _length(subject) >= 4 else f"its maximum length is only {subject.max_length} tokens"
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:
-        """Raise `InputError` if the text has too few passages."""
+        """Check that the text has enough passages of the required length.
+
+        Args:
+            subject: Model with its tokenizer.
+            material: Text from which the passages are sampled.
+            effort: Sample sizes and seed.
+
+        Raises:
+            InputError: If the text has too few passages.
+        """
         _sample_passages(subject, material, effort)
 
     def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """Count six passes over each passage, one with both tokens masked and five with one."""
+        """Return the number of tokens of six forward passes over each passage at each distance.
+
+        One pass has both tokens masked, and five passes have one of them masked.
+        """
         width = _length(subject) + sum(map(len, subject.frame))
         return 6 * len(_distances(subject)) * effort.rows(_ROWS) * width
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Measure the difference and the divergence of the orders by the distance between the tokens."""
+        """Compare both orders of filling in two tokens at distances from 1 to 16.
+
+        Args:
+            subject: Masked model.
+            material: Text from which the passages are sampled.
+            effort: Number of passages and seed.
+            report: Called with progress messages.
+
+        Returns:
+            Three single numbers and two curves over the distance between the tokens. The numbers are means over
+            distances of the absolute log-ratio of both orders on the text, of the divergence of both orders,
+            and of the information that one token has about the other. The curves are the divergence and the
+            information at each distance.
+
+        Raises:
+            InputError: If the text has too few passages, or all of its tokens have probability zero.
+        """
         random = numpy_generator(effort.seed, "consistency")
         passages, distances = _sample_passages(subject, material, effort), _distances(subject)
         tokens = subject.framed(passages.tokens, end=True)

@@ -23,25 +23,38 @@ _ROWS = 48
 
 
 def context_bin_edges(length: int) -> list[int]:
-    """Return the lower bounds 1, 2, 4, ... of the bins of context lengths in a passage of `length` tokens."""
+    """Return the smallest context length of each bin, which is 1, 2, 4 and so on.
+
+    The bin that starts at k contains the context lengths from k to 2k - 1. The context length of a token is the
+    number of tokens before it.
+
+    Args:
+        length: Number of tokens of a passage. Bins that do not fit into it are left out.
+    """
     return [2**power for power in range(length.bit_length()) if 2 ** (power + 1) <= length]
 
 
 def mean_loss_by_context_length(losses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Average losses over the bins of `context_bin_edges`.
+    """Average the losses of each passage over bins of the context length.
+
+    The context length of a token is the number of tokens before it in the passage.
 
     Args:
-        losses: Losses of all tokens of each passage but the first, shape (n, L - 1).
+        losses: Loss of each token except the first, shape (n, L - 1), for n passages of L tokens.
 
     Returns:
-        Means of shape (n, bins).
+        Mean loss of each passage in each bin of `context_bin_edges`, shape (n, bins).
     """
     edges = context_bin_edges(losses.shape[1] + 1)
     return np.stack([losses[:, edge - 1 : 2 * edge - 1].mean(1) for edge in edges], 1)
 
 
 class ContextLength(Measure):
-    """Loss on real text by the length of the context, and the context length at which it saturates."""
+    """Measure of the loss on real text as a function of the context length.
+
+    The context length of a token is the number of tokens before it. The measure also finds the context length
+    from which more context hardly reduces the loss.
+    """
 
     question = "Up to which length does context reduce the loss on real text?"
     reading = (
@@ -53,19 +66,40 @@ class ContextLength(Measure):
     needs = "text"
 
     def model_refusal(self, subject: Subject) -> str | None:
-        """Return a reason if the maximum length is too short."""
+        """Return a reason if the model's maximum length is below eight tokens, and None otherwise."""
         return None if _length(subject) >= 8 else f"its maximum length is only {subject.max_length} tokens"
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:
-        """Raise `InputError` if the text has too few passages."""
+        """Check that the text has enough passages of the required length.
+
+        Args:
+            subject: Model with its tokenizer.
+            material: Text from which the passages are sampled.
+            effort: Sample sizes and seed.
+
+        Raises:
+            InputError: If the text has too few passages.
+        """
         _sample_passages(subject, material, effort)
 
     def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """Count one pass over each passage."""
+        """Return the number of tokens of all passages, each of which the model processes once."""
         return effort.rows(_ROWS) * (_length(subject) + len(subject.frame[0]))
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Measure the loss by context length."""
+        """Measure the loss by context length.
+
+        Args:
+            subject: Causal model.
+            material: Text from which the passages are sampled.
+            effort: Number of passages and seed.
+            report: Called with progress messages.
+
+        Returns:
+            Two single numbers and a curve. The numbers are the context length from which the loss is saturated,
+            and the decrease of the loss from the shortest contexts to the longest ones. The curve is the loss
+            by context length, in nats per token.
+        """
         passages = _sample_passages(subject, material, effort)
         rows = passages.tokens
         losses = []

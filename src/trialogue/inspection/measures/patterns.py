@@ -29,7 +29,11 @@ _LENGTHS = (8, 16, 32, 64, 128)
 
 
 class TextPatterns(Measure):
-    """Time that continuations of a prompt stay in its pattern."""
+    """Measure of how long a model continues a text pattern.
+
+    A prompt repeats a short text four times. The measure records after how many bytes the continuation leaves
+    the pattern.
+    """
 
     question = "How long does the model continue a text pattern?"
     reading = (
@@ -40,7 +44,10 @@ class TextPatterns(Measure):
     )
 
     def model_refusal(self, subject: Subject) -> str | None:
-        """Return a reason if the tokenizer changes a pattern, or the maximum length is too short."""
+        """Return the reason why the model cannot be measured, or None.
+
+        A reason is that the tokenizer changes a pattern, or that the model's maximum length is too short.
+        """
         tokenization = subject.oracle.tokenization
         for text in PATTERNS:
             if tokenization.bytes(tokenization.encode(text * REPEATS)) != (text * REPEATS).encode():
@@ -51,12 +58,26 @@ class TextPatterns(Measure):
         return None
 
     def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """Count the prompts and their continuations."""
+        """Return the number of tokens of the prompts and their continuations."""
         per_sample = subject.processed_tokens(_max_prompt_length(subject), GENERATED)
         return len(PATTERNS) * effort.rows(_SAMPLES) * per_sample
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Measure the rate at which texts leave their pattern, and the share that is still in it."""
+        """Sample continuations at temperature 1 and measure when they leave their pattern.
+
+        Args:
+            subject: Causal model.
+            material: Not used.
+            effort: Number of continuations and seed.
+            report: Called with progress messages.
+
+        Returns:
+            The rate at which continuations leave the pattern, per byte. If it can be estimated, a curve of the
+            share of continuations that still follow the pattern, by the number of bytes.
+
+        Raises:
+            InputError: If all continuations are empty.
+        """
         samples = effort.rows(_SAMPLES)
         report(f"{len(PATTERNS) * samples} texts of {GENERATED} tokens")
         found = measure_coherence(
