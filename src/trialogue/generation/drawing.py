@@ -28,14 +28,14 @@ from trialogue.start_up import uncollected
 
 
 class SampleGenerator:
-    """Loaded model, prompts and verifiers of a run.
+    """Model, prompts and verifiers of a run, loaded once and used to generate samples in batches.
 
     Args:
         settings: Settings of the run.
-        feedback: Progress output. Its `warn` is called for settings that make every step slow.
+        feedback: Progress output. Its function `warn` is called for settings that make every step slow.
 
     Raises:
-        InputError: If the settings cannot be used.
+        InputError: If the model, the prompts or the verifiers cannot be loaded or do not fit together.
     """
 
     def __init__(self, settings: GenerationSettings, feedback: Feedback) -> None:
@@ -51,15 +51,15 @@ class SampleGenerator:
 
     @property
     def remarks(self) -> Sequence[str]:
-        """Remarks of the model on its use."""
+        """Remarks of the model for the user, for instance about missing options."""
         return self.oracle.remarks
 
     def draw(self, keys: Sequence[Key], take: Callable[[Key, Record], None]) -> int:
-        """Generate samples.
+        """Generate samples and pass the output record of each finished sample to a function.
 
         Args:
-            keys: Prompt index and sample index of each sample.
-            take: Function called with the key and the record of each finished sample.
+            keys: For each sample, the index of its prompt and its index among the samples of this prompt.
+            take: Function called with the key and the output record of each finished sample.
 
         Returns:
             Total number of generated tokens.
@@ -97,12 +97,12 @@ class SampleGenerator:
 
 
 class RecordObserver:
-    """Observer of `generate` that records finished samples and displays the first one while it grows.
+    """Observer of `trialogue.samplers.generate` that creates output records and displays the first sample.
 
     Args:
         generator: Loaded model, prompts and verifiers.
-        keys: Prompt index and sample index of each sample.
-        take: Function called with the key and the record of each finished sample.
+        keys: For each sample, the index of its prompt and its index among the samples of this prompt.
+        take: Function called with the key and the output record of each finished sample.
     """
 
     def __init__(
@@ -111,7 +111,13 @@ class RecordObserver:
         self._generator, self.keys, self._take = generator, keys, take
 
     def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
-        """Display the current text."""
+        """Display the current text of the first running sample. The engine calls this method after every step.
+
+        Args:
+            samples: Indices of the running samples, shape (n,).
+            tokens: Token ids of the running samples, shape (n, capacity).
+            lengths: Number of tokens of each running sample, shape (n,).
+        """
         generator = self._generator
         if generator.feedback.live is not None and len(samples):
             start = len(generator.prompts[self.keys[int(samples[0])][0]])
@@ -119,7 +125,12 @@ class RecordObserver:
             generator.feedback.live.show(generator.oracle.tokenization.text(completion, final=False))
 
     def filed(self, places: Tensor, samples: Samples) -> None:
-        """Record the finished samples."""
+        """Create the output records of finished samples. The engine calls this method when samples are finished.
+
+        Args:
+            places: Indices of the finished samples, shape (n,).
+            samples: The finished samples.
+        """
         generator, keys = self._generator, [self.keys[place] for place in places.tolist()]
         records = records_of(
             samples,

@@ -40,10 +40,13 @@ class Inputs:
             require_text("system", self.system)
 
     def read(self) -> tuple[Prompt, ...]:
-        """Return the prompts.
+        """Return the prompts that these options specify.
+
+        Returns:
+            The texts of the option `prompt`, or the prompts in the file of the option `prompts`.
 
         Raises:
-            InputError: If the file of prompts is empty or a line has another format.
+            InputError: If the file of prompts is empty, or if a line is invalid.
         """
         prompts = tuple(
             prompts_from_texts(self.prompt) if self.prompts is None else read_prompts(self.prompts)

@@ -30,10 +30,10 @@ _NO_FEEDBACK = Feedback()
 
 
 class Outcome(NamedTuple):
-    """Outcome of a run.
+    """Outcome of a run for the user.
 
     Attributes:
-        summary: One-line summary.
+        summary: One-line summary with the numbers of samples and of accepted samples.
         remarks: Warnings about the result.
         complete: Whether each prompt has the requested number of accepted samples.
     """
@@ -46,20 +46,23 @@ class Outcome(NamedTuple):
 def generate_to(
     settings: GenerationSettings, feedback: Feedback = _NO_FEEDBACK, *, lines: bool = True
 ) -> Outcome:
-    """Generate samples and write them to the output file or to standard output.
+    """Run `trialogue generate`: generate samples and write them to the output file or to standard output.
 
-    With resampling, the output contains for each prompt the requested number of samples, drawn in proportion
-    to the weights of the original samples and equally weighted. The original samples are written to
-    `FILE.weighted.jsonl`. Samples that finished before an error or Ctrl-C are saved.
+    With the option `resample`, the output has the requested number of equally weighted samples for each
+    prompt. They are chosen at random in proportion to the weights of the original samples, which are written
+    to `FILE.weighted.jsonl`. Samples that finished before an error or Ctrl-C are saved.
 
     Args:
         settings: Settings of the run.
         feedback: Progress output.
-        lines: Whether to write to standard output if there is no output file.
+        lines: Whether to write samples to standard output if there is no output file.
+
+    Returns:
+        Summary and warnings.
 
     Raises:
         InputError: If the settings cannot be used. The message contains the number of saved samples.
-        KeyboardInterrupt: If the user interrupts the run, with the number of saved samples.
+        KeyboardInterrupt: If the user interrupts the run. The message contains the number of saved samples.
     """
     out, resample = settings.destination.out, settings.sampling.resample
     texts = {prompt.id: prompt.text for prompt in settings.prompts}

@@ -49,23 +49,30 @@ class SamplerSettings:
 
     @property
     def truncation(self) -> dict[str, Any]:
-        """Keyword arguments of `trialogue.samplers.truncated`."""
+        """Temperature, top-p, top-k and min-p as keyword arguments of `trialogue.samplers.truncated`."""
         return {name: getattr(self, name) for name in TRUNCATION}
 
     @property
     def cuts(self) -> bool:
-        """Whether the truncation removes tokens."""
+        """Whether the settings give some tokens probability zero, by greedy decoding, top-k, top-p or min-p."""
         return self.temperature == 0 or self.top_k is not None or self.top_p != 1 or self.min_p != 0
 
     @property
     def deterministic_field(self) -> str | None:
-        """The name of the field that leaves only one token to sample, or None."""
+        """Name of the option by which only one token remains at each step, for instance "temperature", or None."""
         if self.temperature == 0:
             return "temperature"
         return "top_k" if self.top_k == 1 else None
 
     def require_choice(self, sampler: Any) -> None:
-        """Raise `InputError` if only one token is left and `sampler` would repeat it forever."""
+        """Check that a sampler that retries rejected tokens or texts can sample different ones.
+
+        Args:
+            sampler: Sampler of the run.
+
+        Raises:
+            InputError: If only one token remains at each step and `sampler` would repeat it forever.
+        """
         # A sampler that uses verdicts and has no weights samples again after a rejection.
         if self.deterministic_field is not None and sampler.uses == "verdicts" and not sampler.weighted:
             hint = f"the sampler {self.sampler} would repeat the same token after every rejection"
@@ -120,17 +127,19 @@ class Sampling(SamplerSettings):
 
     @property
     def max_completion_tokens(self) -> int:
-        """Maximum length of a completion in tokens, if the model's context does not end it sooner."""
+        """Maximum number of tokens of a completion. The model's context may end it sooner."""
         return _LONGEST if self.max_new_tokens is None else self.max_new_tokens
 
     @property
     def accepted_per_prompt(self) -> int:
-        """Requested number of accepted samples per prompt."""
+        """Number of samples per prompt that the user requested. With the option `until`, only accepted ones
+        count.
+        """
         return self.n if self.until is None else self.until
 
     @property
     def max_samples_per_prompt(self) -> int:
-        """Maximum number of samples drawn per prompt."""
+        """Maximum number of samples that are generated per prompt, accepted or not."""
         if self.until is None:
             return self.n
         return _TRIES * self.until if self.max_tries is None else self.max_tries
@@ -189,8 +198,8 @@ class GenerationSettings:
     Args:
         inputs: Options on the model and the prompts.
         prompts: Prompts of the run.
-        sampler: The sampler named in `sampling`.
-        rule: Verifiers of all prompts.
+        sampler: Instance of the sampler class that the option `sampler` in `sampling` names.
+        rule: Verifiers that apply to all prompts.
         sampling: Options on number, length and randomness of the samples.
         destination: Options on the output.
         machine: Options on hardware and number formats.
@@ -244,22 +253,44 @@ class GenerationSettings:
         return bool(self.rule.specs) or any(prompt.rule for prompt in self.prompts)
 
     def rule_for(self, prompt: Prompt) -> Rule:
-        """Return the verifiers of `prompt`, which include those shared by all prompts."""
+        """Return the verifiers of one prompt, including those that apply to all prompts.
+
+        Args:
+            prompt: A prompt of the run.
+        """
         return with_location(prompt.where, partial(self.rule.combined, prompt))
 
     @property
     def prompt_identities(self) -> dict[int | str, dict[str, Any]]:
-        """Entries of `identity` that differ for prompts with additional verifiers, by prompt id."""
+        """Settings that determine the samples and differ between prompts, by prompt id.
+
+        Each value has entries of `identity` that must be replaced for the prompt. Only prompts with
+        additional verifiers are included.
+        """
         ruled = [prompt for prompt in self.prompts if prompt.rule]
         return {prompt.id: self.rule_for(prompt).identity(prompt.rule) for prompt in ruled}
 
     def prompt_digests(self) -> list[str]:
-        """Return a digest for each prompt of all settings and verifier files that determine its samples."""
+        """Return a hash for each prompt that identifies the settings of its samples.
+
+        The hash covers all settings and files of verifiers that determine the samples. It is stored in output
+        records, so that a resumed run finds the samples that it can keep.
+
+        Returns:
+            12 hexadecimal digits per prompt.
+        """
         identity, own = self.identity(), self.prompt_identities
         return [digest(identity, own.get(prompt.id)) for prompt in self.prompts]
 
     def identity(self) -> dict[str, Any]:
-        """Return the settings that determine the samples, as JSON values. Runs with equal settings can be resumed."""
+        """Return the settings that determine the samples.
+
+        A run can be resumed only with equal settings. The number of samples and the hardware are not
+        included.
+
+        Returns:
+            JSON values by name of the setting.
+        """
         name, sampling = self.sampling.sampler, asdict(self.sampling)
         # The number of samples and resampling do not affect the samples themselves.
         del sampling["n"], sampling["until"], sampling["max_tries"], sampling["resample"]
@@ -294,6 +325,14 @@ OPTIONS: dict[str, type] = {
 
 
 def digest(identity: dict[str, Any], own: Mapping[str, Any] | None = None) -> str:
-    """Return a digest of `identity`, updated with the entries in `own`."""
+    """Hash settings that determine samples.
+
+    Args:
+        identity: Result of `GenerationSettings.identity`.
+        own: Entries that replace those of `identity` for a single prompt.
+
+    Returns:
+        The first 12 hexadecimal digits of the SHA-256 hash.
+    """
     identity = identity if own is None else {**identity, **own}
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]

@@ -130,7 +130,7 @@ def read_body(kind: Kind, body: object) -> CompletionBody | ChatBody:
             close = get_close_matches(field, fields.model_fields, n=1)
             hint = f"it is not supported: did you mean {close[0]}?" if close else _UNSUPPORTED
         raise InputError(field, given.get(field), hint) from None
-    for text in read.stops:
+    for text in read.stop_strings:
         require_text("stop", text)
         if len(text.encode()) > LONGEST_STOP:
             raise InputError("stop", text, f"use strings of at most {LONGEST_STOP} bytes")

@@ -114,12 +114,12 @@ def gap_of(clone: CloneLoss, text: CloneLoss) -> Gap:
 
 
 def learned_beyond(losses: Iterable[CloneLoss]) -> int | None:
-    """Return the largest order of interactions beyond which a model has certainly learned structure.
+    """Return the largest order k such that the model has learned interactions of more than k tokens.
 
-    A clone of order k is a copy of the text in which only interactions of up to k tokens remain. The result is
-    the largest k such that the loss on every clone of order k or lower is significantly above the loss on the
-    text. The model then uses structure of the text that these clones lack. The loss on a clone may also be
-    higher because its Markov chain has not converged.
+    A clone of order k is a copy of the text in which only interactions of up to k tokens remain. The loss on
+    every clone of order k or lower must be significantly higher than the loss on the text. The model then uses
+    structure of the text that these clones lack. The loss on a clone may also be higher because its Markov
+    chain has not converged.
 
     Args:
         losses: Losses of one checkpoint on the clones and on the text.

@@ -87,12 +87,14 @@ class TopicMeasurement:
     Args:
         model: Name of the model.
         words: Words of the text that are single tokens.
-        frequent_pairs: Pairs of words that most often occur in the same passage, shape (pairs, 2).
+        frequent_pairs: Indices of the pairs of words that most often occur in the same passage, shape (pairs,
+            2).
         distributions: Word distribution of each topic, shape (topics, words).
         table: Input embeddings of the words, shape (words, width).
-        read: Embeddings as the first layer reads them, None if they are the input embeddings times a scalar.
+        read: Embeddings as the first layer receives them, shape (words, width). None if they are the input
+            embeddings times a scalar.
         sums: Attention between words.
-        documents: Document of each passage in which attention was measured, shape (passages,).
+        documents: Index of the document of each passage in which attention was measured, shape (passages,).
     """
 
     model: str
@@ -110,17 +112,17 @@ class TopicMeasurement:
     ) -> list[TopicComparison]:
         """Compare pairs of words of the same topic with pairs of different topics.
 
-        A third class has pairs that often occur in the same passage. It has as many pairs as the first class, up to
-        19,900.
+        A third class has pairs of words that often occur in the same passage. It has as many pairs as the first
+        class, but at most 19,900.
 
         Args:
-            words: Number of words per topic, the most likely ones.
-            single: Whether to leave out words that belong to several topics.
-            resamples: Number of bootstrap resamples of words and documents, 0 for no intervals.
+            words: Number of words that represent a topic, which are its most likely ones.
+            single: Whether to leave out words that represent several topics.
+            resamples: Number of bootstrap resamples of words and documents. 0 for no intervals.
             seed: Random seed of the resamples.
 
         Returns:
-            One comparison per kind of similarity.
+            One comparison per kind of similarity, for instance cosine or attention.
 
         Raises:
             InputError: If a topic has fewer words, or a class has no pairs.
@@ -139,7 +141,14 @@ class TopicMeasurement:
         return found + compare_attention(self.sums, documents, size, assignment, self.frequent_pairs, counts)
 
     def top_words(self, words: int) -> list[list[str]]:
-        """Return the most likely words of each topic, with the largest topic first."""
+        """Return the most likely words of each topic.
+
+        Args:
+            words: Number of words per topic.
+
+        Returns:
+            One list of words per topic, the largest topic first and the most likely word first.
+        """
         order = np.argsort(-self.distributions, axis=1, kind="stable")[:, :words]
         return [[self.words.names[word] for word in row] for row in order]
 
