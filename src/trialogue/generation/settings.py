@@ -132,8 +132,10 @@ class Sampling(SamplerSettings):
 
     @property
     def accepted_per_prompt(self) -> int:
-        """Number of samples per prompt that the user requested. With the option `until`, only accepted ones
-        count.
+        """Number of samples that the user requested for each prompt.
+
+        This is the option `until`, which counts accepted samples, or otherwise the option `n`, which counts
+        all samples.
         """
         return self.n if self.until is None else self.until
 

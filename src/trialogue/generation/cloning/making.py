@@ -37,23 +37,26 @@ def make_clones(
     progress: bool = False,
     report: Callable[[str], object] = lambda _: None,
 ) -> Iterator[MadeClone]:
-    """Yield the text itself and a clone for each depth, as soon as each is stored in `settings.out`.
+    """Create clones of a text and store them in the folder `settings.out`.
 
-    An interrupted run with the same settings continues from the stored networks and chains. So does a run
-    with more sweeps or other depths.
+    A clone is a copy of the text in which only interactions of tokens up to some order remain. An interrupted
+    run with the same settings continues from the stored networks and chains, and so does a run with more
+    sweeps or other numbers of layers.
 
     Args:
         settings: Settings of the clones.
-        device: Device, or None for the GPU if there is one and the CPU otherwise.
-        executor: Executor whose workers create clones in parallel. Clones are then yielded in order of
-            completion.
+        device: Torch device. None for the GPU if there is one and the CPU otherwise.
+        executor: Executor whose workers create clones in parallel. Clones are then yielded as they finish.
         threads: Number of PyTorch threads per worker.
         progress: Whether to show a progress bar.
         report: Function called with progress messages.
 
+    Yields:
+        The original text and then each clone, after it is stored.
+
     Raises:
-        InputError: If the text cannot be read, if it has too few held-out sequences, if a training fails, or
-            if the folder contains clones with other settings.
+        InputError: If the text cannot be read or has too few held-out sequences, a training fails, or the
+            folder contains clones with other settings.
     """
     executor = executor or Local()
     if device is not None and executor.same_disk:
@@ -107,7 +110,19 @@ def make_clones(
 
 
 def held_out(corpus: Corpus, count: int, seed: int) -> Tensor:
-    """Return `count` distinct held-out rows (count, N) in random order."""
+    """Select distinct sequences of the test set in random order.
+
+    Args:
+        corpus: Tokenized text.
+        count: Number of sequences.
+        seed: Random seed.
+
+    Returns:
+        Token ids, int64 of shape (count, N).
+
+    Raises:
+        InputError: If the test set has fewer sequences.
+    """
     if count > len(corpus.test):
         hint = f"use at most {len(corpus.test)}, the number of held-out sequences, or hold out more text"
         raise InputError("sequences", count, hint)

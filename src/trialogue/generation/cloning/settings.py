@@ -38,7 +38,12 @@ class NetworkSettings:
     """AdamW learning rate, with 100 warm-up steps and cosine decay to zero."""
 
     def network(self, layers: int, vocab_size: int, length: int) -> "FactoredAttentionConfig":
-        """Return the configuration of the network with this depth.
+        """Return the configuration of a network.
+
+        Args:
+            layers: Number of layers.
+            vocab_size: Number of tokens.
+            length: Number of tokens of a sequence.
 
         Raises:
             InputError: If the rank is larger than the vocabulary.
@@ -54,7 +59,12 @@ class NetworkSettings:
         )
 
     def training(self, copies: int, seed: int) -> "TrainingConfig":
-        """Return the training configuration. The batch size is a multiple of `copies`, the copies per sequence."""
+        """Return the configuration of a training.
+
+        Args:
+            copies: Number of masked copies of each sequence in a batch. The batch size is a multiple of it.
+            seed: Random seed.
+        """
         from trialogue.training.config import TrainingConfig
 
         return TrainingConfig(
@@ -125,10 +135,13 @@ class CloneSettings:
     out: Path
 
     def identity(self, fingerprint: str) -> dict[str, Any]:
-        """Return the settings that must agree for a run to continue a folder of clones.
+        """Return the settings that must be equal for a run to continue in an existing folder of clones.
 
         Args:
             fingerprint: Hash of the text.
+
+        Returns:
+            JSON values by name of the setting.
         """
         network, drawing = self.network, self.drawing
         return {

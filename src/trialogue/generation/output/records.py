@@ -15,16 +15,17 @@ COSTS = ("queries", "distinct_queries", "forward_passes", "positions", "verifier
 
 
 def outcome_of(sample: Sample, verdict: SampleOutcome, *, weighted: bool) -> dict[str, Any]:
-    """Return the outcome of a sample as JSON values.
+    """Convert the outcome of a sample to JSON values.
 
     Args:
         sample: Finished sample.
         verdict: Outcome of the sample.
-        weighted: Whether the sampler assigns weights.
+        weighted: Whether the sampler assigns importance weights.
 
     Returns:
-        The fields of the record. `log_prob` is None if a token was appended without evaluating the model.
-        `log_weight` is None if the sampler is not weighted or the sample is not accepted (weight zero).
+        A dictionary with the keys "accepted", "ended", "reason", "log_prob", "log_weight" and "value".
+        "log_prob" is None if a token was appended without evaluating the model. "log_weight" is None if the
+        sampler has no weights or the sample is not accepted (weight zero).
     """
     return {
         "accepted": verdict.accepted,
@@ -37,7 +38,15 @@ def outcome_of(sample: Sample, verdict: SampleOutcome, *, weighted: bool) -> dic
 
 
 def cost_of(sample: Sample) -> dict[str, float]:
-    """Return the computational costs of a sample."""
+    """Return the computational costs of a sample.
+
+    Args:
+        sample: Finished sample.
+
+    Returns:
+        A dictionary with the counts named in `COSTS`, for example model queries and verifier calls, and the
+        time in "seconds".
+    """
     return {**{name: getattr(sample, name) for name in COSTS}, "seconds": round(sample.seconds, 6)}
 
 
@@ -50,7 +59,7 @@ def records_of(
     settings: GenerationSettings,
     digests: Sequence[str],
 ) -> list[Record]:
-    """Return the output records of `samples`.
+    """Create the output records of finished samples.
 
     Args:
         samples: Finished samples.
@@ -58,7 +67,10 @@ def records_of(
         oracle: Model that generated the samples.
         built: Verifiers of each prompt.
         settings: Settings of the run.
-        digests: Run identifier of each prompt.
+        digests: Hash of the settings of each prompt (`GenerationSettings.prompt_digests`).
+
+    Returns:
+        One dictionary of JSON values per sample.
     """
     sampling = settings.sampling
     outcomes = sample_outcomes(
@@ -121,5 +133,5 @@ def compare_generation_config(config: Mapping[str, Any], sampling: Sampling) -> 
 
 
 def finite(number: float) -> float | None:
-    """Return `number`, or None if it is not finite, since JSON has no such numbers."""
+    """Return `number`, or None if it is infinite or NaN, because JSON cannot represent these."""
     return number if math.isfinite(number) else None
