@@ -51,7 +51,7 @@ class SampleGenerator:
 
     @property
     def remarks(self) -> Sequence[str]:
-        """Remarks of the model for the user, for instance about missing options."""
+        """Messages of the model for the user."""
         return self.oracle.remarks
 
     def draw(self, keys: Sequence[Key], take: Callable[[Key, Record], None]) -> int:

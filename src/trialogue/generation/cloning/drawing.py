@@ -25,8 +25,9 @@ _RESTART_HINT = "delete the file to start again"
 
 
 class Drawn(NamedTuple):
-    """States of a Markov chain after given numbers of sweeps. A sweep consists of N steps for sequences of N
-    tokens.
+    """States of Markov chains after given numbers of sweeps.
+
+    A sweep consists of N steps for sequences of N tokens.
 
     Attributes:
         samples: For each requested number of sweeps, the states of all chains, int64 of shape (rows, N).
@@ -76,7 +77,7 @@ def draw(
         path: File in which the state of the chains is saved. An interrupted or shorter run continues from it.
             None for no file.
         report: Function called after each sweep with the number of sweeps and the mean energy of the chains.
-            If the chain defines no energy, the energy is the negative score with the published weights.
+            If the chain defines no energy, the energy of `MaskedMetropolis` is used.
 
     Returns:
         The stored states, and energies for diagnostics.

@@ -56,13 +56,13 @@ class TranslationSettings:
 
     @property
     def beam(self) -> LengthBeam:
-        """Decoding of the refiner."""
+        """Decoder of the refiner with these options."""
         chain = Refinement(start=self.start, keep=self.keep, steps=self.steps)
         return LengthBeam(self.steps, self.hypotheses, chain, self.alpha, not self.keep_repeats)
 
     @property
     def search(self) -> BeamSearch:
-        """Decoding of the twin."""
+        """Decoder of the twin with these options."""
         return BeamSearch(self.hypotheses, self.alpha)
 
 

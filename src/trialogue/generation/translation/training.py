@@ -30,12 +30,12 @@ _VALIDATION = 1
 
 
 class TrainedModel(NamedTuple):
-    """Result of a training.
+    """A trained translation model with its scores on held-out sentence pairs.
 
     Attributes:
         model: The model.
-        split: Split of the sentence pairs.
-        scores: Scores on the held-out pairs, by network.
+        split: Training, validation and test pairs.
+        scores: For each network, by name, its scores on the test pairs, as JSON values.
     """
 
     model: TranslationModel
@@ -56,9 +56,12 @@ def train_translation(
         training: Options on the training.
         report: Function called with a message at every stage.
 
+    Returns:
+        The model, the split of the sentence pairs, and the scores.
+
     Raises:
-        InputError: If the pairs cannot be read or are too few, or if the folder contains a model or is not
-            writable.
+        InputError: If the pairs cannot be read or are too few. Also if the folder already contains a model or
+            is not writable.
     """
     from_extra("sacrebleu", "score")  # Check for the package before the training, which takes long.
     assert pairs.out is not None  # Checked by `PairSettings`.
