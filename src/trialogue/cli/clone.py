@@ -27,7 +27,7 @@ Repeat the command to resume an interrupted run."""
 @validated
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """Output folder and hardware."""
+    """Options of `trialogue clone` on the output folder and the hardware."""
 
     out: Annotated[Path | None, arg(metavar="FOLDER")] = None
     """Write the clones to this folder."""
@@ -152,5 +152,9 @@ def _cells(one: "MadeClone", chains: str) -> list[str]:
 
 
 def add(commands: Commands) -> None:
-    """Add `trialogue clone`."""
+    """Add the command `trialogue clone` to a parser.
+
+    Args:
+        commands: Commands of the parser.
+    """
     commands.add("clone", clone, group="Inspect", fields=True, add_help=False)

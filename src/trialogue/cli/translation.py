@@ -130,6 +130,10 @@ def _writing(out: Path | None) -> Iterator[TextIO]:
 
 
 def add(commands: Commands) -> None:
-    """Add both commands."""
+    """Add the commands `trialogue translate` and `trialogue train-translation` to a parser.
+
+    Args:
+        commands: Commands of the parser.
+    """
     commands.add("train-translation", train, group="Train", fields=True, add_help=False)
     commands.add("translate", translate, group="Generate", fields=True, add_help=False)

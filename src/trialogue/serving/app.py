@@ -48,14 +48,17 @@ class _SubmittedRequest(NamedTuple):
 
 
 class Application:
-    """Endpoints of the OpenAI API. The attribute `app` is the ASGI application.
+    """HTTP server application with endpoints of the OpenAI API.
 
     Args:
         worker: Worker that generates the samples.
-        verifiers: Verifiers available to requests.
-        serving: Model name and limits of requests.
+        verifiers: Cache of verifiers, which also holds the named verifiers of the server.
+        serving: Name of the model and limits of requests.
         api_key: Key that clients must send, or None.
-        hosts: Host names that requests may use.
+        hosts: Host names that requests may use in the header `Host`. "*" allows all.
+
+    Attributes:
+        app: The ASGI application.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ MASKED_SHARE = 0.15
 @validated
 @dataclass(frozen=True, kw_only=True)
 class NetworkSettings:
-    """Networks and their training."""
+    """Options of `trialogue clone` on the network and its training."""
 
     layers: Annotated[Different[Count], arg(metavar="N ...")] = (1, 2, 4)
     """Make one clone for each of these depths. N layers keep interactions of up to 2^(N-1) + 1 tokens."""
@@ -81,7 +81,7 @@ class NetworkSettings:
 @validated
 @dataclass(frozen=True, kw_only=True)
 class TextSettings:
-    """Text and tokens."""
+    """Options of `trialogue clone` on the text and its tokens."""
 
     text: Annotated[str | None, arg(metavar="FILE")] = None
     """Train on this text: a UTF-8 file, a folder of .txt files, or tinystories or wikitext-103 from the hub."""
@@ -104,7 +104,7 @@ class TextSettings:
 @validated
 @dataclass(frozen=True, kw_only=True)
 class DrawingSettings:
-    """Sampling of the clones."""
+    """Options of `trialogue clone` on sampling from the network by a Markov chain."""
 
     sampler: Sampler = "gibbs"
     """Markov chain that draws the sequences. gibbs resamples one token given all others. metropolis is the published

@@ -36,8 +36,9 @@ class TreeNode(NamedTuple):
 
 
 def most_probable_outputs(distribution: SamplerDistribution, most: int) -> list[ExactOutput]:
-    """Select the outputs with the largest probability under the sampler or under the target, whichever is
-    larger.
+    """Select the outputs that are most probable under the sampler or under its target.
+
+    Outputs are ranked by the larger of both probabilities.
 
     Args:
         distribution: Exact distribution of a sampler, with the target distribution.

@@ -68,10 +68,10 @@ class SamplerDistribution:
         accepted_mass: Probability that an output of the model is accepted. With graded verifiers, the mean
             value.
         total_variation: Total variation distance between sampler and target.
-        kl: Kullback-Leibler divergence of the target from the sampler, KL(sampler || target), in nats.
-            Infinite if the sampler has an output outside the target, or no output.
-        reverse_kl: KL(target || sampler) in nats. Infinite if the sampler never returns some output of the
-            target.
+        kl: Kullback-Leibler divergence KL(sampler || target) in nats. Infinite if the sampler has an output
+            outside the target, or no output.
+        reverse_kl: Kullback-Leibler divergence KL(target || sampler) in nats. Infinite if the sampler never
+            returns some output of the target.
         weighted_variation: Total variation distance between the target and the outputs resampled by weight,
             in the limit of many samples. None if the sampler has no weights.
         rejected: Probability of outputs with probability zero under the target.

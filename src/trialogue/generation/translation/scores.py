@@ -46,8 +46,9 @@ class Stutter(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Number of repeated words divided by the number of pairs of adjacent words, over all sentences. 0
-        without pairs.
+        """Number of repeated words divided by the number of pairs of adjacent words.
+
+        Both numbers are sums over all sentences. The rate is 0 if there are no pairs.
         """
         return float(self.repeated.sum() / max(1, self.pairs.sum()))
 

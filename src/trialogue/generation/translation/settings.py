@@ -18,7 +18,11 @@ from trialogue.validation import Count, Natural, validated
 @validated
 @dataclass(frozen=True)
 class TranslationSettings:
-    """Translation model and decoding."""
+    """Options of `trialogue translate` on the model and on decoding.
+
+    The refiner is a bidirectional network, which revises a complete translation in parallel. The twin is an
+    autoregressive network, which generates a translation token by token.
+    """
 
     model: Annotated[Path | None, arg(metavar="DIR")] = None
     """Load the model from this folder, written by `trialogue train-translation`."""
@@ -69,7 +73,7 @@ class TranslationSettings:
 @validated
 @dataclass(frozen=True)
 class LineSettings:
-    """Input, output and hardware."""
+    """Options of `trialogue translate` on input, output and hardware."""
 
     input: Annotated[Path | None, arg(metavar="FILE")] = None
     """Translate the lines of this file (default: standard input)."""
@@ -96,7 +100,11 @@ class LineSettings:
 @validated
 @dataclass(frozen=True)
 class PairSettings:
-    """Training data and networks."""
+    """Options of `trialogue train-translation` on the sentence pairs and the networks.
+
+    The refiner is a bidirectional network, which revises a complete translation in parallel. The twin is an
+    autoregressive network, which generates a translation token by token.
+    """
 
     text: Annotated[Path | None, arg(metavar="FILE.tsv")] = None
     """Train on these sentence pairs, one per line with tab-separated columns. With --targets: the source sentences."""

@@ -17,7 +17,7 @@ _REMEMBERED = 1 << 14
 class Graded(WrappingVerifier):
     """Wrapper of a graded verifier that caches the values of complete sequences.
 
-    A graded verifier returns values between 0 and infinity instead of verdicts. The cache avoids another
+    A graded verifier returns non-negative values that can differ from 0 and 1. The cache avoids another
     forward pass when a finished sample is evaluated.
 
     Attributes:

@@ -244,8 +244,7 @@ class BuiltVerifier(NamedTuple):
     model_checks: tuple[Callable[["TextModel"], None], ...]
 
     def require_fit(self, oracle: "TextModel") -> None:
-        """Check that the verifier was made for this model. A probe, for example, fits only the model that it was
-        trained on.
+        """Check that the verifier was made for this model. A probe fits only the model that it was trained on.
 
         Args:
             oracle: The loaded model.
