@@ -83,7 +83,11 @@ def copied_fields(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def prompts_from_texts(texts: Sequence[str]) -> list[Prompt]:
-    """Create one prompt per text. The id of a prompt is its index, starting with 0."""
+    """Create one prompt per text. The id of a prompt is its index, starting with 0.
+
+    Args:
+        texts: Texts to continue.
+    """
     return [Prompt(place, text) for place, text in enumerate(texts)]
 
 

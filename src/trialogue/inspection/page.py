@@ -198,7 +198,11 @@ def _shared_positions(columns: Sequence[Series]) -> dict[tuple[str, str, str], s
 
 
 def cell(point: Point) -> str:
-    """Format an estimate as text, with its interval in brackets if it has one."""
+    """Format an estimate as text, with its interval in brackets if it has one.
+
+    Args:
+        point: Estimate with its interval.
+    """
     if point.low is None or point.high is None:
         return format_number(point.value)
     return f"{format_number(point.value)} [{format_number(point.low)}, {format_number(point.high)}]"

@@ -57,8 +57,9 @@ class Serving:
 
     @property
     def model_name(self) -> str:
-        """Name that clients use for the model. This is the option `name`, or the option `model` if no name is
-        given.
+        """Name that clients use for the model.
+
+        This is the option `name`, or the option `model` if no name is given.
         """
         return str(self.model) if self.name is None else self.name
 

@@ -82,8 +82,9 @@ class Worker:
             self._unfinished += 1
 
     def release(self) -> None:
-        """Give back a place that was reserved with `reserve`. For submitted jobs, the thread does this when they
-        end.
+        """Give back a place that was reserved with `reserve`.
+
+        For a submitted job, the thread does this when the job ends.
         """
         with self._lock:
             self._unfinished -= 1

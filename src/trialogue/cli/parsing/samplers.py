@@ -156,8 +156,7 @@ def _by_name(text: str) -> str:
 
 
 def with_escapes(sampler: Any) -> Any:
-    r"""Replace escape sequences in all text fields of a sampler, for example the two characters \n by a line
-    break.
+    r"""Replace escape sequences in all text fields of a sampler, for example \n by a line break.
 
     Args:
         sampler: Instance of a sampler.
@@ -171,7 +170,11 @@ def with_escapes(sampler: Any) -> Any:
 
 
 def unescaped(text: str) -> str:
-    r"""Replace the escape sequences \n, \t, \r and \\ in `text`."""
+    r"""Replace the escape sequences \n, \t, \r and \\ by the characters that they represent.
+
+    Args:
+        text: Text with escape sequences.
+    """
     return re.sub(r"\\[ntr\\]", lambda match: _ESCAPES[match[0]], text)
 
 

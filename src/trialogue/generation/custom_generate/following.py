@@ -165,4 +165,9 @@ class Follower:
             self._length = int(lengths[0])
 
     def filed(self, places: Tensor, samples: Samples) -> None:
-        """Do nothing for finished samples, because `moved` has already received all of their tokens."""
+        """Do nothing for finished samples, because `moved` has already received all of their tokens.
+
+        Args:
+            places: Indices of the finished samples, shape (n,).
+            samples: The finished samples.
+        """

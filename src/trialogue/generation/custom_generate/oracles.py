@@ -68,7 +68,11 @@ def oracle_of(model: Any, tokenizer: Any, *, recompute: bool, ends: list[int]) -
 
 @contextmanager
 def evaluating(model: Any) -> Iterator[None]:
-    """Switch `model` to evaluation mode, and restore the mode of each module on exit."""
+    """Switch a PyTorch model to evaluation mode, and restore the mode of each module on exit.
+
+    Args:
+        model: The model. Its modules may be in training mode.
+    """
     trained = [module for module in model.modules() if module.training]
     model.eval()
     try:

@@ -13,7 +13,11 @@ _PRINTABLE = str.maketrans(_CONTROLS | {ord("\t"): "    ", ord("\n"): "\n"})
 
 
 def printable(text: str) -> str:
-    """Replace control characters by printable symbols, so that model output cannot change the terminal state."""
+    """Replace control characters by printable symbols, so that model output cannot change the terminal state.
+
+    Args:
+        text: Text to display.
+    """
     return text.translate(_PRINTABLE)
 
 

@@ -184,7 +184,14 @@ def require_matching(
 
 
 def require_regular(path: Path) -> None:
-    """Raise `InputError` if `path` is a device, a pipe or "-", because such an output cannot be resumed."""
+    """Check that a run can be resumed from an output file.
+
+    Args:
+        path: Path of the file, which may be missing.
+
+    Raises:
+        InputError: If `path` is a device, a pipe or "-".
+    """
     if str(path) == "-" or (path.exists() and not path.is_file() and not path.is_dir()):
         hint = "use a regular file, or leave it out for standard output"
         raise InputError("out", str(path), hint)

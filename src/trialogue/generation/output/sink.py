@@ -18,7 +18,11 @@ _USE_FILE = "write to a file with --out FILE"
 
 
 def json_line(record: Record) -> bytes:
-    """Return a record as one line of JSON."""
+    """Return an output record as one line of UTF-8 JSON with a line break.
+
+    Args:
+        record: Output record of a sample.
+    """
     return json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 

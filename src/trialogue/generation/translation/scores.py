@@ -108,7 +108,15 @@ def _stutters(words: list[str], reference: list[str]) -> tuple[int, int]:
 
 
 def require_aligned(outputs: Sequence[str], references: Sequence[str]) -> None:
-    """Raise `InputError` unless there is one reference per output, and at least one output."""
+    """Check that there is one reference per translation, and at least one translation.
+
+    Args:
+        outputs: Translations.
+        references: Reference translations.
+
+    Raises:
+        InputError: If the numbers differ or are zero, or if a sentence is not a text.
+    """
     if len(outputs) != len(references) or not len(outputs):
         counts = f"{len(outputs)} outputs and {len(references)} references"
         raise InputError("references", counts, "use one reference per output, and at least one")

@@ -66,7 +66,14 @@ def checkpoints_of(model: str | Path) -> list[CheckpointLocation]:
 
 
 def require_clones(clones: Clones) -> None:
-    """Raise `InputError` if the folder `clones` contains no clones yet."""
+    """Check that a folder of clones is not empty.
+
+    Args:
+        clones: Folder of clones of a text.
+
+    Raises:
+        InputError: If the folder contains no clones yet.
+    """
     if not clones.names:
         hint = "the folder has no clones yet. Run `trialogue clone` again to make them"
         raise InputError("clones", str(clones.folder), hint)

@@ -104,6 +104,9 @@ class Brackets(Measure):
         """Return the reason why the model cannot be measured, or None.
 
         A reason is that a bracket is not a single token, or that the model's maximum length is too short.
+
+        Args:
+            subject: Model to measure.
         """
         if bracket_tokens(subject) is None:
             return f"its tokenizer does not have a single token for each of {' '.join(''.join(PAIRS))}"
@@ -117,6 +120,11 @@ class Brackets(Measure):
         """Return the number of tokens of all strings of brackets.
 
         These are the long strings, and the short strings with and without an inserted pair.
+
+        Args:
+            subject: Model to measure.
+            material: Texts on which the model is evaluated.
+            effort: Sample sizes and seed.
         """
         before = len(subject.frame[0])
         long = effort.rows(_ROWS) * (min(LENGTH, _max_brackets(subject)) + before)

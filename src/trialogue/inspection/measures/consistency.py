@@ -102,6 +102,9 @@ class MaskedConsistency(Measure):
         """Return the reason why the model cannot be measured, or None.
 
         A reason is that the tokenizer has no mask token, or that the model's maximum length is too short.
+
+        Args:
+            subject: Model to measure.
         """
         if subject.tokenizer.mask_token_id is None:
             return "its tokenizer has no mask token"
@@ -124,6 +127,11 @@ class MaskedConsistency(Measure):
         """Return the number of tokens of six forward passes over each passage at each distance.
 
         One pass has both tokens masked, and five passes have one of them masked.
+
+        Args:
+            subject: Model to measure.
+            material: Texts on which the model is evaluated.
+            effort: Sample sizes and seed.
         """
         width = _length(subject) + sum(map(len, subject.frame))
         return 6 * len(_distances(subject)) * effort.rows(_ROWS) * width

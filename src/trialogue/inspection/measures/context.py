@@ -66,7 +66,11 @@ class ContextLength(Measure):
     needs = "text"
 
     def model_refusal(self, subject: Subject) -> str | None:
-        """Return a reason if the model's maximum length is below eight tokens, and None otherwise."""
+        """Return a reason if the model's maximum length is below eight tokens, and None otherwise.
+
+        Args:
+            subject: Model to measure.
+        """
         return None if _length(subject) >= 8 else f"its maximum length is only {subject.max_length} tokens"
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:
@@ -83,7 +87,13 @@ class ContextLength(Measure):
         _sample_passages(subject, material, effort)
 
     def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """Return the number of tokens of all passages, each of which the model processes once."""
+        """Return the number of tokens of all passages, each of which the model processes once.
+
+        Args:
+            subject: Model to measure.
+            material: Texts on which the model is evaluated.
+            effort: Sample sizes and seed.
+        """
         return effort.rows(_ROWS) * (_length(subject) + len(subject.frame[0]))
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:

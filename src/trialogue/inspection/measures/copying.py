@@ -65,7 +65,13 @@ class Copying(Measure):
     kinds = ("causal", "masked")
 
     def model_refusal(self, subject: Subject) -> str | None:
-        """Return a reason if the model's maximum length is below the smallest distance, and None otherwise."""
+        """Return a reason if the model's maximum length is too short, and None otherwise.
+
+        The model must accept two halves of the smallest distance, and the special tokens of its tokenizer.
+
+        Args:
+            subject: Model to measure.
+        """
         required = 2 * DISTANCES[0] + sum(map(len, subject.frame))
         if subject.max_length < required:
             return f"its maximum length is {subject.max_length} tokens, but the measure requires {required}"
@@ -76,6 +82,11 @@ class Copying(Measure):
 
         A causal model needs one pass per sequence. A masked model needs one pass for each of four predicted
         positions.
+
+        Args:
+            subject: Model to measure.
+            material: Texts on which the model is evaluated.
+            effort: Sample sizes and seed.
         """
         framed = sum(map(len, subject.frame))
         passes = 1 if subject.kind == "causal" else _MASKED_SITES

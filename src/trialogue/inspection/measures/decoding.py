@@ -241,11 +241,20 @@ class DecodingRules(Measure):
         """Return the number of tokens of all sampled texts.
 
         Half of the texts are sampled at temperature 1, and the other half at temperature 0.7.
+
+        Args:
+            subject: Model to measure.
+            material: Texts on which the model is evaluated.
+            effort: Sample sizes and seed.
         """
         return 2 * effort.rows(_ROWS) * subject.processed_tokens(len(subject.start_tokens), _horizon(subject))
 
     def model_refusal(self, subject: Subject) -> str | None:
-        """Return a reason if the model cannot generate a single token, and None otherwise."""
+        """Return a reason if the model cannot generate a single token, and None otherwise.
+
+        Args:
+            subject: Model to measure.
+        """
         if _horizon(subject) >= 1:
             return None
         return f"it generates texts of at most {subject.max_generated_length} tokens"

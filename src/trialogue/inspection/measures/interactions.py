@@ -53,6 +53,11 @@ class InteractionOrder(Measure):
         """Return the number of tokens of all forward passes over the clones.
 
         A causal model needs one pass per row. A masked model needs one pass per predicted token.
+
+        Args:
+            subject: Model to measure.
+            material: Texts on which the model is evaluated.
+            effort: Sample sizes and seed.
         """
         clones = _clones(material)
         copies = 1 if subject.kind == "causal" else clones.length

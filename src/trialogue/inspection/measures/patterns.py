@@ -47,6 +47,9 @@ class TextPatterns(Measure):
         """Return the reason why the model cannot be measured, or None.
 
         A reason is that the tokenizer changes a pattern, or that the model's maximum length is too short.
+
+        Args:
+            subject: Model to measure.
         """
         tokenization = subject.oracle.tokenization
         for text in PATTERNS:
@@ -58,7 +61,13 @@ class TextPatterns(Measure):
         return None
 
     def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """Return the number of tokens of the prompts and their continuations."""
+        """Return the number of tokens of the prompts and their continuations.
+
+        Args:
+            subject: Model to measure.
+            material: Texts on which the model is evaluated.
+            effort: Sample sizes and seed.
+        """
         per_sample = subject.processed_tokens(_max_prompt_length(subject), GENERATED)
         return len(PATTERNS) * effort.rows(_SAMPLES) * per_sample
 

@@ -98,7 +98,10 @@ class Quantity:
 
     @classmethod
     def read(cls, record: dict[str, Any]) -> Quantity:
-        """Create a quantity from a dictionary that `record` returned.
+        """Create a quantity from a dictionary of JSON values.
+
+        Args:
+            record: Dictionary in the format of `record`.
 
         Raises:
             InputError: If the dictionary has missing or unknown keys.

@@ -39,7 +39,11 @@ class TopicRatios(Measure):
     needs = "text"
 
     def model_refusal(self, subject: Subject) -> str | None:
-        """Return a reason if scikit-learn is not installed, and None otherwise."""
+        """Return a reason if scikit-learn is not installed, and None otherwise.
+
+        Args:
+            subject: Model to measure.
+        """
         try:
             from_extra("sklearn", "topics")
         except InputError as error:
@@ -66,6 +70,11 @@ class TopicRatios(Measure):
         """Return the number of tokens of the passages in which attention is measured.
 
         The time to fit the topics is not included.
+
+        Args:
+            subject: Model to measure.
+            material: Texts on which the model is evaluated.
+            effort: Sample sizes and seed.
         """
         return effort.rows(_READ) * min(_LENGTH, subject.max_length)
 
