@@ -43,7 +43,7 @@ class RayCluster(Executor):
         address: Address of a running cluster, as ray://HOST:PORT (Ray client), as HOST:PORT, or "auto". By
             default, the cluster to which the program is already connected is used. If there is none, a
             cluster is started on this machine and stopped after the work.
-        workers: Number of workers. By default as many as fit on the CPUs of the nodes, or on their GPUs for
+        workers: Number of workers. By default the number that fits on the CPUs of the nodes, or on their GPUs for
             accelerated work.
 
     Raises:

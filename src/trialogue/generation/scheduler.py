@@ -193,7 +193,7 @@ def run(settings: GenerationSettings, sink: Sink, feedback: Feedback) -> RunResu
         feedback: Progress output.
 
     Returns:
-        All samples, including those of the earlier run.
+        All samples, including samples of the earlier run.
 
     Raises:
         InputError: If the settings cannot be used or the memory does not suffice.

@@ -331,7 +331,7 @@ def digest(identity: dict[str, Any], own: Mapping[str, Any] | None = None) -> st
 
     Args:
         identity: Result of `GenerationSettings.identity`.
-        own: Entries that replace those of `identity` for a single prompt.
+        own: Entries of a single prompt, which replace entries of `identity`.
 
     Returns:
         The first 12 hexadecimal digits of the SHA-256 hash.

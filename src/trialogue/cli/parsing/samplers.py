@@ -19,7 +19,7 @@ def parsed_with_sampler(
 ) -> dict[str, Any]:
     """Parse the command line of a command that has options for a sampler.
 
-    The options of the sampler named by `--sampler` are added to those of the command. Without `--sampler`,
+    The options of the sampler named by `--sampler` are added to the options of the command. Without `--sampler`,
     the sampler is masked decoding if a verifier can compute the set of accepted next tokens, and ancestral
     sampling otherwise. `--help` prints the help of the command and of the named sampler.
 

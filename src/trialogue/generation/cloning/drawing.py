@@ -176,7 +176,7 @@ class _Drawing:
 
 
 def describe_convergence(found: Convergence | None) -> str:
-    """Describe in words whether Markov chains have converged.
+    """Describe whether Markov chains have converged.
 
     Args:
         found: Convergence diagnostics, or None if there were too few sweeps.

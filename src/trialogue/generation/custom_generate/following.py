@@ -101,7 +101,7 @@ class RecordedSampler(Sampler[Any]):
         )
 
     def assign(self, samples: Tensor) -> None:
-        """Append the distributions recorded in the last step to those of each sample.
+        """Append the distributions recorded in the last step to the list of each sample.
 
         Args:
             samples: Index of the sample in each row, shape (rows,).

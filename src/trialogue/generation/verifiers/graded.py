@@ -34,7 +34,7 @@ class Graded(WrappingVerifier):
         self._values, self._capacity = OrderedDict[bytes, float](), _REMEMBERED
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Compute the values of sequences, and cache those of complete sequences.
+        """Compute the values of sequences, and cache the values of complete sequences.
 
         Args:
             decoding: Sequences in progress.
