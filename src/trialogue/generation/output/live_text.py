@@ -83,13 +83,13 @@ def _ignore(line: str) -> None:
 
 
 class Feedback(NamedTuple):
-    """Progress output of a run, disabled by default.
+    """Functions and settings for the progress output of a run. By default nothing is shown.
 
     Attributes:
-        live: Display for the text of the first sample while it grows.
+        live: Display for the text of the first sample while it grows, or None.
         progress: Whether to show a progress bar.
         report: Function called with a message before each long step that precedes the first sample.
-        warn: Function called with each warning.
+        warn: Function called with the text of each warning.
     """
 
     live: LiveText | None = None

@@ -109,14 +109,15 @@ def records_of(
 
 
 def compare_generation_config(config: Mapping[str, Any], sampling: Sampling) -> dict[str, dict[str, Any]]:
-    """Compare the generation settings recommended by the model with the settings of the run.
+    """Compare the generation settings that the model recommends with the settings of the run.
 
     Args:
-        config: Generation config of the model. Its end tokens are always used.
+        config: Generation config of the model.
         sampling: Sampling settings of the run.
 
     Returns:
-        A dictionary with the settings "used" in the run and those that are "ignored".
+        Two dictionaries with fields of `config`. "used" has the fields that equal the settings of the run,
+        and the end tokens, which are always used. "ignored" has all others.
     """
     active = {
         **sampling.truncation,

@@ -110,12 +110,15 @@ class LineTranslator:
             self._translate = refine
 
     def translate(self, lines: Iterable[str], batch: int = 1) -> Iterator[LineResult]:
-        """Yield the result of each line, in order.
+        """Translate lines and yield the results in order.
 
         Args:
             lines: Lines to translate.
             batch: Number of lines of similar length that are translated together. With 1, each line is
                 translated before the next one is read.
+
+        Yields:
+            One result per line.
         """
         numbered = enumerate(lines, 1)
         ahead = 1 if batch == 1 else _POOL * batch

@@ -57,10 +57,11 @@ class TopicSettings:
     Args:
         topics: Number of topics.
         passes: Number of passes of the topic model over the text.
-        least: Minimum number of passages that contain a word. Rarer words are left out.
+        least: Minimum number of passages that must contain a word. Rarer words are left out.
         read: Number of randomly selected passages in which attention is measured.
         length: Number of tokens to which these passages are truncated.
-        shortest: If given, the length of each passage is sampled uniformly between this and `length`.
+        shortest: Minimum length of a truncated passage. If given, the length of each passage is sampled
+            uniformly between `shortest` and `length`.
         seed: Random seed.
 
     Raises:
@@ -163,16 +164,16 @@ def measured(
     control_read: int | None = None,
     report: Report = lambda _: None,
 ) -> list[TopicMeasurement]:
-    """Fit the topics of a corpus and measure the embeddings and attention of a model.
+    """Fit topics to a text, and measure the embeddings and the attention of a model for its words.
 
-    An interrupted call resumes from the files in `folder`, with the same results. File names contain a hash of the
-    inputs, so the folder can be shared between models.
+    An interrupted call resumes from the files in `folder`, with the same results. File names contain a hash
+    of the inputs, so several models can share the folder.
 
     Args:
-        model: Model.
+        model: Model that gives access to its embeddings and attention weights.
         corpus: Passages of the text.
         settings: Settings of the topic model and of the attention measurement.
-        folder: Folder for intermediate results, None to keep them in memory only.
+        folder: Folder for intermediate results. None to keep them in memory only.
         control: Whether to measure the architecture with random weights as well.
         control_read: Number of passages in which the attention of the control is measured, by default all.
         report: Called with progress messages.
@@ -181,8 +182,8 @@ def measured(
         The measurement of the model and, if requested, the measurement of the control.
 
     Raises:
-        InputError: If there are fewer passages than topics, no word of the text is a single token, or the passages are
-            longer than the model's maximum length.
+        InputError: If there are fewer passages than topics, no word of the text is a single token, or the
+            passages are longer than the model's maximum length.
     """
     if len(corpus) < settings.topics:
         hint = f"the corpus has {len(corpus)} passages. Use fewer topics or a longer text"
