@@ -18,7 +18,7 @@ from trialogue import cli
 from trialogue.errors import InputError
 from trialogue.inspection.measures.copying import Copying
 from trialogue.inspection.measures.measure import MEASURES, Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Point, Quantity, number
+from trialogue.inspection.measures.quantities import Point, Quantity, single_quantity
 from trialogue.inspection.page import Series, table
 from trialogue.inspection.picture import _curve
 from trialogue.inspection.subject import Subject
@@ -231,13 +231,13 @@ class VocabularySize(Measure):
 
     question, reading, needs = "How many tokens does it know?", "", "text"
 
-    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+    def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
         return 1
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
         if not subject.files:
             raise InputError("model", subject.name, "its weights are random")
-        return [number("tokens", Point(float(subject.vocab_size)))]
+        return [single_quantity("tokens", Point(float(subject.vocab_size)))]
 
 
 def test_a_registered_measure_waits_for_its_text(
@@ -363,7 +363,7 @@ class NoFiniteResult(VocabularySize):
     needs = None
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        return [number("loss", Point(float("nan")))]
+        return [single_quantity("loss", Point(float("nan")))]
 
 
 def test_a_measure_without_a_finite_result_is_not_repeated(model, text, inspect, monkeypatch):
@@ -386,7 +386,7 @@ def test_a_measure_beyond_the_memory_does_not_stop_the_others(model, inspect, mo
     out = inspect(model, measures=["huge", "copying"]).out
     assert "huge: not taken: memory is insufficient for --effort 0.1. Use a smaller effort" in out
     assert "Up to which distance" in out
-    monkeypatch.setattr(NoFiniteResult, "take", lambda *_: [number("rows", Point(1.0))])
+    monkeypatch.setattr(NoFiniteResult, "take", lambda *_: [single_quantity("rows", Point(1.0))])
     again = inspect(model, measures=["huge", "copying"])
     assert "not taken" not in again.out
     assert "copying: about" not in again.err

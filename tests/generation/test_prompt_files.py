@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trialogue.errors import InputError
-from trialogue.generation.prompts import Prompt, numbered, read_prompts
+from trialogue.generation.prompts import Prompt, prompts_from_texts, read_prompts
 
 
 def read(tmp_path: Path, content: str | bytes) -> list[Prompt]:
@@ -18,7 +18,7 @@ def read(tmp_path: Path, content: str | bytes) -> list[Prompt]:
 def test_objects_and_strings_are_read(tmp_path):
     content = '\ufeff{"prompt": "é", "id": "one"}\r\n\n"two"\n{"prompt": "", "id": 7}'
     assert read(tmp_path, content) == [Prompt("one", "é"), Prompt(1, "two"), Prompt(7, "")]
-    assert numbered(["a", "b"]) == [Prompt(0, "a"), Prompt(1, "b")]
+    assert prompts_from_texts(["a", "b"]) == [Prompt(0, "a"), Prompt(1, "b")]
 
 
 def test_standard_input_is_read(monkeypatch):

@@ -9,11 +9,11 @@ from filelock import FileLock
 
 from trialogue.errors import InputError
 from trialogue.generation.output.sample_file import open_sample_file
-from trialogue.generation.prompts import numbered
+from trialogue.generation.prompts import prompts_from_texts
 from trialogue.generation.settings import digest
 
 SAMPLING = {"sampler": "ancestral", "temperature": 1.0, "seed": 0}
-PROMPTS = tuple(numbered(["a", "b"]))
+PROMPTS = tuple(prompts_from_texts(["a", "b"]))
 
 
 def record(place: int, sample: int, **changes: Any) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def test_waiting_samples_are_stored_in_a_second_file(tmp_path):
     with open_sample_file(out, SAMPLING, PROMPTS, force=True) as file:
         file.append(record(0, 0))
         assert waiting.read_bytes() == b""
-        file.settle()
+        file.discard_waiting()
     assert not waiting.exists()
 
 

@@ -9,7 +9,7 @@ from trialogue.data.parallel.vocabulary import SubwordVocabulary
 from trialogue.errors import InputError
 from trialogue.generation.translation.lines import LineResult, LineTranslator
 from trialogue.generation.translation.model import CARD, VOCABULARY, TranslationModel
-from trialogue.generation.translation.settings import Translating
+from trialogue.generation.translation.settings import TranslationSettings
 from trialogue.samplers.translation.hypotheses import NOTHING
 
 TEXTS = ["der Hund und die Katze", "the dog and the cat", "die Katze", "the cat"] * 3
@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
 
 
 def translator(folder, truncate=False, **options):
-    settings = Translating(folder / "model", **options)
+    settings = TranslationSettings(folder / "model", **options)
     return LineTranslator(TranslationModel.open(folder / "model"), settings, truncate=truncate)
 
 
@@ -144,12 +144,12 @@ def test_the_twin_ranks_on_request(folder):
 def test_ranking_without_a_suitable_twin_is_refused(folder, tmp_path):
     TranslationModel(WORDS, {"refiner": model_networks(folder)["refiner"]}).save(tmp_path, {})
     with pytest.raises(InputError, match="it has no twin"):
-        LineTranslator(TranslationModel.open(tmp_path), Translating(tmp_path, rescore=True))
+        LineTranslator(TranslationModel.open(tmp_path), TranslationSettings(tmp_path, rescore=True))
     networks = {
         name: small_network(causal=name == "twin", vocab=len(WORDS), longest=longest)
         for name, longest in (("refiner", 6), ("twin", 5))
     }
     with pytest.raises(InputError, match="the twin is limited to 5 tokens"):
-        LineTranslator(TranslationModel(WORDS, networks), Translating(tmp_path, rescore=True))
+        LineTranslator(TranslationModel(WORDS, networks), TranslationSettings(tmp_path, rescore=True))
     with pytest.raises(InputError, match="it applies to hypotheses of the refiner"):
-        Translating(tmp_path, network="twin", rescore=True)
+        TranslationSettings(tmp_path, network="twin", rescore=True)

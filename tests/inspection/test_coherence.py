@@ -95,7 +95,9 @@ def test_censored_runs_give_the_uncensored_distribution() -> None:
     runs = censored_runs()
     assert survival_is_right(runs)
     assert runs.hazard() == pytest.approx(0.1, rel=0.1)
-    low, high = (side.evaluate([10.0]) for side in runs.curve().confidence_interval(0.99, method="log-log"))
+    low, high = (
+        side.evaluate([10.0]) for side in runs.survival_curve().confidence_interval(0.99, method="log-log")
+    )
     assert low < 0.9**10 < high
 
 
@@ -200,7 +202,7 @@ BAD = [
     ("patterns=", lambda: measure_coherence(flipping(), [[]], max_new_tokens=5)),
     ("patterns=", lambda: measure_coherence(flipping(), [[0.5]], max_new_tokens=5)),
     ("temperature=", lambda: measure_coherence(flipping(), [[0]], max_new_tokens=5, temperature=-1)),
-    ("runs=", lambda: Runs(np.zeros(0, np.int64), np.zeros(0, bool)).curve()),
+    ("runs=", lambda: Runs(np.zeros(0, np.int64), np.zeros(0, bool)).survival_curve()),
     ("runs=", lambda: Runs(np.zeros(0, np.int64), np.zeros(0, bool)).restricted_mean()),
     ("tokens=", lambda: coherence(torch.zeros(3).long(), [[0, 1]], 2)),
     ("tokens=", lambda: coherence(torch.zeros(2, 3), [[0, 1]], 2)),

@@ -63,7 +63,7 @@ def test_estimated_tokens_equal_processed_tokens(monkeypatch: pytest.MonkeyPatch
     own = subject.logits
     monkeypatch.setattr(subject, "logits", lambda tokens: fed.append(tokens.numel()) or own(tokens))
     Copying().take(subject, Material(), Effort(factor=0.5), lambda _: None)
-    assert sum(fed) == Copying().tokens(subject, Material(), Effort(factor=0.5))
+    assert sum(fed) == Copying().count_tokens(subject, Material(), Effort(factor=0.5))
 
 
 class Framed(Subject):

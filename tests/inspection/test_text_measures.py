@@ -11,10 +11,15 @@ from trialogue.data import Table
 from trialogue.errors import InputError
 from trialogue.inspection.coherence import Runs
 from trialogue.inspection.measures import patterns
-from trialogue.inspection.measures.context import LENGTH, ContextLength, by_context, edges_of
+from trialogue.inspection.measures.context import (
+    LENGTH,
+    ContextLength,
+    context_bin_edges,
+    mean_loss_by_context_length,
+)
 from trialogue.inspection.measures.measure import Effort, Material
 from trialogue.inspection.measures.patterns import TextPatterns, _surviving_share
-from trialogue.inspection.measures.quantities import Point, combined, mean, number
+from trialogue.inspection.measures.quantities import Point, mean_of_points, mean_point, single_quantity
 from trialogue.inspection.subject import Subject
 from trialogue.models.tokenization import Tokenization
 from trialogue.randomness import numpy_generator
@@ -46,10 +51,10 @@ class Words(Material):
 
 
 def test_losses_by_context() -> None:
-    assert edges_of(256) == [1, 2, 4, 8, 16, 32, 64, 128]
-    assert edges_of(9) == [1, 2, 4]
+    assert context_bin_edges(256) == [1, 2, 4, 8, 16, 32, 64, 128]
+    assert context_bin_edges(9) == [1, 2, 4]
     losses = np.arange(1, 9, dtype=float)[None]  # Losses of all tokens but the first of nine.
-    assert by_context(losses).tolist() == [[1, 2.5, 5.5]]
+    assert mean_loss_by_context_length(losses).tolist() == [[1, 2.5, 5.5]]
 
 
 @pytest.mark.parametrize("memory", [4, 16])
@@ -60,7 +65,7 @@ def test_saturation_length_equals_the_memory(memory: int) -> None:
         for one in ContextLength().take(subject, Words(), Effort(factor=0.2), lambda _: None)
     }
     edges = [point.at for point in found["loss"]]
-    assert edges == edges_of(LENGTH)
+    assert edges == context_bin_edges(LENGTH)
     wanted = [5 - math.log2(min(edge, memory)) for edge in edges]
     assert [point.value for point in found["loss"]] == pytest.approx(wanted, abs=1e-5)
     assert found["context that matters, of up to 128"][0].value == memory
@@ -137,10 +142,10 @@ def test_patterns_longer_than_the_sliding_window_are_refused() -> None:
 
 
 def test_nonfinite_numbers_are_refused() -> None:
-    assert number("loss", Point(1.0)).record()["points"] == [{"value": 1.0}]
+    assert single_quantity("loss", Point(1.0)).record()["points"] == [{"value": 1.0}]
     for point in (Point(math.nan), Point(1.0, -math.inf, 2.0)):
         with pytest.raises(InputError, match=r".loss. is not finite") as raised:
-            number("loss", point).record()
+            single_quantity("loss", point).record()
         assert raised.value.field == "model"
 
 
@@ -176,11 +181,11 @@ def test_constant_share_has_a_binomial_interval() -> None:
 def test_interval_of_combined_points() -> None:
     random = numpy_generator(0, "means")
     rows = [random.normal(place, 1 + place, 200) for place in (0, 1, 2)]
-    point = combined([mean(values) for values in rows])
+    point = mean_of_points([mean_point(values) for values in rows])
     error = math.sqrt(sum(values.var(ddof=1) / 200 for values in rows)) / 3
     assert point.value == pytest.approx(np.mean([values.mean() for values in rows]))
     assert point.low == pytest.approx(point.value - 1.97 * error, abs=0.01 * error)
     assert point.high == pytest.approx(point.value + 1.97 * error, abs=0.01 * error)
-    assert combined([Point(1.0, 0.0, 1.5), Point(1.0)]) == Point(1.0)
-    uneven = combined([Point(1.0, 0.0, 1.5), Point(3.0, 2.0, 3.5)])
+    assert mean_of_points([Point(1.0, 0.0, 1.5), Point(1.0)]) == Point(1.0)
+    uneven = mean_of_points([Point(1.0, 0.0, 1.5), Point(3.0, 2.0, 3.5)])
     assert (uneven.low, uneven.high) == pytest.approx((2 - math.sqrt(0.5), 2 + math.sqrt(0.125)))

@@ -14,7 +14,7 @@ import pytest
 
 from models.tiny_pretrained import tiny_oracle
 from serving.loopback import KEY, serving
-from trialogue.generation.verifiers.specs import Built
+from trialogue.generation.verifiers.specs import BuiltVerifier
 from trialogue.samplers import Ancestral, MaskedDecoding
 from trialogue.serving import verifiers as verifiers
 from trialogue.serving.errors import Refused
@@ -25,7 +25,7 @@ def test_a_slow_compilation_delays_no_other_request(monkeypatch):
     """Samples under way and later requests with known or no verifiers continue."""
     begun, go, built = Semaphore(0), Event(), VerifierCache._build
 
-    def build_slowly(rules: VerifierCache, request: RequestedVerifier, *others: Any) -> list[Built]:
+    def build_slowly(rules: VerifierCache, request: RequestedVerifier, *others: Any) -> list[BuiltVerifier]:
         if request.content.startswith("slow"):
             begun.release()
             assert go.wait(60)
@@ -64,7 +64,7 @@ def test_a_slow_compilation_delays_no_other_request(monkeypatch):
 def test_abandoned_compilations_count_until_they_end(monkeypatch):
     go, made = Event(), list[str]()
 
-    def build_slowly(rules: VerifierCache, request: RequestedVerifier, *_: Any) -> list[Built]:
+    def build_slowly(rules: VerifierCache, request: RequestedVerifier, *_: Any) -> list[BuiltVerifier]:
         assert go.wait(60)
         made.append(request.content)
         return []
@@ -99,7 +99,7 @@ def test_abandoned_compilations_count_until_they_end(monkeypatch):
 def test_a_client_that_disconnects_during_compilation_frees_its_place(monkeypatch):
     begun, go, built = Event(), Event(), VerifierCache._build
 
-    def build_slowly(*options: Any) -> list[Built]:
+    def build_slowly(*options: Any) -> list[BuiltVerifier]:
         begun.set()
         assert go.wait(60)
         return built(*options)

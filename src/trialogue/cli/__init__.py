@@ -48,7 +48,7 @@ _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+    """Create the parser of `trialogue` with all commands."""
     root = Parser(
         prog="trialogue",
         usage="trialogue [-h] [--version] COMMAND ...",

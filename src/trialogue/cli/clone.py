@@ -16,7 +16,7 @@ from trialogue.validation import Count, validated
 
 if TYPE_CHECKING:
     from trialogue.data.clones import Clones
-    from trialogue.generation.cloning.maker import Made
+    from trialogue.generation.cloning.maker import MadeClone
 
 _ABOUT = """A clone is a set of sequences drawn from a network that was trained on the text. The attention of these
 networks does not depend on the input, so the depth bounds how many tokens interact. A model that has learned
@@ -27,7 +27,7 @@ Repeat the command to resume an interrupted run."""
 @validated
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """Output folder and hardware."""
+    """Options of `trialogue clone` on the output folder and the hardware."""
 
     out: Annotated[Path | None, arg(metavar="FOLDER")] = None
     """Write the clones to this folder."""
@@ -77,7 +77,7 @@ def clone(arguments: argparse.Namespace) -> None:
     from trialogue.generation.cloning.making import make_clones
 
     torch.set_num_threads(machine.threads)
-    made: list[Made] = []
+    made: list[MadeClone] = []
     try:
         executor = parsed["workers"].opened(machine.threads)
         for one in make_clones(
@@ -100,7 +100,7 @@ def _report(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _print(made: "list[Made]", clones: "Clones") -> None:
+def _print(made: "list[MadeClone]", clones: "Clones") -> None:
     from rich.markup import escape
 
     from trialogue.display.terminal import console, grid
@@ -126,7 +126,7 @@ def _print(made: "list[Made]", clones: "Clones") -> None:
     out.print(f"clones: {clones.folder}")
 
 
-def _cells(one: "Made", chains: str) -> list[str]:
+def _cells(one: "MadeClone", chains: str) -> list[str]:
     """The row of a clone."""
     from trialogue.data.clones import TEXT
 
@@ -152,5 +152,9 @@ def _cells(one: "Made", chains: str) -> list[str]:
 
 
 def add(commands: Commands) -> None:
-    """Add `trialogue clone`."""
+    """Add the command `trialogue clone` to a parser.
+
+    Args:
+        commands: Commands of the parser.
+    """
     commands.add("clone", clone, group="Inspect", fields=True, add_help=False)

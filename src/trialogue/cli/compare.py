@@ -56,7 +56,11 @@ def _inspections(places: Sequence[str], page: Path | None, control: bool) -> Non
 
 
 def add(commands: Commands) -> None:
-    """Add `trialogue compare`."""
+    """Add the command `trialogue compare` to a parser.
+
+    Args:
+        commands: Commands of the parser.
+    """
     parser = commands.add("compare", compare, group="Inspect")
     parser.add_argument(
         "result",

@@ -38,7 +38,11 @@ def completion(arguments: argparse.Namespace) -> None:
 
 
 def add(commands: Commands) -> None:
-    """Add `trialogue completion`."""
+    """Add the command `trialogue completion` to a parser.
+
+    Args:
+        commands: Commands of the parser.
+    """
     commands.add("completion", completion, group="Setup").add_argument(
         "shell", choices=SHELLS, help="Name of the shell."
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trialogue.cli.parsing.commands import Commands
-from trialogue.cli.parsing.samplers import parsed_with_sampler, print_listed
+from trialogue.cli.parsing.samplers import parsed_with_sampler, print_samplers_and_verifiers
 
 if TYPE_CHECKING:
     from trialogue.generation.exact.report import SamplerDistribution
@@ -23,7 +23,7 @@ def distribution(arguments: argparse.Namespace) -> None:
     try:
         settings = settings_of(arguments.overrides)
     except SystemExit:
-        print_listed()
+        print_samplers_and_verifiers()
         raise
 
     from trialogue.generation.exact.report import sampler_distribution
@@ -42,10 +42,14 @@ def distribution(arguments: argparse.Namespace) -> None:
 
 
 def settings_of(tokens: Sequence[str]) -> "DistributionSettings":
-    """Return the settings that the command line `tokens` define.
+    """Parse the command line of `trialogue distribution`.
+
+    Args:
+        tokens: Words of the command line after the name of the command.
 
     Raises:
-        SystemExit: If `tokens` contain `--help`, after the help is printed.
+        InputError: If an option is unknown or has an invalid value.
+        SystemExit: If the words contain `--help`, after the help is printed.
     """
     from trialogue.generation.exact.settings import OPTIONS, DistributionSettings
 
@@ -118,5 +122,9 @@ def _draw(found: "SamplerDistribution", settings: "DistributionSettings") -> Non
 
 
 def add(commands: Commands) -> None:
-    """Add the command."""
+    """Add the command `trialogue distribution` to a parser.
+
+    Args:
+        commands: Commands of the parser.
+    """
     commands.add("distribution", distribution, group="Generate", fields=True, add_help=False)

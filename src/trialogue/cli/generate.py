@@ -8,7 +8,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trialogue.cli.parsing.commands import Commands
-from trialogue.cli.parsing.samplers import parsed_with_sampler, print_listed, sampler_class, unescaped
+from trialogue.cli.parsing.samplers import (
+    parsed_with_sampler,
+    print_samplers_and_verifiers,
+    sampler_class,
+    unescaped,
+)
 from trialogue.start_up import uncollected
 
 if TYPE_CHECKING:
@@ -28,7 +33,7 @@ def generate(arguments: argparse.Namespace) -> int:
         try:
             settings = settings_of(arguments.overrides)
         except SystemExit:
-            print_listed()
+            print_samplers_and_verifiers()
             raise
 
         import torch
@@ -59,10 +64,14 @@ def generate(arguments: argparse.Namespace) -> int:
 
 
 def settings_of(tokens: Sequence[str]) -> "GenerationSettings":
-    """Return the settings that the command line `tokens` define.
+    """Parse the command line of `trialogue generate`.
+
+    Args:
+        tokens: Words of the command line after the name of the command.
 
     Raises:
-        SystemExit: If `tokens` contain `--help`, after the help is printed.
+        InputError: If an option is unknown or has an invalid value.
+        SystemExit: If the words contain `--help`, after the help is printed.
     """
     from trialogue.generation.settings import OPTIONS, GenerationSettings
     from trialogue.generation.verifiers.specs import has_mask
@@ -87,5 +96,9 @@ def settings_of(tokens: Sequence[str]) -> "GenerationSettings":
 
 
 def add(commands: Commands) -> None:
-    """Add the command."""
+    """Add the command `trialogue generate` to a parser.
+
+    Args:
+        commands: Commands of the parser.
+    """
     commands.add("generate", generate, group="Generate", fields=True, add_help=False)

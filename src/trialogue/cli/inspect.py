@@ -70,7 +70,11 @@ def _print(record: Mapping[str, Any]) -> None:
 
 
 def add(commands: Commands) -> None:
-    """Add `trialogue inspect`."""
+    """Add the command `trialogue inspect` to a parser.
+
+    Args:
+        commands: Commands of the parser.
+    """
     parser = commands.add("inspect", inspect, group="Inspect")
     parser.add_argument(
         "model",

@@ -160,7 +160,11 @@ def _reading_record(one: "Reading") -> dict[str, Any]:
 
 
 def add(commands: Commands) -> None:
-    """Add `trialogue interaction-order`."""
+    """Add the command `trialogue interaction-order` to a parser.
+
+    Args:
+        commands: Commands of the parser.
+    """
     parser = commands.add("interaction-order", interaction_order, group="Inspect")
     parser.add_argument(
         "--model",

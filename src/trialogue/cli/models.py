@@ -37,7 +37,11 @@ def remove(arguments: argparse.Namespace) -> None:
 
 
 def add(commands: Commands) -> None:
-    """Add the commands."""
+    """Add the commands that download, list and delete models to a parser.
+
+    Args:
+        commands: Commands of the parser.
+    """
     models = commands.group(
         "models", "Download, list and delete models that have short names.", group="Setup"
     )

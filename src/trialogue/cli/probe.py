@@ -110,5 +110,9 @@ def _print(file: "ProbeFile") -> None:
 
 
 def add(commands: Commands) -> None:
-    """Add `trialogue probe`."""
+    """Add the command `trialogue probe` to a parser.
+
+    Args:
+        commands: Commands of the parser.
+    """
     commands.add("probe", train, group="Train", fields=True, add_help=False)

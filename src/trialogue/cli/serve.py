@@ -56,5 +56,9 @@ def serve(arguments: argparse.Namespace) -> None:
 
 
 def add(commands: Commands) -> None:
-    """Add the command."""
+    """Add the command `trialogue serve` to a parser.
+
+    Args:
+        commands: Commands of the parser.
+    """
     commands.add("serve", serve, group="Generate", fields=True, add_help=False)

@@ -69,13 +69,17 @@ class SimulationSettings:
 
 
 class Draws(NamedTuple):
-    """Samples of a simulation and their diagnostics.
+    """Samples of a simulation and their energies or log-probabilities.
+
+    A site is a position of the sampled sequence.
 
     Attributes:
-        tokens: Samples (draws, chains, sites) int64.
-        quantity: Kind of `values`, "energy" or "log_probability".
-        values: Energies or log-probabilities (draws, chains) float64. None if the model defines neither.
-        acceptance: Acceptance rates (chains,) float64, see `ChainRun.acceptance`.
+        tokens: Samples, int64 of shape (draws, chains, sites).
+        quantity: Meaning of `values`, "energy" or "log_probability".
+        values: Energy or log-probability of each sample, float64 of shape (draws, chains). None if the
+            distribution defines neither.
+        acceptance: Acceptance rate of each chain, float64 of shape (chains,), see `ChainRun.acceptance`. None
+            if there is no rate.
     """
 
     tokens: "Tensor"
@@ -115,7 +119,15 @@ def simulate(arguments: argparse.Namespace) -> None:
 
 
 def run_simulation(settings: SimulationSettings) -> Draws:
-    """Run the simulation. Raises `InputError` if the distribution or the chain is unknown, or they do not match."""
+    """Sample a distribution by a Markov chain or exactly.
+
+    Args:
+        settings: Distribution, chain and number of steps.
+
+    Raises:
+        InputError: If the distribution or the chain is unknown, or the chain does not apply to the
+            distribution.
+    """
     import torch
 
     from trialogue.data.registered import DISTRIBUTIONS
@@ -156,7 +168,14 @@ def run_simulation(settings: SimulationSettings) -> Draws:
 
 
 def diagnostics(draws: Draws) -> dict[str, Any]:
-    """Return means and convergence diagnostics. Values that cannot be computed are None."""
+    """Compute means and convergence diagnostics of a simulation.
+
+    Args:
+        draws: Samples and their energies or log-probabilities.
+
+    Returns:
+        JSON values by name. A value that cannot be computed is None.
+    """
     from trialogue.samplers.chains.convergence import size_and_r_hat
 
     size = r_hat = mean = error = None
@@ -208,5 +227,9 @@ def _write(file: Path, draws: Draws) -> None:
 
 
 def add(commands: Commands) -> None:
-    """Add the command."""
+    """Add the command `trialogue simulate` to a parser.
+
+    Args:
+        commands: Commands of the parser.
+    """
     commands.add("simulate", simulate, group="Generate", fields=True, add_help=False)

@@ -142,7 +142,11 @@ def _interval(found: "Interval") -> dict[str, float | None]:
 
 
 def add(commands: Commands) -> None:
-    """Add `trialogue topics`."""
+    """Add the command `trialogue topics` to a parser.
+
+    Args:
+        commands: Commands of the parser.
+    """
     parser = commands.add("topics", topics, group="Inspect")
     parser.add_argument(
         "--model",

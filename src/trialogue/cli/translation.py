@@ -17,14 +17,14 @@ from trialogue.cli.parsing.commands import Commands
 from trialogue.cli.parsing.fields import Group, parse
 
 if TYPE_CHECKING:
-    from trialogue.generation.translation.settings import Lines
+    from trialogue.generation.translation.settings import LineSettings
 
 
 def translate(arguments: argparse.Namespace) -> int:
     """Translate text line by line."""
-    from trialogue.generation.translation.settings import Lines, Translating
+    from trialogue.generation.translation.settings import LineSettings, TranslationSettings
 
-    groups = {"translation": Group(Translating), "lines and machine": Group(Lines)}
+    groups = {"translation": Group(TranslationSettings), "lines and machine": Group(LineSettings)}
     parsed = _parsed("translate", translate.__doc__, groups, arguments.overrides)
     translating, lines = parsed["translation"], parsed["lines and machine"]
 
@@ -34,7 +34,7 @@ def translate(arguments: argparse.Namespace) -> int:
     from trialogue.generation.translation.model import TranslationModel, require_outside
 
     torch.set_num_threads(lines.threads)
-    assert translating.model is not None  # Checked by `Translating`.
+    assert translating.model is not None  # Checked by `TranslationSettings`.
     if lines.out is not None:
         require_outside(lines.out, translating.model)
     model = TranslationModel.open(translating.model, device=lines.device)
@@ -58,11 +58,11 @@ def translate(arguments: argparse.Namespace) -> int:
 
 def train(arguments: argparse.Namespace) -> None:
     """Train translation models on sentence pairs."""
-    from trialogue.generation.translation.settings import Pairs
+    from trialogue.generation.translation.settings import PairSettings
     from trialogue.training.translation.recipes import TranslationTraining
 
     groups = {
-        "pairs": Group(Pairs),
+        "pairs": Group(PairSettings),
         "training": Group(TranslationTraining, "Training of the networks.", terse=False),
     }
     parsed = _parsed("train-translation", train.__doc__, groups, arguments.overrides)
@@ -99,7 +99,7 @@ def _parsed(
 
 
 @contextmanager
-def _reading(lines: "Lines") -> Iterator[Iterator[str]]:
+def _reading(lines: "LineSettings") -> Iterator[Iterator[str]]:
     """Yield the lines to translate as they arrive. Bytes that are not UTF-8 become lone surrogates."""
     from trialogue.errors import InputError
 
@@ -130,6 +130,10 @@ def _writing(out: Path | None) -> Iterator[TextIO]:
 
 
 def add(commands: Commands) -> None:
-    """Add both commands."""
+    """Add the commands `trialogue translate` and `trialogue train-translation` to a parser.
+
+    Args:
+        commands: Commands of the parser.
+    """
     commands.add("train-translation", train, group="Train", fields=True, add_help=False)
     commands.add("translate", translate, group="Generate", fields=True, add_help=False)

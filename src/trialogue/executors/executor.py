@@ -13,17 +13,17 @@ processes an item."""
 
 
 class Crew(ABC):
-    """Workers of an executor while they are in use."""
+    """Running workers of an executor."""
 
     @abstractmethod
     def done(self, lanes: Sequence[Sequence[Item]]) -> Iterator[tuple[Item, Any]]:
-        """Process all items and yield each with its result, in order of completion.
+        """Process items with the workers and yield the results in order of completion.
 
-        The items of a lane are processed in order, by the same worker unless it dies. An exception raised by
-        an item ends the iteration.
+        A lane is a sequence of items that are processed one after the other, by the same worker unless it
+        dies. Different lanes are processed in parallel. An exception raised by an item ends the iteration.
 
         Args:
-            lanes: Sequences of items. Different lanes can run in parallel.
+            lanes: Lanes of items. Items are hashable and picklable.
 
         Yields:
             Pairs of an item and its result.
@@ -31,11 +31,14 @@ class Crew(ABC):
 
 
 class Executor(ABC):
-    """Base class of executors.
+    """Base class of executors, which process items in parallel with several workers.
+
+    A worker is a process on this machine or on a cluster. A lane is a sequence of items that one worker
+    processes in order.
 
     Args:
-        address: Address given after the name of the executor on the command line, or None.
-        workers: Maximum number of workers, or None for the default of the executor.
+        address: Address of a cluster that the user gave after the name of the executor, or None.
+        workers: Maximum number of workers. None for the default of the executor.
     """
 
     threads = 1
@@ -47,17 +50,26 @@ class Executor(ABC):
         self.address, self.workers = address, workers
 
     def alone(self, lanes: int) -> bool:
-        """Return whether the calling process should process this many lanes without workers. False by default."""
+        """Return whether the calling process should process all items itself, without workers.
+
+        The default implementation returns False.
+
+        Args:
+            lanes: Number of lanes, which are sequences of items that can be processed in parallel.
+        """
         del lanes
         return False
 
     @abstractmethod
     def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> AbstractContextManager[Crew]:
-        """Start workers in a context and return them.
+        """Start workers, as a context manager that stops them on exit.
 
         Args:
-            start: Function called once in each worker before its first item. It must be picklable, like the
-                items.
-            lanes: Maximum number of lanes that are processed at the same time.
-            accelerated: Whether workers should use GPUs, if the executor has any.
+            start: Function called once in each worker. It returns the function that processes an item. It
+                must be picklable, like the items.
+            lanes: Maximum number of lanes (sequences of items) that are processed at the same time.
+            accelerated: Whether workers use GPUs, if the executor has any.
+
+        Returns:
+            Context manager whose value is the running workers.
         """

@@ -12,10 +12,10 @@ from trialogue.storage import writing
 
 
 class SharedFolder:
-    """A folder that workers use directly if they can access it, and replace by a temporary folder otherwise.
+    """A folder that workers use directly if they can access it. Other workers use a temporary folder.
 
-    A marker file, which exists only while the folder is open, distinguishes it from a folder of the same name
-    on another machine.
+    A marker file distinguishes the folder from one with the same name on another machine. It exists only
+    inside the context of `open`.
 
     Args:
         path: The folder.
@@ -28,7 +28,11 @@ class SharedFolder:
 
     @contextmanager
     def open(self) -> Iterator["SharedFolder"]:
-        """Create the marker file for the duration of the context, in which workers may use the folder."""
+        """Create the marker file by which workers recognize the folder, and delete it on exit.
+
+        Yields:
+            This object.
+        """
         with writing(self.path):
             self._marker.touch()
         try:
@@ -38,11 +42,14 @@ class SharedFolder:
 
     @property
     def shared(self) -> bool:
-        """Whether this process can access the folder itself."""
+        """Whether this process can access the folder itself, which means that it finds the marker file."""
         return self._marker.exists()
 
     def of_worker(self) -> Path:
-        """Return the folder for a worker. A temporary folder is deleted together with this object."""
+        """Return the folder itself if this process can access it, and otherwise a temporary folder.
+
+        The temporary folder is created once and deleted together with this object.
+        """
         if self.shared:
             return self.path
         if self._temporary is None:
@@ -52,9 +59,10 @@ class SharedFolder:
 
     @contextmanager
     def beginning(self) -> Iterator[Path]:
-        """Yield the folder for the start of a worker, and delete a temporary folder if an exception is raised.
+        """Yield the folder that a worker uses while it starts, as a context manager.
 
-        The exception may keep this object alive, and the worker may then be killed before its finalizer runs.
+        If an exception is raised, a temporary folder is deleted immediately. The exception may keep this
+        object alive, and the worker may be killed before the object is deleted.
         """
         try:
             yield self.of_worker()

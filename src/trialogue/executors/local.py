@@ -14,10 +14,10 @@ from trialogue.extras import from_extra
 
 
 class Local(Executor):
-    """Executor for processes of this machine.
+    """Executor that uses processes of this machine.
 
-    With one worker, the calling process does the work itself. With several workers, the results of a lane are
-    returned together when the lane is finished.
+    With one worker, the calling process does the work itself. With several workers, the results of a lane (a
+    sequence of items) are returned together when all of its items are finished.
 
     Args:
         address: Must be None.
@@ -39,12 +39,27 @@ class Local(Executor):
         super().__init__(address, workers)
 
     def alone(self, lanes: int) -> bool:
-        """Return True with one worker or for one lane."""
+        """Return True if there is only one worker or only one lane (a sequence of items to process in order).
+
+        Args:
+            lanes: Number of lanes.
+        """
         return min(self.workers or 1, lanes) < 2
 
     @contextmanager
     def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
-        """Start processes, which share the GPU if there is one."""
+        """Start processes, as a context manager that stops them on exit.
+
+        The processes share the GPU if there is one.
+
+        Args:
+            start: Function called once in each process. It returns the function that processes an item.
+            lanes: Maximum number of lanes (sequences of items) that are processed at the same time.
+            accelerated: Ignored.
+
+        Yields:
+            The running processes.
+        """
         del accelerated
         count = min(self.workers or 1, lanes)
         joblib = from_extra("joblib", "workers")

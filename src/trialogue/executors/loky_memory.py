@@ -10,7 +10,7 @@ import math
 
 
 def allow_growth() -> None:
-    """Let the memory of this worker process grow without limit."""
+    """Disable the memory growth limit at which loky ends this worker process."""
     from joblib.externals.loky import process_executor
 
     process_executor._MAX_MEMORY_LEAK_SIZE = math.inf

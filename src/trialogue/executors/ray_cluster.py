@@ -35,14 +35,16 @@ to a dead node before it detects the failure."""
 
 
 class RayCluster(Executor):
-    """Executor for a Ray cluster, on which each worker has as many CPUs as `threads`.
+    """Executor that uses the nodes of a Ray cluster.
+
+    Each worker is a Ray actor with as many CPUs as it has PyTorch threads.
 
     Args:
-        address: Address of a running cluster, as ray://HOST:PORT (Ray client) or as "auto" or HOST:PORT. By
-            default a cluster is started on this machine and stopped after the work. A program that is already
-            connected to a cluster uses that one.
-        workers: Number of workers. By default as many as the nodes have CPUs for, or GPUs for accelerated
-            work.
+        address: Address of a running cluster, as ray://HOST:PORT (Ray client), as HOST:PORT, or "auto". By
+            default, the cluster to which the program is already connected is used. If there is none, a
+            cluster is started on this machine and stopped after the work.
+        workers: Number of workers. By default the number that fits on the CPUs of the nodes, or on their GPUs for
+            accelerated work.
 
     Raises:
         InputError: If Ray is not installed.
@@ -59,18 +61,21 @@ class RayCluster(Executor):
 
     @contextmanager
     def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
-        """Start actors on the cluster in a context and return them.
+        """Start actors on the cluster, as a context manager that stops them on exit.
 
-        Workers must have the same code of trialogue as this process, including uncommitted changes. Other
-        imported packages are not compared.
+        Workers must have the same source code of trialogue as this process, including uncommitted changes.
+        Other imported packages are not compared.
 
         Args:
-            start: Function called once in each worker before its first item.
-            lanes: Maximum number of lanes that are processed at the same time.
-            accelerated: Whether workers use GPUs.
+            start: Function called once in each worker. It returns the function that processes an item.
+            lanes: Maximum number of lanes (sequences of items) that are processed at the same time.
+            accelerated: Whether workers use GPUs, if the cluster has any.
+
+        Yields:
+            The running actors.
 
         Raises:
-            InputError: If no cluster is available or its workers run other code.
+            InputError: If no cluster is available or its workers have other source code.
         """
         with self._connected(lanes):
             ready = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]

@@ -19,11 +19,12 @@ EXECUTORS: Registry[type[Executor]] = Registry(
 
 @validated
 def executor_of(text: str, workers: Count | None = None, threads: Count = 1) -> Executor:
-    """Return an executor by name.
+    """Create an executor from its description on the command line.
 
     Args:
-        text: NAME, NAME:ADDRESS, or NAME://ADDRESS, where the whole text is the address.
-        workers: Maximum number of workers, or None for the default of the executor.
+        text: NAME, NAME:ADDRESS, or an address NAME://HOST:PORT. Examples are "local", "ray" and
+            "ray://head:10001".
+        workers: Maximum number of workers. None for the default of the executor.
         threads: Number of PyTorch threads per worker.
 
     Raises:

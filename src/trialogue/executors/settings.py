@@ -22,7 +22,10 @@ class Execution:
     """Run this many worker processes (default: 1; on Ray one per GPU, or per CPU without GPUs)."""
 
     def opened(self, threads: int = 1) -> Executor:
-        """Return the executor, whose workers use this many threads each.
+        """Create the executor that the options name.
+
+        Args:
+            threads: Number of PyTorch threads per worker.
 
         Raises:
             InputError: If the executor is unknown or unavailable.

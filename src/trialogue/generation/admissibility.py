@@ -8,9 +8,9 @@ from functools import partial
 from torch import Tensor
 
 from trialogue.errors import InputError
-from trialogue.generation.prompts import Prompt, located
+from trialogue.generation.prompts import Prompt, with_location
 from trialogue.generation.settings import GenerationSettings
-from trialogue.generation.verifiers.specs import Built
+from trialogue.generation.verifiers.specs import BuiltVerifier
 from trialogue.models.hub.opening import Pretrained
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import Autoregressive, Context, PrefixOracle, Verifier
@@ -26,7 +26,8 @@ class _WeightsNeededError(Exception):
 class UnreadOracle(PrefixOracle):
     """Oracle of a model whose weights have not been read.
 
-    It has the tokenization, vocabulary size, end token and maximum length. It computes no probabilities.
+    It provides the tokenization, the vocabulary size, the end-of-sequence token and the maximum length.
+    Methods that compute probabilities raise an error.
 
     Args:
         checkpoint: Model whose weights have not been read.
@@ -40,13 +41,19 @@ class UnreadOracle(PrefixOracle):
         self.max_length = checkpoint.max_length
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
-        """Open a context. Hidden states are not available."""
+        """Open a decoding context without hidden states.
+
+        Args:
+            rows: Number of sequences.
+            capacity: Maximum length of a sequence in tokens.
+            layers: Layers whose hidden states are required. An error is raised unless this is empty.
+        """
         if layers:
             raise _WeightsNeededError
         return super().open(rows, capacity)
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Raise an error, because probabilities require the weights."""
+        """Raise an error, because next-token probabilities require the weights of the model."""
         del tokens, lengths
         raise _WeightsNeededError
 
@@ -54,19 +61,23 @@ class UnreadOracle(PrefixOracle):
 def encode_prompts(
     checkpoint: Pretrained, settings: GenerationSettings, warn: Callable[[str], None] | None
 ) -> list[list[int]]:
-    """Return the token ids of each prompt.
+    """Return the token ids of each prompt of a run, and check that they fit into the model's context.
 
-    An empty prompt is replaced by the model's BOS token, or by no token if the model evaluates the empty
-    prefix.
+    An empty prompt is replaced by the BOS token of the model. If the model can predict the first token
+    without any input, an empty prompt has no tokens.
 
     Args:
         checkpoint: Model whose weights may be unread.
-        settings: Settings of the run.
-        warn: Function called with a message if the context leaves less room than `max_new_tokens`, or None.
+        settings: Settings of the run, including the prompts.
+        warn: Function called with a message if the context leaves room for fewer than `max_new_tokens` tokens
+            after a prompt. None for no warning.
+
+    Returns:
+        One list of token ids per prompt.
 
     Raises:
-        InputError: If an empty prompt is not supported, if a prompt exceeds the model's context, or if
-            `max_new_tokens` does.
+        InputError: If the model does not support an empty prompt, or if a prompt or `max_new_tokens` alone
+            exceeds the model's context.
     """
     tokenization, context, requested = (
         checkpoint.tokenization,
@@ -76,7 +87,7 @@ def encode_prompts(
     prompts = []
     for prompt in settings.prompts:
         with _without_length_warning():
-            tokens = located(prompt.where, partial(_encode_prompt, tokenization, prompt, settings))
+            tokens = with_location(prompt.where, partial(_encode_prompt, tokenization, prompt, settings))
         if not tokens and checkpoint.empty_prompt is not None:
             tokens = list(checkpoint.empty_prompt)
         elif not tokens:
@@ -115,35 +126,36 @@ def _encode_prompt(tokenization: Tokenization, prompt: Prompt, settings: Generat
 def require_viable(
     settings: GenerationSettings,
     prompts: Sequence[Sequence[int]],
-    built: Sequence[Sequence[Built]],
+    built: Sequence[Sequence[BuiltVerifier]],
     oracle: Autoregressive,
-) -> list[list[Built]]:
-    """Check that every prompt has a completion that the verifiers can accept.
+) -> list[list[BuiltVerifier]]:
+    """Check that every prompt has at least one completion that its verifiers may accept.
 
-    A prompt has no accepted completion if a verifier gives the prompt the value zero, or if the grammars of
-    the prompt have no common first token. Samplers that evaluate only finished outputs are exempt from the
-    first check.
+    No completion can be accepted if a verifier gives the prompt itself the value zero, or if the grammars of
+    the prompt have no common first token. The first check does not apply to samplers that evaluate only
+    finished outputs.
 
     Args:
         settings: Settings of the run.
         prompts: Token ids of each prompt.
         built: Verifiers of each prompt.
-        oracle: Model, whose weights may be unread.
+        oracle: Model whose weights may be unread.
 
     Returns:
-        For each prompt, the verifiers that need the weights and were not checked.
+        For each prompt, the verifiers that could not be checked because they need the weights. The list is
+        empty if the weights have been read.
 
     Raises:
-        InputError: If a prompt has no completion that can be accepted.
+        InputError: If no completion of a prompt can be accepted.
     """
     sampler, unchecked = settings.sampler, []
     for prompt, tokens, of_prompt in zip(settings.prompts, prompts, built, strict=True):
         checked = list[Verifier]()
-        unchecked.append(list[Built]())
+        unchecked.append(list[BuiltVerifier]())
         for verifier in of_prompt:
             if sampler.judges == "prefixes" and verifier.kind.judges_prompts:
                 try:
-                    located(
+                    with_location(
                         prompt.where, partial(_require_positive, settings, prompt, tokens, verifier, oracle)
                     )
                     checked.append(verifier.verifier)
@@ -154,7 +166,7 @@ def require_viable(
                 checked.append(verifier.verifier)
         if len(checked) > 1:
             with suppress(_WeightsNeededError):
-                located(
+                with_location(
                     prompt.where, partial(_require_first_token, settings, prompt, tokens, checked, oracle)
                 )
     return unchecked
@@ -168,7 +180,7 @@ def _require_first_token(
     oracle: Autoregressive,
 ) -> None:
     """Raise `InputError` if the verifiers have no common first token."""
-    allowed = first_tokens(verifiers, oracle, tokens, settings.sampling.longest)
+    allowed = first_tokens(verifiers, oracle, tokens, settings.sampling.max_completion_tokens)
     if allowed is not None and not bool(allowed.any()):
         hint = (
             f"change the verifiers: they have no common first token after the prompt {_shortened(prompt)!r}"
@@ -180,7 +192,7 @@ def _require_positive(
     settings: GenerationSettings,
     prompt: Prompt,
     tokens: Sequence[int],
-    verifier: Built,
+    verifier: BuiltVerifier,
     oracle: Autoregressive,
 ) -> None:
     """Raise `InputError` if a verifier gives the prompt the value zero."""

@@ -13,7 +13,12 @@ from trialogue.generation.output.live_text import Feedback
 from trialogue.generation.output.records import records_of
 from trialogue.generation.output.sink import Key, Record
 from trialogue.generation.settings import GenerationSettings
-from trialogue.generation.verifiers.specs import Built, build_for_prompts, combine_verifiers, distinct
+from trialogue.generation.verifiers.specs import (
+    BuiltVerifier,
+    build_for_prompts,
+    combine_verifiers,
+    distinct_verifiers,
+)
 from trialogue.models.hub.opening import TextModel, open_pretrained
 from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import Samples, generate, truncated
@@ -22,22 +27,22 @@ from trialogue.samplers.prefix.engine import rows_at_once
 from trialogue.start_up import uncollected
 
 
-class Drawer:
-    """Loaded model, prompts and verifiers of a run.
+class SampleGenerator:
+    """Model, prompts and verifiers of a run, loaded once and used to generate samples in batches.
 
     Args:
         settings: Settings of the run.
-        feedback: Progress output. Its `warn` is called for settings that make every step slow.
+        feedback: Progress output. Its function `warn` is called for settings that make every step slow.
 
     Raises:
-        InputError: If the settings cannot be used.
+        InputError: If the model, the prompts or the verifiers cannot be loaded or do not fit together.
     """
 
     def __init__(self, settings: GenerationSettings, feedback: Feedback) -> None:
         with uncollected():
             self.oracle, self.prompts, self.built = _load(settings, feedback.warn)
         # The digests are computed now, because files may change during the run.
-        self.runs = settings.runs()
+        self.digests = settings.prompt_digests()
         _warn_of_slow_verifiers(feedback.warn, settings, self.built, self.oracle.vocab_size)
         self.settings, self.feedback = settings, feedback
         self._verifiers = {
@@ -46,15 +51,15 @@ class Drawer:
 
     @property
     def remarks(self) -> Sequence[str]:
-        """Remarks of the model on its use."""
+        """Messages of the model for the user."""
         return self.oracle.remarks
 
     def draw(self, keys: Sequence[Key], take: Callable[[Key, Record], None]) -> int:
-        """Generate samples.
+        """Generate samples and pass the output record of each finished sample to a function.
 
         Args:
-            keys: Prompt index and sample index of each sample.
-            take: Function called with the key and the record of each finished sample.
+            keys: For each sample, the index of its prompt and its index among the samples of this prompt.
+            take: Function called with the key and the output record of each finished sample.
 
         Returns:
             Total number of generated tokens.
@@ -67,13 +72,15 @@ class Drawer:
         distribution = truncated(self.oracle, **sampling.truncation)
         verifiers = [self._verifiers[tuple(map(id, self.built[place]))] for place, _ in keys]
         rows = rows_at_once(distribution, sampler, len(keys), machine.batch_size)
-        with _reporting_memory_errors(settings, rows, max(map(len, prompts)) + sampling.longest):
+        with _reporting_memory_errors(
+            settings, rows, max(map(len, prompts)) + sampling.max_completion_tokens
+        ):
             samples = generate(
                 distribution,
                 [prompts[place] for place, _ in keys],
                 sampler=sampler,
                 verifier=verifiers if settings.has_rules else None,
-                max_new_tokens=sampling.longest,
+                max_new_tokens=sampling.max_completion_tokens,
                 seed=sampling.seed,
                 sample_ids=[settings.prompts[place].stream(sample) for place, sample in keys],
                 batch_size=machine.batch_size,
@@ -90,40 +97,58 @@ class Drawer:
 
 
 class RecordObserver:
-    """Observer of `generate` that records finished samples and displays the first one while it grows.
+    """Observer of `trialogue.samplers.generate` that creates output records and displays the first sample.
 
     Args:
-        drawer: Loaded model, prompts and verifiers.
-        keys: Prompt index and sample index of each sample.
-        take: Function called with the key and the record of each finished sample.
+        generator: Loaded model, prompts and verifiers.
+        keys: For each sample, the index of its prompt and its index among the samples of this prompt.
+        take: Function called with the key and the output record of each finished sample.
     """
 
-    def __init__(self, drawer: Drawer, keys: Sequence[Key], take: Callable[[Key, Record], None]) -> None:
-        self._drawer, self.keys, self._take = drawer, keys, take
+    def __init__(
+        self, generator: SampleGenerator, keys: Sequence[Key], take: Callable[[Key, Record], None]
+    ) -> None:
+        self._generator, self.keys, self._take = generator, keys, take
 
     def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
-        """Display the current text."""
-        drawer = self._drawer
-        if drawer.feedback.live is not None and len(samples):
-            start = len(drawer.prompts[self.keys[int(samples[0])][0]])
+        """Display the current text of the first running sample. The engine calls this method after every step.
+
+        Args:
+            samples: Indices of the running samples, shape (n,).
+            tokens: Token ids of the running samples, shape (n, capacity).
+            lengths: Number of tokens of each running sample, shape (n,).
+        """
+        generator = self._generator
+        if generator.feedback.live is not None and len(samples):
+            start = len(generator.prompts[self.keys[int(samples[0])][0]])
             completion = tokens[0, start : int(lengths[0])].tolist()
-            drawer.feedback.live.show(drawer.oracle.tokenization.text(completion, final=False))
+            generator.feedback.live.show(generator.oracle.tokenization.text(completion, final=False))
 
     def filed(self, places: Tensor, samples: Samples) -> None:
-        """Record the finished samples."""
-        drawer, keys = self._drawer, [self.keys[place] for place in places.tolist()]
+        """Create the output records of finished samples. The engine calls this method when samples are finished.
+
+        Args:
+            places: Indices of the finished samples, shape (n,).
+            samples: The finished samples.
+        """
+        generator, keys = self._generator, [self.keys[place] for place in places.tolist()]
         records = records_of(
-            samples, keys, drawer.oracle, drawer.built, settings=drawer.settings, runs=drawer.runs
+            samples,
+            keys,
+            generator.oracle,
+            generator.built,
+            settings=generator.settings,
+            digests=generator.digests,
         )
         for key, record in zip(keys, records, strict=True):
-            if drawer.feedback.live is not None:
-                drawer.feedback.live.end(record["text"])
+            if generator.feedback.live is not None:
+                generator.feedback.live.end(record["text"])
             self._take(key, record)
 
 
 def _load(
     settings: GenerationSettings, warn: Callable[[str], None]
-) -> tuple[TextModel, list[list[int]], list[list[Built]]]:
+) -> tuple[TextModel, list[list[int]], list[list[BuiltVerifier]]]:
     """Load model, prompts and verifiers. Errors in prompts and verifiers are raised before the weights are read."""
     inputs, machine, sampler = settings.inputs, settings.machine, settings.sampler
     checkpoint = open_pretrained(
@@ -134,7 +159,7 @@ def _load(
     )
     prompts = encode_prompts(checkpoint, settings, warn)
 
-    def build(tokenization: Tokenization) -> list[list[Built]]:
+    def build(tokenization: Tokenization) -> list[list[BuiltVerifier]]:
         return build_for_prompts(
             settings.rule,
             settings.prompts,
@@ -146,13 +171,13 @@ def _load(
         )
 
     built = build(checkpoint.tokenization)
-    for note in dict.fromkeys(note for one in distinct(built) for note in one.verifier.notes):
+    for note in dict.fromkeys(note for one in distinct_verifiers(built) for note in one.verifier.notes):
         warn(note)
     unjudged = require_viable(settings, prompts, built, UnreadOracle(checkpoint))
     oracle = checkpoint.load(recompute=machine.recompute, weights=machine.weights)
     if oracle.tokenization is not checkpoint.tokenization:
         built = build(oracle.tokenization)
-    for one in distinct(built):
+    for one in distinct_verifiers(built):
         one.require_fit(oracle)
     require_viable(settings, prompts, unjudged, oracle)
     return oracle, prompts, built
@@ -161,12 +186,12 @@ def _load(
 def _warn_of_slow_verifiers(
     warn: Callable[[str], None],
     settings: GenerationSettings,
-    built: Sequence[Sequence[Built]],
+    built: Sequence[Sequence[BuiltVerifier]],
     vocab_size: int,
 ) -> None:
     """Arrange for a warning when the sampler first evaluates all continuations of a prefix one at a time."""
     sampler, sampling = settings.sampler, settings.sampling
-    graded = [one.graded for one in distinct(built) if one.graded is not None]
+    graded = [one.graded for one in distinct_verifiers(built) if one.graded is not None]
     if not sampler.masks_first:
         is_restricted = sampling.top_k is not None
         hint = "use --top-k K to evaluate only K of them"

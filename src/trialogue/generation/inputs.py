@@ -6,7 +6,7 @@ from typing import Annotated
 from tyro.conf import arg
 
 from trialogue.errors import InputError, require_text
-from trialogue.generation.prompts import Prompt, numbered, read_prompts
+from trialogue.generation.prompts import Prompt, prompts_from_texts, read_prompts
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,17 @@ class Inputs:
             require_text("system", self.system)
 
     def read(self) -> tuple[Prompt, ...]:
-        """Return the prompts.
+        """Return the prompts that these options specify.
+
+        Returns:
+            The texts of the option `prompt`, or the prompts in the file of the option `prompts`.
 
         Raises:
-            InputError: If the file of prompts is empty or a line has another format.
+            InputError: If the file of prompts is empty, or if a line is invalid.
         """
-        prompts = tuple(numbered(self.prompt) if self.prompts is None else read_prompts(self.prompts))
+        prompts = tuple(
+            prompts_from_texts(self.prompt) if self.prompts is None else read_prompts(self.prompts)
+        )
         if self.system is not None and not self.chat and any(one.messages is None for one in prompts):
             hint = "add --chat or use messages in all prompts: it applies only to the chat template"
             raise InputError("system", self.system, hint)

@@ -30,10 +30,10 @@ _NO_FEEDBACK = Feedback()
 
 
 class Outcome(NamedTuple):
-    """Outcome of a run.
+    """Outcome of a run for the user.
 
     Attributes:
-        summary: One-line summary.
+        summary: One-line summary with the numbers of samples and of accepted samples.
         remarks: Warnings about the result.
         complete: Whether each prompt has the requested number of accepted samples.
     """
@@ -46,20 +46,23 @@ class Outcome(NamedTuple):
 def generate_to(
     settings: GenerationSettings, feedback: Feedback = _NO_FEEDBACK, *, lines: bool = True
 ) -> Outcome:
-    """Generate samples and write them to the output file or to standard output.
+    """Run `trialogue generate`: generate samples and write them to the output file or to standard output.
 
-    With resampling, the output contains for each prompt the requested number of samples, drawn in proportion
-    to the weights of the original samples and equally weighted. The original samples are written to
-    `FILE.weighted.jsonl`. Samples that finished before an error or Ctrl-C are saved.
+    With the option `resample`, the output has the requested number of equally weighted samples for each
+    prompt. They are chosen at random in proportion to the weights of the original samples, which are written
+    to `FILE.weighted.jsonl`. Samples that finished before an error or Ctrl-C are saved.
 
     Args:
         settings: Settings of the run.
         feedback: Progress output.
-        lines: Whether to write to standard output if there is no output file.
+        lines: Whether to write samples to standard output if there is no output file.
+
+    Returns:
+        Summary and warnings.
 
     Raises:
         InputError: If the settings cannot be used. The message contains the number of saved samples.
-        KeyboardInterrupt: If the user interrupts the run, with the number of saved samples.
+        KeyboardInterrupt: If the user interrupts the run. The message contains the number of saved samples.
     """
     out, resample = settings.destination.out, settings.sampling.resample
     texts = {prompt.id: prompt.text for prompt in settings.prompts}
@@ -69,7 +72,11 @@ def generate_to(
         else:
             path = _weighted_path(settings) if resample else out
             file = open_sample_file(
-                path, settings.identity(), settings.prompts, settings.own, force=settings.destination.force
+                path,
+                settings.identity(),
+                settings.prompts,
+                settings.prompt_identities,
+                force=settings.destination.force,
             )
             sink = stack.enter_context(file)
         result = _run(settings, sink, feedback)
@@ -83,7 +90,7 @@ def generate_to(
     return Outcome(
         _summary(result, settings),
         tuple(_remarks(result, settings)),
-        all(accepted >= settings.sampling.wanted for accepted, _ in _accepted(result).values()),
+        all(accepted >= settings.sampling.accepted_per_prompt for accepted, _ in _accepted(result).values()),
     )
 
 
@@ -94,7 +101,7 @@ def _run(settings: GenerationSettings, sink: Sink, feedback: Feedback) -> RunRes
     except (InputError, KeyboardInterrupt) as error:
         sampling = settings.sampling
         total = f" of {sampling.n * len(settings.prompts)}" if sampling.until is None else ""
-        sink.interrupted()
+        sink.save_waiting()
         number = len(sink.kept) + len(sink.held)
         there = f"{number}{total} samples are {sink.where}"
         if isinstance(error, KeyboardInterrupt):
@@ -158,7 +165,7 @@ def _remarks(result: RunResult, settings: GenerationSettings) -> Iterator[str]:
         ]
         if lacking:
             yield (
-                f"fewer than {sampling.until} of {sampling.most_tries} samples were accepted for the "
+                f"fewer than {sampling.until} of {sampling.max_samples_per_prompt} samples were accepted for the "
                 f"prompt{'s' * (len(lacking) > 1)} with id {_listed(lacking)}: increase --max-tries"
             )
     if settings.sampler.uses == "nothing" and settings.has_rules and set(reasons) != {None}:
@@ -183,7 +190,7 @@ def _weighted_path(settings: GenerationSettings) -> Path:
         # The user did not name this file, so it is replaced only if a run created it.
         require_sample_file(weighted)
     else:
-        require_matching(out, _resampling(settings), settings.prompts, settings.own)
+        require_matching(out, _resampling(settings), settings.prompts, settings.prompt_identities)
     return weighted
 
 
@@ -198,7 +205,7 @@ def _resampled(records: list[dict[str, Any]], settings: GenerationSettings) -> I
     `source` is the index of the original sample. Every record has the mean weight of its prompt. A prompt
     without positive weights has one record, which contains the total cost of its samples.
     """
-    extra = settings.own
+    extra = settings.prompt_identities
     for prompt, samples in zip(settings.prompts, _by_prompt(records, settings), strict=True):
         run_name = digest(_resampling(settings), extra.get(prompt.id))
         weights = torch.tensor(_log_weights(samples), dtype=torch.float64)
@@ -216,7 +223,9 @@ def _resampled(records: list[dict[str, Any]], settings: GenerationSettings) -> I
             refused = {"accepted": False, "reason": _WEIGHTLESS, "source": None}
             yield samples[0] | empty | refused | spent | {"sample": 0, "run": run_name}
             continue
-        drawn = draws(weights, settings.sampling.wanted, settings.sampling.seed, prompt.stream(0)).tolist()
+        drawn = draws(
+            weights, settings.sampling.accepted_per_prompt, settings.sampling.seed, prompt.stream(0)
+        ).tolist()
         for sample, source in enumerate(drawn):
             yield samples[source] | {
                 "sample": sample,

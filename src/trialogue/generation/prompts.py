@@ -21,16 +21,18 @@ _EXPECTED_FORM = 'use an object with a text as "prompt" or a list as "messages",
 
 @dataclass(frozen=True)
 class Prompt:
-    """A text or a conversation to continue.
+    """A text or a conversation for which completions are generated.
 
     Args:
-        id: Id of the prompt, by default its index. It determines the random numbers of its samples.
+        id: Identifier of the prompt, by default its index. Together with the seed, it determines the random
+            numbers of the samples.
         text: Text to continue. For a conversation, the text of the last message.
-        messages: Messages of a conversation, or None.
-        tools: Tool definitions for the chat template.
-        rule: Specs of verifiers of this prompt.
+        messages: Messages of a conversation in the format of chat templates, or None.
+        tools: Tool definitions that are passed to the chat template, or None.
+        rule: Specs of verifiers that apply only to this prompt. A spec is a text KIND:CONTENT, for example
+            "regex:[0-9]+".
         metadata: JSON object that is copied to the output records.
-        where: File and line of the prompt, for error messages.
+        where: File and line of the prompt, for error messages. Empty if it was not read from a file.
         folder: Folder to which the file paths in `rule` are relative.
     """
 
@@ -44,7 +46,7 @@ class Prompt:
     folder: Path = field(default=Path(), compare=False)
 
     def given(self) -> dict[str, Any]:
-        """Return the fields of the prompt that are copied to output records."""
+        """Return the fields of the prompt that are copied to its output records, as JSON values."""
         named: dict[str, Any] = (
             {"prompt": self.text} if self.messages is None else {"messages": self.messages}
         )
@@ -52,10 +54,16 @@ class Prompt:
         return named | {name: value for name, value in others.items() if value is not None}
 
     def stream(self, sample: int) -> int:
-        """Return the id of the random stream of sample number `sample`, from 0 to 2**63 - 1.
+        """Return the id of the random stream of one sample.
 
         The id depends only on the id of the prompt. Adding, removing or reordering other prompts therefore
         does not change the samples.
+
+        Args:
+            sample: Index of the sample among the samples of this prompt.
+
+        Returns:
+            Number from 0 to 2**63 - 1.
         """
         if isinstance(self.id, int) and 0 <= self.id < _PLACES:
             return self.id * _SAMPLES_OF_A_PROMPT + sample
@@ -65,13 +73,21 @@ class Prompt:
         return (seed_of(0, "prompt", json.dumps(self.id)) + sample) % (_PLACES * _SAMPLES_OF_A_PROMPT)
 
 
-def repeated(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of `record` that were copied from its prompt."""
+def copied_fields(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of an output record that were copied from its prompt.
+
+    Args:
+        record: Output record of a sample.
+    """
     return {name: record[name] for name in _KEYS if name != "id" and name in record}
 
 
-def numbered(texts: Sequence[str]) -> list[Prompt]:
-    """Return prompts with their indices as ids."""
+def prompts_from_texts(texts: Sequence[str]) -> list[Prompt]:
+    """Create one prompt per text. The id of a prompt is its index, starting with 0.
+
+    Args:
+        texts: Texts to continue.
+    """
     return [Prompt(place, text) for place, text in enumerate(texts)]
 
 
@@ -131,10 +147,13 @@ def _parse_lines(source: str, lines: Iterable[bytes], folder: Path) -> list[Prom
 
 
 def json_value(text: bytes) -> Any:
-    """Parse UTF-8 JSON.
+    """Parse JSON text and reject numbers that are not finite.
+
+    Args:
+        text: UTF-8 bytes.
 
     Raises:
-        ValueError: If `text` is not UTF-8 or not JSON, or contains a number that is not finite.
+        ValueError: If `text` is not UTF-8 or not JSON, or contains NaN or an infinite number.
         RecursionError: If the value is nested too deeply.
     """
     return json.loads(text.decode("utf-8-sig"), parse_constant=_reject_number, parse_float=_parse_finite)
@@ -187,8 +206,8 @@ def _parse_prompt(value: object, place: int, where: str) -> Prompt:
     # This import loads torch, which plain texts do not need.
     from trialogue.models.messages import conversation
 
-    last = located(where, lambda: conversation(messages))[-1]["content"]
-    located(where, lambda: require_tools(tools))
+    last = with_location(where, lambda: conversation(messages))[-1]["content"]
+    with_location(where, lambda: require_tools(tools))
     require_text("messages in prompts", json.dumps([messages, tools], ensure_ascii=False), where)
     return Prompt(name, last, messages, tools, rule, metadata, where)
 
@@ -209,7 +228,14 @@ def _parse_rule(value: object, where: str) -> tuple[str, ...]:
 
 
 def require_tools(tools: object) -> None:
-    """Raise `InputError` unless `tools` is None or a non-empty list of tool definitions with parameters."""
+    """Check the tool definitions of a prompt.
+
+    Args:
+        tools: Value of the field "tools". None is accepted.
+
+    Raises:
+        InputError: If `tools` is not a non-empty list of tool definitions with parameters.
+    """
     if tools is None:
         return
     from trialogue.verifiers.schemas.definitions import tool
@@ -229,8 +255,16 @@ def require_tools(tools: object) -> None:
             raise InputError(f"tools[{place}]", one, f"{hint}: {missing}")
 
 
-def located(where: str, call: Callable[[], Result]) -> Result:
-    """Return the result of `call`. If `where` is not empty, an `InputError` also contains file and line."""
+def with_location(where: str, call: Callable[[], Result]) -> Result:
+    """Call a function, and add file and line of a prompt to the message of an `InputError`.
+
+    Args:
+        where: File and line. If empty, the error is not changed.
+        call: Function without arguments.
+
+    Returns:
+        The result of `call`.
+    """
     try:
         return call()
     except InputError as error:

@@ -12,7 +12,7 @@ import torch
 
 from trialogue.errors import InputError
 from trialogue.executors import Executor
-from trialogue.generation.drawing import Drawer
+from trialogue.generation.drawing import SampleGenerator
 from trialogue.generation.output.live_text import Feedback
 from trialogue.generation.output.sink import Key, Record, Sink
 from trialogue.generation.settings import GenerationSettings, Sampling
@@ -24,20 +24,22 @@ _ROWS = 64
 
 
 class Schedule:
-    """The samples of a run and their state.
+    """Decides which samples of a run to generate next and which finished samples to write.
 
-    Each prompt has `n` samples, or with `until` the samples up to the accepted sample number `until`, at most
-    `most_tries`. This set does not depend on the number of samples drawn at the same time. Surplus samples
-    are discarded.
+    A fixed number `n` of samples is generated for each prompt. If the option `until` is set, samples are
+    generated until `until` of them are accepted, but at most `max_samples_per_prompt`. The samples of the
+    result do not depend on how many are generated at the same time. Samples that are generated beyond the
+    last required one are discarded.
 
     Args:
         sampling: Options on the number of samples.
         prompts: Number of prompts.
-        kept: Records of an earlier run.
-        ordered: Whether `finish` returns samples in the order of prompts and samples.
+        kept: Records of an earlier run, by prompt index and sample index.
+        ordered: Whether samples are written in the order of prompts and samples. Otherwise they are written
+            as they finish.
 
     Raises:
-        InputError: If `ordered` is True and the order of `kept` does not allow it.
+        InputError: If `ordered` is True and the records of the earlier run are out of order.
     """
 
     def __init__(
@@ -60,7 +62,11 @@ class Schedule:
             _require_order(list(kept), self.pending())
 
     def pending(self) -> list[Key]:
-        """Return the keys of the next round of samples. The list is empty if the run is finished."""
+        """Return the samples to generate next, at most `AT_ONCE`.
+
+        Returns:
+            Pairs of a prompt index and a sample index. The list is empty if the run is finished.
+        """
         missing = (
             (place, sample)
             for place, count in enumerate(self.counts)
@@ -70,7 +76,18 @@ class Schedule:
         return list(islice(missing, AT_ONCE))
 
     def finish(self, key: Key, record: Record) -> list[tuple[Key, Record]]:
-        """Store a finished sample, and return the samples that can now be written."""
+        """Store a finished sample, and return the samples that can now be written.
+
+        A sample can be written when it is certain to belong to the result. In an ordered output, all earlier
+        samples must also be finished.
+
+        Args:
+            key: Index of the prompt and index of the sample.
+            record: Output record of the sample.
+
+        Returns:
+            Keys and records to write, in this order.
+        """
         place, sample = key
         if not self._missing(place):
             self.left_out += 1
@@ -93,7 +110,7 @@ class Schedule:
         return [(ready_key, self._finished[ready_key]) for ready_key in ready]
 
     def keys(self) -> list[Key]:
-        """Return the keys of all samples of a finished run, ordered by prompt and sample."""
+        """Return the prompt index and sample index of all samples of a finished run, in this order."""
         return [(place, sample) for place, count in enumerate(self.counts) for sample in range(count)]
 
     def _final_samples(self, place: int) -> list[int]:
@@ -133,7 +150,7 @@ class Schedule:
         wanted = until - self.accepted[place]
         # Adding one accepted and one rejected sample stabilises the estimated share (rule of succession).
         share = (self.accepted[place] + 1) / (count + 2) if count else 1.0
-        return max(0, min(math.ceil(wanted / share), self._sampling.most_tries - count))
+        return max(0, min(math.ceil(wanted / share), self._sampling.max_samples_per_prompt - count))
 
 
 def _require_order(kept: list[Key], pending: list[Key]) -> None:
@@ -150,12 +167,12 @@ def _require_order(kept: list[Key], pending: list[Key]) -> None:
 
 
 class RunResult(NamedTuple):
-    """Result of a run.
+    """Samples of a finished run, with their costs.
 
     Attributes:
-        records: Records in the order of prompts and samples.
-        kept: Number of records from an earlier run.
-        left_out: Number of surplus samples that were discarded.
+        records: Output records in the order of prompts and samples.
+        kept: Number of records that were read from the file of an earlier run.
+        left_out: Number of samples that were generated beyond the last required one and discarded.
         tokens: Number of tokens generated in this run.
         seconds: Duration of this run in seconds.
     """
@@ -168,12 +185,15 @@ class RunResult(NamedTuple):
 
 
 def run(settings: GenerationSettings, sink: Sink, feedback: Feedback) -> RunResult:
-    """Generate the samples that are not in `sink` yet, and write each as it finishes.
+    """Generate the missing samples of a run, and write each when it is finished.
 
     Args:
         settings: Settings of the run.
-        sink: Destination of the records.
+        sink: Output, which may contain samples of an earlier run.
         feedback: Progress output.
+
+    Returns:
+        All samples, including samples of the earlier run.
 
     Raises:
         InputError: If the settings cannot be used or the memory does not suffice.
@@ -195,15 +215,15 @@ def run(settings: GenerationSettings, sink: Sink, feedback: Feedback) -> RunResu
         tokens = _draw_with_workers(settings, executor, schedule, take, feedback)
     elif pending:
         feedback.report(f"loading {settings.inputs.model}")
-        drawer = Drawer(settings, feedback)
+        generator = SampleGenerator(settings, feedback)
         start = time.perf_counter()
         while pending:
-            tokens += drawer.draw(pending, take)
+            tokens += generator.draw(pending, take)
             pending = schedule.pending()
-        for note in drawer.remarks:
+        for note in generator.remarks:
             feedback.warn(note)
     if sampling.until is not None or not sink.held:
-        sink.settle()
+        sink.discard_waiting()
     keys = schedule.keys()
     return RunResult(
         [sink.kept[key] for key in keys],
@@ -215,12 +235,12 @@ def run(settings: GenerationSettings, sink: Sink, feedback: Feedback) -> RunResu
 
 
 class DrawnBatch(NamedTuple):
-    """Result of a worker.
+    """Samples that a worker process generated.
 
     Attributes:
-        records: Records by key.
+        records: Prompt index and sample index of each sample, with its output record.
         tokens: Number of generated tokens.
-        notes: Warnings.
+        notes: Warnings for the user.
     """
 
     records: list[tuple[Key, Record]]
@@ -248,14 +268,14 @@ def _draw_with_workers(
     """
     device = settings.machine.device
     accelerated = device is None or device.startswith("cuda")
-    runs, pending, tokens, warned = settings.runs(), schedule.pending(), 0, set[str]()
+    digests, pending, tokens, warned = settings.prompt_digests(), schedule.pending(), 0, set[str]()
     lanes = len(_batches(pending, settings))
     with executor.crew(partial(_worker, settings), lanes, accelerated=accelerated) as crew:
         while pending:
             left = len(pending)
             for _, batch in crew.done([[keys] for keys in _batches(pending, settings)]):
                 for key, record in batch.records:
-                    if record["run"] != runs[key[0]]:
+                    if record["run"] != digests[key[0]]:
                         verifier = settings.rule_for(settings.prompts[key[0]]).specs
                         hint = "use the same verifier files on all machines: a worker has different files"
                         raise InputError("verifier", list(verifier), hint)
@@ -275,11 +295,11 @@ def _worker(settings: GenerationSettings) -> Callable[[tuple[Key, ...]], DrawnBa
     """Load a worker, and return its function that generates a batch."""
     torch.set_num_threads(settings.machine.threads)
     notes: list[str] = []
-    drawer = Drawer(settings, Feedback(warn=notes.append))
+    generator = SampleGenerator(settings, Feedback(warn=notes.append))
 
     def draw(keys: tuple[Key, ...]) -> DrawnBatch:
         records: list[tuple[Key, Record]] = []
-        tokens = drawer.draw(keys, lambda key, record: records.append((key, record)))
-        return DrawnBatch(records, tokens, (*notes, *drawer.remarks))
+        tokens = generator.draw(keys, lambda key, record: records.append((key, record)))
+        return DrawnBatch(records, tokens, (*notes, *generator.remarks))
 
     return draw

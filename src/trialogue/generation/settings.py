@@ -14,7 +14,7 @@ from tyro.conf import arg
 from trialogue.errors import InputError
 from trialogue.executors.settings import Execution
 from trialogue.generation.inputs import Inputs
-from trialogue.generation.prompts import Prompt, located
+from trialogue.generation.prompts import Prompt, with_location
 from trialogue.generation.verifiers.specs import Rule
 from trialogue.validation import Count, Natural, NonNegative, Share, validated
 
@@ -49,28 +49,35 @@ class SamplerSettings:
 
     @property
     def truncation(self) -> dict[str, Any]:
-        """Keyword arguments of `trialogue.samplers.truncated`."""
+        """Temperature, top-p, top-k and min-p as keyword arguments of `trialogue.samplers.truncated`."""
         return {name: getattr(self, name) for name in TRUNCATION}
 
     @property
     def cuts(self) -> bool:
-        """Whether the truncation removes tokens."""
+        """Whether the settings give some tokens probability zero, by greedy decoding, top-k, top-p or min-p."""
         return self.temperature == 0 or self.top_k is not None or self.top_p != 1 or self.min_p != 0
 
     @property
-    def deterministic(self) -> str | None:
-        """The name of the field that leaves only one token to sample, or None."""
+    def deterministic_field(self) -> str | None:
+        """Name of the option by which only one token remains at each step, for instance "temperature", or None."""
         if self.temperature == 0:
             return "temperature"
         return "top_k" if self.top_k == 1 else None
 
     def require_choice(self, sampler: Any) -> None:
-        """Raise `InputError` if only one token is left and `sampler` would repeat it forever."""
+        """Check that a sampler that retries rejected tokens or texts can sample different ones.
+
+        Args:
+            sampler: Sampler of the run.
+
+        Raises:
+            InputError: If only one token remains at each step and `sampler` would repeat it forever.
+        """
         # A sampler that uses verdicts and has no weights samples again after a rejection.
-        if self.deterministic is not None and sampler.uses == "verdicts" and not sampler.weighted:
+        if self.deterministic_field is not None and sampler.uses == "verdicts" and not sampler.weighted:
             hint = f"the sampler {self.sampler} would repeat the same token after every rejection"
-            value = getattr(self, self.deterministic)
-            raise InputError(self.deterministic, value, f"use a larger value: {hint}")
+            value = getattr(self, self.deterministic_field)
+            raise InputError(self.deterministic_field, value, f"use a larger value: {hint}")
 
 
 @validated
@@ -109,35 +116,39 @@ class Sampling(SamplerSettings):
             raise InputError(
                 "max_tries", self.max_tries, "leave it out or add --until: it applies only to --until"
             )
-        if self.until is not None and self.deterministic is not None:
+        if self.until is not None and self.deterministic_field is not None:
             hint = "use a larger value, or --n instead of --until, which would repeat the same sample"
-            raise InputError(self.deterministic, getattr(self, self.deterministic), hint)
+            raise InputError(self.deterministic_field, getattr(self, self.deterministic_field), hint)
         if self.until is not None and self.n != 1:
             raise InputError("n", self.n, f"leave out either --n or --until {self.until}")
-        if self.max_tries is not None and self.max_tries < self.wanted:
-            hint = f"use at least {self.wanted}, the value of --until"
+        if self.max_tries is not None and self.max_tries < self.accepted_per_prompt:
+            hint = f"use at least {self.accepted_per_prompt}, the value of --until"
             raise InputError("max_tries", self.max_tries, hint)
 
     @property
-    def longest(self) -> int:
-        """Maximum length of a completion in tokens, if the model's context does not end it sooner."""
+    def max_completion_tokens(self) -> int:
+        """Maximum number of tokens of a completion. The model's context may end it sooner."""
         return _LONGEST if self.max_new_tokens is None else self.max_new_tokens
 
     @property
-    def wanted(self) -> int:
-        """Requested number of accepted samples per prompt."""
+    def accepted_per_prompt(self) -> int:
+        """Number of samples that the user requested for each prompt.
+
+        This is the option `until`, which counts accepted samples, or otherwise the option `n`, which counts
+        all samples.
+        """
         return self.n if self.until is None else self.until
 
     @property
-    def most_tries(self) -> int:
-        """Maximum number of samples drawn per prompt."""
+    def max_samples_per_prompt(self) -> int:
+        """Maximum number of samples that are generated per prompt, accepted or not."""
         if self.until is None:
             return self.n
         return _TRIES * self.until if self.max_tries is None else self.max_tries
 
 
 @dataclass(frozen=True)
-class Destination:
+class OutputSettings:
     """Output of the samples."""
 
     out: Annotated[Path | None, arg(metavar="FILE")] = None
@@ -189,8 +200,8 @@ class GenerationSettings:
     Args:
         inputs: Options on the model and the prompts.
         prompts: Prompts of the run.
-        sampler: The sampler named in `sampling`.
-        rule: Verifiers of all prompts.
+        sampler: Instance of the sampler class that the option `sampler` in `sampling` names.
+        rule: Verifiers that apply to all prompts.
         sampling: Options on number, length and randomness of the samples.
         destination: Options on the output.
         machine: Options on hardware and number formats.
@@ -202,7 +213,7 @@ class GenerationSettings:
     sampler: Any
     rule: Rule
     sampling: Sampling
-    destination: Destination
+    destination: OutputSettings
     machine: MachineSettings
     execution: Execution = field(default_factory=Execution)
 
@@ -210,16 +221,16 @@ class GenerationSettings:
         for prompt in self.prompts:
             self.rule_for(prompt)
         self.rule.require_used(spec for prompt in self.prompts for spec in prompt.rule)
-        if self.sampling.wanted * len(self.prompts) > MOST_SAMPLES:
+        if self.sampling.accepted_per_prompt * len(self.prompts) > MOST_SAMPLES:
             name = "n" if self.sampling.until is None else "until"
             raise InputError(
-                name, self.sampling.wanted, f"{_TOO_MANY}; there are {len(self.prompts)} prompts"
+                name, self.sampling.accepted_per_prompt, f"{_TOO_MANY}; there are {len(self.prompts)} prompts"
             )
         if self.sampler.uses != "nothing" and not self.has_rules:
             raise InputError(
                 "verifier", None, f"use one: the sampler {self.sampling.sampler} needs a verifier"
             )
-        if self.destination.stream and (len(self.prompts) > 1 or self.sampling.most_tries > 1):
+        if self.destination.stream and (len(self.prompts) > 1 or self.sampling.max_samples_per_prompt > 1):
             hint = "use one prompt, without --n and --until: only a single sample can be shown"
             raise InputError("stream", True, hint)
         if self.destination.stream and self.execution.executor != "local":
@@ -244,28 +255,50 @@ class GenerationSettings:
         return bool(self.rule.specs) or any(prompt.rule for prompt in self.prompts)
 
     def rule_for(self, prompt: Prompt) -> Rule:
-        """Return the verifiers of `prompt`, which include those shared by all prompts."""
-        return located(prompt.where, partial(self.rule.combined, prompt))
+        """Return the verifiers of one prompt, including those that apply to all prompts.
+
+        Args:
+            prompt: A prompt of the run.
+        """
+        return with_location(prompt.where, partial(self.rule.combined, prompt))
 
     @property
-    def own(self) -> dict[int | str, dict[str, Any]]:
-        """Entries of `identity` that differ for prompts with additional verifiers, by prompt id."""
+    def prompt_identities(self) -> dict[int | str, dict[str, Any]]:
+        """Settings that determine the samples and differ between prompts, by prompt id.
+
+        Each value has entries of `identity` that must be replaced for the prompt. Only prompts with
+        additional verifiers are included.
+        """
         ruled = [prompt for prompt in self.prompts if prompt.rule]
         return {prompt.id: self.rule_for(prompt).identity(prompt.rule) for prompt in ruled}
 
-    def runs(self) -> list[str]:
-        """Return a digest for each prompt of all settings and verifier files that determine its samples."""
-        identity, own = self.identity(), self.own
+    def prompt_digests(self) -> list[str]:
+        """Return a hash for each prompt that identifies the settings of its samples.
+
+        The hash covers all settings and files of verifiers that determine the samples. It is stored in output
+        records, so that a resumed run finds the samples that it can keep.
+
+        Returns:
+            12 hexadecimal digits per prompt.
+        """
+        identity, own = self.identity(), self.prompt_identities
         return [digest(identity, own.get(prompt.id)) for prompt in self.prompts]
 
     def identity(self) -> dict[str, Any]:
-        """Return the settings that determine the samples, as JSON values. Runs with equal settings can be resumed."""
+        """Return the settings that determine the samples.
+
+        A run can be resumed only with equal settings. The number of samples and the hardware are not
+        included.
+
+        Returns:
+            JSON values by name of the setting.
+        """
         name, sampling = self.sampling.sampler, asdict(self.sampling)
         # The number of samples and resampling do not affect the samples themselves.
         del sampling["n"], sampling["until"], sampling["max_tries"], sampling["resample"]
         if not sampling["log_probs"]:
             del sampling["log_probs"]
-        sampling["max_new_tokens"] = self.sampling.longest
+        sampling["max_new_tokens"] = self.sampling.max_completion_tokens
         values = {
             "sampler": sampling.pop("sampler"),
             **{f"{name} {field}": value for field, value in asdict(self.sampler).items()},
@@ -286,7 +319,7 @@ OPTIONS: dict[str, type] = {
     "model and prompts": Inputs,
     "verifiers": Rule,
     "sampling": Sampling,
-    "output": Destination,
+    "output": OutputSettings,
     "machine": MachineSettings,
     "workers": Execution,
 }
@@ -294,6 +327,14 @@ OPTIONS: dict[str, type] = {
 
 
 def digest(identity: dict[str, Any], own: Mapping[str, Any] | None = None) -> str:
-    """Return a digest of `identity`, updated with the entries in `own`."""
+    """Hash settings that determine samples.
+
+    Args:
+        identity: Result of `GenerationSettings.identity`.
+        own: Entries of a single prompt, which replace entries of `identity`.
+
+    Returns:
+        The first 12 hexadecimal digits of the SHA-256 hash.
+    """
     identity = identity if own is None else {**identity, **own}
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]

@@ -31,19 +31,22 @@ _BYTES = 256
 def nearest_labels(
     tokens: Tensor, patterns: Sequence[Sequence[int] | Tensor], window: int, vocab_size: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the nearest label of each window of tokens, and its Hamming distance from the window.
+    """Assign each window of tokens to the stored pattern and phase that differ from it in the fewest tokens.
 
-    Labels number the phases of all patterns consecutively, pattern by pattern. Unlike in `StoredPatterns`, the
-    patterns may have different periods. Ties go to the lowest label.
+    A window is a stretch of `window` consecutive tokens. A label is an index of a pattern and a phase, which is
+    the position of the pattern at which the window starts. Labels are numbered consecutively, first over the
+    phases of the first pattern. Unlike in `StoredPatterns`, the patterns may have different periods. The lowest
+    label is chosen among equally near ones.
 
     Args:
         tokens: Token ids, int64 of shape (n, L).
-        patterns: One sequence of token ids per stored pattern, one period long.
+        patterns: Token ids of one period of each pattern.
         window: Number of tokens per window.
         vocab_size: Number of token ids.
 
     Returns:
-        Labels and distances, both int64 of shape (n, L - window + 1).
+        Two int64 tensors of shape (n, L - window + 1). The first has the label of each window. The second has
+        the number of tokens in which the window differs from the pattern at this phase (Hamming distance).
 
     Raises:
         InputError: If a token id is out of range, the window is longer than the texts, or `patterns` is empty.
@@ -72,70 +75,97 @@ def nearest_labels(
 class Runs(NamedTuple):
     """Lengths of runs, some of them right-censored.
 
+    A run is a stretch of text that follows one pattern without a change of pattern or phase. It is censored if
+    the text ends before the run does.
+
     Attributes:
         lengths: Number of tokens of each run, shape (n,).
-        ended: False for a run that was censored by the end of its text, shape (n,).
+        ended: True for a run that ended with a change of pattern or phase, False for a censored run, shape
+            (n,).
     """
 
     lengths: NDArray[np.int64]
     ended: NDArray[np.bool_]
 
     def take(self, rows: NDArray[np.int64]) -> Runs:
-        """Return the runs with the indices `rows`."""
-        return Runs(self.lengths[rows], self.ended[rows])
+        """Select runs by index.
 
-    def curve(self) -> Any:
-        """Return the Kaplan-Meier estimate of the probability that a run is longer than r.
+        Args:
+            rows: Indices of the runs, which may repeat, shape (m,).
 
         Returns:
-            The `sf` attribute of the result of `scipy.stats.ecdf`. Its method `evaluate(r)` returns the probability,
-            and `confidence_interval(method="log-log")` returns a lower and an upper curve.
+            The selected runs.
+        """
+        return Runs(self.lengths[rows], self.ended[rows])
+
+    def survival_curve(self) -> Any:
+        """Compute the Kaplan-Meier estimate of the probability that a run is longer than r, as a function of r.
+
+        Returns:
+            The attribute `sf` of the result of `scipy.stats.ecdf`. Its method `evaluate(r)` returns the
+            probability, and `confidence_interval(method="log-log")` returns a lower and an upper curve.
 
         Raises:
-            InputError: If the runs are empty.
+            InputError: If there are no runs.
         """
         if not len(self.lengths):
             raise InputError("runs", 0, "measure at least one text")
         return ecdf(CensoredData(uncensored=self.lengths[self.ended], right=self.lengths[~self.ended])).sf
 
     def survival(self, lengths: ArrayLike) -> NDArray[np.float64]:
-        """Return the estimated probability that a run is longer than each of `lengths`.
+        """Estimate the probability that a run is longer than given lengths (Kaplan-Meier).
 
-        The probability is NaN beyond the longest observed run if that run was censored.
+        Args:
+            lengths: Lengths in tokens, any shape.
+
+        Returns:
+            Probabilities in the shape of `lengths`. If the longest run was censored, the probability is NaN
+            beyond its length.
+
+        Raises:
+            InputError: If there are no runs.
         """
         at = real_tensor("lengths", lengths, "give lengths of runs").numpy()
-        curve = self.curve()
+        curve = self.survival_curve()
         unknown = (at > self.lengths.max()) & (curve.evaluate(self.lengths.max()) > 0)
         values: NDArray[np.float64] = np.where(unknown, np.nan, curve.evaluate(at))
         return values
 
     def hazard(self) -> float:
-        """Return the share of tokens that ended a run, NaN without tokens.
+        """Estimate the probability that a run ends at a given token.
 
-        This is the maximum likelihood estimate for a geometric distribution with censoring.
+        The result is the number of runs that ended divided by the number of tokens of all runs. It is the
+        maximum likelihood estimate for geometric lengths with censoring. The result is NaN if all runs are
+        empty.
         """
         exposure = int(self.lengths.sum())
         return float(self.ended[self.lengths > 0].sum() / exposure) if exposure else float("nan")
 
     def restricted_mean(self) -> float:
-        """Return the mean length of a run, restricted to the longest observed run.
+        """Estimate the mean of min(length, m), where m is the length of the longest observed run.
 
-        This is the area under the survival curve. It requires no assumption about the shape of the curve.
+        The result is the area under the survival curve from 0 to m. It requires no assumption about the
+        distribution of the lengths.
 
         Raises:
-            InputError: If the runs are empty.
+            InputError: If there are no runs.
         """
         return float(self.survival(np.arange(int(self.lengths.max(initial=0)))).sum())
 
 
 @dataclass(frozen=True)
 class Coherence:
-    """Labels of the windows of n texts.
+    """Nearest pattern and phase of each window of n texts.
+
+    A window is a stretch of consecutive tokens. A label is an index of a pattern and a phase (see
+    `nearest_labels`).
 
     Args:
-        labels: Nearest label of each window, int64 of shape (n, max windows). Entries beyond a text are undefined.
-        distances: Number of tokens in which each window differs from its label, int64 of shape (n, max windows).
-        start: Index of the first window that counts, shape (n,).
+        labels: Nearest label of each window, int64 of shape (n, max windows). Entries beyond the end of a text
+            are undefined.
+        distances: Number of tokens in which each window differs from its label, int64 of shape (n, max
+            windows).
+        start: Index of the first window of each text from which runs are counted, shape (n,).
         windows: Number of windows of each text, shape (n,).
     """
 
@@ -146,20 +176,32 @@ class Coherence:
 
     @property
     def walls(self) -> Tensor:
-        """Mask (n, max windows - 1) of the windows, from `start` on, whose next window has a different label."""
+        """Boolean mask (n, max windows - 1) of domain walls.
+
+        Entry [i, j] is True if windows j and j + 1 of text i have different labels. Windows before `start` and
+        beyond the end of the text are False.
+        """
         index = torch.arange(self.labels.shape[1] - 1)
         within = (index >= self.start[:, None]) & (index + 1 < self.windows[:, None])
         return (self.labels[:, 1:] != self.labels[:, :-1]) & within
 
     def first_runs(self) -> Runs:
-        """Return the first run of each text, which ends where the text loses its initial label."""
+        """Return the first run of each text.
+
+        The run starts at window `start`. It ends at the first window with another label, or is censored at the
+        end of the text.
+        """
         walls, longest = self.walls, (self.windows - 1 - self.start).clamp_min(0)
         ended = walls.any(1)
         first = walls.long().argmax(1) + 1 - self.start if walls.shape[1] else longest
         return Runs(torch.where(ended, first, longest).numpy(), ended.numpy())
 
     def walls_per_token(self) -> float:
-        """Return the share of tokens at which there is a wall, NaN without tokens after the start."""
+        """Return the number of domain walls divided by the number of tokens after the start windows.
+
+        A domain wall is a position at which two neighbouring windows have different labels. The result is NaN
+        if no text has tokens after its start window.
+        """
         tokens = int((self.windows - 1 - self.start).clamp_min(0).sum())
         return int(self.walls.sum()) / tokens if tokens else float("nan")
 
@@ -174,23 +216,27 @@ def coherence(
     start: Tensor | int = 0,
     vocab_size: Annotated[int, Ge(2)] | None = None,
 ) -> Coherence:
-    """Label each window of the given texts with the nearest stored pattern and phase.
+    """Find the stored pattern and phase that each window of the given texts follows.
+
+    A window is a stretch of `window` consecutive tokens. It is assigned to the pattern and phase that differ
+    from it in the fewest tokens.
 
     Args:
-        tokens: Right-padded token ids, int64 of shape (n, L).
-        patterns: One sequence of token ids per stored pattern, one period long. Periods may differ.
-        window: Number of tokens per window. Choose it so long that noise in single tokens rarely changes the label.
+        tokens: Right-padded token ids of n texts, int64 of shape (n, L).
+        patterns: Token ids of one period of each pattern. Periods may differ.
+        window: Number of tokens per window. Use a window long enough that noise in single tokens rarely changes
+            the nearest pattern.
         lengths: Number of tokens of each text, shape (n,). By default, all texts have length L.
-        start: Index of the first window that counts, one number or shape (n,). For a text that continues a prompt,
-            use the window of the last tokens of the prompt.
+        start: Index of the first window from which runs are counted, one number or shape (n,). For a text that
+            continues a prompt, use the window of the last tokens of the prompt.
         vocab_size: Number of token ids. By default, the smallest vocabulary that contains the patterns.
 
     Returns:
-        The label of each window and its distance.
+        The nearest pattern and phase of each window, and the number of tokens that differ.
 
     Raises:
-        InputError: If an argument has the wrong shape, a token id is out of range, a length exceeds L, or `start` is
-            not the index of a window.
+        InputError: If an argument has the wrong shape, a token id is out of range, a length exceeds L, or
+            `start` is not the index of a window.
     """
     units = [pattern_tokens(pattern) for pattern in patterns]
     if vocab_size is None:
@@ -231,29 +277,32 @@ def measure_coherence(
     seed: int = 0,
     batch_size: int | None = None,
 ) -> Coherence:
-    """Sample continuations of repeated patterns and measure how long they follow the patterns.
+    """Sample continuations of repeated patterns and find how long they follow the patterns.
 
-    Patterns given as text are compared with the samples byte by byte, which makes the result independent of how the
-    model splits its output into tokens. Windows, runs and rates are then in UTF-8 bytes. A sample is censored at its
-    end-of-sequence token or after `max_new_tokens`.
+    Each prompt repeats one pattern. If patterns are given as texts, prompts and continuations are compared byte
+    by byte, so that the result does not depend on the tokenizer. Lengths and rates are then in UTF-8 bytes. A
+    continuation is censored at its end-of-sequence token or after `max_new_tokens`.
 
     Args:
         oracle: Model that continues the patterns.
-        patterns: Token ids of each pattern, or texts if the oracle has a tokenization. Include the separator in a
-            text. Most tokenizers join a space to the following word, so start the text with the space (" red green.").
-        max_new_tokens: Maximum number of sampled tokens.
-        window: Number of tokens (for texts: bytes) per window. By default, the longest period.
+        patterns: Token ids of each pattern, or texts if the oracle has a tokenization. A text includes its
+            separator. Most tokenizers join a space to the following word, so start the text with the space ("
+            red green.").
+        max_new_tokens: Maximum number of sampled tokens per continuation.
+        window: Number of tokens (for texts: bytes) that are compared with the patterns at once. By default, the
+            longest period.
         temperature: Sampling temperature, 0 for greedy decoding.
         repeats: Number of repetitions of the pattern in the prompt.
-        num_samples: Number of samples per pattern.
+        num_samples: Number of continuations per pattern.
         seed: Random seed.
-        batch_size: Number of samples per batch, as in `generate`.
+        batch_size: Number of continuations per batch, as in `generate`.
 
     Returns:
-        The labels of the windows, starting with the last window of the prompt.
+        The nearest pattern and phase of each window. Runs are counted from the last window of the prompt.
 
     Raises:
-        InputError: If texts are given for an oracle without a tokenization, or as for `generate` and `coherence`.
+        InputError: If texts are given for an oracle without a tokenization, or as for `generate` and
+            `coherence`.
     """
     if isinstance(patterns, str) or not isinstance(patterns, Sequence | Tensor) or not len(patterns):
         raise InputError("patterns", patterns, "give a list of one or more patterns")

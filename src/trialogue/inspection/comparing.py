@@ -47,17 +47,18 @@ class _Record(BaseModel):
 
 
 def read_inspections(places: Sequence[str | Path]) -> dict[str, dict[str, Any]]:
-    """Read several inspections that were made with the same settings.
+    """Read the results of several inspections that were made with the same settings.
 
     Args:
         places: Files or folders written by `trialogue inspect`, at least two.
 
     Returns:
-        The records by the name of the model. If two models have the same name, their names include the path.
+        Contents of the files `inspection.json`, by the name of the model. If two models have the same name, the
+        path is added to their names.
 
     Raises:
-        InputError: If there are fewer than two places, a place is given twice, a file is not an inspection, or the
-            settings differ.
+        InputError: If fewer than two places are given, a place is given twice, a file is not an inspection, or
+            the settings differ.
     """
     if len(places) < 2:
         raise InputError("inspections", [str(place) for place in places], "give two or more")

@@ -27,12 +27,12 @@ MODEL_FIELDS = ("model", "tokenizer")
 
 
 class MeasureTask(NamedTuple):
-    """One measure of one checkpoint.
+    """One measure to run for one checkpoint.
 
     Attributes:
-        place: Location of the checkpoint.
+        place: Path, hub id or short name of the checkpoint.
         name: Name of the measure.
-        control: Whether to measure the architecture with random weights.
+        control: If True, the measure runs for the same architecture with random weights.
     """
 
     place: str
@@ -44,10 +44,10 @@ class MeasurePlan(NamedTuple):
     """Estimated costs of the tasks of one checkpoint.
 
     Attributes:
-        kind: Kind of the model.
-        pace: Seconds per token.
-        tokens: Estimated number of tokens of each task.
-        refused: Reason why a measure does not apply, by the name of the measure.
+        kind: Kind of the model, "causal" or "masked".
+        pace: Time per token of a forward pass, in seconds.
+        tokens: Number of tokens that each task processes, without tasks that do not apply.
+        refused: Reasons why measures do not apply to the model, by the name of the measure.
     """
 
     kind: Kind
@@ -58,12 +58,13 @@ class MeasurePlan(NamedTuple):
 
 @dataclass(frozen=True)
 class MeasureSettings:
-    """Settings that all tasks share.
+    """Settings that all tasks of an inspection share.
 
     Args:
-        weights: Expected identity of the weights, by the location of the checkpoint.
+        weights: Identifier of the weights of each checkpoint, by its location. A worker that finds other
+            weights raises an error.
         effort: Sample sizes and seed.
-        device: Torch device, by default a GPU if there is one.
+        device: Torch device. None for a GPU if there is one and the CPU otherwise.
         dtype: Name of the dtype of the weights.
         remote_code: Whether to run Python code from the repository of a model.
     """
@@ -76,11 +77,11 @@ class MeasureSettings:
 
 
 class MeasureRunner:
-    """Run measures of checkpoints, with only the latest checkpoint in memory.
+    """Runs measures of checkpoints. Only the checkpoint of the latest task is kept in memory.
 
     Args:
         settings: Settings of all tasks.
-        material: Text and clones.
+        material: Texts on which the models are evaluated.
         report: Called with progress messages.
 
     Raises:
@@ -96,10 +97,16 @@ class MeasureRunner:
         self._control: Subject | None = None
 
     def plan(self, tasks: Sequence[MeasureTask]) -> MeasurePlan:
-        """Estimate the costs of tasks of one checkpoint.
+        """Load a checkpoint, check which measures apply to it, and estimate their costs.
+
+        Args:
+            tasks: Tasks of a single checkpoint.
+
+        Returns:
+            Estimated costs, and the reasons why measures do not apply.
 
         Raises:
-            InputError: If the material is insufficient for a measure.
+            InputError: If the text or the clones are insufficient for a measure.
         """
         subject = self._load(tasks[0].place)
         refused: dict[str, str] = {}
@@ -113,7 +120,7 @@ class MeasureRunner:
         for task, effort in efforts.items():
             measures[task.name].require(subject, self._material, effort)
         tokens = {
-            task: measures[task.name].tokens(subject, self._material, effort)
+            task: measures[task.name].count_tokens(subject, self._material, effort)
             for task, effort in efforts.items()
         }
         return MeasurePlan(subject.kind, _seconds_per_token(subject), tokens, refused)
@@ -121,9 +128,13 @@ class MeasureRunner:
     def take(self, task: MeasureTask) -> dict[str, Any]:
         """Run a task.
 
+        Args:
+            task: Measure and checkpoint.
+
         Returns:
-            The keys `quantities` and `seconds`, or the key `refused` with the reason why the measure does not apply.
-            If memory was insufficient, `lacks` is `MEMORY`.
+            A dictionary with JSON values. `quantities` has the results and `seconds` the run time. If the
+            measure does not apply, the dictionary has only `refused`, the reason. If memory was insufficient,
+            it also has `lacks` with the value `MEMORY`.
         """
         measure, subject = MEASURES.find(task.name)(), self._load(task.place)
         began = time.perf_counter()
@@ -184,7 +195,11 @@ class MeasureRunner:
 
 
 def task_label(task: MeasureTask) -> str:
-    """Return the name of a task in messages, without the checkpoint."""
+    """Return the name of the measure for messages, followed by "of random weights" for a control.
+
+    Args:
+        task: Measure and checkpoint.
+    """
     return f"{task.name}{' of random weights' if task.control else ''}"
 
 
@@ -199,21 +214,22 @@ def start_worker(
     threads: int,
     folder: SharedFolder,
 ) -> Callable[[MeasureTask | tuple[MeasureTask, ...]], dict[str, Any] | MeasurePlan]:
-    """Prepare a worker process and return its function.
+    """Load the texts in a worker process and return the function that processes its tasks.
 
     Args:
         settings: Settings of all tasks.
-        text: File or folder of text.
-        clones: Folder of clones.
-        identity: Expected identity of the text and the clones.
-        threads: Number of torch threads.
+        text: File or folder of real text, or None.
+        clones: Folder of clones of a text, or None.
+        identity: Checksums of the text and of the clones in the calling process (`Material.identity`).
+        threads: Number of PyTorch threads.
         folder: Folder that the worker shares with the calling process.
 
     Returns:
-        A function that runs a single task, or plans a tuple of tasks of one checkpoint.
+        A function of one argument. For a `MeasureTask`, it runs the task and returns the result of
+        `MeasureRunner.take`. For a tuple of tasks of one checkpoint, it returns their `MeasurePlan`.
 
     Raises:
-        InputError: If the text or the clones differ from the expected ones.
+        InputError: If the worker finds another text or other clones than the calling process.
     """
     torch.set_num_threads(threads)
     material = Material(text, clones)

@@ -25,7 +25,14 @@ CONTROL = "random weights"
 
 
 def render_inspection(record: Mapping[str, Any]) -> str:
-    """Return the HTML page of one inspection, given the result of `inspected`."""
+    """Render the HTML page of one inspection.
+
+    Args:
+        record: Content of `inspection.json`, as returned by `inspected`.
+
+    Returns:
+        A complete HTML document.
+    """
     sections = []
     for name, measure in record["measures"].items():
         control = series_of_records({CONTROL: measure["control"]}, quiet=True) if measure["control"] else []
@@ -45,11 +52,14 @@ def render_inspection(record: Mapping[str, Any]) -> str:
 
 
 def render_comparison(records: Mapping[str, Mapping[str, Any]], *, control: bool = False) -> str:
-    """Return the HTML page that compares several inspections.
+    """Render the HTML page that compares the inspections of several models.
 
     Args:
-        records: Inspections by the names of their models.
+        records: Contents of the files `inspection.json`, by the name of the model.
         control: Whether to include the results for random weights.
+
+    Returns:
+        A complete HTML document.
     """
     sections = []
     for name, columns in compared(records, control=control).items():
@@ -67,11 +77,14 @@ def render_comparison(records: Mapping[str, Mapping[str, Any]], *, control: bool
 
 
 def compared(records: Mapping[str, Mapping[str, Any]], *, control: bool = False) -> dict[str, list[Series]]:
-    """Return the results of the last checkpoint of each model, by measure.
+    """Return the results of the last checkpoint of each model, grouped by measure.
 
     Args:
-        records: Inspections by the names of their models.
+        records: Contents of the files `inspection.json`, by the name of the model.
         control: Whether to append the results for random weights.
+
+    Returns:
+        For each measure, by name, the quantities of each model that has results.
     """
     found: dict[str, list[Series]] = {}
     for name in dict.fromkeys(name for record in records.values() for name in record["measures"]):
@@ -91,22 +104,33 @@ def compared(records: Mapping[str, Mapping[str, Any]], *, control: bool = False)
 def series_of_records(
     quantities: Mapping[str, Sequence[Mapping[str, Any]]], *, quiet: bool = False
 ) -> list[Series]:
-    """Convert recorded quantities to one series per name."""
+    """Convert quantities from JSON values.
+
+    Args:
+        quantities: For each model or checkpoint, by name, the results of `Quantity.record`.
+        quiet: Whether the results are controls, which are drawn in grey.
+
+    Returns:
+        One series of quantities per name.
+    """
     return [
         Series(name, [Quantity.read(dict(one)) for one in found], quiet) for name, found in quantities.items()
     ]
 
 
 def table(columns: Sequence[Series], *, every: bool = True) -> tuple[list[str], list[tuple[str, list[str]]]]:
-    """Return the cells of a table.
+    """Return the texts of a table of quantities.
+
+    A single number takes one row. A curve takes one row per point, or one row in total.
 
     Args:
-        columns: One series per column.
-        every: Whether to include all points of a curve. Otherwise, the table has the last point that all columns with
-            this curve share, or the last point of each column if they share none.
+        columns: Quantities of one model per column.
+        every: If True, the table has all points of a curve. Otherwise it has one point per curve. This is the
+            last position at which all columns with this curve have a point. If there is none, it is the last
+            point of each column.
 
     Returns:
-        The column headings, and the label and cells of each row.
+        A list of column headings, and a list of rows. Each row has a label and one text per column.
     """
     cells: dict[str, dict[str, str]] = {}
     shared = _shared_positions(columns)
@@ -123,7 +147,11 @@ def table(columns: Sequence[Series], *, every: bool = True) -> tuple[list[str], 
 
 
 def print_tables(columns: Mapping[str, Sequence[Series]]) -> None:
-    """Print one table per title, with a single point of each curve."""
+    """Print tables of quantities to the terminal, with a single point of each curve.
+
+    Args:
+        columns: For each table, by title, the quantities of one model per column.
+    """
     out = console()
     for title, series in columns.items():
         headings, rows = table(series, every=False)
@@ -170,7 +198,11 @@ def _shared_positions(columns: Sequence[Series]) -> dict[tuple[str, str, str], s
 
 
 def cell(point: Point) -> str:
-    """Format an estimate with its interval."""
+    """Format an estimate as text, with its interval in brackets if it has one.
+
+    Args:
+        point: Estimate with its interval.
+    """
     if point.low is None or point.high is None:
         return format_number(point.value)
     return f"{format_number(point.value)} [{format_number(point.low)}, {format_number(point.high)}]"

@@ -21,12 +21,12 @@ _MAX_SHARED = 2
 
 
 class Series(NamedTuple):
-    """Quantities of one model.
+    """Results of one measure for one model.
 
     Attributes:
         name: Name of the model.
-        quantities: Results of a measure.
-        quiet: Whether to draw the series as a control, in grey or with more transparency.
+        quantities: The results.
+        quiet: Whether the results are a control, which is drawn in grey or with more transparency.
     """
 
     name: str
@@ -35,18 +35,23 @@ class Series(NamedTuple):
 
 
 def has_curves(lines: Sequence[Series]) -> bool:
-    """Return whether at least one quantity is a curve."""
+    """Return whether at least one of the quantities is a curve, which means that it has a horizontal axis.
+
+    Args:
+        lines: Results of one measure, one series per model.
+    """
     return any(quantity.along for line in lines for quantity in line.quantities)
 
 
 def draw_curves(lines: Sequence[Series], logarithmic: bool) -> matplotlib.figure.Figure:
-    """Draw all curves, with one panel per horizontal axis and unit.
+    """Draw all quantities that are curves.
 
-    Colours distinguish quantities, and line styles distinguish models. If a panel would have more than two quantities,
-    each model is drawn in a separate panel.
+    Quantities with the same horizontal axis and unit share a panel. Colours distinguish quantities, and line
+    styles distinguish models. If a panel would have more than two quantities, each model is drawn in a separate
+    panel.
 
     Args:
-        lines: One series per model.
+        lines: Results of one measure, one series per model.
         logarithmic: Whether the horizontal axis is logarithmic.
     """
     groups: dict[tuple[str, str], list[str]] = {}
@@ -90,14 +95,14 @@ def draw_steps(
     series: Sequence[Series],
     control: Sequence[Series],
 ) -> matplotlib.figure.Figure:
-    """Draw single numbers and the last points of curves over the steps of a training run.
+    """Draw the results of a measure over the steps of a training run.
 
-    Dotted lines show the values for random weights.
+    A curve is represented by its last point. Dotted lines show the values for random weights.
 
     Args:
         steps: Training steps of the checkpoints.
-        series: One series per checkpoint.
-        control: Series of random weights, empty without a control.
+        series: Results of the measure, one series per checkpoint.
+        control: Results for random weights. Empty if there are none.
     """
     numbers: dict[tuple[str, str], dict[int, Point]] = {}
     for step, checkpoint in zip(steps, series, strict=True):

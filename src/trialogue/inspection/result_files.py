@@ -23,13 +23,17 @@ _CHANGEABLE = "control"
 
 
 def collect_results(work: Path, checkpoints: Sequence[CheckpointLocation], control: bool) -> dict[str, Any]:
-    """Combine the stored results of all measures and checkpoints into the record in `inspection.json`.
+    """Combine the stored results of all measures and checkpoints.
 
     Args:
         work: Folder with the result files.
         checkpoints: Checkpoints of the model.
-        control: Whether to include the results for random weights. Stored results of an earlier control are left out
-            otherwise, because they may belong to another architecture.
+        control: Whether to include the results for random weights. If False, stored results of an earlier
+            control are left out, because they may belong to another architecture.
+
+    Returns:
+        Part of the content of `inspection.json`. The key `kind` has the kind of the model, `measures` has the
+        results by measure, and `refused` has the reasons why measures do not apply.
     """
     measures: dict[str, Any] = {}
     refused: dict[str, str] = {}
@@ -68,7 +72,13 @@ _DAMAGED = "the file is damaged. Delete it and run the command again"
 
 
 def read_result(path: Path) -> dict[str, Any] | None:
-    """Return the stored result of a measure, None if the file does not exist.
+    """Read the stored result of one measure.
+
+    Args:
+        path: JSON file.
+
+    Returns:
+        The result, or None if the file does not exist.
 
     Raises:
         InputError: If the file is damaged.
@@ -82,15 +92,17 @@ def read_result(path: Path) -> dict[str, Any] | None:
 
 
 def require_same_settings(path: Path, settings: dict[str, Any], has_results: bool) -> None:
-    """Store the settings of an inspection, and require that a resumed inspection has the same settings.
+    """Check that an inspection continues with the settings with which its folder was created.
+
+    The settings are written to `path` if there is no file or no result yet.
 
     Args:
         path: File with the settings.
-        settings: Settings of this call.
-        has_results: Whether the folder has results. If not, the given settings replace those in the file.
+        settings: Settings of the present inspection.
+        has_results: Whether the folder contains results.
 
     Raises:
-        InputError: If the folder has results with other settings.
+        InputError: If the folder contains results with other settings.
     """
     stored = stored_object(path, "out", _DAMAGED) if has_results else None
     given = json.loads(json.dumps(settings))
@@ -108,7 +120,14 @@ def require_same_settings(path: Path, settings: dict[str, Any], has_results: boo
 
 
 def checkpoint_folder(checkpoint: CheckpointLocation) -> str:
-    """Return the folder name of a checkpoint, from its step if known. It never equals `CONTROL_FOLDER`."""
+    """Return the name of the folder for the results of a checkpoint.
+
+    The name contains the training step if it is known. It never equals `CONTROL_FOLDER`, the folder for random
+    weights.
+
+    Args:
+        checkpoint: Location and training step.
+    """
     if checkpoint.step is not None:
         return f"step-{checkpoint.step}"
     return "model-" + re.sub(r"[^A-Za-z0-9._-]+", "-", Path(checkpoint.place).name).strip("-.")

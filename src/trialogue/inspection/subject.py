@@ -31,30 +31,37 @@ _MAX_PER_DOCUMENT = 4
 
 
 class Passages(NamedTuple):
-    """Passages of equal length from documents.
+    """Passages of equal length, sampled from documents.
 
     Attributes:
         tokens: Token ids, int64 of shape (n, length).
-        documents: Index of the document of each passage, int64 of shape (n,).
+        documents: Index of the document that contains each passage, int64 of shape (n,).
     """
 
     tokens: Tensor
     documents: NDArray[np.int64]
 
     def document_means(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Average values (n, ...) within each document, because passages of one document are not independent."""
+        """Average values over the passages of each document, because these passages are not independent.
+
+        Args:
+            values: One value or array of values per passage, shape (n, ...).
+
+        Returns:
+            Means, shape (documents, ...).
+        """
         return np.stack([values[self.documents == one].mean(0) for one in np.unique(self.documents)])
 
 
 class Subject:
-    """A transformers model with its tokenizer, the subject of an inspection.
+    """A transformers model with its tokenizer, which an inspection measures.
 
     Args:
         model: Model with a language modeling head.
         tokenizer: Fast tokenizer of the model.
-        kind: Kind of the head.
+        kind: "causal" if the model predicts next tokens, "masked" if it predicts masked tokens.
         name: Name of the model in messages.
-        files: Identity of the weights, by which stored results are recognized.
+        files: Identifier of the weights. Stored results are reused only for equal identifiers.
 
     Raises:
         InputError: If the tokenizer is not a fast tokenizer.
@@ -93,7 +100,11 @@ class Subject:
         return cls(checkpoint.model(), tokenizer, kind, name=str(place), files=checkpoint.identity)
 
     def control(self, seed: int) -> Subject:
-        """Return the same architecture with random weights."""
+        """Create a model of the same architecture with random weights.
+
+        Args:
+            seed: Random seed of the weights.
+        """
         model = with_random_weights(self.model, seed)
         return Subject(model, self.tokenizer, self.kind, name=f"{self.name} with random weights")
 
@@ -105,12 +116,15 @@ class Subject:
 
     @cached_property
     def max_length(self) -> int:
-        """Maximum number of input tokens, 10**9 without a limit."""
+        """Maximum number of input tokens. 10**9 if the model has no limit."""
         return longest_text(self.model, self.tokenizer) or 10**9
 
     @cached_property
     def max_generated_length(self) -> int:
-        """Maximum number of tokens of a prompt with its continuation, which a sliding window also limits."""
+        """Maximum total number of tokens of a prompt and its continuation.
+
+        It is smaller than `max_length` if the model attends only to a sliding window.
+        """
         window = self.oracle.window
         return self.max_length if window is None else min(self.max_length, window)
 
@@ -123,40 +137,62 @@ class Subject:
 
     @cached_property
     def frame(self) -> tuple[list[int], list[int]]:
-        """Special tokens that the tokenizer adds before and after a text."""
+        """Special tokens that the tokenizer adds before a text, and those that it adds after the text."""
         return special_token_frame(self.tokenizer, "a")
 
     def framed(self, rows: Tensor, *, end: bool = False) -> Tensor:
-        """Add the special tokens before each row of `rows` (n, L) and, if `end` is set, also those after it."""
+        """Add the special tokens that the tokenizer adds to a text.
+
+        Args:
+            rows: Token ids, shape (n, L).
+            end: Whether to add the special tokens after the text as well. Those before the text are always
+                added.
+
+        Returns:
+            Token ids with special tokens, shape (n, L + number of special tokens).
+        """
         before, after = (rows.new_tensor(part).expand(len(rows), -1) for part in self.frame)
         return torch.cat((before, rows, after) if end else (before, rows), 1)
 
     @cached_property
     def start_tokens(self) -> list[int]:
-        """Prompt for sampling a text from its beginning.
+        """Token ids of the prompt with which a text is sampled from its beginning.
 
-        These are the special tokens that the tokenizer adds before a text. If it adds none, this is the first
-        available of the BOS token, the EOS token and the first ordinary token.
+        These are the special tokens that the tokenizer adds before a text. If it adds none, the prompt is the
+        BOS token, the EOS token or the first ordinary token, whichever exists first.
         """
         ids = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, int(self.ordinary_tokens[0]))
         return self.frame[0] or [next(token for token in ids if token is not None)]
 
     @cached_property
     def oracle(self) -> PretrainedOracle:
-        """Oracle of the causal model. It recomputes whole prefixes if the model's cache cannot be rewound."""
+        """Oracle of the causal model, which computes its next-token distributions.
+
+        It evaluates every prefix without a cache if tokens cannot be removed from the cache of the model.
+        """
         try:
             return PretrainedOracle(self.model, self.tokenizer, name=self.name)
         except InputError:
             return PretrainedOracle(self.model, self.tokenizer, name=self.name, recompute=True)
 
     def processed_tokens(self, prompt: int, generated: int) -> int:
-        """Return the number of tokens that the model processes to continue a prompt, given both lengths."""
+        """Return the number of tokens that the model processes to continue a prompt.
+
+        Without a cache, each prefix is processed anew.
+
+        Args:
+            prompt: Number of tokens of the prompt.
+            generated: Number of generated tokens.
+        """
         return generated * prompt + generated**2 // 2 if self.oracle.recompute else prompt + generated
 
     @cached_property
     @torch.inference_mode()
     def sees_future_tokens(self) -> bool:
-        """Whether the logits at a position depend on later tokens, as in a bidirectional model."""
+        """Whether the logits at a position depend on later tokens, as in a bidirectional model.
+
+        The value is determined with a forward pass.
+        """
         ordinary = self.ordinary_tokens
         tokens = ordinary[torch.arange(min(8, self.max_length)) % len(ordinary)][None]
         changed = tokens.clone()
@@ -166,7 +202,7 @@ class Subject:
 
     @cached_property
     def masked(self) -> PretrainedMasked:
-        """Oracle of the masked model.
+        """Oracle of the masked model, which computes its distributions of masked tokens.
 
         Raises:
             InputError: If the tokenizer has no mask token.
@@ -196,18 +232,25 @@ class Subject:
                 body.set_attn_implementation(before)
 
     def batches(self, tokens: Tensor) -> tuple[Tensor, ...]:
-        """Split `tokens` (n, L) into batches that bound the number of logits per forward pass."""
+        """Split sequences into batches small enough to bound the memory for the logits of a forward pass.
+
+        Args:
+            tokens: Token ids, shape (n, L).
+
+        Returns:
+            Batches of rows, each of shape (batch, L).
+        """
         return tokens.split(max(1, _MAX_LOGITS // (tokens.shape[1] * self.vocab_size)))
 
     @torch.inference_mode()
     def logits(self, tokens: Tensor) -> Tensor:
-        """Return the logits of the next token after each prefix, for a causal model.
+        """Compute the next-token logits of a causal model after each prefix.
 
         Args:
-            tokens: Token ids of shape (n, L).
+            tokens: Token ids, shape (n, L).
 
         Returns:
-            Logits of shape (n, L, vocab), float32, on the CPU.
+            Logits, float32 of shape (n, L, vocab), on the CPU.
         """
         logits: Tensor = self.model(input_ids=tokens.to(self.model.device), use_cache=False).logits
         return logits.float().cpu()
@@ -258,7 +301,15 @@ class Subject:
 
 
 def special_token_frame(tokenizer: Any, text: str) -> tuple[list[int], list[int]]:
-    """Return the special tokens that a tokenizer adds before and after the tokens of a text."""
+    """Return the special tokens that a tokenizer adds to a text.
+
+    Args:
+        tokenizer: Tokenizer of transformers.
+        text: Text that is tokenized to find them.
+
+    Returns:
+        The token ids that are added before the text, and those added after it.
+    """
     plain: list[int] = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
     framed: list[int] = tokenizer(text, verbose=False)["input_ids"]
     for start in range(len(framed) - len(plain) + 1):
@@ -268,11 +319,11 @@ def special_token_frame(tokenizer: Any, text: str) -> tuple[list[int], list[int]
 
 
 class Identity(NamedTuple):
-    """Identity of a checkpoint.
+    """Identifiers of a checkpoint, by which stored results are recognized.
 
     Attributes:
-        weights: Identity of the weights.
-        architecture: Hash of the configuration, which all checkpoints of one training run share.
+        weights: Identifier of the weights.
+        architecture: Hash of the configuration, which is equal for all checkpoints of a training run.
     """
 
     weights: str
@@ -280,7 +331,11 @@ class Identity(NamedTuple):
 
 
 def identity_of(place: str | Path, remote_code: bool = False) -> Identity:
-    """Return the identity of a checkpoint without loading its weights.
+    """Return identifiers of a checkpoint without loading its weights.
+
+    Args:
+        place: Hub id, folder, short name or GGUF file.
+        remote_code: Whether to run Python code from the repository of the model.
 
     Raises:
         InputError: As for `Subject.load`.

@@ -48,14 +48,17 @@ class _SubmittedRequest(NamedTuple):
 
 
 class Application:
-    """Endpoints of the OpenAI API. The attribute `app` is the ASGI application.
+    """HTTP server application with endpoints of the OpenAI API.
 
     Args:
         worker: Worker that generates the samples.
-        verifiers: Verifiers available to requests.
-        serving: Model name and limits of requests.
+        verifiers: Cache of verifiers, which also holds the named verifiers of the server.
+        serving: Name of the model and limits of requests.
         api_key: Key that clients must send, or None.
-        hosts: Host names that requests may use.
+        hosts: Host names that requests may use in the header `Host`. "*" allows all.
+
+    Attributes:
+        app: The ASGI application.
     """
 
     def __init__(
@@ -106,7 +109,7 @@ class Application:
             except Refused as refused:
                 return _error_response(refused)
             except InputError as error:
-                return _error_response(Refused.of(error))
+                return _error_response(Refused.from_input_error(error))
             except ClientDisconnect:
                 return Response(status_code=499)
             except Exception as error:
@@ -128,7 +131,7 @@ class Application:
 
     def _model_info(self) -> dict[str, Any]:
         return {
-            "id": self._serving.called,
+            "id": self._serving.model_name,
             "object": "model",
             "created": self._created,
             "owned_by": "trialogue",
@@ -141,8 +144,8 @@ class Application:
 
     async def _model(self, request: Request) -> Response:
         name = request.path_params["name"]
-        if name != self._serving.called:
-            message = f"model={name!r}: use {self._serving.called!r}, the model of this server"
+        if name != self._serving.model_name:
+            message = f"model={name!r}: use {self._serving.model_name!r}, the model of this server"
             raise Refused(404, message, "model", "model_not_found")
         return JSONResponse(self._model_info())
 
@@ -199,7 +202,9 @@ class Application:
             )
             completion = await to_thread.run_sync(reading, limiter=self._reading)
             pending = _await_verifiers(
-                verifiers.get(completion.requested_verifiers, completion.sampler, completion.body.stops)
+                verifiers.get(
+                    completion.requested_verifiers, completion.sampler, completion.body.stop_strings
+                )
             )
             judging = await self._unless_disconnected(request, pending)
             parse = None
@@ -207,7 +212,7 @@ class Application:
                 pending = _await_verifiers(verifiers.get((completion.calls,), completion.sampler, ()))
                 [call] = (await self._unless_disconnected(request, pending)).built
                 parse = call.verifier.parser
-            name, tokenization = self._serving.called, worker.model.tokenization
+            name, tokenization = self._serving.model_name, worker.model.tokenization
             response = CompletionResponse(completion, judging, name, tokenization, parse)
             job = Job(completion, judging, notify)
             worker.submit(job)
@@ -225,7 +230,7 @@ class Application:
             if isinstance(event, FinishedChoice):
                 finished.append(event)
         # Parsing tool calls matches the patterns of their schemas, which can be slow.
-        return JSONResponse(await run_in_threadpool(submitted.response.whole, finished))
+        return JSONResponse(await run_in_threadpool(submitted.response.complete, finished))
 
     async def _unless_disconnected(self, request: Request, awaited: Awaitable[Value]) -> Value:
         """Await a result. Raises `ClientDisconnect` if the client disconnects first."""
@@ -248,10 +253,10 @@ class Application:
                 yield _server_sent_event(event.refused.body())
                 return
             if isinstance(event, PartialChoice):
-                pieces = response.part(*event)
+                pieces = response.growth_chunks(*event)
             else:
                 finished.append(event)
-                pieces = await run_in_threadpool(response.last, finished)
+                pieces = await run_in_threadpool(response.final_chunks, finished)
             for piece in pieces:
                 yield _server_sent_event(piece)
             if len(finished) == submitted.job.request.choices:

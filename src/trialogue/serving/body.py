@@ -30,7 +30,7 @@ class _StreamOptions(BaseModel):
 
 
 class Body(BaseModel):
-    """Fields common to both kinds of requests. A null field counts as missing."""
+    """Fields that completion requests and chat requests share. A field with the value null counts as missing."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -64,17 +64,21 @@ class Body(BaseModel):
     parallel_tool_calls: Any = None
 
     @property
-    def stops(self) -> tuple[str, ...]:
-        """Stop strings."""
+    def stop_strings(self) -> tuple[str, ...]:
+        """Stop strings as a tuple. The field `stop` may also be a single string."""
         return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
 
     def sampling(self, sampler: str) -> SamplerSettings:
-        """Return the sampling settings for the sampler with this name."""
+        """Collect the sampler name, temperature, top-p, top-k and min-p.
+
+        Args:
+            sampler: Name of the sampler.
+        """
         return SamplerSettings(sampler, self.temperature, self.top_p, self.top_k, self.min_p)
 
 
 class CompletionBody(Body):
-    """Body of a text completion request."""
+    """Fields of a request to /v1/completions."""
 
     prompt: str | _NonEmptyList[str] | _NonEmptyList[int] | _NonEmptyList[list[int]]
     best_of: Count | None = None
@@ -83,7 +87,7 @@ class CompletionBody(Body):
 
 
 class ChatBody(Body):
-    """Body of a chat completion request."""
+    """Fields of a request to /v1/chat/completions."""
 
     messages: Any = None
     tools: Any = None
@@ -107,11 +111,14 @@ _HINTS = {
 
 
 def read_body(kind: Kind, body: object) -> CompletionBody | ChatBody:
-    """Validate the body of a request.
+    """Validate the JSON body of a request.
 
     Args:
-        kind: Kind of the request.
-        body: JSON value.
+        kind: "completion" or "chat".
+        body: Parsed JSON value.
+
+    Returns:
+        The fields of the request, with defaults for missing fields.
 
     Raises:
         InputError: If a field is unknown, unsupported or invalid.
@@ -130,7 +137,7 @@ def read_body(kind: Kind, body: object) -> CompletionBody | ChatBody:
             close = get_close_matches(field, fields.model_fields, n=1)
             hint = f"it is not supported: did you mean {close[0]}?" if close else _UNSUPPORTED
         raise InputError(field, given.get(field), hint) from None
-    for text in read.stops:
+    for text in read.stop_strings:
         require_text("stop", text)
         if len(text.encode()) > LONGEST_STOP:
             raise InputError("stop", text, f"use strings of at most {LONGEST_STOP} bytes")

@@ -6,13 +6,13 @@ from trialogue.errors import InputError
 
 
 class Refused(Exception):
-    """Error that is returned to the client.
+    """Error that is returned to the client as an HTTP response.
 
     Args:
         status: HTTP status code.
         message: One-line error message.
-        param: Name of the invalid field, if any.
-        code: Error code of the OpenAI API, if any.
+        param: Name of the invalid field, or None.
+        code: Error code of the OpenAI API, or None.
     """
 
     def __init__(self, status: int, message: str, param: str | None = None, code: str | None = None) -> None:
@@ -20,8 +20,12 @@ class Refused(Exception):
         self.status, self.message, self.param, self.code = status, message, param, code
 
     @classmethod
-    def of(cls, error: InputError) -> "Refused":
-        """Convert an `InputError` to an error with status 400."""
+    def from_input_error(cls, error: InputError) -> "Refused":
+        """Convert an `InputError` to an error with HTTP status 400.
+
+        Args:
+            error: Error about a field of a request.
+        """
         return cls(400, " ".join(str(error).split()), error.field, "invalid_value")
 
     def body(self) -> dict[str, Any]:

@@ -9,15 +9,16 @@ from trialogue.serving.verifiers import RequestedVerifier
 
 
 def read_tools(tools: object, choice: object) -> tuple[list[Any] | None, RequestedVerifier | None, bool]:
-    """Read the fields `tools` and `tool_choice` of a request.
+    """Read the fields `tools` and `tool_choice` of a chat request.
 
     Args:
-        tools: Tool definitions, or None.
-        choice: Value of `tool_choice`, or None.
+        tools: Value of the field `tools`, or None.
+        choice: Value of the field `tool_choice`, or None.
 
     Returns:
-        The tool definitions for the chat template, the verifier of tool calls, and whether a tool call is
-        required.
+        Three values. The first has the tool definitions for the chat template, or None. The second is a
+        verifier that accepts calls of these tools, or None. The third is True if the response must be a tool
+        call.
 
     Raises:
         InputError: If a field is invalid.
@@ -45,11 +46,14 @@ def read_tools(tools: object, choice: object) -> tuple[list[Any] | None, Request
 
 
 def read_response_format(value: object, tools: bool) -> list[RequestedVerifier]:
-    """Return the verifiers for the field `response_format`.
+    """Convert the field `response_format` of a request to verifiers.
 
     Args:
         value: Value of the field, or None.
-        tools: Whether the request has tools, which exclude a JSON format.
+        tools: Whether the request has tools. They cannot be combined with a JSON format.
+
+    Returns:
+        Verifiers that the text must satisfy. Empty for plain text.
 
     Raises:
         InputError: If the value is invalid or combined with tools.

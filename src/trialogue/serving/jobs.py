@@ -13,11 +13,11 @@ from trialogue.serving.verifiers import RequestVerifiers
 
 
 class PartialChoice(NamedTuple):
-    """Current text of an unfinished choice.
+    """Event that reports the current text of an unfinished sample.
 
     Attributes:
-        choice: Index of the choice.
-        text: Text so far.
+        choice: Index of the sample in the response.
+        text: The text so far.
     """
 
     choice: int
@@ -25,12 +25,12 @@ class PartialChoice(NamedTuple):
 
 
 class FinishedChoice(NamedTuple):
-    """Finished sample of a choice.
+    """Event that reports a finished sample.
 
     Attributes:
-        choice: Index of the choice.
+        choice: Index of the sample in the response.
         sample: The sample.
-        verdict: Outcome of the sample.
+        verdict: Whether the sample is accepted, and why it ended.
     """
 
     choice: int
@@ -39,7 +39,11 @@ class FinishedChoice(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """Error that ends a request."""
+    """Event that reports an error, which ends the request.
+
+    Attributes:
+        refused: The error.
+    """
 
     refused: Refused
 
@@ -49,17 +53,21 @@ Event = PartialChoice | FinishedChoice | Failed
 
 @dataclass(eq=False)
 class Job:
-    """Running or waiting request.
+    """A request that the worker is processing or that waits for the worker.
+
+    A run is a batch of sequences that one sampler extends together. Several jobs with the same sampler share
+    a run.
 
     Args:
         request: The request.
         verifiers: Verifiers of the request.
-        notify: Function called with each event in the thread of the worker.
-        submissions: Submissions of the prompts, with the index of the first choice of each.
-        shown: Last text reported for each choice.
-        alone: Whether the job has a run that no other job may join.
-        run: Run that the job has joined, or None.
-        decode: Function that decodes the tokens of a completion, or None before the first use.
+        notify: Function called with each event, in the thread of the worker.
+        submissions: Prompts that were added to the run. The value is the index of the first sample of each
+            prompt in the response.
+        shown: Text that was last reported for each sample, by its index in the response.
+        alone: Whether no other job may join the run of this job.
+        run: Run to which the job belongs, or None while it waits.
+        decode: Function that converts token ids of a completion to text. None before the first use.
     """
 
     request: CompletionRequest
@@ -73,11 +81,11 @@ class Job:
 
     @property
     def terms(self) -> Terms:
-        """Settings that, besides prompt and seed, determine the samples."""
+        """Settings that, together with prompt and seed, determine the samples."""
         request = self.request
         return Terms(
             self.verifiers.verifier,
             request.max_new_tokens,
-            stop=request.body.stops,
+            stop=request.body.stop_strings,
             **request.sampling.truncation,
         )

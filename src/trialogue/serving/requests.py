@@ -24,15 +24,15 @@ _DEFAULT_MAX_TOKENS = 16
 
 @dataclass(frozen=True)
 class CompletionRequest:
-    """Validated request.
+    """A validated request for completions or chat completions.
 
     Args:
         body: Fields of the request.
         prompts: Token ids of each prompt.
-        sampler: Sampler.
-        sampling: Sampling settings.
+        sampler: Sampler that generates the samples.
+        sampling: Sampler name, temperature and truncation.
         requested_verifiers: Verifiers that the samples must satisfy.
-        calls: Verifier of tool calls, or None. Texts that it parses are returned as tool calls.
+        calls: Verifier that accepts tool calls, or None. A text that it accepts is returned as a tool call.
         max_new_tokens: Maximum number of tokens per completion.
         max_steps: Maximum number of sampler steps per sample.
     """
@@ -48,7 +48,7 @@ class CompletionRequest:
 
     @property
     def choices(self) -> int:
-        """Total number of samples."""
+        """Number of samples of the response, which is `n` for each prompt."""
         return self.body.n * len(self.prompts)
 
     @property
@@ -58,30 +58,36 @@ class CompletionRequest:
 
     @property
     def is_incremental(self) -> bool:
-        """Whether the text can be streamed while it grows."""
+        """Whether the text of a sample is sent while it grows.
+
+        This requires a streamed response, a sampler that never removes tokens, and no tool calls.
+        """
         return self.body.stream and not self.sampler.goes_back and self.calls is None
 
 
 def read_request(
     kind: Kind, content: object, model: TextModel, verifiers: VerifierCache, serving: Serving, context: int
 ) -> CompletionRequest:
-    """Read and validate a request.
+    """Validate the JSON body of a request and prepare it for the worker.
 
     Args:
-        kind: Kind of the request.
-        content: JSON body.
+        kind: "completion" or "chat".
+        content: Parsed JSON value.
         model: Model of the server.
-        verifiers: Verifiers of the server.
-        serving: Limits of the server.
+        verifiers: Cache of verifiers, which also holds the named verifiers of the server.
+        serving: Name of the model and limits of requests.
         context: Maximum length of a sequence in tokens.
+
+    Returns:
+        The request with encoded prompts and its sampler.
 
     Raises:
         InputError: If a field is invalid or not supported.
-        Refused: If the model is unknown or the context is too short.
+        Refused: If the model is unknown or the prompt does not fit into the context.
     """
     body = read_body(kind, content)
-    if body.model not in (None, serving.called):
-        message = f"model={body.model!r}: use {serving.called!r}, the model of this server"
+    if body.model not in (None, serving.model_name):
+        message = f"model={body.model!r}: use {serving.model_name!r}, the model of this server"
         raise Refused(404, message, "model", "model_not_found")
     requested_verifiers = read_response_format(
         body.response_format, isinstance(body, ChatBody) and bool(body.tools)

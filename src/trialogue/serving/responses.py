@@ -20,17 +20,18 @@ _LOG_ZERO = -9999.0
 
 
 class CompletionResponse:
-    """Builder of the response to a request.
+    """Builds the response to a request, complete or in chunks of a stream.
 
-    Results without a field in the API are in an object "trialogue" of the response and of each choice.
+    Results for which the OpenAI API has no field, for example costs, are in an object "trialogue" of the
+    response and of each sample.
 
     Args:
         request: The request.
         verifiers: Verifiers of the request.
         model: Name of the model.
         tokenization: Tokenization of the model.
-        parse: Function that returns name and arguments of a tool call, or None. It raises `ValueError` for
-            any other text.
+        parse: Function that returns the name and the arguments of a tool call. It raises `ValueError` for a
+            text that is not a tool call. None if the request has no tools.
     """
 
     def __init__(
@@ -48,8 +49,15 @@ class CompletionResponse:
         self._created = int(time.time())
         self._sent: dict[int, str] = {}
 
-    def whole(self, finished: Sequence[FinishedChoice]) -> dict[str, Any]:
-        """Return the complete response with all samples."""
+    def complete(self, finished: Sequence[FinishedChoice]) -> dict[str, Any]:
+        """Return the body of a response that is not streamed.
+
+        Args:
+            finished: All samples of the request, in any order.
+
+        Returns:
+            JSON values in the format of the OpenAI API.
+        """
         ordered = sorted(finished, key=lambda one: one.choice)
         return {
             **self._head("chat.completion" if self._chat else "text_completion"),
@@ -58,8 +66,16 @@ class CompletionResponse:
             **self._details(ordered),
         }
 
-    def part(self, choice: int, text: str) -> list[dict[str, Any]]:
-        """Return the chunks to send after the text of a choice has grown to `text`."""
+    def growth_chunks(self, choice: int, text: str) -> list[dict[str, Any]]:
+        """Return the chunks of a stream that report new text of a sample.
+
+        Args:
+            choice: Index of the sample in the response.
+            text: The complete text of the sample so far.
+
+        Returns:
+            Chunks in the format of the OpenAI API, with the text that was not sent before.
+        """
         new = text[len(self._sent.get(choice, "")) :]
         is_started = choice in self._sent
         self._sent[choice] = text
@@ -68,16 +84,22 @@ class CompletionResponse:
         delta = {"content": new} if is_started else {"role": "assistant", "content": new}
         return [self._chunk({"index": choice, "delta": delta, "logprobs": None, "finish_reason": None})]
 
-    def last(self, finished: Sequence[FinishedChoice]) -> list[dict[str, Any]]:
-        """Return the chunks to send after the last sample in `finished`.
+    def final_chunks(self, finished: Sequence[FinishedChoice]) -> list[dict[str, Any]]:
+        """Return the chunks of a stream that report the end of a sample.
 
-        The final chunk contains the total costs.
+        The chunks of the last sample of the request also contain the total costs.
+
+        Args:
+            finished: Finished samples in order of completion. The chunks report the last of them.
+
+        Returns:
+            Chunks in the format of the OpenAI API.
         """
         choice, whole = finished[-1].choice, self._choice(finished[-1])
         chunks = []
         if not self._chat:
             if whole["text"] != self._sent.get(choice):
-                chunks += self.part(choice, whole["text"])
+                chunks += self.growth_chunks(choice, whole["text"])
             ending: dict[str, Any] = {"text": ""}
         else:
             message, ending = whole["message"], {"delta": {}}
@@ -88,7 +110,7 @@ class CompletionResponse:
                     self._chunk({"index": choice, "delta": delta, "logprobs": None, "finish_reason": None})
                 )
             elif message["content"] != self._sent.get(choice):
-                chunks += self.part(choice, message["content"])
+                chunks += self.growth_chunks(choice, message["content"])
         ending |= {"index": choice, "logprobs": None, "finish_reason": whole["finish_reason"]}
         chunks.append(self._chunk(ending | {"trialogue": whole["trialogue"]}))
         if len(finished) == self._request.choices:

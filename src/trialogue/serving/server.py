@@ -29,17 +29,17 @@ def create_application(
     api_key: str | None = None,
     hosts: Sequence[str] = ("*",),
 ) -> Application:
-    """Create the application for a loaded model.
+    """Create the HTTP application for a loaded model.
 
     Args:
         model: Loaded model.
-        serving: Limits of requests and named verifiers.
+        serving: Name of the model, limits of requests and named verifiers.
         machine: Options on the hardware.
         api_key: Key that clients must send, or None.
-        hosts: Host names that requests may use.
+        hosts: Host names that requests may use in the header `Host`. "*" allows all.
 
     Raises:
-        InputError: If a named verifier does not fit the model.
+        InputError: If a named verifier was made for another model.
     """
     whole, timeout = serving.verifier_whole, serving.verifier_timeout
     rules = VerifierCache(
@@ -61,13 +61,13 @@ def create_application(
 def serve(
     serving: Serving, address: Address, machine: MachineSettings, report: Callable[[str], None]
 ) -> None:
-    """Load a model and serve it until the process is stopped.
+    """Load a model and serve it over HTTP until the process is stopped.
 
     Args:
-        serving: Model and limits of requests.
-        address: Network address and access.
+        serving: Model, limits of requests and named verifiers.
+        address: Network address, allowed hosts and API key.
         machine: Options on the hardware.
-        report: Function called with progress messages and the URL of the server.
+        report: Function called with progress messages and with the URL of the server.
     """
     api_key = os.environ.get(_KEY_VARIABLE) or None if address.api_key is None else address.api_key
     with open_socket(address) as bound:
@@ -83,19 +83,20 @@ def serve(
         served = create_application(model, serving, machine, api_key, allowed_hosts(address, host))
         if api_key is None and not ipaddress.ip_address(host).is_loopback:
             report(f"every client that can reach {host} has access: use --api-key KEY to require a key")
-        report(f"serving {serving.called} at http://{_in_url(host)}:{port}/v1")
+        report(f"serving {serving.model_name} at http://{_in_url(host)}:{port}/v1")
         create_server(served.app, address.grace).run(sockets=[bound])
 
 
 def allowed_hosts(address: Address, host: str) -> tuple[str, ...]:
-    """Return the host names that requests may use.
+    """Return the host names that requests may use in the header `Host`.
 
-    For a loopback address, these are its names and the allowed ones. Otherwise a web page could resolve its
-    own domain to this machine, and the browser would let it read responses (DNS rebinding). Any other address
-    accepts all names unless some are configured.
+    If the server listens on a loopback address, or if names are configured, these are the names of the
+    loopback address, the address of the server and the configured names. Otherwise all names are allowed.
+    Without this check, a web page could resolve its own domain to this machine, and the browser would let it
+    read responses (DNS rebinding).
 
     Args:
-        address: Configured address.
+        address: Options on the network address.
         host: Numeric address on which the server listens.
     """
     loopback = ("localhost", "127.0.0.1", "[::1]")
@@ -109,11 +110,11 @@ def _in_url(host: str) -> str:
 
 
 def create_server(app: Any, grace: float) -> uvicorn.Server:
-    """Return a server for the ASGI application `app`.
+    """Create an HTTP server for an ASGI application.
 
     Args:
         app: ASGI application.
-        grace: Time in seconds for running requests when the server stops.
+        grace: Time in seconds that running requests get to finish when the server stops.
     """
     config = uvicorn.Config(
         app,
@@ -128,7 +129,14 @@ def create_server(app: Any, grace: float) -> uvicorn.Server:
 
 
 def open_socket(address: Address) -> socket.socket:
-    """Return a socket that listens on `address`. Raises `InputError` if that is not possible."""
+    """Open a socket that listens on an address.
+
+    Args:
+        address: Host and port.
+
+    Raises:
+        InputError: If the address cannot be used.
+    """
     try:
         family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((address.host, address.port), family=family, backlog=512)

@@ -56,13 +56,16 @@ class Serving:
                 raise InputError("rule", rule, "write it as NAME=KIND:CONTENT")
 
     @property
-    def called(self) -> str:
-        """Name of the model in requests."""
+    def model_name(self) -> str:
+        """Name that clients use for the model.
+
+        This is the option `name`, or the option `model` if no name is given.
+        """
         return str(self.model) if self.name is None else self.name
 
     @property
     def rules(self) -> dict[str, str]:
-        """Specs of the named verifiers, by name."""
+        """Specs KIND:CONTENT of the named verifiers, which clients can use by their names."""
         return {name: spec for name, _, spec in (rule.partition("=") for rule in self.rule)}
 
 

@@ -10,19 +10,27 @@ from trialogue.serving.jobs import Event, PartialChoice
 
 
 class Events:
-    """Queue of events that keeps only the latest text of each choice, so that slow readers do not grow it."""
+    """Queue of the events of one request.
+
+    An unread text of a sample is replaced by its newer text. The queue therefore does not grow if the client
+    reads slowly.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[object, Event] = {}
         self._available = asyncio.Event()
 
     def put(self, event: Event) -> None:
-        """Add `event`, replacing an unread text of the same choice."""
+        """Add an event. It replaces an unread event with an older text of the same sample.
+
+        Args:
+            event: Event of the request.
+        """
         self._waiting[event.choice if isinstance(event, PartialChoice) else object()] = event
         self._available.set()
 
     async def get(self) -> Event:
-        """Remove and return the oldest event."""
+        """Remove and return the oldest event. Wait for one if the queue is empty."""
         while not self._waiting:
             self._available.clear()
             await self._available.wait()
@@ -30,11 +38,11 @@ class Events:
 
 
 class Stream(StreamingResponse):
-    """HTTP stream of server-sent events.
+    """HTTP response that sends server-sent events as they become available.
 
     Args:
-        pieces: Events to send.
-        ended: Function called when the stream ends, also if the client disconnects.
+        pieces: Events to send, as text.
+        ended: Function called when the response ends or the client disconnects.
     """
 
     def __init__(self, pieces: AsyncIterator[str], ended: Callable[[], None]) -> None:

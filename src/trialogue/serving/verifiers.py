@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from trialogue.errors import InputError
 from trialogue.generation.verifiers.kinds import KINDS
-from trialogue.generation.verifiers.specs import Built, Loaded, Rule, combine_verifiers
+from trialogue.generation.verifiers.specs import BuiltVerifier, LoadedVerifier, Rule, combine_verifiers
 from trialogue.models.hub.opening import TextModel
 from trialogue.oracles import Verifier
 from trialogue.samplers.prefix.contract.sampler import Sampler
@@ -42,13 +42,13 @@ _CLIENT_KINDS = {
 
 @dataclass(frozen=True)
 class RequestedVerifier:
-    """Verifier in a field of a request.
+    """A verifier that a request asks for.
 
     Args:
-        field: Field of the request.
-        kind: Kind of the verifier.
-        content: Content of the spec.
-        name: Name of a verifier of the server, or None.
+        field: Field of the request that contains it.
+        kind: Kind of the verifier, for example "regex".
+        content: Content for this kind, for example a regular expression.
+        name: Name of a verifier of the server. None if the client gave kind and content.
     """
 
     field: Field
@@ -62,38 +62,41 @@ class RequestedVerifier:
 
     @property
     def value(self) -> Any:
-        """JSON value that represents the verifier in the response."""
+        """JSON value that describes the verifier in the response.
+
+        It is the name, or an object with kind and content.
+        """
         return self.name if self.name is not None else {self.kind: self.content}
 
 
 @dataclass(frozen=True, eq=False)
 class RequestVerifiers:
-    """Verifiers of the samples of a request.
+    """The compiled verifiers of one request.
 
     Args:
-        verifier: Product of all verifiers, or None.
+        verifier: Product of all verifiers, which the sampler uses. None if there are none.
         built: The single verifiers.
     """
 
     verifier: Verifier | None
-    built: tuple[Built, ...]
+    built: tuple[BuiltVerifier, ...]
 
     @property
     def notes(self) -> list[str]:
-        """Notes of the verifiers for the user."""
+        """Messages of the verifiers for the user."""
         return [note for one in self.built for note in one.verifier.notes]
 
 
 class VerifierCache:
-    """Cache of the verifiers of requests.
+    """Compiles the verifiers of requests in separate threads, and caches the most recent ones.
 
-    Verifiers are compiled in separate threads. Named verifiers of the server are loaded once.
+    Named verifiers of the server are loaded once, when the cache is created.
 
     Args:
         model: Model of the server.
-        named: Specs of the named verifiers of the server.
-        options: Options on verifier functions.
-        most: Maximum number of verifiers that are compiled or wait for compilation.
+        named: Specs KIND:CONTENT of the named verifiers, by name.
+        options: Options on verifiers that are Python functions.
+        most: Maximum number of verifiers that are being compiled or wait for compilation.
 
     Raises:
         InputError: If a named verifier cannot be built.
@@ -110,7 +113,7 @@ class VerifierCache:
         self._model, self._named, self._options, self._lock = model, dict(named), options, Lock()
         self._cache: OrderedDict[object, Future[RequestVerifiers]] = OrderedDict()
         self._compilers = ThreadPoolExecutor(_COMPILING, thread_name_prefix="compiler")
-        self._loading, self._loaded = Lock(), dict[tuple[str, bool], list[Loaded]]()
+        self._loading, self._loaded = Lock(), dict[tuple[str, bool], list[LoadedVerifier]]()
         layers = dict[int, None]()
         for name in self._named:
             for one in self._load_named(name, verdicts=True):
@@ -123,17 +126,21 @@ class VerifierCache:
         """Layers whose hidden states the named verifiers read."""
 
     def close(self) -> None:
-        """Stop the compilation of further verifiers."""
+        """Stop compiling verifiers. Requests that wait for one fail."""
         self._compilers.shutdown(wait=False, cancel_futures=True)
 
     def read_rule(self, value: object) -> list[RequestedVerifier]:
         """Read the field "rule" of a request.
 
         Args:
-            value: Name of a verifier of the server, KIND:CONTENT, {KIND: CONTENT}, or a list of these.
+            value: Name of a verifier of the server, text KIND:CONTENT, object {KIND: CONTENT}, or a list of
+                these.
+
+        Returns:
+            The verifiers that the field specifies, which are not compiled yet.
 
         Raises:
-            InputError: If the value is invalid or reads a file.
+            InputError: If the value is invalid or refers to a file.
         """
         return [self._read_verifier(one) for one in (value if isinstance(value, list) else [value])]
 
@@ -163,15 +170,15 @@ class VerifierCache:
     def get(
         self, requested: Sequence[RequestedVerifier], sampler: Sampler[Any], stop: Sequence[str]
     ) -> Future[RequestVerifiers]:
-        """Return a future for the combined verifiers of a request.
+        """Compile the verifiers of a request in another thread, or take them from the cache.
 
         Args:
-            requested: Requested verifiers.
+            requested: Verifiers of the request.
             sampler: Sampler of the request.
-            stop: Stop strings.
+            stop: Stop strings. Verifiers of text evaluate the text before the first stop string.
 
         Returns:
-            Future that raises `InputError` if a verifier cannot be built.
+            Future of the compiled verifiers. Its result raises `InputError` if a verifier cannot be built.
 
         Raises:
             Refused: If too many verifiers are waiting for compilation.
@@ -215,7 +222,7 @@ class VerifierCache:
 
     def _build(
         self, requested: RequestedVerifier, uses: tuple[bool, bool], stop: Sequence[str]
-    ) -> list[Built]:
+    ) -> list[BuiltVerifier]:
         verdicts, ranks = uses
         try:
             if requested.name is not None:
@@ -227,9 +234,9 @@ class VerifierCache:
         except InputError as error:
             raise InputError(requested.field, error.value, error.hint) from error
         verifier = (verifier.up_to(stop) if stop else verifier).prepared()
-        return [Built(KINDS[requested.kind], verifier, None, None, ())]
+        return [BuiltVerifier(KINDS[requested.kind], verifier, None, None, ())]
 
-    def _load_named(self, name: str, verdicts: bool) -> list[Loaded]:
+    def _load_named(self, name: str, verdicts: bool) -> list[LoadedVerifier]:
         with self._loading:
             if (name, verdicts) not in self._loaded:
                 rule = replace(self._options, verifier=(self._named[name],))

@@ -20,14 +20,17 @@ from trialogue.serving.jobs import Failed, FinishedChoice, Job, PartialChoice
 class Worker:
     """Thread that generates the samples of all requests.
 
+    A run is a batch of sequences that one sampler extends together. The worker advances all of its runs in
+    turn.
+
     Args:
         model: Model of the server.
         rows: Maximum number of sequences per run.
         context: Maximum length of a sequence in tokens.
-        most: Maximum number of running or waiting requests.
-        samplers: Maximum number of runs, each for one sampler configuration.
+        most: Maximum number of running and waiting requests.
+        samplers: Maximum number of runs at the same time. Requests with equal samplers share a run.
         layers: Layers whose hidden states verifiers may read.
-        memory: Memory limit of each run.
+        memory: Memory limit of each run, as in `trialogue.samplers.generate`.
     """
 
     def __init__(
@@ -67,7 +70,11 @@ class Worker:
         return self._unfinished
 
     def reserve(self) -> None:
-        """Reserve a place for a request. Raises `Refused` if none is free."""
+        """Reserve a place among the running and waiting requests.
+
+        Raises:
+            Refused: If the maximum number of requests is reached.
+        """
         with self._lock:
             if self._unfinished >= self._most:
                 message = f"{self._most} requests are running or waiting: try again later"
@@ -75,15 +82,21 @@ class Worker:
             self._unfinished += 1
 
     def release(self) -> None:
-        """Release a reserved place without submitting a job."""
+        """Give back a place that was reserved with `reserve`.
+
+        For a submitted job, the thread does this when the job ends.
+        """
         with self._lock:
             self._unfinished -= 1
 
     def submit(self, job: Job) -> None:
-        """Submit a job for which a place is reserved.
+        """Pass a job to the thread. A place must have been reserved for it.
+
+        Args:
+            job: Request with its verifiers.
 
         Raises:
-            InputError: If a sample needs more rows than a run has.
+            InputError: If one sample needs more sequences than a run can have.
             Refused: If the worker is stopping.
         """
         if job.request.sampler.rows_per_sample > self.rows:
@@ -95,7 +108,11 @@ class Worker:
             self._commands.put(("submit", job))
 
     def withdraw(self, job: Job) -> None:
-        """Cancel a job and free its rows."""
+        """Cancel a job, so that its sequences are removed from the run. A finished job is ignored.
+
+        Args:
+            job: Submitted job.
+        """
         self._commands.put(("withdraw", job))
 
     def close(self) -> None:
@@ -187,7 +204,7 @@ class Worker:
                     )
                     job.submissions[submission] = first
             except InputError as error:
-                self._end(job, Failed(Refused.of(error)))
+                self._end(job, Failed(Refused.from_input_error(error)))
             except Exception as error:
                 self._end(job, Failed(Refused(500, reason(error), code="internal_error")))
 
@@ -230,7 +247,7 @@ class Worker:
                 cut=request.sampling.cuts,
                 longest=request.max_new_tokens,
                 context=self.context,
-                stop=request.body.stops,
+                stop=request.body.stop_strings,
             )
             for sample, verdict in zip(samples, outcomes, strict=True):
                 job.notify(FinishedChoice(first + sample.index, sample, verdict))
@@ -245,7 +262,7 @@ class Worker:
 
     def _show(self, job: Job, choice: int, completion: list[int]) -> None:
         if job.decode is None:
-            job.decode = decoder(self.model, list(job.request.body.stops) or None, final=False)
+            job.decode = decoder(self.model, list(job.request.body.stop_strings) or None, final=False)
         assert job.decode is not None
         text = job.decode(completion)
         if text != job.shown.get(choice, ""):

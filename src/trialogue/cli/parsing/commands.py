@@ -9,10 +9,14 @@ from trialogue.errors import InputError
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that reports bad input as one line on standard error, with exit code 2."""
+    """Argument parser that reports invalid input as one line on standard error and exits with code 2."""
 
     def error(self, message: str) -> NoReturn:
-        """Exit with the message."""
+        """Print the message on standard error and exit with code 2.
+
+        Args:
+            message: Description of the invalid input.
+        """
         self.exit(2, f"trialogue: error: {message} (see `{self.prog} --help`)\n")
 
 
@@ -20,7 +24,12 @@ _THREADS = "Use this many PyTorch threads (default: 1)."
 
 
 def add_model_options(parser: argparse.ArgumentParser, *, threads: str = _THREADS) -> None:
-    """Add the options for device, weight type and threads."""
+    """Add the options for the device, the dtype of the weights and the number of threads.
+
+    Args:
+        parser: Parser to which the options are added.
+        threads: Help text of the option `--threads`.
+    """
     devices = "Compute on this device: cpu, cuda, cuda:1 or mps (default: the GPU if there is one)."
     parser.add_argument("--device", metavar="DEVICE", help=devices)
     types = "Load the weights in this type (default: float32)."
@@ -29,10 +38,14 @@ def add_model_options(parser: argparse.ArgumentParser, *, threads: str = _THREAD
 
 
 class GroupedHelp(argparse.RawDescriptionHelpFormatter):
-    """A help formatter for parsers whose description lists the commands."""
+    """Help formatter for parsers whose description already lists the commands."""
 
     def add_argument(self, action: argparse.Action) -> None:
-        """Add an argument unless it represents the commands."""
+        """Add an argument to the help. The argument that stands for all commands is left out.
+
+        Args:
+            action: Argument of the parser.
+        """
         if not isinstance(action, argparse._SubParsersAction):
             super().add_argument(action)
 
@@ -42,7 +55,7 @@ GROUPS = ("Generate", "Inspect", "Train", "Setup", "Laboratory", "Other")
 
 
 class Commands:
-    """Commands of a parser, added by a function `add(commands)` of each command module.
+    """Commands of a parser, to which the function `add(commands)` of each command module adds one.
 
     Args:
         parser: Parser to which the commands are added.
@@ -61,16 +74,20 @@ class Commands:
         fields: bool = False,
         **settings: Any,
     ) -> argparse.ArgumentParser:
-        """Add a command and return its parser.
+        """Add a command.
 
         Args:
             name: Name of the command.
-            function: Function that runs the command. It receives the parsed arguments, which hold the parser itself as
-                `parser`, and may return an exit code. The first line of its docstring is the summary in the list of
-                commands.
+            function: Function that runs the command. It receives the parsed arguments, which hold the parser
+                itself as `parser`, and may return an exit code. The first line of its docstring is the
+                summary in the list of commands.
             group: Title of the group in the list of commands, one of `GROUPS`.
-            fields: Pass arguments that the parser does not define to the function as `overrides`, a list of words.
-            **settings: Arguments of `argparse.ArgumentParser`.
+            fields: If True, arguments that the parser does not define are passed to the function as the
+                attribute `overrides`, a list of words.
+            **settings: Further arguments of `argparse.ArgumentParser`.
+
+        Returns:
+            The parser of the command, to which arguments can be added.
 
         Raises:
             InputError: If a command of this name exists.
@@ -81,11 +98,20 @@ class Commands:
         return parser
 
     def group(self, name: str, about: str, *, group: str = "Other") -> "Commands":
-        """Add a command with subcommands, and return its `Commands`."""
+        """Add a command that has subcommands.
+
+        Args:
+            name: Name of the command.
+            about: Description for the help.
+            group: Title of the group in the list of commands, one of `GROUPS`.
+
+        Returns:
+            An object to which the subcommands are added.
+        """
         return Commands(self._add(name, about, group))
 
     def summary(self) -> str:
-        """Return the list of commands by group, for the help of the parser."""
+        """Return the list of commands with their summaries, by group, for the help of the parser."""
         lines = []
         for title in GROUPS:
             commands = self._summaries.get(title, {})

@@ -20,14 +20,17 @@ _NUMBERS = {int: "a whole number", float: "a number"}
 
 
 def override(default: Instance, tokens: Sequence[str], *, name: str, prog: str, description: str) -> Instance:
-    """Return a copy of a dataclass instance with the fields set on the command line.
+    """Set fields of a dataclass instance from the words of a command line. Each field is an option.
 
     Args:
         default: Instance with the default values.
         tokens: Words of the command line.
-        name: Owner of the fields, for error messages.
+        name: Description of the instance for error messages.
         prog: Program name in the help.
         description: Description in the help.
+
+    Returns:
+        A copy of the instance with the fields set on the command line.
 
     Raises:
         InputError: If a field is unknown, or its value has the wrong type or is rejected by the class.
@@ -48,13 +51,13 @@ def override(default: Instance, tokens: Sequence[str], *, name: str, prog: str, 
 
 
 class Group(NamedTuple):
-    """Fields of a dataclass as options of a command.
+    """A group of options of a command, one for each field of a dataclass.
 
     Attributes:
-        options: The dataclass, or an instance with the defaults.
+        options: The dataclass, or an instance whose values are the defaults.
         description: Description in the help.
-        terse: Whether flags have no negative form, None cannot be given, and options with several values are
-            repeated for each value. If False, options are parsed as in `override`.
+        terse: If True, boolean options have no negative form, None cannot be given, and an option is repeated
+            for several values. If False, options are parsed as in `override`.
     """
 
     options: Any
@@ -71,10 +74,10 @@ def parse(
     unknown: str,
     elsewhere: Callable[[], Mapping[str, str]] = dict,
 ) -> dict[str, Any]:
-    """Parse a command line into instances of dataclasses.
+    """Parse a command line into one dataclass instance per group of options.
 
-    The option of a field has the name of the field. If two groups have a field of the same name, the option
-    belongs to the first group.
+    An option has the name of its field. If two groups have a field of the same name, the option belongs to
+    the first group.
 
     Args:
         groups: Groups of options by title.
@@ -82,11 +85,11 @@ def parse(
         prog: Program name in the help.
         description: Description in the help.
         unknown: Message for an unknown option.
-        elsewhere: Function that returns options of other commands and their owners, for hints in error
-            messages.
+        elsewhere: Function that returns the options of other commands, with the name of the command of each.
+            They appear in the hint for an unknown option.
 
     Returns:
-        An instance for each group, by title.
+        An instance of the dataclass of each group, by title.
 
     Raises:
         InputError: If an option is unknown, or its value has the wrong type or is rejected by the class.
@@ -125,7 +128,15 @@ def parse(
 
 
 def attach(groups: Mapping[str, Group], tokens: Sequence[str]) -> list[str]:
-    """Return `tokens` with values attached to their options (`--option=value`)."""
+    """Join options and their values into single words, for example `--stop a` into `--stop=a`.
+
+    Args:
+        groups: Groups of options by title.
+        tokens: Words of the command line.
+
+    Returns:
+        The words of the command line with joined options.
+    """
     options: set[str] = set()
     spelling: dict[str, str] = {}
     for group in groups.values():

@@ -17,27 +17,28 @@ _ESCAPES = {r"\n": "\n", r"\t": "\t", r"\r": "\r", r"\\": "\\"}
 def parsed_with_sampler(
     command: str, about: str, options: Mapping[str, type], tokens: Sequence[str]
 ) -> dict[str, Any]:
-    """Parse a command line with the options of its sampler.
+    """Parse the command line of a command that has options for a sampler.
 
-    Without `--sampler`, the sampler is masked decoding if a verifier has a token mask, and ancestral sampling
-    otherwise. `--help` prints the help of the command and of the named sampler.
+    The options of the sampler named by `--sampler` are added to the options of the command. Without `--sampler`,
+    the sampler is masked decoding if a verifier can compute the set of accepted next tokens, and ancestral
+    sampling otherwise. `--help` prints the help of the command and of the named sampler.
 
     Args:
         command: Name of the command.
-        about: Description of the command, for its help.
-        options: Class of each group of options, by title.
+        about: Description of the command for its help.
+        options: Dataclass of each group of options, by title.
         tokens: Words of the command line.
 
     Returns:
-        The option groups by title, the sampler under "sampler", and under "sampler named" whether `--sampler`
-        was given.
+        The instance of each group by title. The key "sampler" has the sampler, and the key "sampler named" is
+        True if `--sampler` was given.
 
     Raises:
-        InputError: See `fields.parse`.
+        InputError: If an option is unknown, or its value has the wrong type or is rejected by the class.
         SystemExit: After the help is printed.
     """
     groups = {title: Group(kind, inspect.getdoc(kind) or "") for title, kind in options.items()}
-    words = attach(groups, spread("--choice", tokens))
+    words = attach(groups, repeat_option("--choice", tokens))
     named = value_of("--sampler", words)
     name = named or ("masked-decoding" if _has_mask(words) else "ancestral")
     prog = f"trialogue {command}"
@@ -55,8 +56,16 @@ def parsed_with_sampler(
     return {**parsed, "sampler": with_escapes(parsed["sampler"]), "sampler named": named is not None}
 
 
-def spread(option: str, tokens: Sequence[str]) -> list[str]:
-    """Repeat an `option` before each of its values: `--choice a b` becomes `--choice=a --choice=b`."""
+def repeat_option(option: str, tokens: Sequence[str]) -> list[str]:
+    """Repeat an option before each of its values, for example `--choice=a --choice=b` for `--choice a b`.
+
+    Args:
+        option: The option.
+        tokens: Words of the command line.
+
+    Returns:
+        The changed words of the command line.
+    """
     words, inside = list[str](), False
     for token, following in zip_longest(tokens, tokens[1:], fillvalue="--"):
         if token == option and not following.startswith("--"):
@@ -81,7 +90,14 @@ def _has_mask(words: Sequence[str]) -> bool:
 
 
 def sampler_class(name: str) -> Any:
-    """Return the class of the sampler `name`. Raises `InputError` if it does not exist."""
+    """Return the class of a sampler.
+
+    Args:
+        name: Name of the sampler on the command line.
+
+    Raises:
+        InputError: If there is no such sampler.
+    """
     from trialogue.samplers import SAMPLERS
 
     if name not in SAMPLERS:
@@ -90,7 +106,12 @@ def sampler_class(name: str) -> Any:
 
 
 def options_of_samplers() -> dict[str, str]:
-    """Return the options of all samplers, with the names of the samplers that have each."""
+    """Return the options of all samplers.
+
+    Returns:
+        For each option, a text with the names of the samplers that have it, for example "the sampler
+        best-of-n".
+    """
     from trialogue.samplers import SAMPLERS
 
     owners: dict[str, list[str]] = {}
@@ -107,7 +128,13 @@ def options_of_samplers() -> dict[str, str]:
 
 
 def description_of(sampler: Any) -> str:
-    """Return the description of a sampler for the help, without Python names."""
+    """Return the description of a sampler for the help, from its docstring.
+
+    Python names are replaced or left out.
+
+    Args:
+        sampler: Class of the sampler.
+    """
     # The help of each option contains its entry of the section `Args`.
     text = _by_name((inspect.getdoc(sampler) or "").partition("\n\nArgs:")[0])
     # Omit sentences on other Python objects and on unsupported fields.
@@ -129,19 +156,30 @@ def _by_name(text: str) -> str:
 
 
 def with_escapes(sampler: Any) -> Any:
-    """Return the sampler with escape sequences in its texts replaced."""
+    r"""Replace escape sequences in all text fields of a sampler, for example \n by a line break.
+
+    Args:
+        sampler: Instance of a sampler.
+
+    Returns:
+        The changed copy.
+    """
     values = {field.name: getattr(sampler, field.name) for field in dataclasses.fields(sampler)}
     texts = {name: unescaped(value) for name, value in values.items() if isinstance(value, str)}
     return dataclasses.replace(sampler, **texts)
 
 
 def unescaped(text: str) -> str:
-    r"""Replace the escape sequences \n, \t, \r and \\ in `text`."""
+    r"""Replace the escape sequences \n, \t, \r and \\ by the characters that they represent.
+
+    Args:
+        text: Text with escape sequences.
+    """
     return re.sub(r"\\[ntr\\]", lambda match: _ESCAPES[match[0]], text)
 
 
-def print_listed() -> None:
-    """Print all samplers and kinds of verifiers."""
+def print_samplers_and_verifiers() -> None:
+    """Print the names and descriptions of all samplers and kinds of verifiers."""
     from trialogue.generation.verifiers.kinds import KINDS
     from trialogue.samplers import SAMPLERS
 

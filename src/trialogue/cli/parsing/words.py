@@ -4,14 +4,17 @@ from collections.abc import Collection, Iterable, Sequence
 
 
 def attached(words: Iterable[str], options: Collection[str]) -> list[str]:
-    """Attach values to their options, for example `--stop a` as `--stop=a`.
+    """Join options and their values into single words, for example `--stop a` into `--stop=a`.
 
-    A word is a value unless it looks like an option. Words that begin with a dash are options, except for
-    numbers and texts of several words.
+    The word after an option is its value, unless it begins with a dash. Numbers and texts of several words
+    may begin with a dash.
 
     Args:
         words: Words of the command line.
         options: Options that take a value.
+
+    Returns:
+        The words of the command line with joined options.
     """
     waiting = list(words)[::-1]
     result: list[str] = []
@@ -24,13 +27,25 @@ def attached(words: Iterable[str], options: Collection[str]) -> list[str]:
 
 
 def value_of(option: str, words: Sequence[str]) -> str | None:
-    """Return the last value attached to `option`, or None."""
+    """Return the value of an option that is given as `--option=value`.
+
+    Args:
+        option: The option with its dashes.
+        words: Words of the command line.
+
+    Returns:
+        The last value, or None if the option is not given.
+    """
     values = [word.partition("=")[2] for word in words if word.startswith(f"{option}=")]
     return values[-1] if values else None
 
 
 def option_of(name: str) -> str:
-    """Return the option that sets the field `name`."""
+    """Return the option of a field, for example "--top-p" for "top_p".
+
+    Args:
+        name: Name of the field.
+    """
     return f"--{name.replace('_', '-')}"
 
 

@@ -25,13 +25,15 @@ _RESTART_HINT = "delete the file to start again"
 
 
 class Drawn(NamedTuple):
-    """Samples of a Markov chain after given numbers of sweeps.
+    """States of Markov chains after given numbers of sweeps.
+
+    A sweep consists of N steps for sequences of N tokens.
 
     Attributes:
-        samples: Samples (rows, N) int64, by number of sweeps.
-        energies: Energies (sweeps + 1, rows) float64, before the first sweep and after each sweep.
-        acceptance: Share of the updates that changed a token. A proposal equal to the current token does not
-            count.
+        samples: For each requested number of sweeps, the states of all chains, int64 of shape (rows, N).
+        energies: Energy of each chain before the first sweep and after each sweep, float64 of shape (sweeps +
+            1, rows).
+        acceptance: Fraction of all single-token updates that changed the token.
     """
 
     samples: dict[int, Tensor]
@@ -39,7 +41,14 @@ class Drawn(NamedTuple):
     acceptance: float
 
     def convergence(self, sweeps: int) -> Convergence | None:
-        """Return the convergence diagnostics of the first `sweeps` sweeps, or None for fewer than eight sweeps."""
+        """Compute convergence diagnostics of the chains from their energies.
+
+        Args:
+            sweeps: Number of sweeps to include, starting with the first.
+
+        Returns:
+            The diagnostics, or None for fewer than eight sweeps.
+        """
         energies = self.energies[1 : sweeps + 1]
         return convergence(energies) if len(energies) >= 8 else None
 
@@ -55,21 +64,27 @@ def draw(
     path: str | PathLike[str] | None = None,
     report: Callable[[int, float], object] = lambda *_: None,
 ) -> Drawn:
-    """Run a Markov chain from each start row and store its states.
+    """Run a Markov chain from each row of `start` and store its states after given numbers of sweeps.
+
+    A sweep consists of N steps for sequences of N tokens.
 
     Args:
-        chain: Markov chain.
+        chain: Markov chain on sequences.
         model: Model whose conditional distributions the chain uses.
-        start: Initial states (rows, N) int64. One sweep has N steps.
-        sweeps: Number of sweeps, or several numbers, after which to store the states.
+        start: Initial states, int64 of shape (rows, N).
+        sweeps: Number of sweeps, or several numbers of sweeps after which the states are stored.
         seed: Random seed.
-        path: Checkpoint file, from which an interrupted or longer run continues. No file by default.
-        report: Function called after each sweep with the number of sweeps and the mean energy. The energy is defined
-            by the chain, or is the published score otherwise.
+        path: File in which the state of the chains is saved. An interrupted or shorter run continues from it.
+            None for no file.
+        report: Function called after each sweep with the number of sweeps and the mean energy of the chains.
+            If the chain defines no energy, the energy of `MaskedMetropolis` is used.
+
+    Returns:
+        The stored states, and energies for diagnostics.
 
     Raises:
-        InputError: If the file is damaged or belongs to other chains, or if it has passed a requested number
-            of sweeps without storing it.
+        InputError: If the file is damaged or belongs to other chains. Also if the file has passed a requested
+            number of sweeps without storing the states.
     """
     wanted = (sweeps,) if isinstance(sweeps, int) else sweeps
     running = RunningChains(chain, model, start, seed)
@@ -161,7 +176,14 @@ class _Drawing:
 
 
 def describe_convergence(found: Convergence | None) -> str:
-    """Return a description of whether the chains have mixed."""
+    """Describe whether Markov chains have converged.
+
+    Args:
+        found: Convergence diagnostics, or None if there were too few sweeps.
+
+    Returns:
+        A short text, for example "mixed" or "not mixed: increase --sweeps".
+    """
     if found is None:
         return "too few sweeps to assess"
     if found.mixed:

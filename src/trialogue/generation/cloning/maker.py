@@ -28,14 +28,15 @@ from trialogue.training import (
 )
 
 
-class Made(NamedTuple):
-    """A clone and the behaviour of its Markov chains.
+class MadeClone(NamedTuple):
+    """A clone of a text with diagnostics of the Markov chains that sampled it.
 
     Attributes:
         clone: The clone.
-        convergence: Convergence diagnostics of the chains. None for the text itself and for few sweeps.
-        energies: Mean energies (sweeps + 1,) float64, before the first sweep and after each sweep. None for
-            the text itself.
+        convergence: Convergence diagnostics of the chains. None for few sweeps, and for the original text,
+            which needs no chains.
+        energies: Mean energy of the chains before the first sweep and after each sweep, float64 of shape
+            (sweeps + 1,). None for the original text.
     """
 
     clone: Clone
@@ -44,23 +45,27 @@ class Made(NamedTuple):
 
 
 def clone_name(depth: int) -> str:
-    """Return the name of the clone with this number of layers."""
+    """Return the name of the clone that is sampled from a network with `depth` layers."""
     return f"layers-{depth}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Maker:
-    """Settings and data from which clones of any depth are created.
+class CloneMaker:
+    """Creates clones of a text.
+
+    A clone has sequences that are sampled from a factored attention network by a Markov chain. The number of
+    layers of the network limits the order of the interactions between tokens.
 
     Args:
         network: Options on networks and their training.
         drawing: Options on sampling.
-        train: Training sequences (n, N) int64.
-        scored: Sequences (m, N) int64 on which the loss is evaluated.
-        start: Initial states of the chains (rows, N) int64.
+        train: Training sequences, int64 of shape (n, N).
+        scored: Sequences on which the loss of a network is evaluated, int64 of shape (m, N).
+        start: Initial states of the chains, int64 of shape (rows, N).
         vocab_size: Number of tokens.
-        sweeps: Number of sweeps of existing clones, by depth.
-        device: Device, or None for the GPU if there is one and the CPU otherwise.
+        sweeps: Number of sweeps of clones that already exist, by number of layers. A new clone gets at least
+            as many.
+        device: Torch device. None for the GPU if there is one and the CPU otherwise.
         threads: Number of PyTorch threads per worker.
     """
 
@@ -81,14 +86,19 @@ class Maker:
         *,
         progress: bool = False,
         report: Callable[[str], object] = lambda _: None,
-    ) -> Made:
-        """Create the clone of a network.
+    ) -> MadeClone:
+        """Train a network and sample a clone from it.
+
+        Trained networks and states of chains are read from `work` if they exist there.
 
         Args:
-            depth: Number of layers.
-            work: Folder for networks and chains.
-            progress: Whether to show a progress bar.
+            depth: Number of layers of the network.
+            work: Folder for networks and states of chains.
+            progress: Whether to show a progress bar during the training.
             report: Function called with progress messages.
+
+        Returns:
+            The clone with diagnostics of the chains.
         """
         torch_device = checked_device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
         drawing, name = self.drawing, clone_name(depth)
@@ -134,7 +144,7 @@ class Maker:
             r_hat=None if diagnostics is None else finite_or_none(diagnostics.r_hat),
             network_loss=corpus_score(network, self.scored).loss,
         )
-        return Made(clone, diagnostics, drawn.energies.mean(1))
+        return MadeClone(clone, diagnostics, drawn.energies.mean(1))
 
 
 def factored_network(
@@ -148,20 +158,23 @@ def factored_network(
     device: torch.device | str = "cpu",
     progress: bool = False,
 ) -> FactoredAttention:
-    """Train a factored attention network, in single precision after training.
+    """Train a factored attention network on a text. The result has single precision.
 
     Args:
         settings: Options on the network and its training.
         layers: Number of layers.
-        sequences: Training sequences (n, N) int64.
+        sequences: Training sequences, int64 of shape (n, N).
         vocab_size: Number of tokens.
-        artifacts: Folder that stores the network and the state of an interrupted training.
+        artifacts: Folder in which the network and the state of an interrupted training are stored.
         seed: Random seed.
         device: Device of the training.
         progress: Whether to show a progress bar.
 
+    Returns:
+        The trained network, which is read from `artifacts` if it is stored there.
+
     Raises:
-        InputError: If the rank exceeds the vocabulary size, if the loss diverges, or if a file is damaged.
+        InputError: If the rank exceeds the vocabulary size, the loss diverges, or a file is damaged.
     """
     config = settings.network(layers, vocab_size, sequences.shape[1])
     distribution = IndividualMasks(MASKED_SHARE)

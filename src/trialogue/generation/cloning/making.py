@@ -16,7 +16,7 @@ from trialogue.errors import InputError
 from trialogue.executors import Executor
 from trialogue.executors.folders import SharedFolder
 from trialogue.executors.local import Local
-from trialogue.generation.cloning.maker import Made, Maker, clone_name
+from trialogue.generation.cloning.maker import CloneMaker, MadeClone, clone_name
 from trialogue.generation.cloning.settings import CloneSettings
 from trialogue.randomness import generator
 from trialogue.storage import atomic_write, locked, make_folder, stored_object
@@ -36,24 +36,27 @@ def make_clones(
     threads: int = 1,
     progress: bool = False,
     report: Callable[[str], object] = lambda _: None,
-) -> Iterator[Made]:
-    """Yield the text itself and a clone for each depth, as soon as each is stored in `settings.out`.
+) -> Iterator[MadeClone]:
+    """Create clones of a text and store them in the folder `settings.out`.
 
-    An interrupted run with the same settings continues from the stored networks and chains. So does a run
-    with more sweeps or other depths.
+    A clone is a copy of the text in which only interactions of tokens up to some order remain. An interrupted
+    run with the same settings continues from the stored networks and chains, and so does a run with more
+    sweeps or other numbers of layers.
 
     Args:
         settings: Settings of the clones.
-        device: Device, or None for the GPU if there is one and the CPU otherwise.
-        executor: Executor whose workers create clones in parallel. Clones are then yielded in order of
-            completion.
+        device: Torch device. None for the GPU if there is one and the CPU otherwise.
+        executor: Executor whose workers create clones in parallel. Clones are then yielded as they finish.
         threads: Number of PyTorch threads per worker.
         progress: Whether to show a progress bar.
         report: Function called with progress messages.
 
+    Yields:
+        The original text and then each clone, after it is stored.
+
     Raises:
-        InputError: If the text cannot be read, if it has too few held-out sequences, if a training fails, or
-            if the folder contains clones with other settings.
+        InputError: If the text cannot be read or has too few held-out sequences, a training fails, or the
+            folder contains clones with other settings.
     """
     executor = executor or Local()
     if device is not None and executor.same_disk:
@@ -80,8 +83,8 @@ def make_clones(
         )
         if TEXT not in clones.names:
             clones.add(Clone(name=TEXT, tokens=start))
-        yield Made(clones[TEXT], None, None)
-        maker = Maker(
+        yield MadeClone(clones[TEXT], None, None)
+        maker = CloneMaker(
             network=settings.network,
             drawing=settings.drawing,
             train=corpus.train,
@@ -107,7 +110,19 @@ def make_clones(
 
 
 def held_out(corpus: Corpus, count: int, seed: int) -> Tensor:
-    """Return `count` distinct held-out rows (count, N) in random order."""
+    """Select distinct sequences of the test set in random order.
+
+    Args:
+        corpus: Tokenized text.
+        count: Number of sequences.
+        seed: Random seed.
+
+    Returns:
+        Token ids, int64 of shape (count, N).
+
+    Raises:
+        InputError: If the test set has fewer sequences.
+    """
     if count > len(corpus.test):
         hint = f"use at most {len(corpus.test)}, the number of held-out sequences, or hold out more text"
         raise InputError("sequences", count, hint)
@@ -136,13 +151,13 @@ def _require_same_settings(path: Path, identity: dict[str, Any]) -> None:
 
 
 def _make_with_workers(
-    maker: Maker,
+    maker: CloneMaker,
     depths: Sequence[int],
     work: Path,
     executor: Executor,
     clones: Clones,
     report: Callable[[str], object],
-) -> Iterator[Made]:
+) -> Iterator[MadeClone]:
     """Create clones with the workers of an executor, and yield each after storing it and its files."""
     accelerated = maker.device is None or maker.device.startswith("cuda")
     with SharedFolder(work).open() as folder:
@@ -159,7 +174,9 @@ def _make_with_workers(
                 yield made
 
 
-def _start_worker(maker: Maker, folder: SharedFolder, kept: Files) -> Callable[[int], tuple[Made, Files]]:
+def _start_worker(
+    maker: CloneMaker, folder: SharedFolder, kept: Files
+) -> Callable[[int], tuple[MadeClone, Files]]:
     """Start a worker, and return its function that creates a clone. It also returns files that are not shared."""
     with folder.beginning() as work:
         if work != folder.path:
@@ -167,7 +184,7 @@ def _start_worker(maker: Maker, folder: SharedFolder, kept: Files) -> Callable[[
                 atomic_write(work / path, content)
     torch.set_num_threads(maker.threads)
 
-    def make(depth: int) -> tuple[Made, Files]:
+    def make(depth: int) -> tuple[MadeClone, Files]:
         if work == folder.path:
             return maker.make(depth, work), {}
         before = _files(work)

@@ -21,11 +21,12 @@ SCORE = MaskedMetropolis()
 
 
 def chain_of(sampler: str, max_order: int) -> Chain[Any]:
-    """Return the Markov chain with this name.
+    """Create the Markov chain for an option value of `trialogue clone`.
 
     Args:
-        sampler: Name of the chain.
-        max_order: Maximum order of the interactions of the network.
+        sampler: "gibbs", or a Metropolis chain on raw scores ("metropolis"), on raw scores divided by the
+            order ("metropolis-by-order"), or on log-probabilities ("metropolis-normalised").
+        max_order: Maximum order of the interactions of the network, used by "metropolis-by-order".
 
     Raises:
         InputError: If the name is unknown.

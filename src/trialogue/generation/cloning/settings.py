@@ -22,7 +22,7 @@ MASKED_SHARE = 0.15
 @validated
 @dataclass(frozen=True, kw_only=True)
 class NetworkSettings:
-    """Networks and their training."""
+    """Options of `trialogue clone` on the network and its training."""
 
     layers: Annotated[Different[Count], arg(metavar="N ...")] = (1, 2, 4)
     """Make one clone for each of these depths. N layers keep interactions of up to 2^(N-1) + 1 tokens."""
@@ -38,7 +38,12 @@ class NetworkSettings:
     """AdamW learning rate, with 100 warm-up steps and cosine decay to zero."""
 
     def network(self, layers: int, vocab_size: int, length: int) -> "FactoredAttentionConfig":
-        """Return the configuration of the network with this depth.
+        """Return the configuration of a network.
+
+        Args:
+            layers: Number of layers.
+            vocab_size: Number of tokens.
+            length: Number of tokens of a sequence.
 
         Raises:
             InputError: If the rank is larger than the vocabulary.
@@ -54,7 +59,12 @@ class NetworkSettings:
         )
 
     def training(self, copies: int, seed: int) -> "TrainingConfig":
-        """Return the training configuration. The batch size is a multiple of `copies`, the copies per sequence."""
+        """Return the configuration of a training.
+
+        Args:
+            copies: Number of masked copies of each sequence in a batch. The batch size is a multiple of it.
+            seed: Random seed.
+        """
         from trialogue.training.config import TrainingConfig
 
         return TrainingConfig(
@@ -71,7 +81,7 @@ class NetworkSettings:
 @validated
 @dataclass(frozen=True, kw_only=True)
 class TextSettings:
-    """Text and tokens."""
+    """Options of `trialogue clone` on the text and its tokens."""
 
     text: Annotated[str | None, arg(metavar="FILE")] = None
     """Train on this text: a UTF-8 file, a folder of .txt files, or tinystories or wikitext-103 from the hub."""
@@ -94,7 +104,7 @@ class TextSettings:
 @validated
 @dataclass(frozen=True, kw_only=True)
 class DrawingSettings:
-    """Sampling of the clones."""
+    """Options of `trialogue clone` on sampling from the network by a Markov chain."""
 
     sampler: Sampler = "gibbs"
     """Markov chain that draws the sequences. gibbs resamples one token given all others. metropolis is the published
@@ -125,10 +135,13 @@ class CloneSettings:
     out: Path
 
     def identity(self, fingerprint: str) -> dict[str, Any]:
-        """Return the settings that must agree for a run to continue a folder of clones.
+        """Return the settings that must be equal for a run to continue in an existing folder of clones.
 
         Args:
             fingerprint: Hash of the text.
+
+        Returns:
+            JSON values by name of the setting.
         """
         network, drawing = self.network, self.drawing
         return {

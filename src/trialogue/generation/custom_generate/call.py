@@ -24,19 +24,19 @@ _CHECKED = ("attention_mask", "inputs_embeds", "past_key_values", "position_ids"
 
 @dataclass(frozen=True)
 class Call:
-    """Arguments of one `generate` call.
+    """Arguments of one call of `model.generate`, in the form that samplers use.
 
     Args:
         prompts: Token ids of each prompt, without padding.
         width: Length in tokens to which the prompts are padded on the left.
         num_samples: Number of samples per prompt.
         stopped: Conditions at which completions end.
-        process: Function applied to the model's scores before masking, or None.
-        truncation: Keyword arguments for `truncated`.
+        process: Function that changes the model's scores before the verifier's mask is applied, or None.
+        truncation: Keyword arguments of `trialogue.samplers.truncated`.
         greedy: Whether to choose the most likely token at each step.
         scores: Whether to return the processed scores of each step.
         logits: Whether to return the logits of each step.
-        dictionary: Whether to return a `SamplerOutput` instead of a tensor.
+        dictionary: Whether to return a `SamplerOutput` instead of a tensor of token ids.
         pad_token: Token id for padding, or None.
     """
 
@@ -59,7 +59,7 @@ class Call:
 
     @property
     def removes_tokens(self) -> bool:
-        """Whether greedy decoding, top-k, top-p or min-p removes tokens."""
+        """Whether some tokens get probability zero, by greedy decoding, top-k, top-p or min-p."""
         return self.greedy or bool(set(self.truncation) - {"temperature"})
 
 
@@ -72,16 +72,19 @@ def read_call(
     model_kwargs: Mapping[str, Any],
     sampler: Sampler[Any],
 ) -> Call:
-    """Check the arguments of a `generate` call and return them as a `Call`.
+    """Check the arguments of a `generate` call and convert them to a `Call`.
 
     Args:
         model: The model on which `generate` was called.
-        input_ids: Token ids (rows, width) of the prompts, padded on the left.
+        input_ids: Token ids of the prompts, padded on the left, shape (rows, width).
         processors: Logits processors, in their order of application.
         criteria: Stopping criteria.
         config: Generation settings of the call.
         model_kwargs: Remaining keyword arguments for the model.
         sampler: Sampler that will generate the completions.
+
+    Returns:
+        The arguments in the form that samplers use.
 
     Raises:
         InputError: If `sampler` does not support one of the arguments.

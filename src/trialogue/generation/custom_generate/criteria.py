@@ -28,14 +28,17 @@ class StoppingRules:
 
 
 def read_stopping_criteria(criteria: Sequence[Any], max_length: int, device: torch.device) -> StoppingRules:
-    """Convert stopping criteria of transformers into `StoppingRules`.
+    """Convert stopping criteria of transformers to conditions of samplers.
 
-    User-defined criteria are called for each row without padding and without scores.
+    User-defined criteria are called for single rows, without padding and without scores.
 
     Args:
         criteria: Stopping criteria of the call. The smallest maximum length applies.
-        max_length: Maximum length if no criterion sets one.
+        max_length: Maximum length, prompt included, if no criterion sets one.
         device: Device of the token tensors that are passed to user-defined criteria.
+
+    Returns:
+        Maximum length, end tokens, stop strings and stop functions.
 
     Raises:
         InputError: If a criterion needs scores.

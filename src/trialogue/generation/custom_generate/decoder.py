@@ -15,7 +15,7 @@ from trialogue.generation.custom_generate.following import Follower, RecordedSam
 from trialogue.generation.custom_generate.oracles import evaluating, oracle_of
 from trialogue.generation.custom_generate.outputs import SamplerOutput, compute_logits, padded
 from trialogue.generation.custom_generate.rejected import Policy, report
-from trialogue.generation.custom_generate.withheld import withheld
+from trialogue.generation.custom_generate.withheld import unforwarded_arguments
 from trialogue.models.tokenization import Tokenization
 from trialogue.models.wrappers.processed import Processed
 from trialogue.oracles import Verifier
@@ -102,7 +102,7 @@ def decoding(
         stop_strings: str | list[str] | None = None,
         **model_kwargs: Any,
     ) -> Any:
-        model_kwargs |= withheld(inspect.currentframe())
+        model_kwargs |= unforwarded_arguments(inspect.currentframe())
         streamer = model_kwargs.pop("streamer", None)
         with _ending(streamer), evaluating(model):
             require_verifier(chosen, verifier)

@@ -38,12 +38,13 @@ class _UncutDecoding:
 class RecordedSampler(Sampler[Any]):
     """Wrapper of a sampler that records the distribution from which each token is sampled.
 
-    The wrapped sampler must never go back. It behaves as without the wrapper.
+    The wrapped sampler must never remove tokens. It generates the same samples as without the wrapper.
 
     Args:
         sampler: Sampler to record.
         samples: Total number of samples.
-        greedy: Whether to record the distribution before the most likely token is chosen.
+        greedy: Whether decoding is greedy. The recorded distribution is then the one before all but the most
+            likely token are removed.
 
     Raises:
         InputError: If the sampler does not sample each token from one distribution.
@@ -62,11 +63,25 @@ class RecordedSampler(Sampler[Any]):
         self._distributions: list[list[Tensor]] = [[] for _ in range(samples)]
 
     def init(self, decoding: Decoding) -> Any:
-        """Return the initial state of the wrapped sampler."""
+        """Return the initial state of the wrapped sampler.
+
+        Args:
+            decoding: Sequences that the sampler extends.
+        """
         return self._sampler.init(decoding)
 
     def step(self, decoding: Decoding, state: Any, verifier: Judge, choose: Choose) -> tuple[Moves, Any]:
-        """Run one step of the wrapped sampler and record its distributions."""
+        """Run one step of the wrapped sampler and record the distributions of the sampled tokens.
+
+        Args:
+            decoding: Sequences that the sampler extends.
+            state: State of the wrapped sampler.
+            verifier: Verifier of the sequences.
+            choose: Function that samples an index per row from log-weights.
+
+        Returns:
+            The changes of the sequences, and the new state of the wrapped sampler.
+        """
         watched = _UncutDecoding(decoding)
 
         def record(log_weights: Tensor, rows: Tensor) -> Tensor:
@@ -86,7 +101,11 @@ class RecordedSampler(Sampler[Any]):
         )
 
     def assign(self, samples: Tensor) -> None:
-        """Assign the distributions of the last step to the sample indices in `samples` (rows,)."""
+        """Append the distributions recorded in the last step to the list of each sample.
+
+        Args:
+            samples: Index of the sample in each row, shape (rows,).
+        """
         for rows, distributions in self._step_distributions:
             for sample, distribution in zip(samples[rows].tolist(), distributions, strict=True):
                 self._distributions[sample].append(distribution)
@@ -118,19 +137,26 @@ class RecordedSampler(Sampler[Any]):
 
 
 class Follower:
-    """Observer that streams the tokens of one sample and assigns recorded distributions to samples.
+    """Observer of a run that streams the tokens of the first sample and stores recorded distributions.
 
     Args:
-        start: Length of the prompt in tokens.
-        streamer: Streamer of transformers that receives the new tokens, if any.
-        recorded: Sampler whose distributions are assigned after each step, if any.
+        start: Number of tokens of the prompt.
+        streamer: Streamer of transformers that receives the new tokens, or None.
+        recorded: Sampler that records distributions, or None. After each step, its distributions are assigned
+            to the samples.
     """
 
     def __init__(self, start: int, streamer: Any = None, recorded: RecordedSampler | None = None) -> None:
         self._length, self._streamer, self._recorded = start, streamer, recorded
 
     def moved(self, samples: Tensor, tokens: Tensor, lengths: Tensor) -> None:
-        """Handle the tokens of one sampler step."""
+        """Stream the new tokens of the first sample, and store the distributions of the last step.
+
+        Args:
+            samples: Indices of the running samples, shape (n,).
+            tokens: Token ids of the running samples, shape (n, capacity).
+            lengths: Number of tokens of each running sample, shape (n,).
+        """
         if self._recorded is not None:
             self._recorded.assign(samples)
         if self._streamer is not None:
@@ -139,4 +165,9 @@ class Follower:
             self._length = int(lengths[0])
 
     def filed(self, places: Tensor, samples: Samples) -> None:
-        """Do nothing, because `moved` has already handled all tokens."""
+        """Do nothing for finished samples, because `moved` has already received all of their tokens.
+
+        Args:
+            places: Indices of the finished samples, shape (n,).
+            samples: The finished samples.
+        """

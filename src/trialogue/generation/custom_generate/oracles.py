@@ -25,7 +25,9 @@ class _OracleCache(dict[Any, Any]):
 
 
 def oracle_of(model: Any, tokenizer: Any, *, recompute: bool, ends: list[int]) -> PretrainedOracle:
-    """Return the oracle of `model`, from the stored one if possible.
+    """Return an oracle that computes the next-token distributions of a transformers model.
+
+    The oracle of an earlier call is reused if the arguments are the same.
 
     Args:
         model: Causal language model of transformers.
@@ -34,7 +36,7 @@ def oracle_of(model: Any, tokenizer: Any, *, recompute: bool, ends: list[int]) -
         ends: Token ids that end a sequence. Ids outside the vocabulary, for example -1, are ignored.
 
     Raises:
-        InputError: See `PretrainedOracle`.
+        InputError: As for `PretrainedOracle`.
     """
     attributes = vars(model)
     cache = attributes.get(_ATTRIBUTE)
@@ -66,7 +68,11 @@ def oracle_of(model: Any, tokenizer: Any, *, recompute: bool, ends: list[int]) -
 
 @contextmanager
 def evaluating(model: Any) -> Iterator[None]:
-    """Switch `model` to evaluation mode, and restore the mode of each module on exit."""
+    """Switch a PyTorch model to evaluation mode, and restore the mode of each module on exit.
+
+    Args:
+        model: The model. Its modules may be in training mode.
+    """
     trained = [module for module in model.modules() if module.training]
     model.eval()
     try:

@@ -28,7 +28,16 @@ class SamplerOutput(GenerateDecoderOnlyOutput):  # type: ignore[misc] # transfor
 
 
 def padded(input_ids: Tensor, samples: Samples, pad: int) -> Tensor:
-    """Return `input_ids` followed by the completions, padded on the right with `pad`."""
+    """Append completions to the prompts of a batch.
+
+    Args:
+        input_ids: Token ids of the prompts, padded on the left, shape (n, width).
+        samples: The completions of these prompts.
+        pad: Token id for padding on the right.
+
+    Returns:
+        Token ids of prompts and completions, shape (n, width + length of the longest completion).
+    """
     completions = samples.completions()
     longest = max(map(len, completions))
     tails = [[*completion, *[pad] * (longest - len(completion))] for completion in completions]

@@ -51,19 +51,21 @@ _UNSUPPORTED_WARPERS = (
 
 
 def split_processors(processors: Sequence[Any], *, do_sample: bool) -> tuple[list[Any], dict[str, Any]]:
-    """Split the processors of a call into those before and those after the mask.
+    """Split the logits processors of a call into two groups, before and after the verifier's mask.
+
+    Trailing processors for temperature, top-k, top-p and min-p are applied after the mask.
 
     Args:
         processors: Logits processors, in their order of application.
-        do_sample: Whether to sample. If False, the truncation is greedy (temperature 0).
+        do_sample: Whether to sample. If False, the most likely token is chosen (temperature 0).
 
     Returns:
-        The processors to apply before the mask, and the keyword arguments of `truncated` that replace the
-        others.
+        The processors to apply before the mask, and keyword arguments of `trialogue.samplers.truncated` that
+        replace the processors after the mask.
 
     Raises:
-        InputError: If a processor of transformers keeps state, needs the whole batch, or truncates by a rule
-            other than top-k, top-p and min-p.
+        InputError: If a processor of transformers keeps state, needs the whole batch, or truncates the
+            distribution in another way than top-k, top-p and min-p.
     """
     before = list(processors)
     while before and type(before[-1]) is LogitNormalization:  # The sampler normalises in any case.
@@ -102,20 +104,20 @@ def _require_supported(processor: Any) -> None:
 def combine_processors(
     processors: Sequence[Any], prompts: Sequence[Sequence[int]], width: int, *, keeps_prompts: bool
 ) -> Process | None:
-    """Combine logits processors into one function of a prefix and its scores.
+    """Combine logits processors into one function of a single prefix and its scores.
 
     Args:
         processors: Logits processors to apply, in this order.
         prompts: Token ids of the prompts of the batch, without padding.
         width: Length to which transformers pads the prompts on the left.
-        keeps_prompts: Whether every prefix of the sampler begins with its prompt.
+        keeps_prompts: Whether every prefix that the sampler evaluates begins with its prompt.
 
     Returns:
         The combined function, or None if there are no processors.
 
     Raises:
-        InputError: If a processor depends on the row index or on the amount of padding and these cannot be
-            determined from the prefix.
+        InputError: If a processor depends on the index of the row or on the amount of padding, and the prefix
+            does not determine them.
     """
     if not processors:
         return None

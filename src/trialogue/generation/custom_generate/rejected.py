@@ -16,11 +16,11 @@ Policy = Literal["raise", "warn", "keep"]
 
 
 class RejectedSamplesError(RuntimeError):
-    """Error for samples that are not accepted, with the number of samples and the reasons.
+    """Error raised if samples are not accepted. The message has their number and the reasons.
 
     Attributes:
-        sequences: Token ids (n, length) that `generate` would have returned.
-        samples: All samples, accepted or not.
+        sequences: Token ids that `generate` would have returned, shape (n, length).
+        samples: All samples of the call, accepted or not.
     """
 
     def __init__(self, line: str, sequences: Tensor, samples: Samples) -> None:
@@ -39,10 +39,12 @@ def report(
 ) -> None:
     """Raise an error or issue a warning if some samples are not accepted.
 
+    A sample is not accepted if the verifier rejects it, or if it is incomplete.
+
     Args:
-        policy: Whether to raise an error, issue a warning or do nothing.
+        policy: "raise" to raise an error, "warn" to issue a warning, "keep" to do nothing.
         samples: All samples of the call.
-        sequences: Token ids (n, length) that `generate` would return.
+        sequences: Token ids that `generate` would return, shape (n, length).
         sampler: Sampler that generated the samples.
         call: Arguments of the call.
         oracle: Oracle of the model.

@@ -10,14 +10,16 @@ from types import FrameType
 from typing import Any
 
 
-def withheld(frame: FrameType | None) -> dict[str, Any]:
-    """Return the arguments that `generate` does not pass on.
+def unforwarded_arguments(frame: FrameType | None) -> dict[str, Any]:
+    """Return the arguments of `generate` that it does not pass to a custom generation function.
+
+    These are `streamer`, `assistant_model` and `synced_gpus`.
 
     Args:
         frame: Call frame of the custom generation function, or None.
 
     Returns:
-        The arguments that are not None, by name. Empty if the caller is not `generate`.
+        The arguments that are not None, by name. Empty if the function was not called by `generate`.
     """
     caller = None if frame is None else frame.f_back
     if caller is None or caller.f_code.co_name != "generate":

@@ -18,12 +18,14 @@ _MAX_RATIO = 4.0
 
 
 class TreeNode(NamedTuple):
-    """A node of the tree in the figure.
+    """A node of the tree of prefixes in the figure.
+
+    The restricted distribution is the model's distribution conditioned on acceptance by the verifiers.
 
     Attributes:
-        depth: Number of tokens of the prefix.
+        depth: Number of tokens of the prefix, which is the horizontal position.
         height: Vertical position.
-        distribution: Probability of the prefix under the sampler.
+        distribution: Probability that the output of the sampler begins with the prefix.
         restricted: Probability of the prefix under the restricted distribution.
     """
 
@@ -34,22 +36,30 @@ class TreeNode(NamedTuple):
 
 
 def most_probable_outputs(distribution: SamplerDistribution, most: int) -> list[ExactOutput]:
-    """Return the `most` most probable outputs under either distribution, ordered by their tokens.
+    """Select the outputs that are most probable under the sampler or under its target.
+
+    Outputs are ranked by the larger of both probabilities.
 
     Args:
-        distribution: Exact distribution of a sampler.
+        distribution: Exact distribution of a sampler, with the target distribution.
         most: Maximum number of outputs.
+
+    Returns:
+        The selected outputs, ordered by their tokens.
     """
     heaviest = sorted(distribution.outputs, key=lambda one: -max(one.distribution, one.restricted))[:most]
     return sorted(heaviest, key=lambda one: one.tokens)
 
 
 def tree_nodes(outputs: Sequence[ExactOutput], everything: Sequence[ExactOutput]) -> dict[Prefix, TreeNode]:
-    """Return the node of each prefix of the outputs.
+    """Return the nodes of the tree whose leaves are the given outputs.
 
     Args:
-        outputs: Outputs in the figure.
-        everything: All outputs, which determine the probabilities of the prefixes.
+        outputs: Outputs to show, in vertical order.
+        everything: All outputs. The probability of a prefix is the sum over all outputs that begin with it.
+
+    Returns:
+        One node per prefix of the outputs, by the tokens of the prefix.
     """
     heights: dict[Prefix, list[float]] = {}
     for line, output in enumerate(outputs):
@@ -68,15 +78,15 @@ def tree_nodes(outputs: Sequence[ExactOutput], everything: Sequence[ExactOutput]
 
 
 def draw_tree(distribution: SamplerDistribution, most: int) -> "matplotlib.figure.Figure":
-    """Draw the tree of the most probable outputs with their probabilities.
+    """Draw the tree of the most probable outputs of a sampler, next to bars of their probabilities.
 
-    The width of a branch shows its probability under the sampler. Red branches are too probable under the
-    sampler, blue branches too improbable. Dashed branches have probability zero under the restricted
-    distribution.
+    The target is the model's distribution conditioned on acceptance by the verifiers. The width of a branch
+    shows its probability under the sampler. Red branches have a larger probability under the sampler than
+    under the target, and blue branches a smaller one. Dashed branches have probability zero under the target.
 
     Args:
-        distribution: Exact distribution of a sampler.
-        most: Maximum number of outputs.
+        distribution: Exact distribution of a sampler, with the target distribution.
+        most: Maximum number of outputs to show.
     """
     import matplotlib.figure
     from matplotlib.cm import ScalarMappable

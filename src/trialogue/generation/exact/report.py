@@ -34,14 +34,15 @@ Prefix = tuple[int, ...]
 
 @dataclass(frozen=True)
 class ExactOutput:
-    """An output and its probabilities.
+    """An output of a sampler with its exact probabilities.
 
     Args:
         tokens: Token ids of the completion.
         text: Text of the completion.
         spelled: Text of each token.
         distribution: Probability under the sampler.
-        restricted: Probability under the restricted distribution.
+        restricted: Probability under the target, which is the model's distribution conditioned on acceptance
+            by the verifiers.
     """
 
     tokens: Prefix
@@ -53,29 +54,35 @@ class ExactOutput:
 
 @dataclass(frozen=True)
 class SamplerDistribution:
-    """Exact distribution of a sampler, compared with the model's distribution restricted to accepted outputs.
+    """Exact output distribution of a sampler, compared with its target.
 
-    Probabilities of the sampler may sum to less than 1. The rest is the probability of no output.
+    The target is the restricted distribution, which is the model's distribution conditioned on acceptance by
+    the verifiers. With graded verifiers, the model's probabilities are multiplied by the values and
+    normalized. The probabilities of the sampler sum to less than 1 if it can stop without an output or run
+    forever.
 
     Args:
         sampler: Description of the sampler.
-        outputs: Outputs, sorted by restricted probability and then by the probability under the sampler.
-        accepted_mass: Probability of accepted outputs under the model, or the mean value for graded
-            verifiers.
-        total_variation: Total variation distance between the two distributions.
-        kl: KL(distribution, restricted) in nats. Infinite if the sampler gives outputs that are not accepted,
-            or none.
-        reverse_kl: KL(restricted, distribution) in nats. Infinite if the sampler misses an accepted output.
-        weighted_variation: Total variation distance of the distribution resampled by weight from many
-            samples. None if the sampler has no weights.
-        rejected: Probability of outputs outside the restricted distribution.
-        failed: Probability of stopping without an output.
-        never_halts: Probability of running forever.
+        outputs: Outputs with their probabilities, by decreasing target probability and then by decreasing
+            probability under the sampler.
+        accepted_mass: Probability that an output of the model is accepted. With graded verifiers, the mean
+            value.
+        total_variation: Total variation distance between sampler and target.
+        kl: Kullback-Leibler divergence KL(sampler || target) in nats. Infinite if the sampler has an output
+            outside the target, or no output.
+        reverse_kl: Kullback-Leibler divergence KL(target || sampler) in nats. Infinite if the sampler never
+            returns some output of the target.
+        weighted_variation: Total variation distance between the target and the outputs resampled by weight,
+            in the limit of many samples. None if the sampler has no weights.
+        rejected: Probability of outputs with probability zero under the target.
+        failed: Probability that the sampler stops without an output.
+        never_halts: Probability that the sampler runs forever.
         expected_calls: Expected number of model evaluations.
-        states: Number of states of the sampler.
+        states: Number of states of the sampler that were enumerated.
         different_nodes: Expected number of distinct prefixes that a value-guided sampler evaluates. None for
-            others.
-        leaf_mass: Stationary probability of the leaves of a value-guided sampler. None for others.
+            other samplers.
+        leaf_mass: Stationary probability of complete outputs in the Markov chain of a value-guided sampler.
+            None for other samplers.
     """
 
     sampler: str
@@ -94,7 +101,7 @@ class SamplerDistribution:
     leaf_mass: float | None
 
     def record(self) -> dict[str, Any]:
-        """Return the distribution as JSON values, in which infinite numbers are None."""
+        """Convert the distribution to a dictionary that can be written as JSON. Infinite numbers become None."""
         numbers = {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in vars(self).items()
@@ -115,14 +122,17 @@ class SamplerDistribution:
 
 
 def sampler_distribution(settings: DistributionSettings) -> SamplerDistribution:
-    """Compute the exact distribution of a sampler.
+    """Compute the exact output distribution of a sampler on a small model, and compare it with its target.
 
     Args:
-        settings: All settings of the command.
+        settings: All settings of `trialogue distribution`.
+
+    Returns:
+        Probabilities of all outputs, distances from the target, and costs.
 
     Raises:
-        InputError: If the settings cannot be used, or if the tree or the sampler has more than `max_states`
-            nodes or states.
+        InputError: If the settings cannot be used. Also if the tree of prefixes or the sampler has more than
+            `max_states` nodes or states.
     """
     with _with_option_names():
         return _sampler_distribution(settings, load_source(settings.source))

@@ -79,11 +79,11 @@ class DistributionSettings:
     """All settings of `trialogue distribution`.
 
     Args:
-        source: Options on the model.
-        sampler: The sampler named in `sampling`.
-        rule: Verifiers.
+        source: Options on the model and the prompt.
+        sampler: Instance of the sampler class that is named in `sampling`.
+        rule: Verifiers of the output.
         sampling: Options on the sampler.
-        shown: Options on the output.
+        shown: Options on the output of the command.
     """
 
     source: Source

@@ -40,11 +40,11 @@ class _TableFile(BaseModel):
 
 
 class LoadedSource(NamedTuple):
-    """A model and its prompt.
+    """A small model and its prompt.
 
     Attributes:
-        oracle: The model.
-        tokenization: Tokenization of the model.
+        oracle: The model, which computes next-token distributions.
+        tokenization: Conversion between texts and token ids.
         prompt: Token ids of the prompt.
     """
 
@@ -54,11 +54,13 @@ class LoadedSource(NamedTuple):
 
 
 def load_source(source: Source) -> LoadedSource:
-    """Load the model and encode its prompt.
+    """Load the model that the options specify, and encode the prompt.
+
+    Args:
+        source: Options. The model is a table in a file, a registered distribution, or a language model.
 
     Raises:
-        InputError: If a file cannot be read, if probabilities do not sum to 1, or if the prompt cannot be
-            encoded.
+        InputError: If a file cannot be read, probabilities do not sum to 1, or the prompt cannot be encoded.
     """
     oracle: Autoregressive
     if source.model is not None:
@@ -77,10 +79,13 @@ def load_source(source: Source) -> LoadedSource:
 
 
 def read_table(file: str) -> tuple[Table, SpelledTokenization]:
-    """Read conditional probabilities from a JSON file (see `Source.table`).
+    """Read a model from a JSON file of conditional probabilities. `Source.table` describes the format.
+
+    Args:
+        file: Path of the file.
 
     Returns:
-        The model and the tokenization of its tokens.
+        The model, and the tokenization that maps the token texts in the file to token ids.
 
     Raises:
         InputError: If probabilities are negative or do not sum to 1 within 1e-6. The message contains the
@@ -109,7 +114,21 @@ def read_table(file: str) -> tuple[Table, SpelledTokenization]:
 
 
 def read_values(file: str, spelled: Tokenization) -> TableValues:
-    """Read values of prefixes from a JSON file, for example {"": 1, "a b": 0.2}."""
+    """Read a value function from a JSON file.
+
+    The file has an object with the value of each prefix, for example {"": 1, "a b": 0.2}. A prefix is written
+    as token texts separated by spaces.
+
+    Args:
+        file: Path of the file.
+        spelled: Tokenization of the model, which must be a `SpelledTokenization`.
+
+    Returns:
+        Verifier with the values of the file.
+
+    Raises:
+        InputError: If the file cannot be read, a value is negative, or a token is unknown.
+    """
     if not isinstance(spelled, SpelledTokenization):
         raise InputError(
             "values",
@@ -138,7 +157,17 @@ def _read_json(field: str, file: str, adapter: TypeAdapter[Any]) -> Any:
 
 
 def parse_prefix(field: str, file: str, key: str, spelled: SpelledTokenization) -> Prefix:
-    """Return the token ids of a prefix, given as token texts separated by spaces."""
+    """Convert a prefix from token texts to token ids.
+
+    Args:
+        field: Option that names the file, for error messages.
+        file: File that contains the prefix, for error messages.
+        key: Token texts separated by spaces, for example "a b".
+        spelled: Tokenization.
+
+    Raises:
+        InputError: If a token is unknown.
+    """
     prefix = []
     for text in key.split():
         if text not in spelled.spellings:
@@ -180,13 +209,16 @@ def _probabilities(file: str, where: str, row: _Probabilities, spelled: SpelledT
 
 
 def build_distribution(spec: str) -> tuple[Autoregressive, SpelledTokenization]:
-    """Build a structured distribution.
+    """Build a registered distribution with exact next-token probabilities.
 
     Args:
-        spec: NAME or NAME:JSON.
+        spec: Text NAME or NAME:JSON, where JSON has the arguments of the distribution.
+
+    Returns:
+        The distribution, and the tokenization of its tokens.
 
     Raises:
-        InputError: If the name or the arguments are invalid, or if the distribution has no next-token
+        InputError: If the name or the arguments are invalid, or the distribution has no next-token
             probabilities.
     """
     built = DISTRIBUTIONS.build(spec)

@@ -13,16 +13,20 @@ _PRINTABLE = str.maketrans(_CONTROLS | {ord("\t"): "    ", ord("\n"): "\n"})
 
 
 def printable(text: str) -> str:
-    """Return `text` with control characters replaced by printable symbols."""
+    """Replace control characters by printable symbols, so that model output cannot change the terminal state.
+
+    Args:
+        text: Text to display.
+    """
     return text.translate(_PRINTABLE)
 
 
 class LiveText:
-    """Display of a changing text on a stream.
+    """Display of a growing text that may also change before its end.
 
-    On a terminal, new text is appended. If the text changed elsewhere, the terminal lines from the change
-    onwards are rewritten. If these lines have scrolled off the screen, a mark "↶" is printed and the last
-    line is repeated. On other streams only the final text is written.
+    On a terminal, new text is appended. If an earlier part of the text changes, all terminal lines from the
+    change onwards are rewritten. If these lines have scrolled off the screen, a mark "↶" is printed and the
+    last line is repeated. On other streams, only the final text is written.
 
     Args:
         stream: Output stream.
@@ -33,7 +37,11 @@ class LiveText:
         self._terminal = stream.isatty()
 
     def show(self, text: str) -> None:
-        """Update the displayed text to `text`."""
+        """Replace the displayed text. Nothing is displayed if the stream is not a terminal.
+
+        Args:
+            text: The complete new text.
+        """
         text = printable(text)
         if not self._terminal or text == self._shown:
             return
@@ -45,7 +53,11 @@ class LiveText:
         self._shown = text
 
     def end(self, text: str) -> None:
-        """Write the final `text` and end the line."""
+        """Write the final text followed by a line break, and start with an empty text.
+
+        Args:
+            text: The complete final text.
+        """
         if self._terminal:
             self.show(text)
             self._stream.write("\n")
@@ -71,13 +83,13 @@ def _ignore(line: str) -> None:
 
 
 class Feedback(NamedTuple):
-    """Progress output of a run, disabled by default.
+    """Functions and settings for the progress output of a run. By default nothing is shown.
 
     Attributes:
-        live: Display for the text of the first sample while it grows.
+        live: Display for the text of the first sample while it grows, or None.
         progress: Whether to show a progress bar.
         report: Function called with a message before each long step that precedes the first sample.
-        warn: Function called with each warning.
+        warn: Function called with the text of each warning.
     """
 
     live: LiveText | None = None

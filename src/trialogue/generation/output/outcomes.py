@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from trialogue.generation.verifiers.specs import Built
+from trialogue.generation.verifiers.specs import BuiltVerifier
 from trialogue.models.tokenization import Tokenization
 from trialogue.samplers import Samples
 from trialogue.samplers.prefix.output import reasons
@@ -12,15 +12,15 @@ from trialogue.verifiers.languages.stop_strings import StopStrings
 
 
 class SampleOutcome(NamedTuple):
-    """Outcome of a sample.
+    """Whether a sample is accepted, and why it ended.
 
     Attributes:
-        ended: How a complete sample ended: "eos", "stop", "max_new_tokens" or "context". None if it is
-            incomplete.
-        accepted: Whether all verifiers accept the sample and no value is below its threshold.
+        ended: How a complete sample ended: "eos" (end-of-sequence token), "stop" (stop string),
+            "max_new_tokens" or "context" (maximum length of the model). None if it is incomplete.
+        accepted: Whether the sample is complete, all verifiers accept it and no value is below its threshold.
         reason: Reason for the rejection, or None if the sample is accepted.
-        value: Product of the values of graded verifiers (functions, probes) for the complete text. None if
-            there are no graded verifiers or they were not evaluated.
+        value: Product of the values that graded verifiers (functions and probes) give the complete text. None
+            if there are no graded verifiers or they were not evaluated.
     """
 
     ended: str | None
@@ -31,7 +31,7 @@ class SampleOutcome(NamedTuple):
 
 def sample_outcomes(
     samples: Samples,
-    built: Sequence[Sequence[Built]],
+    built: Sequence[Sequence[BuiltVerifier]],
     *,
     sampler: Any,
     tokenization: Tokenization,
@@ -41,18 +41,21 @@ def sample_outcomes(
     context: int | None,
     stop: Sequence[str],
 ) -> list[SampleOutcome]:
-    """Return the outcome of each sample.
+    """Determine for each sample whether it is accepted, and why it ended.
 
     Args:
         samples: Finished samples.
         built: Verifiers of each sample.
         sampler: Sampler that generated the samples.
         tokenization: Tokenization of the model.
-        eos: Token that ends a sequence, or None.
-        cut: Whether greedy decoding, top-k, top-p or min-p removes tokens.
+        eos: End-of-sequence token, or None.
+        cut: Whether some tokens got probability zero, by greedy decoding, top-k, top-p or min-p.
         longest: Maximum number of tokens per completion.
-        context: Maximum length of a sequence, or None.
-        stop: Strings that complete a text.
+        context: Maximum length of a sequence in tokens, or None.
+        stop: Stop strings, which end a text.
+
+    Returns:
+        One outcome per sample.
     """
     completions, refusals, accepted = samples.completions(), samples.refusals(), samples.accepted.tolist()
     graded = [

@@ -7,7 +7,7 @@ from typing import Any
 from trialogue.generation.output.outcomes import SampleOutcome, sample_outcomes
 from trialogue.generation.output.sink import Record
 from trialogue.generation.settings import GenerationSettings, Sampling
-from trialogue.generation.verifiers.specs import Built
+from trialogue.generation.verifiers.specs import BuiltVerifier
 from trialogue.models.hub.opening import TextModel
 from trialogue.samplers import Sample, Samples
 
@@ -15,16 +15,17 @@ COSTS = ("queries", "distinct_queries", "forward_passes", "positions", "verifier
 
 
 def outcome_of(sample: Sample, verdict: SampleOutcome, *, weighted: bool) -> dict[str, Any]:
-    """Return the outcome of a sample as JSON values.
+    """Convert the outcome of a sample to JSON values.
 
     Args:
         sample: Finished sample.
         verdict: Outcome of the sample.
-        weighted: Whether the sampler assigns weights.
+        weighted: Whether the sampler assigns importance weights.
 
     Returns:
-        The fields of the record. `log_prob` is None if a token was appended without evaluating the model.
-        `log_weight` is None if the sampler is not weighted or the sample is not accepted (weight zero).
+        A dictionary with the keys "accepted", "ended", "reason", "log_prob", "log_weight" and "value".
+        "log_prob" is None if a token was appended without evaluating the model. "log_weight" is None if the
+        sampler has no weights or the sample is not accepted (weight zero).
     """
     return {
         "accepted": verdict.accepted,
@@ -37,7 +38,15 @@ def outcome_of(sample: Sample, verdict: SampleOutcome, *, weighted: bool) -> dic
 
 
 def cost_of(sample: Sample) -> dict[str, float]:
-    """Return the computational costs of a sample."""
+    """Return the computational costs of a sample.
+
+    Args:
+        sample: Finished sample.
+
+    Returns:
+        A dictionary with the counts named in `COSTS`, for example model queries and verifier calls, and the
+        time in "seconds".
+    """
     return {**{name: getattr(sample, name) for name in COSTS}, "seconds": round(sample.seconds, 6)}
 
 
@@ -45,12 +54,12 @@ def records_of(
     samples: Samples,
     keys: Sequence[tuple[int, int]],
     oracle: TextModel,
-    built: Sequence[Sequence[Built]],
+    built: Sequence[Sequence[BuiltVerifier]],
     *,
     settings: GenerationSettings,
-    runs: Sequence[str],
+    digests: Sequence[str],
 ) -> list[Record]:
-    """Return the output records of `samples`.
+    """Create the output records of finished samples.
 
     Args:
         samples: Finished samples.
@@ -58,7 +67,10 @@ def records_of(
         oracle: Model that generated the samples.
         built: Verifiers of each prompt.
         settings: Settings of the run.
-        runs: Run identifier of each prompt.
+        digests: Hash of the settings of each prompt (`GenerationSettings.prompt_digests`).
+
+    Returns:
+        One dictionary of JSON values per sample.
     """
     sampling = settings.sampling
     outcomes = sample_outcomes(
@@ -68,7 +80,7 @@ def records_of(
         tokenization=oracle.tokenization,
         eos=oracle.eos,
         cut=sampling.cuts,
-        longest=sampling.longest,
+        longest=sampling.max_completion_tokens,
         context=oracle.max_length,
         stop=sampling.stop,
     )
@@ -90,25 +102,26 @@ def records_of(
                 "value": value,
                 "generation_config": generation_config,
                 **cost_of(sample),
-                "run": runs[place],
+                "run": digests[place],
             }
         )
     return records
 
 
 def compare_generation_config(config: Mapping[str, Any], sampling: Sampling) -> dict[str, dict[str, Any]]:
-    """Compare the generation settings recommended by the model with the settings of the run.
+    """Compare the generation settings that the model recommends with the settings of the run.
 
     Args:
-        config: Generation config of the model. Its end tokens are always used.
+        config: Generation config of the model.
         sampling: Sampling settings of the run.
 
     Returns:
-        A dictionary with the settings "used" in the run and those that are "ignored".
+        Two dictionaries with fields of `config`. "used" has the fields that equal the settings of the run,
+        and the end tokens, which are always used. "ignored" has all others.
     """
     active = {
         **sampling.truncation,
-        "max_new_tokens": sampling.longest,
+        "max_new_tokens": sampling.max_completion_tokens,
         "do_sample": sampling.temperature > 0,
     }
     active["top_k"] = active["top_k"] or 0
@@ -121,5 +134,5 @@ def compare_generation_config(config: Mapping[str, Any], sampling: Sampling) -> 
 
 
 def finite(number: float) -> float | None:
-    """Return `number`, or None if it is not finite, since JSON has no such numbers."""
+    """Return `number`, or None if it is infinite or NaN, because JSON cannot represent these."""
     return number if math.isfinite(number) else None

@@ -17,8 +17,8 @@ from filelock import FileLock, Timeout
 
 from trialogue import __version__
 from trialogue.errors import InputError
-from trialogue.generation.output.sink import Key, Record, Sink, line_of
-from trialogue.generation.prompts import Prompt, repeated
+from trialogue.generation.output.sink import Key, Record, Sink, json_line
+from trialogue.generation.prompts import Prompt, copied_fields
 from trialogue.generation.settings import digest
 from trialogue.storage import atomic_write, require_folder, writing
 
@@ -26,11 +26,12 @@ PromptSettings = Mapping[int | str, Mapping[str, Any]]
 
 
 class FoundRecords(NamedTuple):
-    """Records read from a file.
+    """Output records read from a file.
 
     Attributes:
         records: Records by prompt index and sample index.
-        complete_bytes: Number of bytes of the complete lines.
+        complete_bytes: Size of all complete lines in bytes. An incomplete last line follows them if the run
+            was interrupted while writing.
     """
 
     records: dict[Key, Record]
@@ -38,17 +39,17 @@ class FoundRecords(NamedTuple):
 
 
 class SampleFile(Sink):
-    """Open output file with the records of earlier runs.
+    """Output file to which a run appends its samples.
 
-    Neither the file nor the file of waiting records changes before the first record is written. A run that
-    fails earlier loses no samples.
+    A second file holds waiting records, which are samples that finished before an earlier sample. Neither
+    file changes before the first record is written. A run that fails earlier loses no samples.
 
     Args:
-        file: File open_sample_file for reading and writing.
-        path: Path of the file.
-        found: Records in the file.
+        file: The output file, opened for reading and writing.
+        path: Path of the output file.
+        found: Records in the output file.
         waiting: Records in the file of waiting records.
-        settings: Content of the settings file.
+        settings: Text to write to the settings file.
     """
 
     def __init__(
@@ -61,24 +62,33 @@ class SampleFile(Sink):
         self.held = {key: record for key, record in waiting.records.items() if key not in self.kept}
 
     def append(self, record: Record) -> None:
-        """Append a line and flush it to the operating system."""
+        """Append an output record as one line and flush it to the operating system.
+
+        Args:
+            record: Output record of a sample.
+        """
         self._start_writing()
         with writing(self._path):
-            self._file.write(line_of(record))
+            self._file.write(json_line(record))
             self._file.flush()
 
     def hold(self, key: Key, record: Record) -> None:
-        """Append the record of the sample `key` to the file of waiting records, unless it is already there."""
+        """Append a record to the file of waiting records, unless it is already there.
+
+        Args:
+            key: Index of the prompt and index of the sample.
+            record: Output record of the sample.
+        """
         if key in self.held:
             return
         self._start_writing()
         self.held[key] = record
         path = _waiting_path(self._path)
         with writing(path), path.open("ab") as waiting:
-            waiting.write(line_of(record))
+            waiting.write(json_line(record))
 
-    def settle(self) -> None:
-        """Remove the file of waiting records."""
+    def discard_waiting(self) -> None:
+        """Delete the file of waiting records at the end of the run."""
         self.held.clear()
         _waiting_path(self._path).unlink(missing_ok=True)
 
@@ -107,20 +117,25 @@ def open_sample_file(
     *,
     force: bool = False,
 ) -> Iterator[SampleFile]:
-    """Open an output file for the samples of a run.
+    """Open an output file for the samples of a run, as a context manager.
 
-    An incomplete last line of an interrupted run is removed when the first sample is written.
+    Samples of an earlier run with the same settings are read from it. The incomplete last line of an
+    interrupted run is removed when the first sample is written.
 
     Args:
         path: Path of the output file.
-        identity: Settings that determine the samples.
+        identity: Settings that determine the samples (`GenerationSettings.identity`).
         prompts: Prompts of the run.
-        prompt_settings: Additional settings of single prompts, by prompt id.
+        prompt_settings: Settings that differ for single prompts, by prompt id
+            (`GenerationSettings.prompt_identities`).
         force: Whether to discard existing samples when the first sample is written.
 
+    Yields:
+        The open file.
+
     Raises:
-        InputError: If the file contains samples of other settings or prompts, if another process is writing
-            to it, or if it is not writable.
+        InputError: If the file contains samples of other settings or prompts, another process is writing to
+            it, or it is not writable.
     """
     require_regular(path)
     require_folder(path)
@@ -154,19 +169,44 @@ def open_sample_file(
 def require_matching(
     path: Path, identity: dict[str, Any], prompts: tuple[Prompt, ...], prompt_settings: PromptSettings
 ) -> None:
-    """Raise `InputError` if `path` contains anything but samples of these settings and prompts."""
+    """Check that a file contains only samples of a given run. A missing or empty file passes.
+
+    Args:
+        path: Path of the file.
+        identity: Settings that determine the samples (`GenerationSettings.identity`).
+        prompts: Prompts of the run.
+        prompt_settings: Settings that differ for single prompts, by prompt id.
+
+    Raises:
+        InputError: If the file contains anything else.
+    """
     _read_records(path.absolute(), path.absolute(), identity, prompts, prompt_settings)
 
 
 def require_regular(path: Path) -> None:
-    """Raise `InputError` if `path` is a device, a pipe or "-", because such an output cannot be resumed."""
+    """Check that a run can be resumed from an output file.
+
+    Args:
+        path: Path of the file, which may be missing.
+
+    Raises:
+        InputError: If `path` is a device, a pipe or "-".
+    """
     if str(path) == "-" or (path.exists() and not path.is_file() and not path.is_dir()):
         hint = "use a regular file, or leave it out for standard output"
         raise InputError("out", str(path), hint)
 
 
 def require_sample_file(path: Path) -> None:
-    """Raise `InputError` unless `path` is empty, missing or accompanied by a settings file."""
+    """Check that overwriting a file can lose only samples.
+
+    Args:
+        path: Path of the file.
+
+    Raises:
+        InputError: If the file is not empty and has no settings file, which accompanies every file of
+            samples.
+    """
     path = path.absolute()
     if _content(path) and _stored_settings(path) is None:
         hint = "use another output file or move this one: it is not a file of samples"
@@ -174,9 +214,15 @@ def require_sample_file(path: Path) -> None:
 
 
 def replace(path: Path, identity: dict[str, Any], records: Iterable[Record]) -> None:
-    """Replace the file at `path` and its settings file."""
+    """Overwrite a file of samples and its settings file.
+
+    Args:
+        path: Path of the file of samples.
+        identity: Settings that determine the samples.
+        records: Output records to write.
+    """
     path = path.absolute()
-    content = b"".join(map(line_of, records))
+    content = b"".join(map(json_line, records))
     atomic_write(_settings_path(path), _settings_text(identity))
     atomic_write(path, content)
 
@@ -218,7 +264,7 @@ def _read_records(
             raise _unusable(file, f"line {number} is not a sample") from None
         if not is_same:
             raise _unusable(file, f"line {number} belongs to a run with other settings")
-        if place is None or repeated(record) != prompts[place].given():
+        if place is None or copied_fields(record) != prompts[place].given():
             raise _unusable(file, f"line {number} has a prompt that is not in the input")
         kept[place, sample] = record
     return FoundRecords(kept, complete_bytes)

@@ -17,18 +17,23 @@ Record = dict[str, Any]
 _USE_FILE = "write to a file with --out FILE"
 
 
-def line_of(record: Record) -> bytes:
-    """Return a record as one line of JSON."""
+def json_line(record: Record) -> bytes:
+    """Return an output record as one line of UTF-8 JSON with a line break.
+
+    Args:
+        record: Output record of a sample.
+    """
     return json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
 class Sink:
-    """Destination that stores records in memory.
+    """Base class of outputs of a run. This class only stores the records in memory.
 
     Attributes:
         kept: Written records, by prompt index and sample index.
-        held: Records that finished before an earlier sample.
-        where: Description of where the records are if the run is interrupted.
+        held: Waiting records, which cannot be written yet because an earlier sample is unfinished, by prompt
+            index and sample index.
+        where: Text that completes "N samples are ..." in the message about an interrupted run.
     """
 
     where = "generated; use --out to save them"
@@ -38,34 +43,51 @@ class Sink:
         self.held: dict[Key, Record] = {}
 
     def write(self, key: Key, record: Record) -> None:
-        """Write the record of the sample `key`."""
+        """Write a record and remove it from the waiting records.
+
+        Args:
+            key: Index of the prompt and index of the sample.
+            record: Output record of the sample.
+        """
         self.append(record)
         self.kept[key] = record
         self.held.pop(key, None)
 
     def append(self, record: Record) -> None:
-        """Write one line."""
+        """Write a record to the output. The default implementation does nothing.
+
+        Args:
+            record: Output record of a sample.
+        """
 
     def hold(self, key: Key, record: Record) -> None:
-        """Store the record of a sample that finished before an earlier sample."""
+        """Add a record to the waiting records.
+
+        Args:
+            key: Index of the prompt and index of the sample.
+            record: Output record of the sample.
+        """
         self.held[key] = record
 
-    def settle(self) -> None:
-        """Discard the waiting records at the end of the run."""
+    def discard_waiting(self) -> None:
+        """Remove all waiting records at the end of the run."""
         self.held.clear()
 
-    def interrupted(self) -> None:
-        """Save the waiting records when the run is interrupted."""
+    def save_waiting(self) -> None:
+        """Save the waiting records after an interruption. The default implementation does nothing."""
 
 
 class StandardOutput(Sink):
-    """Write records to standard output.
+    """Output that writes records to standard output.
 
-    A terminal shows each text with its log-weight or the reason for its rejection. Other outputs receive JSON
-    lines.
+    A terminal shows the text of each sample with its log-weight or the reason for its rejection. Pipes and
+    files receive JSON lines.
 
     Args:
-        texts: Prompt texts by id. On a terminal, each is printed before the samples of its prompt.
+        texts: Prompt texts by prompt id. On a terminal, each is printed before the samples of its prompt.
+
+    Raises:
+        InputError: If standard output is closed.
     """
 
     where = "written"
@@ -76,15 +98,22 @@ class StandardOutput(Sink):
             raise InputError("stdout", None, f"it is closed: {_USE_FILE}")
         self._texts, self._prompt = texts, None
 
-    def interrupted(self) -> None:
-        """Write the waiting records in order."""
+    def save_waiting(self) -> None:
+        """Write the waiting records, ordered by prompt and sample."""
         with suppress(InputError, BrokenPipeError):
             for key in sorted(self.held):
                 self.write(key, self.held[key])
 
     def append(self, record: Record) -> None:
-        """Write a record and flush it."""
-        line = line_of(record)
+        """Write a record and flush standard output.
+
+        Args:
+            record: Output record of a sample.
+
+        Raises:
+            InputError: If standard output cannot be written.
+        """
+        line = json_line(record)
         if sys.stdout.isatty():
             prompt = record["id"]
             line = _format_record(record, None if prompt == self._prompt else self._texts[prompt]).encode()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from trialogue.errors import InputError
 from trialogue.generation.translation.model import TranslationModel
-from trialogue.generation.translation.settings import Translating
+from trialogue.generation.translation.settings import TranslationSettings
 from trialogue.samplers.translation.hypotheses import Translation
 from trialogue.samplers.translation.writing import rescored
 
@@ -18,15 +18,17 @@ _POOL = 16
 
 
 class LineResult(NamedTuple):
-    """Result for one line.
+    """Translation of one line.
+
+    A hypothesis is one of several candidate translations.
 
     Attributes:
         number: Line number, counted from 1.
         source: The line.
-        texts: Hypotheses, best first. Empty if the line was not translated.
-        translation: Hypotheses in tokens with their scores.
-        refused: Reason why the line was not translated, empty if it was.
-        seconds: Duration of the batch that contains the line, in seconds.
+        texts: Texts of the hypotheses, best first. Empty if the line was not translated.
+        translation: Token ids and scores of the hypotheses.
+        refused: Reason why the line was not translated. Empty if it was.
+        seconds: Time in seconds to translate the batch that contains the line.
     """
 
     number: int
@@ -42,7 +44,7 @@ class LineResult(NamedTuple):
         return " ".join(self.texts[0].splitlines()) if self.texts else ""
 
     def record(self) -> dict[str, Any]:
-        """Return the result as JSON values."""
+        """Convert the result to a dictionary that can be written as JSON."""
         if self.refused:
             return {"line": self.number, "source": self.source, "translation": "", "error": self.refused}
         pairs = zip(self.texts, self.translation.hypotheses, strict=True)
@@ -68,10 +70,10 @@ class _Line(NamedTuple):
 
 
 class LineTranslator:
-    """Translator of lines.
+    """Translates texts line by line.
 
-    A blank line has an empty translation. Lines with more tokens than the model's maximum length are refused
-    or truncated. Lines with lone surrogates, which result from bytes that are not UTF-8, are refused.
+    A blank line has an empty translation. A line with more tokens than the model allows is refused or
+    truncated. A line with bytes that are not UTF-8 is refused.
 
     Args:
         model: Translation model.
@@ -79,10 +81,12 @@ class LineTranslator:
         truncate: Whether to truncate long lines instead of refusing them.
 
     Raises:
-        InputError: If the model does not have a required network.
+        InputError: If the model lacks a network that the options require.
     """
 
-    def __init__(self, model: TranslationModel, settings: Translating, *, truncate: bool = False) -> None:
+    def __init__(
+        self, model: TranslationModel, settings: TranslationSettings, *, truncate: bool = False
+    ) -> None:
         self._vocabulary, self._max_length, self._truncate = model.vocabulary, model.max_length, truncate
         self._translate: Callable[[Sequence[Sequence[int]], Sequence[int]], list[Translation]]
         if settings.network == "twin":
@@ -106,12 +110,15 @@ class LineTranslator:
             self._translate = refine
 
     def translate(self, lines: Iterable[str], batch: int = 1) -> Iterator[LineResult]:
-        """Yield the result of each line, in order.
+        """Translate lines and yield the results in order.
 
         Args:
             lines: Lines to translate.
             batch: Number of lines of similar length that are translated together. With 1, each line is
                 translated before the next one is read.
+
+        Yields:
+            One result per line.
         """
         numbered = enumerate(lines, 1)
         ahead = 1 if batch == 1 else _POOL * batch

@@ -26,11 +26,14 @@ NETWORKS: tuple[Network, ...] = ("refiner", "twin")
 
 @dataclass(frozen=True)
 class TranslationModel:
-    """A vocabulary and the networks trained with it.
+    """A subword vocabulary and the translation networks that use it.
+
+    The refiner is a bidirectional network, which revises a complete translation in parallel. The twin is an
+    autoregressive network, which generates a translation token by token.
 
     Args:
-        vocabulary: Shared vocabulary of both languages.
-        networks: Networks by name, at least one.
+        vocabulary: Vocabulary shared by both languages.
+        networks: Networks by name ("refiner", "twin"), at least one.
     """
 
     vocabulary: SubwordVocabulary
@@ -42,11 +45,19 @@ class TranslationModel:
         return min(network.config.max_length for network in self.networks.values())
 
     def refiner(self) -> Refiner:
-        """Return the bidirectional network. Raises `InputError` if the model has none."""
+        """Return the bidirectional network, which revises a complete translation in parallel.
+
+        Raises:
+            InputError: If the model has no such network.
+        """
         return Refiner(self._network("refiner"))
 
     def twin(self) -> CausalTranslator:
-        """Return the autoregressive network. Raises `InputError` if the model has none."""
+        """Return the autoregressive network, which generates a translation token by token.
+
+        Raises:
+            InputError: If the model has no such network.
+        """
         return CausalTranslator(self._network("twin"))
 
     def save(self, folder: str | PathLike[str], card: dict[str, Any]) -> Path:
@@ -54,10 +65,11 @@ class TranslationModel:
 
         Args:
             folder: The folder, which is created if necessary.
-            card: JSON values that describe the training. They are written last.
+            card: JSON values that describe the training. They are written last, so that a folder with a card
+                is complete.
 
         Returns:
-            Path of the card.
+            Path of the file with the description.
         """
         target = make_folder(folder)
         self.vocabulary.save(target / VOCABULARY)
@@ -105,7 +117,15 @@ class TranslationModel:
 
 
 def require_outside(out: Path, folder: Path) -> None:
-    """Raise `InputError` if the output file `out` is a file of the model in `folder`."""
+    """Check that an output file does not overwrite a file of the model.
+
+    Args:
+        out: Output file.
+        folder: Folder of the model.
+
+    Raises:
+        InputError: If `out` is a file of the model.
+    """
     files = (CARD, VOCABULARY, *HELD_OUT, *(_weights(folder, name).name for name in NETWORKS))
     if out.resolve() in [(folder / name).resolve() for name in files]:
         raise InputError("out", str(out), "use another file: this one belongs to the model")

@@ -31,11 +31,14 @@ class Quality(NamedTuple):
 
 
 class Stutter(NamedTuple):
-    """Repeated words in sentences.
+    """Numbers of repeated words in n sentences.
+
+    A repeated word is a word that equals the word before it.
 
     Attributes:
-        repeated: Number of repeated words per sentence that the reference does not repeat (n,) int64.
-        pairs: Number of pairs of adjacent words per sentence (n,) int64.
+        repeated: Number of repeated words in each sentence, without those that the reference also repeats,
+            int64 of shape (n,).
+        pairs: Number of pairs of adjacent words in each sentence, int64 of shape (n,).
     """
 
     repeated: NDArray[np.int64]
@@ -43,7 +46,10 @@ class Stutter(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Share of the pairs of all sentences that repeat a word. 0 if there are no pairs."""
+        """Number of repeated words divided by the number of pairs of adjacent words.
+
+        Both numbers are sums over all sentences. The rate is 0 if there are no pairs.
+        """
         return float(self.repeated.sum() / max(1, self.pairs.sum()))
 
 
@@ -51,10 +57,13 @@ def quality(outputs: Sequence[str], references: Sequence[str], tokenize: str = "
     """Compute BLEU and chrF with sacreBLEU (Post 2018).
 
     Args:
-        outputs: Detokenised translations.
-        references: One detokenised reference per translation.
-        tokenize: Tokenizer of sacreBLEU: "13a" or "intl" for languages with spaces, "zh" for Chinese, or
-            "char".
+        outputs: Detokenized translations.
+        references: One detokenized reference per translation.
+        tokenize: Tokenizer of sacreBLEU. "13a" or "intl" for languages with spaces, "zh" for Chinese, "char"
+            to split into characters.
+
+    Returns:
+        Both scores with the signatures of sacreBLEU.
 
     Raises:
         InputError: If the numbers of outputs and references differ or are zero.
@@ -67,15 +76,18 @@ def quality(outputs: Sequence[str], references: Sequence[str], tokenize: str = "
 
 
 def stutter(outputs: Sequence[str], references: Sequence[str]) -> Stutter:
-    """Count consecutive repeated words that the reference does not repeat.
+    """Count words that a translation repeats and its reference does not.
 
-    A pair of adjacent words counts if both are equal and the reference has no such pair. Words are runs of
-    letters and digits, and single other marks. Case matters. The thesis (section 4.2.3) gives no definition,
-    so this one is ours.
+    A word counts if it equals the word before it, and the reference does not have this word twice in a row. A
+    word is a sequence of letters and digits, or a single other character. Upper and lower case differ. The
+    thesis (section 4.2.3) gives no definition, so this one is ours.
 
     Args:
         outputs: Translations.
         references: One reference per translation.
+
+    Returns:
+        Counts of each translation.
 
     Raises:
         InputError: If the numbers of outputs and references differ or are zero.
@@ -96,7 +108,15 @@ def _stutters(words: list[str], reference: list[str]) -> tuple[int, int]:
 
 
 def require_aligned(outputs: Sequence[str], references: Sequence[str]) -> None:
-    """Raise `InputError` unless there is one reference per output, and at least one output."""
+    """Check that there is one reference per translation, and at least one translation.
+
+    Args:
+        outputs: Translations.
+        references: Reference translations.
+
+    Raises:
+        InputError: If the numbers differ or are zero, or if a sentence is not a text.
+    """
     if len(outputs) != len(references) or not len(outputs):
         counts = f"{len(outputs)} outputs and {len(references)} references"
         raise InputError("references", counts, "use one reference per output, and at least one")

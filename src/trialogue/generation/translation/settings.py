@@ -17,8 +17,12 @@ from trialogue.validation import Count, Natural, validated
 
 @validated
 @dataclass(frozen=True)
-class Translating:
-    """Translation model and decoding."""
+class TranslationSettings:
+    """Options of `trialogue translate` on the model and on decoding.
+
+    The refiner is a bidirectional network, which revises a complete translation in parallel. The twin is an
+    autoregressive network, which generates a translation token by token.
+    """
 
     model: Annotated[Path | None, arg(metavar="DIR")] = None
     """Load the model from this folder, written by `trialogue train-translation`."""
@@ -56,20 +60,20 @@ class Translating:
 
     @property
     def beam(self) -> LengthBeam:
-        """Decoding of the refiner."""
+        """Decoder of the refiner with these options."""
         chain = Refinement(start=self.start, keep=self.keep, steps=self.steps)
         return LengthBeam(self.steps, self.hypotheses, chain, self.alpha, not self.keep_repeats)
 
     @property
     def search(self) -> BeamSearch:
-        """Decoding of the twin."""
+        """Decoder of the twin with these options."""
         return BeamSearch(self.hypotheses, self.alpha)
 
 
 @validated
 @dataclass(frozen=True)
-class Lines:
-    """Input, output and hardware."""
+class LineSettings:
+    """Options of `trialogue translate` on input, output and hardware."""
 
     input: Annotated[Path | None, arg(metavar="FILE")] = None
     """Translate the lines of this file (default: standard input)."""
@@ -95,8 +99,12 @@ class Lines:
 
 @validated
 @dataclass(frozen=True)
-class Pairs:
-    """Training data and networks."""
+class PairSettings:
+    """Options of `trialogue train-translation` on the sentence pairs and the networks.
+
+    The refiner is a bidirectional network, which revises a complete translation in parallel. The twin is an
+    autoregressive network, which generates a translation token by token.
+    """
 
     text: Annotated[Path | None, arg(metavar="FILE.tsv")] = None
     """Train on these sentence pairs, one per line with tab-separated columns. With --targets: the source sentences."""

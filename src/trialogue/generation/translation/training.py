@@ -16,7 +16,7 @@ from trialogue.extras import from_extra
 from trialogue.generation.translation.lines import LineTranslator
 from trialogue.generation.translation.model import CARD, HELD_OUT, Network, TranslationModel
 from trialogue.generation.translation.scores import quality, stutter
-from trialogue.generation.translation.settings import Pairs, Translating
+from trialogue.generation.translation.settings import PairSettings, TranslationSettings
 from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.storage import atomic_write, make_folder, sha256_of
@@ -30,12 +30,12 @@ _VALIDATION = 1
 
 
 class TrainedModel(NamedTuple):
-    """Result of a training.
+    """A trained translation model with its scores on held-out sentence pairs.
 
     Attributes:
         model: The model.
-        split: Split of the sentence pairs.
-        scores: Scores on the held-out pairs, by network.
+        split: Training, validation and test pairs.
+        scores: For each network, by name, its scores on the test pairs, as JSON values.
     """
 
     model: TranslationModel
@@ -44,7 +44,7 @@ class TrainedModel(NamedTuple):
 
 
 def train_translation(
-    pairs: Pairs, training: TranslationTraining, report: Callable[[str], object] = str
+    pairs: PairSettings, training: TranslationTraining, report: Callable[[str], object] = str
 ) -> TrainedModel:
     """Train a translation model and save it with its scores on held-out pairs.
 
@@ -56,12 +56,15 @@ def train_translation(
         training: Options on the training.
         report: Function called with a message at every stage.
 
+    Returns:
+        The model, the split of the sentence pairs, and the scores.
+
     Raises:
-        InputError: If the pairs cannot be read or are too few, or if the folder contains a model or is not
-            writable.
+        InputError: If the pairs cannot be read or are too few. Also if the folder already contains a model or
+            is not writable.
     """
     from_extra("sacrebleu", "score")  # Check for the package before the training, which takes long.
-    assert pairs.out is not None  # Checked by `Pairs`.
+    assert pairs.out is not None  # Checked by `PairSettings`.
     group = processes()
     notify = report if group.is_main_process else str
     folder = pairs.out
@@ -124,9 +127,9 @@ def train_translation(
     return TrainedModel(model, parts, scores)
 
 
-def _read(pairs: Pairs) -> tuple[ParallelText, dict[str, Any]]:
+def _read(pairs: PairSettings) -> tuple[ParallelText, dict[str, Any]]:
     """Return the sentence pairs and their description for the card."""
-    assert pairs.text is not None  # Checked by `Pairs`.
+    assert pairs.text is not None  # Checked by `PairSettings`.
     paths = [pairs.text] if pairs.targets is None else [pairs.text, pairs.targets]
     text = (
         ParallelText.read(pairs.text, pairs.columns)
@@ -142,7 +145,7 @@ def _evaluate(
     model: TranslationModel, network: Network, held_out: ParallelText, tokenize: str
 ) -> dict[str, Any]:
     """Return the scores of translations with the default settings of `trialogue translate`."""
-    settings = Translating(Path(), network=network)
+    settings = TranslationSettings(Path(), network=network)
     translator = LineTranslator(model, settings, truncate=True)
     outputs = [result.text for result in translator.translate(held_out.sources, 32)]
     return {

@@ -7,17 +7,32 @@ from trialogue.validation import PositiveShare, check
 
 
 def is_inline(content: str) -> bool:
-    """Return whether `content` is JSON rather than the name of a file."""
+    """Return whether the content of a verifier spec is JSON itself rather than the name of a file.
+
+    Args:
+        content: Text after the colon of a spec KIND:CONTENT.
+    """
     return content.lstrip().startswith(("{", "["))
 
 
 def file_unless_inline(content: str) -> Path | None:
-    """Return the path of the file, or None if `content` is JSON."""
+    """Return the file that the content of a verifier spec names, or None if the content is JSON itself.
+
+    Args:
+        content: Text after the colon of a spec KIND:CONTENT.
+    """
     return None if is_inline(content) else Path(content)
 
 
 def file_of_function(content: str) -> Path:
-    """Return the path in FILE:FUNCTION. Raises `ValueError` for any other form."""
+    """Return the path in the content of a verifier spec that names a Python function.
+
+    Args:
+        content: Text of the form FILE:FUNCTION.
+
+    Raises:
+        ValueError: If the text has another form.
+    """
     file, _, function = content.rpartition(":")
     if not file or not function:
         raise ValueError
@@ -25,7 +40,10 @@ def file_of_function(content: str) -> Path:
 
 
 def file_of_probe(content: str) -> Path:
-    """Return the path in FILE[@THRESHOLD].
+    """Return the path in the content of a verifier spec that names a probe.
+
+    Args:
+        content: Text of the form FILE or FILE@THRESHOLD.
 
     Raises:
         InputError: If the threshold is not above 0 and at most 1.
@@ -39,7 +57,7 @@ def file_of_probe(content: str) -> Path:
 
 
 def threshold_of(content: str) -> float | None:
-    """Return the number after the last "@", or None if no number follows."""
+    """Return the number after the last "@" of `content`, or None if no number follows."""
     try:
         return float(content.rpartition("@")[2]) if "@" in content else None
     except ValueError:
@@ -47,7 +65,15 @@ def threshold_of(content: str) -> float | None:
 
 
 def content_of(spec: str, path: Path) -> bytes:
-    """Return the bytes of the file at `path`. Raises `InputError` if it cannot be read."""
+    """Read a file that a verifier spec names.
+
+    Args:
+        spec: The spec, for the error message.
+        path: Path of the file.
+
+    Raises:
+        InputError: If the file cannot be read.
+    """
     try:
         return path.read_bytes()
     except OSError as error:
@@ -57,7 +83,15 @@ def content_of(spec: str, path: Path) -> bytes:
 
 
 def text_of(spec: str, path: Path) -> str:
-    """Return the text of the file at `path`. Raises `InputError` if it is not UTF-8."""
+    """Read a UTF-8 file that a verifier spec names.
+
+    Args:
+        spec: The spec, for the error message.
+        path: Path of the file.
+
+    Raises:
+        InputError: If the file cannot be read or is not UTF-8.
+    """
     try:
         return content_of(spec, path).decode()
     except UnicodeDecodeError:

@@ -17,13 +17,14 @@ _REMEMBERED = 1 << 14
 class Graded(WrappingVerifier):
     """Wrapper of a graded verifier that caches the values of complete sequences.
 
-    The cache avoids another forward pass when a finished sample is evaluated.
+    A graded verifier returns non-negative values that can differ from 0 and 1. The cache avoids another
+    forward pass when a finished sample is evaluated.
 
     Attributes:
         threshold: Minimum value of an accepted sample. None accepts every positive value.
         written: Whether the user specified the threshold.
-        on_slow_evaluation: Function called once, without arguments, when a sampler evaluates the continuations
-            of a prefix one at a time. None if there is nothing to call.
+        on_slow_evaluation: Function called once, without arguments, when a sampler evaluates the
+            continuations of a prefix one at a time. None for no function.
     """
 
     def __init__(self, verifier: Verifier, threshold: float | None = None, *, written: bool = False) -> None:
@@ -33,7 +34,15 @@ class Graded(WrappingVerifier):
         self._values, self._capacity = OrderedDict[bytes, float](), _REMEMBERED
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the values (n,) of the sequences in `rows` (n,), and cache the values of complete sequences."""
+        """Compute the values of sequences, and cache the values of complete sequences.
+
+        Args:
+            decoding: Sequences in progress.
+            rows: Indices of the sequences to evaluate, shape (n,).
+
+        Returns:
+            Values, shape (n,).
+        """
         values = self._verifier.values(decoding, rows)
         for place in decoding.complete[rows].nonzero()[:, 0].tolist():
             row = int(rows[place])
@@ -47,7 +56,15 @@ class Graded(WrappingVerifier):
         return values
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
-        """Return the values (n, vocab) of all one-token continuations, or None if only `values` is available."""
+        """Compute the values of all continuations by one token.
+
+        Args:
+            decoding: Sequences in progress.
+            rows: Indices of the sequences to continue, shape (n,).
+
+        Returns:
+            Values, shape (n, vocab). None if the verifier can only evaluate one sequence at a time.
+        """
         values = self._verifier.children(decoding, rows)
         if values is None and self.on_slow_evaluation is not None:
             notify, self.on_slow_evaluation = self.on_slow_evaluation, None
@@ -55,7 +72,14 @@ class Graded(WrappingVerifier):
         return values
 
     def final(self, samples: Samples) -> list[float | None]:
-        """Return the cached value of each finished sample, or None if the complete sample was not evaluated."""
+        """Return the cached values of finished samples.
+
+        Args:
+            samples: Finished samples.
+
+        Returns:
+            One value per sample. None for a sample that was not evaluated when it was complete.
+        """
         lengths, starts = samples.lengths.tolist(), samples.prompt_lengths.tolist()
         rows = zip(samples.tokens, lengths, starts, strict=True)
         return [self._values.get(_hash_sequence(tokens[:length], start)) for tokens, length, start in rows]

@@ -50,16 +50,16 @@ class VerifierOptions:
 
 
 class VerifierRequest(NamedTuple):
-    """Specification of a verifier to build.
+    """Arguments of the function that builds a verifier.
 
     Attributes:
-        spec: The complete spec KIND:CONTENT.
-        content: The text after the colon.
+        spec: The complete spec KIND:CONTENT, for example "regex:[0-9]+".
+        content: The part after the colon.
         rule: Options that apply to every verifier.
         tokenization: Tokenization of the model.
-        verdicts: Whether the sampler needs values of 0 or 1.
-        model_checks: List to which the builder can append functions. Each is called with the loaded model and raises
-            `InputError` if the verifier was made for another model.
+        verdicts: Whether the sampler needs verdicts, which are values of 0 or 1.
+        model_checks: List to which the function can append checks. A check is called with the loaded model
+            and raises `InputError` if the verifier was made for another model.
     """
 
     spec: str
@@ -72,20 +72,22 @@ class VerifierRequest(NamedTuple):
 
 @dataclass(frozen=True)
 class VerifierKind:
-    """A kind of verifier.
+    """A kind of verifier, for example regular expressions.
+
+    A verifier is specified by a text KIND:CONTENT, for example "regex:[0-9]+".
 
     Args:
-        form: Form of the content, as shown in messages. Empty for a kind without content.
+        form: Form of the content in help texts, for example "FILE". Empty for a kind without content.
         description: One-line description for the help.
         build: Function that builds the verifier. It raises `ValueError` if the content has another form.
-        path: Function that returns the path of the file named in the content, or None. It raises `ValueError`
-            like `build`.
+        path: Function that returns the path of the file that the content names, or None. It raises
+            `ValueError` if the content has another form.
         judges_prompts: Whether the verifier can evaluate a prompt without a completion.
-        graded: Whether values are graded rather than 0 or 1. Output records then contain the values.
-        is_function: Whether the options on functions apply.
-        is_json: Whether the option on white space applies.
-        has_mask: Whether the verifier provides the set of all accepted tokens. Masked decoding is then the
-            default sampler.
+        graded: Whether values can differ from 0 and 1. Output records then contain the values.
+        is_function: Whether the options on Python functions apply, for example `verifier_scope`.
+        is_json: Whether the option `json_whitespace` applies.
+        has_mask: Whether the verifier can compute the set of all accepted next tokens. Masked decoding is
+            then the default sampler.
     """
 
     form: str
@@ -99,7 +101,11 @@ class VerifierKind:
     has_mask: bool = False
 
     def spec_form(self, name: str) -> str:
-        """Return the form of a spec of this kind, which is registered as `name`."""
+        """Return the form in which users write specs of this kind, for example "json-schema:FILE".
+
+        Args:
+            name: Name under which this kind is registered.
+        """
         return f"{name}:{self.form}" if self.form else name
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 from tyro.conf import arg
 
 from trialogue.errors import InputError
-from trialogue.generation.prompts import Prompt, located
+from trialogue.generation.prompts import Prompt, with_location
 from trialogue.generation.verifiers.contents import content_of
 from trialogue.generation.verifiers.kinds import KINDS, VerifierKind, VerifierOptions, VerifierRequest
 from trialogue.validation import validated
@@ -57,7 +57,10 @@ class Rule(VerifierOptions):
 
     @property
     def specs(self) -> tuple[str, ...]:
-        """Specs KIND:CONTENT of all verifiers, starting with the separate options."""
+        """Specs of all verifiers, in the form KIND:CONTENT.
+
+        Options such as `regex` are converted to specs and come before those of the option `verifier`.
+        """
         return (*self._options, *self.verifier)
 
     @property
@@ -73,7 +76,14 @@ class Rule(VerifierOptions):
         return options
 
     def require_used(self, others: Iterable[str] = ()) -> None:
-        """Raise `InputError` if an option applies to a kind of verifier that is neither here nor in `others`."""
+        """Check that every option on verifiers applies to at least one verifier.
+
+        Args:
+            others: Specs KIND:CONTENT of verifiers that are given elsewhere, for example with a prompt.
+
+        Raises:
+            InputError: If an option differs from its default and applies to no verifier.
+        """
         kinds = [_split(spec)[0] for spec in (*self.specs, *others)]
         functions = any(kind.is_function for kind in kinds), "functions"
         json = any(kind.is_json for kind in kinds), "JSON verifiers"
@@ -88,7 +98,14 @@ class Rule(VerifierOptions):
                 raise InputError(field, getattr(self, field), hint)
 
     def combined(self, prompt: Prompt) -> "Rule":
-        """Return this rule together with the rule of `prompt`. Raises `InputError` for an invalid spec."""
+        """Return these constraints together with the additional verifiers of a prompt.
+
+        Args:
+            prompt: Prompt, whose field `rule` has specs KIND:CONTENT.
+
+        Raises:
+            InputError: If a spec is invalid.
+        """
         return replace(self, verifier=(*self.verifier, *_resolved_specs(prompt))) if prompt.rule else self
 
     @property
@@ -96,14 +113,14 @@ class Rule(VerifierOptions):
         return any(_split(spec)[0].is_json for spec in self.specs)
 
     def identity(self, written: Sequence[str] = ()) -> dict[str, Any]:
-        """Return the settings that determine verdicts, as JSON values.
+        """Return the settings that determine which texts are accepted, as JSON values.
 
         Args:
-            written: The last specs as the user wrote them, with relative paths. They replace the resolved
-                specs in the result.
+            written: The last specs as the user wrote them, with relative paths. In the result they replace
+                the specs with resolved paths.
 
         Returns:
-            The specs, the SHA-256 hashes of their files, and the options on verifiers.
+            The specs, the SHA-256 hashes of the files that they name, and the options on verifiers.
         """
         files: dict[str, str] = {}
         named = (*self.specs[: len(self.specs) - len(written)], *written)
@@ -122,26 +139,42 @@ class Rule(VerifierOptions):
 
     def build(
         self, tokenization: "Tokenization", *, verdicts: bool, ranks: bool = False, stop: Sequence[str] = ()
-    ) -> list["Built"]:
-        """Build the verifier of each spec.
+    ) -> list["BuiltVerifier"]:
+        """Build the verifiers for a sampler.
 
         Args:
             tokenization: Tokenization of the model.
-            verdicts: Whether the sampler needs values of 0 or 1. Graded values are then compared with their
-                threshold.
-            ranks: Whether the sampler ranks by graded values. The threshold is then applied only to the
-                selected sample.
-            stop: Stop strings. Verifiers of text evaluate the text before the first of them.
+            verdicts: Whether the sampler needs verdicts, which are values of 0 or 1. Other values are then
+                compared with their threshold.
+            ranks: Whether the sampler ranks several samples by their values. The threshold is then applied
+                only to the selected sample.
+            stop: Stop strings. Verifiers of text evaluate the text before the first stop string.
+
+        Returns:
+            One verifier per spec.
 
         Raises:
-            InputError: If a verifier does not compile or load. `Built.require_fit` checks separately that it
-                model_checks the model.
+            InputError: If a verifier does not compile or load. Whether it was made for this model is checked
+                separately, by `BuiltVerifier.require_fit`.
         """
         loaded = self.load(tokenization, verdicts=verdicts)
         return [one.for_sampler(verdicts=verdicts, ranks=ranks, stop=stop) for one in loaded]
 
-    def load(self, tokenization: "Tokenization", *, verdicts: bool) -> list["Loaded"]:
-        """Load the verifiers. This part of `build` takes the most time and does not depend on stop strings."""
+    def load(self, tokenization: "Tokenization", *, verdicts: bool) -> list["LoadedVerifier"]:
+        """Load the verifiers without stop strings and thresholds.
+
+        This part of `build` takes the most time, and its result can be shared by several samplers.
+
+        Args:
+            tokenization: Tokenization of the model.
+            verdicts: Whether the sampler needs verdicts, which are values of 0 or 1.
+
+        Returns:
+            One verifier per spec.
+
+        Raises:
+            InputError: If a verifier does not compile or load.
+        """
         from trialogue.verifiers import as_verifier
 
         loaded = []
@@ -149,25 +182,34 @@ class Rule(VerifierOptions):
             kind, content = _split(spec)
             request = VerifierRequest(spec, content, self, tokenization, verdicts, [])
             verifier = _call_with_option(self, spec, partial(_build, kind, request))
-            loaded.append(Loaded(kind, as_verifier(verifier), tuple(request.model_checks)))
+            loaded.append(LoadedVerifier(kind, as_verifier(verifier), tuple(request.model_checks)))
         return loaded
 
 
-class Loaded(NamedTuple):
-    """Loaded verifier of a spec, which several samplers with different stop strings can share.
+class LoadedVerifier(NamedTuple):
+    """A verifier that several samplers with different stop strings can share.
 
     Attributes:
         kind: Kind of the verifier.
-        verifier: The verifier without stop strings.
-        model_checks: Functions that raise `InputError` if the verifier was made for another model.
+        verifier: The verifier without stop strings and threshold.
+        model_checks: Functions that are called with the model, and raise `InputError` if the verifier was
+            made for another model.
     """
 
     kind: "VerifierKind"
     verifier: "Verifier"
     model_checks: tuple[Callable[["TextModel"], None], ...]
 
-    def for_sampler(self, *, verdicts: bool, ranks: bool, stop: Sequence[str]) -> "Built":
-        """Return the verifier for a sampler. See `Rule.build` for the arguments."""
+    def for_sampler(self, *, verdicts: bool, ranks: bool, stop: Sequence[str]) -> "BuiltVerifier":
+        """Add the stop strings and the threshold with which a sampler uses the verifier.
+
+        Args:
+            verdicts: Whether the sampler needs verdicts, which are values of 0 or 1. Other values are then
+                compared with their threshold.
+            ranks: Whether the sampler ranks several samples by their values. The threshold is then applied
+                only to the selected sample.
+            stop: Stop strings. Verifiers of text evaluate the text before the first stop string.
+        """
         from trialogue.generation.verifiers.graded import Graded
         from trialogue.verifiers import Threshold
 
@@ -180,18 +222,19 @@ class Loaded(NamedTuple):
             judge, cut = Threshold(graded, threshold), None
         else:
             judge, cut = graded, threshold if ranks else None
-        return Built(self.kind, judge, graded, cut, self.model_checks)
+        return BuiltVerifier(self.kind, judge, graded, cut, self.model_checks)
 
 
-class Built(NamedTuple):
-    """Verifier as used by a sampler.
+class BuiltVerifier(NamedTuple):
+    """A verifier in the form in which a sampler uses it.
 
     Attributes:
         kind: Kind of the verifier.
         verifier: The verifier to evaluate.
-        graded: Wrapper that caches graded values, or None.
-        threshold: Threshold to apply to finished samples, or None.
-        model_checks: Functions that raise `InputError` if the verifier was made for another model.
+        graded: Wrapper that caches values, or None if all values are 0 or 1.
+        threshold: Threshold to apply to the values of finished samples, or None.
+        model_checks: Functions that are called with the model, and raise `InputError` if the verifier was
+            made for another model.
     """
 
     kind: "VerifierKind"
@@ -201,43 +244,63 @@ class Built(NamedTuple):
     model_checks: tuple[Callable[["TextModel"], None], ...]
 
     def require_fit(self, oracle: "TextModel") -> None:
-        """Raise `InputError` if the verifier was made for another model than `oracle`."""
+        """Check that the verifier was made for this model. A probe fits only the model that it was trained on.
+
+        Args:
+            oracle: The loaded model.
+
+        Raises:
+            InputError: If the verifier was made for another model.
+        """
         for fit in self.model_checks:
             fit(oracle)
 
 
 def build_for_prompts(
     rule: Rule, prompts: Sequence[Prompt], tokenization: "Tokenization", **settings: Any
-) -> list[list[Built]]:
-    """Build the verifiers of each prompt.
-
-    Prompts with equal rules share verifiers.
+) -> list[list[BuiltVerifier]]:
+    """Build the verifiers of each prompt. Prompts with equal specs share verifiers.
 
     Args:
-        rule: Verifiers shared by all prompts.
+        rule: Verifiers that apply to all prompts.
         prompts: Prompts with their additional verifiers.
         tokenization: Tokenization of the model.
         **settings: Further arguments of `Rule.build`.
 
+    Returns:
+        For each prompt, its verifiers, starting with those that apply to all prompts.
+
     Raises:
-        InputError: As in `Rule.build`. An error in the rule of a prompt names its line in the prompt file.
+        InputError: As in `Rule.build`. An error in the verifier of a prompt names its line in the prompt
+            file.
     """
-    shared, by_specs = rule.build(tokenization, **settings), dict[tuple[str, ...], list[Built]]()
+    shared, by_specs = rule.build(tokenization, **settings), dict[tuple[str, ...], list[BuiltVerifier]]()
     specs = [_resolved_specs(prompt) for prompt in prompts]
     for prompt, found in zip(prompts, specs, strict=True):
         if found not in by_specs:
             alone = replace(rule, verifier=found, **_NO_OPTIONS)
-            by_specs[found] = located(prompt.where, partial(alone.build, tokenization, **settings))
+            by_specs[found] = with_location(prompt.where, partial(alone.build, tokenization, **settings))
     return [shared + by_specs[found] for found in specs]
 
 
-def distinct(built: Iterable[Sequence[Built]]) -> list[Built]:
-    """Return the verifiers of all prompts without duplicates."""
+def distinct_verifiers(built: Iterable[Sequence[BuiltVerifier]]) -> list[BuiltVerifier]:
+    """Return the verifiers of all prompts without duplicates.
+
+    Args:
+        built: Verifiers of each prompt.
+    """
     return list({id(one): one for of_prompt in built for one in of_prompt}.values())
 
 
-def combine_verifiers(built: Sequence[Built]) -> "Verifier | None":
-    """Return the product of the verifiers of a prompt, or None if it has none."""
+def combine_verifiers(built: Sequence[BuiltVerifier]) -> "Verifier | None":
+    """Combine the verifiers of a prompt into one, whose value is the product of their values.
+
+    Args:
+        built: Verifiers of the prompt.
+
+    Returns:
+        The combined verifier, or None if there are no verifiers.
+    """
     from trialogue.verifiers import Product
 
     verifiers = [one.verifier for one in built]
@@ -245,7 +308,11 @@ def combine_verifiers(built: Sequence[Built]) -> "Verifier | None":
 
 
 def has_mask(spec: str) -> bool:
-    """Return whether the verifier of `spec` provides the set of all accepted tokens. False for an unknown kind."""
+    """Return whether a verifier can compute the set of all accepted next tokens.
+
+    Args:
+        spec: Spec KIND:CONTENT. The result is False for an unknown kind.
+    """
     name = spec.partition(":")[0]
     return name in KINDS and KINDS[name].has_mask
 

@@ -36,14 +36,17 @@ MIN_PRESERVED = 0.9
 class CloneLoss:
     """Loss of a model on a clone.
 
+    A clone is a copy of a text in which only interactions of tokens up to a chosen order remain.
+
     Args:
         model: Name of the model.
-        step: Training step of the checkpoint, None if unknown.
+        step: Training step of the checkpoint. None if unknown.
         clone: Name of the clone.
-        max_order: Highest order of interactions that the clone keeps, None if it keeps all.
-        causal: Whether the model predicts next tokens. Otherwise it predicts masked tokens.
-        score: Loss, standard error and accuracy per token.
-        tokens_per_byte: Number of tokens of the model per byte of text, None if the model uses the tokens of the clone.
+        max_order: Highest order of interactions that remain in the clone. None if all orders remain.
+        causal: True if the model predicts next tokens, False if it predicts masked tokens.
+        score: Loss in nats, its standard error, and accuracy, each per token.
+        tokens_per_byte: Number of tokens of the model per byte of text. None if the model uses the tokens of
+            the clone, so that the text is not tokenized again.
     """
 
     model: str
@@ -61,7 +64,7 @@ class CloneLoss:
 
     @property
     def error(self) -> float:
-        """Standard error of the loss."""
+        """Standard error of `loss`, in the same unit."""
         return self.score.error * self._scale
 
     @property
@@ -70,11 +73,14 @@ class CloneLoss:
 
 
 class CloneScorer(ABC):
-    """Computes the loss of a causal or masked model on clones.
+    """Base class of objects that compute the loss of a model on clones of a text.
+
+    A clone is a copy of a text in which only interactions of tokens up to a chosen order remain.
 
     Attributes:
-        causal: Whether the model predicts each token from the tokens before it. Otherwise it predicts masked tokens.
-        retokenized: Whether the clones are decoded to text and tokenized again.
+        causal: True if the model predicts each token from the tokens before it, False if it predicts masked
+            tokens.
+        retokenized: Whether the clones are decoded to text and tokenized with the tokenizer of the model.
     """
 
     causal: bool
@@ -82,16 +88,18 @@ class CloneScorer(ABC):
 
     @abstractmethod
     def score(self, clone: Clone, rows: int, share: float, seed: int) -> tuple[Score, float | None]:
-        """Score a clone.
+        """Compute the loss and the accuracy on a clone.
 
         Args:
             clone: The clone.
-            rows: Number of rows, from the first one.
-            share: Share of the tokens of each row to predict. Causal models ignore it and predict all.
+            rows: Number of rows of the clone to use, starting with the first.
+            share: Fraction of the tokens of each row that a masked model predicts. Causal models predict all
+                tokens.
             seed: Random seed for the choice of these tokens.
 
         Returns:
-            The score, and the number of tokens per byte of text, or None if the text is not tokenized again.
+            Two values. The first has the loss, its standard error and the accuracy per token. The second is the
+            number of tokens per byte of text, or None if the text is not tokenized again.
 
         Raises:
             InputError: If the rows are longer than the model's maximum length.
@@ -100,7 +108,20 @@ class CloneScorer(ABC):
     def loss(
         self, clone: Clone, rows: int, share: float, seed: int, *, model: str, step: int | None = None
     ) -> CloneLoss:
-        """Return the loss on the first `rows` of a clone. See `score` for the other arguments."""
+        """Compute the loss on a clone and return it with the names of model and clone.
+
+        Args:
+            clone: The clone.
+            rows: Number of rows of the clone to use, starting with the first.
+            share: Fraction of the tokens of each row that a masked model predicts. Causal models predict all
+                tokens.
+            seed: Random seed for the choice of these tokens.
+            model: Name of the model, which is copied to the result.
+            step: Training step of the checkpoint, which is copied to the result. None if unknown.
+
+        Raises:
+            InputError: If the rows are longer than the model's maximum length.
+        """
         score, tokens_per_byte = self.score(clone, rows, share, seed)
         return CloneLoss(
             model=model,
@@ -116,17 +137,20 @@ class CloneScorer(ABC):
 def load_clone_scorer(
     place: str | Path, clones: Clones, *, device: str | torch.device | None = None, dtype: str = "float32"
 ) -> CloneScorer:
-    """Load a model and return its scorer.
+    """Load a model and prepare it for scoring clones.
 
     Args:
         place: File written by `save_model`, or Hugging Face checkpoint.
-        clones: Clones to score.
-        device: Torch device, by default a GPU if there is one.
+        clones: Folder of the clones to score.
+        device: Torch device. By default a GPU if there is one.
         dtype: Name of the dtype of the weights of a checkpoint.
 
+    Returns:
+        An object whose method `score` computes the loss on a clone.
+
     Raises:
-        InputError: If the model cannot be loaded, has neither a masked nor a causal head, or has another tokenizer that
-            does not preserve the text of the clones.
+        InputError: If the model cannot be loaded, or has neither a masked nor a causal language modeling head.
+            Also if its tokenizer differs from the one of the clones and does not preserve their text.
     """
     if Path(place).suffix == ".safetensors":
         return _NetworkScorer(str(place), clones, device)
@@ -137,10 +161,20 @@ def load_clone_scorer(
 
 
 def pretrained_scorer(name: str, model: Any, tokenizer: Any, causal: bool, clones: Clones) -> CloneScorer:
-    """Return the scorer of a transformers model.
+    """Prepare a transformers model for scoring clones.
+
+    Args:
+        name: Name of the model in error messages.
+        model: Model with a language modeling head.
+        tokenizer: Tokenizer of the model.
+        causal: True if the model predicts next tokens, False if it predicts masked tokens.
+        clones: Folder of the clones to score.
+
+    Returns:
+        An object whose method `score` computes the loss on a clone.
 
     Raises:
-        InputError: As for `load_clone_scorer`.
+        InputError: If the tokenizer differs from the one of the clones and does not preserve their text.
     """
     scorer = _CausalScorer if causal else _MaskedScorer
     return scorer(name, model, tokenizer, clones)

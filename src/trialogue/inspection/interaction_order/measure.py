@@ -30,11 +30,15 @@ class CheckpointLocation(NamedTuple):
 
 
 def checkpoints_of(model: str | Path) -> list[CheckpointLocation]:
-    """Return the checkpoints of a model in order of their training steps.
+    """Find the checkpoints of a model, in the order of their training steps.
 
     Args:
-        model: A single checkpoint, or a folder written during training. The folder, or the folder `checkpoints` in it,
-            contains files of `trialogue.training.Checkpoints`, or folders `checkpoint-N` of the transformers trainer.
+        model: A single checkpoint, or a folder written during training. The folder, or its subfolder
+            `checkpoints`, contains files of `trialogue.training.Checkpoints` or folders `checkpoint-N` of the
+            transformers trainer.
+
+    Returns:
+        Locations of the checkpoints with their training steps.
 
     Raises:
         InputError: If the folder contains neither a model nor checkpoints.
@@ -62,7 +66,14 @@ def checkpoints_of(model: str | Path) -> list[CheckpointLocation]:
 
 
 def require_clones(clones: Clones) -> None:
-    """Raise `InputError` if the folder has no clones yet."""
+    """Check that a folder of clones is not empty.
+
+    Args:
+        clones: Folder of clones of a text.
+
+    Raises:
+        InputError: If the folder contains no clones yet.
+    """
     if not clones.names:
         hint = "the folder has no clones yet. Run `trialogue clone` again to make them"
         raise InputError("clones", str(clones.folder), hint)
@@ -80,16 +91,18 @@ def clone_losses(
     dtype: str = "float32",
     report: Callable[[str], object] = lambda _: None,
 ) -> Iterator[CloneLoss]:
-    """Compute the losses of models on clones.
+    """Compute the losses of models on clones of a text.
+
+    A clone is a copy of a text in which only interactions of tokens up to a chosen order remain.
 
     Args:
         models: Models, or folders with checkpoints, as for `checkpoints_of`.
-        clones: Clones of a text.
-        rows: Number of rows of each clone, from the first one.
-        share: Share of the tokens of each row that a masked model predicts, each in a separate copy of the row. A
-            causal model predicts all tokens but the first.
+        clones: Folder of the clones.
+        rows: Number of rows of each clone to use, starting with the first.
+        share: Fraction of the tokens of each row that a masked model predicts, each in a separate copy of the
+            row. A causal model predicts all tokens but the first.
         seed: Random seed for the choice of these tokens.
-        device: Torch device, by default a GPU if there is one.
+        device: Torch device. By default a GPU if there is one.
         dtype: Name of the dtype of the weights of a Hugging Face checkpoint.
         report: Called with the location of each checkpoint before it is loaded.
 
@@ -97,7 +110,8 @@ def clone_losses(
         The loss of each checkpoint on each clone.
 
     Raises:
-        InputError: If `clones` is empty, a model cannot be loaded or scored, or the rows are too long for a model.
+        InputError: If the folder contains no clones, a model cannot be loaded or scored, or the rows are too
+            long for a model.
     """
     checkpoints_by_model = {str(model): checkpoints_of(model) for model in models}
     if not checkpoints_by_model:

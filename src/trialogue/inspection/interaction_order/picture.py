@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
 
 def draw_losses(losses: Sequence[CloneLoss]) -> matplotlib.figure.Figure:
-    """Draw the losses of models on clones.
+    """Draw the losses of models on clones of a text.
 
-    A model with several checkpoints has a panel with its losses over training steps. All models with a single
+    A model with several checkpoints gets a panel with its losses over training steps. All models with a single
     checkpoint share the last panel.
+
+    Args:
+        losses: Losses of one or several models on the clones.
     """
     models: dict[str, list[CloneLoss]] = {}
     for one in losses:

@@ -21,7 +21,9 @@ MARGIN = 0.02
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """Difference between the loss on a clone and the loss on the text.
+    """Difference between the loss of a model on a clone and its loss on the original text.
+
+    A clone is a copy of the text in which only interactions of tokens up to a chosen order remain.
 
     Args:
         difference: Loss on the clone minus loss on the text.
@@ -35,26 +37,33 @@ class Gap:
 
     @property
     def is_significant(self) -> bool:
-        """Whether the difference exceeds both thresholds, so that the model uses structure that the clone lacks."""
+        """Whether the loss on the clone is clearly larger than the loss on the text.
+
+        This requires a difference above three standard errors and above 2% of the loss on the text. The model
+        then uses structure of the text that the clone lacks.
+        """
         return self.difference > ERRORS * self.error and self.difference > MARGIN * self.text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """Summary of the losses of one model on one clone over all checkpoints.
+    """Summary of the losses of one model on one clone over all of its checkpoints.
+
+    The gap is the loss on the clone minus the loss on the original text.
 
     Args:
         model: Name of the model.
         clone: Name of the clone.
-        max_order: Highest order of interactions that the clone keeps, None if it keeps all.
-        steps: Training step of each checkpoint, None if unknown.
+        max_order: Highest order of interactions that remain in the clone. None if all orders remain.
+        steps: Training step of each checkpoint. None for an unknown step.
         losses: Loss of each checkpoint.
         accuracy: Accuracy of the last checkpoint.
-        saturated: Step from which the loss is saturated (see `saturation_step`). None if a step is unknown, or if there
-            is a single checkpoint.
-        gap: Gap of the last checkpoint. None for the text itself, or if the text is not among the clones.
-        told_since: Step from which the gap stays significant. None if the last gap is not
-            significant, or as for `saturated`.
+        saturated: First training step at which the loss is close to its minimum (see `saturation_step`). None
+            if a step is unknown or there is a single checkpoint.
+        gap: Gap of the last checkpoint. None if the clone is the text itself, or if there is no loss on the
+            text.
+        told_since: Training step from which the gap stays significant. None if the gap of the last checkpoint
+            is not significant, a step is unknown, or there is a single checkpoint.
     """
 
     model: str
@@ -69,16 +78,17 @@ class Reading:
 
 
 def saturation_step(steps: Sequence[int], losses: Sequence[float], tolerance: float = TOLERANCE) -> int:
-    """Return the first step at which the loss is saturated.
+    """Return the first training step at which the loss is saturated, which means close to its minimum.
 
-    The loss is saturated when it exceeds its minimum by at most `tolerance` times the decrease from the first loss to
-    the minimum. The criterion is relative to the decrease because clones differ in the lowest loss that a model can
-    reach. It uses the minimum instead of the last loss because the loss on a clone of low order may rise again.
+    A loss is saturated if it exceeds the minimum of all losses by at most `tolerance` times the decrease from
+    the first loss to the minimum. The criterion is relative to the decrease because clones differ in the lowest
+    loss that a model can reach. It uses the minimum instead of the last loss because the loss on a clone of low
+    order may rise again.
 
     Args:
         steps: Training steps in increasing order.
         losses: Loss at each step.
-        tolerance: Share of the decrease.
+        tolerance: Fraction of the decrease by which a saturated loss may exceed the minimum.
 
     Raises:
         InputError: If the lengths differ or are zero.
@@ -91,22 +101,31 @@ def saturation_step(steps: Sequence[int], losses: Sequence[float], tolerance: fl
 
 
 def gap_of(clone: CloneLoss, text: CloneLoss) -> Gap:
-    """Return the gap between the losses of one model on a clone and on the text."""
+    """Subtract the loss on the original text from the loss of the same model on a clone.
+
+    Args:
+        clone: Loss on the clone.
+        text: Loss on the text.
+
+    Returns:
+        The difference with its standard error.
+    """
     return Gap(difference=clone.loss - text.loss, error=math.hypot(clone.error, text.error), text=text.loss)
 
 
 def learned_beyond(losses: Iterable[CloneLoss]) -> int | None:
-    """Return the order beyond which a model has learned interactions.
+    """Return the largest order k such that the model has learned interactions of more than k tokens.
 
-    This is the largest order k for which all clones that keep interactions up to order k or lower have a significant
-    gap. The model then uses structure of the text that these clones lack. A clone whose Markov chain has not converged
-    may have a gap for other reasons.
+    A clone of order k is a copy of the text in which only interactions of up to k tokens remain. The loss on
+    every clone of order k or lower must be significantly higher than the loss on the text. The model then uses
+    structure of the text that these clones lack. The loss on a clone may also be higher because its Markov
+    chain has not converged.
 
     Args:
         losses: Losses of one checkpoint on the clones and on the text.
 
     Returns:
-        The order, or None if the gap of the clones of lowest order is not significant.
+        The order k, or None if the losses on the clones of lowest order are not all significantly higher.
     """
     by_name = {one.clone: one for one in losses}
     text = by_name.get(TEXT)
@@ -120,7 +139,15 @@ def learned_beyond(losses: Iterable[CloneLoss]) -> int | None:
 
 
 def readings(losses: Iterable[CloneLoss]) -> list[Reading]:
-    """Summarize the losses of each model on each clone, in the order of the first measurement."""
+    """Summarize the losses of each model on each clone over its checkpoints.
+
+    Args:
+        losses: Losses of one or several models, with the checkpoints of a model in order of their training
+            steps.
+
+    Returns:
+        One summary per model and clone, in the order of their first occurrence in `losses`.
+    """
     series: dict[tuple[str, str], list[CloneLoss]] = {}
     for one in losses:
         series.setdefault((one.model, one.clone), []).append(one)

@@ -14,7 +14,14 @@ from torch import Tensor
 
 from trialogue.data import Dyck
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Point, Quantity, curve, mean, number, share
+from trialogue.inspection.measures.quantities import (
+    Point,
+    Quantity,
+    curve_quantity,
+    mean_point,
+    share_point,
+    single_quantity,
+)
 from trialogue.inspection.subject import Subject
 from trialogue.randomness import numpy_generator, seed_of
 
@@ -26,10 +33,13 @@ _SHORTEST, _LONGEST = 8, 32
 
 
 def bracket_tokens(subject: Subject) -> list[int] | None:
-    """Return the token ids of the brackets in the order of `Dyck`.
+    """Return the token ids of the brackets ( ) [ ], or None if one of them is not a single token.
 
-    All brackets are tokens with a leading space or, if such tokens do not exist, without one. The result is None if
-    neither is the case.
+    The tokens have a leading space if all four brackets exist with a leading space as single tokens. Otherwise
+    they have none.
+
+    Args:
+        subject: Model with its tokenizer.
     """
     for space in (" ", ""):
         ids = [
@@ -43,19 +53,26 @@ def bracket_tokens(subject: Subject) -> list[int] | None:
 
 
 def bracket_distribution(length: int) -> Dyck:
-    """Return the distribution of prefixes of `length` brackets with equal probabilities of types and of opening."""
+    """Return a uniform distribution of prefixes of bracket strings.
+
+    Both types of brackets are equally likely, and so are opening and closing wherever both are possible. At
+    most four brackets are open at once.
+
+    Args:
+        length: Number of brackets of a prefix.
+    """
     return Dyck(length, (1 / len(PAIRS),) * len(PAIRS), 0.5, DEPTH, complete=False)
 
 
 def insert_pairs(strings: Tensor, random: np.random.Generator) -> Tensor:
-    """Insert a matched pair of random type at a random position of each string.
+    """Insert an adjacent pair of brackets, () or [], at a random position of each string.
 
     Args:
-        strings: Brackets, int64 of shape (n, L).
+        strings: Bracket indices (0 to 3), int64 of shape (n, L).
         random: Random number generator.
 
     Returns:
-        Strings of shape (n, L + 2) that do not exceed the maximum depth at the inserted pair.
+        Bracket indices, int64 of shape (n, L + 2). The inserted pair never exceeds the maximum depth.
     """
     rows = []
     depths = bracket_distribution(strings.shape[1]).depth(strings)
@@ -67,7 +84,12 @@ def insert_pairs(strings: Tensor, random: np.random.Generator) -> Tensor:
 
 
 class Brackets(Measure):
-    """Accuracy on closing brackets by length and depth of the prefix, and the violation of balance."""
+    """Measure of how well a model predicts the next bracket in nested strings of ( ) [ ].
+
+    The measure reports the accuracy on closing brackets by the length of the prefix and by the number of open
+    brackets. It also inserts a matched pair into strings. The pair should not change the prediction of the next
+    bracket.
+    """
 
     question = "Does the model close brackets at any depth and length?"
     reading = (
@@ -79,7 +101,13 @@ class Brackets(Measure):
     )
 
     def model_refusal(self, subject: Subject) -> str | None:
-        """Return a reason if a bracket is not a single token, or the maximum length is too short."""
+        """Return the reason why the model cannot be measured, or None.
+
+        A reason is that a bracket is not a single token, or that the model's maximum length is too short.
+
+        Args:
+            subject: Model to measure.
+        """
         if bracket_tokens(subject) is None:
             return f"its tokenizer does not have a single token for each of {' '.join(''.join(PAIRS))}"
         if _max_brackets(subject) < 2 * _LONGEST:
@@ -88,8 +116,16 @@ class Brackets(Measure):
             )
         return None
 
-    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """Count the long strings, and the short strings with and without a pair."""
+    def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+        """Return the number of tokens of all strings of brackets.
+
+        These are the long strings, and the short strings with and without an inserted pair.
+
+        Args:
+            subject: Model to measure.
+            material: Texts on which the model is evaluated.
+            effort: Sample sizes and seed.
+        """
         before = len(subject.frame[0])
         long = effort.rows(_ROWS) * (min(LENGTH, _max_brackets(subject)) + before)
         lengths = _lengths()
@@ -97,7 +133,20 @@ class Brackets(Measure):
         return long + pairs
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Measure accuracy and excess loss on long strings, and the violation of balance on short ones."""
+        """Measure the predictions on long strings, and the effect of an inserted pair on short strings.
+
+        Args:
+            subject: Causal model.
+            material: Not used.
+            effort: Number of strings and seed.
+            report: Called with progress messages.
+
+        Returns:
+            Three single numbers and three curves. The numbers are the accuracy on closing brackets, the total
+            variation by which an inserted pair changes the next-bracket distribution, and the total probability
+            of brackets. The curves are the accuracy by position, the accuracy by number of open brackets, and
+            the excess loss over the exact distribution by position.
+        """
         length = min(LENGTH, _max_brackets(subject))
         distribution = bracket_distribution(length)
         rows = distribution.sample(effort.rows(_ROWS), seed_of(effort.seed, "brackets"))
@@ -114,17 +163,19 @@ class Brackets(Measure):
         spans = [(edge, (read >= edge) & (read < end)) for edge, end in zip(edges, ends, strict=True)]
         report("strings with an inserted pair")
         distances = self._distances(subject, effort)
-        along, on_brackets = "brackets read", mean(mass.numpy().mean(1))
+        along, on_brackets = "brackets read", mean_point(mass.numpy().mean(1))
         by_length = [_share(correct, closing & span, edge) for edge, span in spans]
         by_depth = [_share(correct, closing & (depth == level), level) for level in range(1, DEPTH + 1)]
-        losses = [mean(_row_means(excess, span), edge) for edge, span in spans]
+        losses = [mean_point(_row_means(excess, span), edge) for edge, span in spans]
         return [
-            number(f"closes rightly, in strings of {length}", _share(correct, closing), exact=1.0),
-            number("moved by a pair", mean(distances), unit="total variation", exact=0.0),
-            number(f"on brackets, in strings of {length}", on_brackets, unit="of the probability", exact=1.0),
-            curve("closes rightly", by_length, along, exact=1.0),
-            curve("closes rightly", by_depth, "brackets open", exact=1.0),
-            curve("excess loss", losses, along, unit="nats a bracket", exact=0.0),
+            single_quantity(f"closes rightly, in strings of {length}", _share(correct, closing), exact=1.0),
+            single_quantity("moved by a pair", mean_point(distances), unit="total variation", exact=0.0),
+            single_quantity(
+                f"on brackets, in strings of {length}", on_brackets, unit="of the probability", exact=1.0
+            ),
+            curve_quantity("closes rightly", by_length, along, exact=1.0),
+            curve_quantity("closes rightly", by_depth, "brackets open", exact=1.0),
+            curve_quantity("excess loss", losses, along, unit="nats a bracket", exact=0.0),
         ]
 
     def _distances(self, subject: Subject, effort: Effort) -> NDArray[np.float64]:
@@ -143,15 +194,16 @@ class Brackets(Measure):
 
 
 def bracket_log_probs(subject: Subject, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the model's distribution of the next bracket after each prefix.
+    """Compute the model's distribution of the next bracket after each prefix.
 
     Args:
-        subject: Model.
-        rows: Brackets, int64 of shape (n, L).
+        subject: Causal model.
+        rows: Bracket indices (0 to 3), int64 of shape (n, L).
 
     Returns:
-        Log-probabilities (n, L, brackets) that are normalized over the brackets, and the total probability (n, L) of
-        all brackets.
+        Two arrays. The first has the log-probabilities of the four brackets, normalized over the brackets,
+        shape (n, L, 4). The second has the total probability of the four brackets among all tokens, shape (n,
+        L).
     """
     ids = torch.tensor(bracket_tokens(subject))
     distributions, mass = [], []
@@ -164,7 +216,16 @@ def bracket_log_probs(subject: Subject, rows: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def next_brackets(distribution: Dyck, rows: Tensor) -> Tensor:
-    """Return the exact log-probabilities (n, L - 1, brackets) of all brackets of `rows` (n, L) but the first."""
+    """Compute the exact log-probabilities of the next bracket after each non-empty prefix.
+
+    Args:
+        distribution: Exact distribution of bracket strings.
+        rows: Bracket indices (0 to 3), int64 of shape (n, L).
+
+    Returns:
+        Log-probabilities of the four brackets, shape (n, L - 1, 4). Entry [i, t] is for the bracket that
+        follows the first t + 1 brackets of row i.
+    """
     number, length = rows.shape
     lengths = torch.arange(1, length).repeat(number)
     return distribution.next_log_probs(rows.repeat_interleave(length - 1, 0), lengths).view(
@@ -179,7 +240,7 @@ def _row_means(values: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[
 
 
 def _share(correct: NDArray[np.bool_], mask: NDArray[np.bool_], at: float | None = None) -> Point:
-    return share(_row_means(correct.astype(float), mask), at)
+    return share_point(_row_means(correct.astype(float), mask), at)
 
 
 def _max_brackets(subject: Subject) -> int:

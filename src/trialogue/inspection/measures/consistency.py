@@ -16,7 +16,7 @@ from torch import Tensor
 
 from trialogue.errors import InputError
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Quantity, curve, mean, number
+from trialogue.inspection.measures.quantities import Quantity, curve_quantity, mean_point, single_quantity
 from trialogue.inspection.subject import Passages, Subject
 from trialogue.oracles import Masked
 from trialogue.randomness import Choose, Streams, numpy_generator
@@ -26,13 +26,17 @@ DISTANCES = (1, 2, 4, 8, 16)
 _ROWS = 32
 
 
-class Orders(NamedTuple):
-    """Log-ratios for the two orders of filling in two tokens, each float64 of shape (n,) in nats.
+class OrderLogRatios(NamedTuple):
+    """Comparison of the two orders in which two masked tokens of a row can be filled in.
+
+    The tokens are at positions i and j. The first order fills in position i and then j, and the second order
+    fills in j and then i. All arrays are float64 of shape (n,) in nats, with one entry per row.
 
     Attributes:
-        text: Log-probability in the first order minus that in the second, for the tokens of the text.
-        sampled: The same difference for tokens sampled in the first order.
-        information: log p(x_j | x_i, rest) - log p(x_j | rest) for the sampled tokens, where x_i is sampled first.
+        text: Log-probability of the tokens of the text in the first order minus the one in the second order.
+        sampled: The same difference for tokens that are sampled in the first order.
+        information: log p(x_j | x_i, rest) - log p(x_j | rest) for the sampled tokens, where "rest" is the row
+            without both tokens.
     """
 
     text: NDArray[np.float64]
@@ -40,15 +44,21 @@ class Orders(NamedTuple):
     information: NDArray[np.float64]
 
 
-def compare_orders(masked: Masked, tokens: Tensor, first: Tensor, second: Tensor, choose: Choose) -> Orders:
-    """Compare both orders of filling in two tokens of each row.
+def compare_orders(
+    masked: Masked, tokens: Tensor, first: Tensor, second: Tensor, choose: Choose
+) -> OrderLogRatios:
+    """Compare the two orders in which two masked tokens of each row can be filled in.
 
     Args:
         masked: Masked oracle.
         tokens: Token ids of shape (n, L).
-        first: Position of the first token in each row, shape (n,).
-        second: Position of the second token in each row, shape (n,).
-        choose: Function that samples a token from the log-probabilities of each row.
+        first: Position of one of the two tokens in each row, shape (n,).
+        second: Position of the other token in each row, shape (n,).
+        choose: Function that samples a token for each row, given log-probabilities (n, vocab) and row indices
+            (n,).
+
+    Returns:
+        Differences of log-probabilities between both orders.
     """
     rows = torch.arange(len(tokens))
     mask = torch.zeros_like(tokens, dtype=torch.bool)
@@ -68,11 +78,15 @@ def compare_orders(masked: Masked, tokens: Tensor, first: Tensor, second: Tensor
     sampled[rows, first] = choose(first_log_probs, rows)
     sampled[rows, second] = choose(masked.site_log_weights(sampled, second), rows)
     (at_text, _), (at_sampled, information) = ratio(tokens), ratio(sampled)
-    return Orders(*(values.numpy() for values in (at_text, at_sampled, information)))
+    return OrderLogRatios(*(values.numpy() for values in (at_text, at_sampled, information)))
 
 
 class MaskedConsistency(Measure):
-    """Difference between the two orders of filling in two masked tokens."""
+    """Measure of whether the conditional distributions of a masked model belong to one joint distribution.
+
+    Two masked tokens are filled in one after the other, in both orders. For a joint distribution, both orders
+    have the same probability.
+    """
 
     question = "Are the masked conditionals consistent with a joint distribution?"
     reading = (
@@ -85,22 +99,61 @@ class MaskedConsistency(Measure):
     needs = "text"
 
     def model_refusal(self, subject: Subject) -> str | None:
-        """Return a reason if the tokenizer has no mask token, or the maximum length is too short."""
+        """Return the reason why the model cannot be measured, or None.
+
+        A reason is that the tokenizer has no mask token, or that the model's maximum length is too short.
+
+        Args:
+            subject: Model to measure.
+        """
         if subject.tokenizer.mask_token_id is None:
             return "its tokenizer has no mask token"
         return None if _length(subject) >= 4 else f"its maximum length is only {subject.max_length} tokens"
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:
-        """Raise `InputError` if the text has too few passages."""
+        """Check that the text has enough passages of the required length.
+
+        Args:
+            subject: Model with its tokenizer.
+            material: Text from which the passages are sampled.
+            effort: Sample sizes and seed.
+
+        Raises:
+            InputError: If the text has too few passages.
+        """
         _sample_passages(subject, material, effort)
 
-    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """Count six passes over each passage, one with both tokens masked and five with one."""
+    def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+        """Return the number of tokens of six forward passes over each passage at each distance.
+
+        One pass has both tokens masked, and five passes have one of them masked.
+
+        Args:
+            subject: Model to measure.
+            material: Texts on which the model is evaluated.
+            effort: Sample sizes and seed.
+        """
         width = _length(subject) + sum(map(len, subject.frame))
         return 6 * len(_distances(subject)) * effort.rows(_ROWS) * width
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Measure the difference and the divergence of the orders by the distance between the tokens."""
+        """Compare both orders of filling in two tokens at distances from 1 to 16.
+
+        Args:
+            subject: Masked model.
+            material: Text from which the passages are sampled.
+            effort: Number of passages and seed.
+            report: Called with progress messages.
+
+        Returns:
+            Three single numbers and two curves over the distance between the tokens. The numbers are means over
+            distances of the absolute log-ratio of both orders on the text, of the divergence of both orders,
+            and of the information that one token has about the other. The curves are the divergence and the
+            information at each distance.
+
+        Raises:
+            InputError: If the text has too few passages, or all of its tokens have probability zero.
+        """
         random = numpy_generator(effort.seed, "consistency")
         passages, distances = _sample_passages(subject, material, effort), _distances(subject)
         tokens = subject.framed(passages.tokens, end=True)
@@ -119,18 +172,20 @@ class MaskedConsistency(Measure):
             raise InputError("model", subject.name, "all tokens of the text have probability zero")
         differences = np.abs(np.where(known, text, 0.0)).sum(0)[usable] / known.sum(0)[usable]
         usable_passages = Passages(passages.tokens[torch.from_numpy(usable)], passages.documents[usable])
-        difference = mean(usable_passages.document_means(differences))
+        difference = mean_point(usable_passages.document_means(differences))
         document_means, unit, along = passages.document_means, "nats a pair", "tokens apart"
-        divergences = [mean(document_means(one.sampled), distance) for distance, one in found.items()]
-        gains = [mean(document_means(one.information), distance) for distance, one in found.items()]
+        divergences = [mean_point(document_means(one.sampled), distance) for distance, one in found.items()]
+        gains = [mean_point(document_means(one.information), distance) for distance, one in found.items()]
         reach = f", mean over {distances[0]} to {distances[-1]} apart"
         divergence, gain = "divergence of the orders", "one token tells of the other"
         return [
-            number(f"orders differ on the text{reach}", difference, unit=unit, exact=0.0),
-            number(f"{divergence}{reach}", mean(document_means(sampled.mean(0))), unit=unit, exact=0.0),
-            number(f"{gain}{reach}", mean(document_means(information.mean(0))), unit=unit),
-            curve(divergence, divergences, along, unit=unit, exact=0.0),
-            curve(gain, gains, along, unit=unit),
+            single_quantity(f"orders differ on the text{reach}", difference, unit=unit, exact=0.0),
+            single_quantity(
+                f"{divergence}{reach}", mean_point(document_means(sampled.mean(0))), unit=unit, exact=0.0
+            ),
+            single_quantity(f"{gain}{reach}", mean_point(document_means(information.mean(0))), unit=unit),
+            curve_quantity(divergence, divergences, along, unit=unit, exact=0.0),
+            curve_quantity(gain, gains, along, unit=unit),
         ]
 
 

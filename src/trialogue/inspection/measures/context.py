@@ -8,7 +8,13 @@ from numpy.typing import NDArray
 
 from trialogue.inspection.interaction_order.reading import TOLERANCE, saturation_step
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Quantity, curve, mean, number, resampled
+from trialogue.inspection.measures.quantities import (
+    Quantity,
+    bootstrap_point,
+    curve_quantity,
+    mean_point,
+    single_quantity,
+)
 from trialogue.inspection.subject import Passages, Subject
 from trialogue.randomness import numpy_generator
 
@@ -16,26 +22,39 @@ LENGTH = 256
 _ROWS = 48
 
 
-def edges_of(length: int) -> list[int]:
-    """Return the lower bounds 1, 2, 4, ... of the bins of context lengths in a passage of `length` tokens."""
+def context_bin_edges(length: int) -> list[int]:
+    """Return the smallest context length of each bin, which is 1, 2, 4 and so on.
+
+    The bin that starts at k contains the context lengths from k to 2k - 1. The context length of a token is the
+    number of tokens before it.
+
+    Args:
+        length: Number of tokens of a passage. Bins that do not fit into it are left out.
+    """
     return [2**power for power in range(length.bit_length()) if 2 ** (power + 1) <= length]
 
 
-def by_context(losses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Average losses over the bins of `edges_of`.
+def mean_loss_by_context_length(losses: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Average the losses of each passage over bins of the context length.
+
+    The context length of a token is the number of tokens before it in the passage.
 
     Args:
-        losses: Losses of all tokens of each passage but the first, shape (n, L - 1).
+        losses: Loss of each token except the first, shape (n, L - 1), for n passages of L tokens.
 
     Returns:
-        Means of shape (n, bins).
+        Mean loss of each passage in each bin of `context_bin_edges`, shape (n, bins).
     """
-    edges = edges_of(losses.shape[1] + 1)
+    edges = context_bin_edges(losses.shape[1] + 1)
     return np.stack([losses[:, edge - 1 : 2 * edge - 1].mean(1) for edge in edges], 1)
 
 
 class ContextLength(Measure):
-    """Loss on real text by the length of the context, and the context length at which it saturates."""
+    """Measure of the loss on real text as a function of the context length.
+
+    The context length of a token is the number of tokens before it. The measure also finds the context length
+    from which more context hardly reduces the loss.
+    """
 
     question = "Up to which length does context reduce the loss on real text?"
     reading = (
@@ -47,19 +66,50 @@ class ContextLength(Measure):
     needs = "text"
 
     def model_refusal(self, subject: Subject) -> str | None:
-        """Return a reason if the maximum length is too short."""
+        """Return a reason if the model's maximum length is below eight tokens, and None otherwise.
+
+        Args:
+            subject: Model to measure.
+        """
         return None if _length(subject) >= 8 else f"its maximum length is only {subject.max_length} tokens"
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:
-        """Raise `InputError` if the text has too few passages."""
+        """Check that the text has enough passages of the required length.
+
+        Args:
+            subject: Model with its tokenizer.
+            material: Text from which the passages are sampled.
+            effort: Sample sizes and seed.
+
+        Raises:
+            InputError: If the text has too few passages.
+        """
         _sample_passages(subject, material, effort)
 
-    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """Count one pass over each passage."""
+    def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+        """Return the number of tokens of all passages, each of which the model processes once.
+
+        Args:
+            subject: Model to measure.
+            material: Texts on which the model is evaluated.
+            effort: Sample sizes and seed.
+        """
         return effort.rows(_ROWS) * (_length(subject) + len(subject.frame[0]))
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Measure the loss by context length."""
+        """Measure the loss by context length.
+
+        Args:
+            subject: Causal model.
+            material: Text from which the passages are sampled.
+            effort: Number of passages and seed.
+            report: Called with progress messages.
+
+        Returns:
+            Two single numbers and a curve. The numbers are the context length from which the loss is saturated,
+            and the decrease of the loss from the shortest contexts to the longest ones. The curve is the loss
+            by context length, in nats per token.
+        """
         passages = _sample_passages(subject, material, effort)
         rows = passages.tokens
         losses = []
@@ -68,19 +118,23 @@ class ContextLength(Measure):
             distributions = subject.logits(batch)[:, -targets.shape[1] - 1 : -1].log_softmax(-1)
             losses.append(-distributions.gather(-1, targets[..., None])[..., 0].double())
             report(f"{sum(map(len, losses))} of {len(rows)} passages")
-        binned = passages.document_means(by_context(torch.cat(losses).numpy()))
-        edges = edges_of(rows.shape[1])
+        binned = passages.document_means(mean_loss_by_context_length(torch.cat(losses).numpy()))
+        edges = context_bin_edges(rows.shape[1])
 
         def saturation_length(documents: NDArray[np.int64]) -> float:
             return float(saturation_step(edges, binned[documents].mean(0).tolist()))
 
         unit = "nats a token"
-        losses_by_edge = [mean(binned[:, index], edge) for index, edge in enumerate(edges)]
-        length = resampled(saturation_length, len(binned), effort.seed)
+        losses_by_edge = [mean_point(binned[:, index], edge) for index, edge in enumerate(edges)]
+        length = bootstrap_point(saturation_length, len(binned), effort.seed)
         return [
-            number(f"context that matters, of up to {edges[-1]}", length, unit="tokens"),
-            number(f"gained by {edges[-1]} tokens of context", mean(binned[:, 0] - binned[:, -1]), unit=unit),
-            curve("loss", losses_by_edge, "tokens of context", unit=unit),
+            single_quantity(f"context that matters, of up to {edges[-1]}", length, unit="tokens"),
+            single_quantity(
+                f"gained by {edges[-1]} tokens of context",
+                mean_point(binned[:, 0] - binned[:, -1]),
+                unit=unit,
+            ),
+            curve_quantity("loss", losses_by_edge, "tokens of context", unit=unit),
         ]
 
 

@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Point, Quantity, combined, curve, mean, number, share
+from trialogue.inspection.measures.quantities import (
+    Point,
+    Quantity,
+    curve_quantity,
+    mean_of_points,
+    mean_point,
+    share_point,
+    single_quantity,
+)
 from trialogue.inspection.subject import Subject
 from trialogue.randomness import generator
 
@@ -25,12 +33,13 @@ _MASKED_SITES = 4
 
 
 def repeated(ordinary: Tensor, distance: int, rows: int, seed: int) -> Tensor:
-    """Return rows of random tokens in which each row consists of two equal halves.
+    """Sample sequences that consist of two equal halves of random tokens.
 
     Args:
         ordinary: Token ids to sample from uniformly, shape (n,).
-        distance: Length of a half.
-        rows: Number of rows.
+        distance: Number of tokens of a half, which is the distance of a repeated token from its first
+            occurrence.
+        rows: Number of sequences.
         seed: Random seed.
 
     Returns:
@@ -41,7 +50,11 @@ def repeated(ordinary: Tensor, distance: int, rows: int, seed: int) -> Tensor:
 
 
 class Copying(Measure):
-    """Accuracy and loss on repeated random tokens by the distance to their source."""
+    """Measure of how well a model predicts random tokens that occurred before.
+
+    A sequence of random tokens is repeated once. Accuracy and loss on the repetition are measured by the
+    distance of a token from its first occurrence.
+    """
 
     question = "Up to which distance does the model copy tokens from their source?"
     reading = (
@@ -52,20 +65,47 @@ class Copying(Measure):
     kinds = ("causal", "masked")
 
     def model_refusal(self, subject: Subject) -> str | None:
-        """Return a reason if the maximum length is too short for all distances."""
+        """Return a reason if the model's maximum length is too short, and None otherwise.
+
+        The model must accept two halves of the smallest distance, and the special tokens of its tokenizer.
+
+        Args:
+            subject: Model to measure.
+        """
         required = 2 * DISTANCES[0] + sum(map(len, subject.frame))
         if subject.max_length < required:
             return f"its maximum length is {subject.max_length} tokens, but the measure requires {required}"
         return None
 
-    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """Count one pass over each row for a causal model, and one pass per predicted position for a masked model."""
+    def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+        """Return the number of tokens of all forward passes.
+
+        A causal model needs one pass per sequence. A masked model needs one pass for each of four predicted
+        positions.
+
+        Args:
+            subject: Model to measure.
+            material: Texts on which the model is evaluated.
+            effort: Sample sizes and seed.
+        """
         framed = sum(map(len, subject.frame))
         passes = 1 if subject.kind == "causal" else _MASKED_SITES
         return sum(_rows(d, effort) * (2 * d + framed) * min(passes, d) for d in _distances(subject))
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Measure accuracy and loss at all distances that fit into the maximum length."""
+        """Measure accuracy and loss at all distances that fit into the model's maximum length.
+
+        Args:
+            subject: Causal or masked model.
+            material: Not used.
+            effort: Number of sequences and seed.
+            report: Called with progress messages.
+
+        Returns:
+            Two single numbers and two curves over the distance of a token from its first occurrence. The
+            numbers are the accuracy averaged over distances, and the loss of a model that guesses uniformly.
+            The curves are accuracy and loss.
+        """
         accuracies: list[Point] = []
         losses: list[Point] = []
         evaluate = _evaluate_causal if subject.kind == "causal" else _evaluate_masked
@@ -73,16 +113,16 @@ class Copying(Measure):
             report(f"distance {distance}")
             rows = repeated(subject.ordinary_tokens, distance, _rows(distance, effort), effort.seed)
             correct, loss = evaluate(subject, rows)
-            accuracies.append(share(correct.mean(1), distance))
-            losses.append(mean(loss.mean(1), distance))
+            accuracies.append(share_point(correct.mean(1), distance))
+            losses.append(mean_point(loss.mean(1), distance))
         uniform = math.log(len(subject.ordinary_tokens))
         along = "tokens to the source"
         reach = f"mean over distances {accuracies[0].at:g} to {accuracies[-1].at:g}"
         return [
-            number(f"copied, {reach}", combined(accuracies), exact=1.0),
-            curve("copied", accuracies, along, exact=1.0),
-            curve("loss", losses, along, unit="nats a token", exact=0.0),
-            number("loss without the source", Point(uniform), unit="nats a token"),
+            single_quantity(f"copied, {reach}", mean_of_points(accuracies), exact=1.0),
+            curve_quantity("copied", accuracies, along, exact=1.0),
+            curve_quantity("loss", losses, along, unit="nats a token", exact=0.0),
+            single_quantity("loss without the source", Point(uniform), unit="nats a token"),
         ]
 
 

@@ -27,7 +27,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Point, Quantity, curve, mean, number, share
+from trialogue.inspection.measures.quantities import (
+    Point,
+    Quantity,
+    curve_quantity,
+    mean_point,
+    share_point,
+    single_quantity,
+)
 from trialogue.inspection.subject import Subject
 from trialogue.oracles import Autoregressive
 from trialogue.randomness import Streams, seed_of
@@ -55,13 +62,18 @@ _UNRELATED = ("do_sample", "eos_token_id", "max_length", "max_new_tokens")
 def sample_steps(
     oracle: Autoregressive, prompt: list[int], rows: int, horizon: int, seed: int
 ) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
-    """Sample texts of up to `horizon` tokens after `prompt`, and yield the distribution at each step.
+    """Sample texts from a model, and yield the next-token distributions at each step.
 
-    Texts are sampled batch by batch.
+    Args:
+        oracle: Model.
+        prompt: Token ids of the prompt.
+        rows: Number of sampled texts. They are sampled in batches of 128.
+        horizon: Maximum number of tokens per text.
+        seed: Random seed.
 
     Yields:
-        The step, the indices (n,) of the texts that have not ended, the log-probabilities (n, vocab) of their next
-        token, and the sampled token (n,).
+        Tuples of the step within the text (from 0), the indices (n,) of texts that have not ended, the
+        log-probabilities (n, vocab) of their next token, and the token (n,) sampled from them.
     """
     for batch in torch.arange(rows).split(_BATCH_SIZE):
         for step, (active, distributions, tokens) in enumerate(
@@ -102,20 +114,24 @@ def rule_distances(
     horizon: int,
     seed: int,
 ) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
-    """Compare the distributions that decoding rules sample with the model's distribution.
+    """Compute how far decoding rules move the distribution of a model.
+
+    A decoding rule is a combination of temperature, top-p, top-k and min-p. Let p be the model's distribution
+    of texts and q the one after a rule is applied.
 
     Args:
         oracle: Model.
-        rules: Arguments of `trialogue.samplers.truncated` by the name of the rule.
+        rules: Arguments of `trialogue.samplers.truncated`, by the name of the rule.
         prompt: Token ids of the prompt.
-        rows: Number of sampled texts.
+        rows: Number of texts sampled from p.
         horizon: Maximum number of tokens per text.
         seed: Random seed.
 
     Returns:
-        Two dictionaries by the name of the rule. The first has the total variation of the next token, shape (rows,),
-        averaged over the prefixes of each text. The second has max(0, 1 - q(x) / p(x)) for the first tokens of each
-        text, shape (horizon, rows). Its mean over texts is the total variation of texts of that length.
+        Two dictionaries by the name of the rule. The first has the total variation distance for the next token,
+        averaged over the prefixes of each text, shape (rows,). The second has max(0, 1 - q(x) / p(x)), where x
+        are the first tokens of each text, shape (horizon, rows). The mean of row h - 1 over texts is an
+        unbiased estimate of the total variation distance between texts of h tokens.
     """
     oracles = {name: truncated(oracle, **settings) for name, settings in rules.items()}
     log_ratios = {name: torch.zeros(rows, dtype=torch.float64) for name in rules}
@@ -137,20 +153,22 @@ def rule_distances(
 def sharpening_weights(
     oracle: Autoregressive, temperature: float, prompt: list[int], rows: int, horizon: int, seed: int
 ) -> NDArray[np.float64]:
-    """Return the log-weights log w(x) of texts sampled at a temperature.
+    """Compute importance weights from sampling at a temperature to the sharpened distribution of whole texts.
 
-    The weight is p(x)^(1/T) divided by the probability of the text at temperature T.
+    The sharpened distribution is proportional to p(x)^(1/T), where p(x) is the probability of the whole text x.
+    Its weight w(x) is p(x)^(1/T) divided by the probability of x when each token is sampled at temperature T.
 
     Args:
         oracle: Model.
-        temperature: Sampling temperature T.
+        temperature: Temperature T.
         prompt: Token ids of the prompt.
-        rows: Number of sampled texts.
+        rows: Number of texts sampled at temperature T.
         horizon: Maximum number of tokens per text.
         seed: Random seed.
 
     Returns:
-        Log-weights of the first tokens of each text, shape (horizon, rows). They are -inf after the end of a text.
+        log w(x) of the first h tokens of each text, in row h - 1 of an array of shape (horizon, rows). Entries
+        after the end of a text are -inf.
     """
     tempered = truncated(oracle, temperature)
     total = torch.zeros(rows, dtype=torch.float64)
@@ -163,7 +181,15 @@ def sharpening_weights(
 
 
 def sharpened_distance(logs: NDArray[np.float64]) -> float:
-    """Return the total variation estimated from log-weights (rows,), NaN if all texts have ended."""
+    """Estimate a total variation distance from importance weights.
+
+    Args:
+        logs: Log-weights of sampled texts, shape (rows,). Entries of -inf are left out.
+
+    Returns:
+        Half the mean absolute deviation of the weights, divided by their mean, from 1. NaN if all entries are
+        -inf.
+    """
     if not np.isfinite(logs).any():
         return float("nan")
     weights = np.exp(logs[np.isfinite(logs)] - logs.max())
@@ -171,14 +197,15 @@ def sharpened_distance(logs: NDArray[np.float64]) -> float:
 
 
 def publisher_rule(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the decoding rule that the publisher of a model recommends.
+    """Return the decoding settings that the publisher of a model recommends.
 
     Args:
         config: Generation config of the model, without fields that equal the defaults of transformers.
 
     Returns:
-        A dictionary with one item, or an empty one if the config does not set a sampling rule. The name of the rule
-        lists settings that are ignored, for instance a repetition penalty.
+        A dictionary with one item. The key is a name that lists the settings and the ignored fields, for
+        instance a repetition penalty. The value has the arguments of `trialogue.samplers.truncated`. The
+        dictionary is empty if the config does not recommend sampling with temperature, top-p, top-k or min-p.
     """
     if not config.get("do_sample"):
         return {}
@@ -194,7 +221,11 @@ def publisher_rule(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 class DecodingRules(Measure):
-    """Distances between the distributions that common decoding rules sample and the intended distributions."""
+    """Measure of how far common decoding settings move the distribution of a model.
+
+    The settings are combinations of temperature, top-p and top-k, and those recommended by the model's
+    publisher.
+    """
 
     question = (
         "How far are the distributions sampled by common decoding rules from the intended distribution?"
@@ -206,18 +237,42 @@ class DecodingRules(Measure):
         "model's publisher are included if they define a sampling rule. The name of this rule lists ignored settings."
     )
 
-    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """Count the texts sampled from the model's distribution and those sampled at a temperature."""
+    def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+        """Return the number of tokens of all sampled texts.
+
+        Half of the texts are sampled at temperature 1, and the other half at temperature 0.7.
+
+        Args:
+            subject: Model to measure.
+            material: Texts on which the model is evaluated.
+            effort: Sample sizes and seed.
+        """
         return 2 * effort.rows(_ROWS) * subject.processed_tokens(len(subject.start_tokens), _horizon(subject))
 
     def model_refusal(self, subject: Subject) -> str | None:
-        """Return a reason if the model cannot generate a token."""
+        """Return a reason if the model cannot generate a single token, and None otherwise.
+
+        Args:
+            subject: Model to measure.
+        """
         if _horizon(subject) >= 1:
             return None
         return f"it generates texts of at most {subject.max_generated_length} tokens"
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Measure the distances for one token, and for texts by their length."""
+        """Measure the total variation distances between sampled and intended distributions.
+
+        Args:
+            subject: Causal model.
+            material: Not used.
+            effort: Number of texts and seed.
+            report: Called with progress messages.
+
+        Returns:
+            For each rule, the distance for one token, and a curve of the distance for texts by their length. A
+            further curve compares temperature 0.7 with the sharpened distribution of whole texts, if the
+            estimate is reliable.
+        """
         oracle, rows, horizon = subject.oracle, effort.rows(_ROWS), _horizon(subject)
         rules = {**RULES, **publisher_rule(oracle.generation_config)}
         report(f"{rows} texts of {horizon} tokens at temperature 1")
@@ -230,14 +285,14 @@ class DecodingRules(Measure):
         along = "tokens of the text"
 
         def shares(values: NDArray[np.float64]) -> list[Point]:
-            return [share(values[length - 1], length) for length in lengths]
+            return [share_point(values[length - 1], length) for length in lengths]
 
         found = [
-            number(f"one token, {name}", mean(values), unit=_UNIT, exact=0.0)
+            single_quantity(f"one token, {name}", mean_point(values), unit=_UNIT, exact=0.0)
             for name, values in per_token.items()
         ]
         found += [
-            curve(f"text, {name}", shares(values), along, unit=_UNIT, exact=0.0)
+            curve_quantity(f"text, {name}", shares(values), along, unit=_UNIT, exact=0.0)
             for name, values in per_text.items()
         ]
         points = [
@@ -247,7 +302,7 @@ class DecodingRules(Measure):
         ]
         if points:
             name = f"text, temperature {TEMPERATURE} and p(x)^(1/{TEMPERATURE})"
-            found.append(curve(name, points, along, unit=_UNIT, exact=0.0))
+            found.append(curve_quantity(name, points, along, unit=_UNIT, exact=0.0))
         return found
 
 

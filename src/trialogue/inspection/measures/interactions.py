@@ -12,14 +12,18 @@ from trialogue.inspection.interaction_order.clone_scorers import pretrained_scor
 from trialogue.inspection.interaction_order.measure import require_clones
 from trialogue.inspection.interaction_order.reading import gap_of, learned_beyond
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import LEVEL, Point, Quantity, number
+from trialogue.inspection.measures.quantities import LEVEL, Point, Quantity, single_quantity
 from trialogue.inspection.subject import Subject
 
 _ROWS = 128
 
 
 class InteractionOrder(Measure):
-    """Excess loss on clones of a text by the order of the interactions that they keep."""
+    """Measure of which orders of token interactions a model uses.
+
+    A clone is a copy of a text in which only interactions of tokens up to a chosen order remain. A model that
+    uses higher orders has a higher loss on the clone than on the text.
+    """
 
     question = "Which orders of interaction between tokens has the model learned?"
     reading = (
@@ -33,17 +37,46 @@ class InteractionOrder(Measure):
     needs = "clones"
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:
-        """Raise `InputError` if the folder has no clones yet."""
+        """Check that the folder of clones is not empty.
+
+        Args:
+            subject: Not used.
+            material: Clones of a text.
+            effort: Not used.
+
+        Raises:
+            InputError: If the folder has no clones yet.
+        """
         require_clones(_clones(material))
 
-    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """Count one pass over each row of each clone, or one pass per token for a masked model."""
+    def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+        """Return the number of tokens of all forward passes over the clones.
+
+        A causal model needs one pass per row. A masked model needs one pass per predicted token.
+
+        Args:
+            subject: Model to measure.
+            material: Texts on which the model is evaluated.
+            effort: Sample sizes and seed.
+        """
         clones = _clones(material)
         copies = 1 if subject.kind == "causal" else clones.length
         return effort.rows(_ROWS) * clones.length * len(clones.names) * copies
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Measure the losses on all clones and their excess over the loss on the text."""
+        """Measure the losses on all clones, and how much they exceed the loss on the text.
+
+        Args:
+            subject: Causal or masked model.
+            material: Clones of a text.
+            effort: Number of rows per clone and seed.
+            report: Called with the name of each clone.
+
+        Returns:
+            The loss on each clone. If the text itself is among the clones, also the difference of each loss
+            from the loss on the text, and the order beyond which the model has learned interactions (0 if
+            none).
+        """
         clones = _clones(material)
         scorer = pretrained_scorer(
             subject.name, subject.model, subject.tokenizer, subject.kind == "causal", clones
@@ -55,7 +88,9 @@ class InteractionOrder(Measure):
             losses.append(scorer.loss(clone, effort.rows(_ROWS), 1.0, effort.seed, model=subject.name))
         unit = f"nats a {'byte' if scorer.retokenized else 'token'}"
         found = [
-            number(f"loss of {one.clone}", _point(one.loss, one.error, degrees[one.clone]), unit=unit)
+            single_quantity(
+                f"loss of {one.clone}", _point(one.loss, one.error, degrees[one.clone]), unit=unit
+            )
             for one in losses
         ]
         text = next((one for one in losses if one.clone == TEXT), None)
@@ -66,8 +101,8 @@ class InteractionOrder(Measure):
                     # The degrees of freedom of the smaller sample give an interval no narrower than Welch's.
                     smaller = min(degrees[one.clone], degrees[TEXT])
                     point = _point(gap.difference, gap.error, smaller)
-                    found.append(number(f"{one.clone} over the text", point, unit=unit))
-            found.append(number("learned beyond order", Point(float(learned_beyond(losses) or 0))))
+                    found.append(single_quantity(f"{one.clone} over the text", point, unit=unit))
+            found.append(single_quantity("learned beyond order", Point(float(learned_beyond(losses) or 0))))
         return found
 
 

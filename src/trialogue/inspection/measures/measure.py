@@ -39,7 +39,7 @@ class Effort:
     """Sample sizes and random seed of an inspection.
 
     Args:
-        factor: Multiplies all sample sizes. The default takes a few minutes per measure.
+        factor: Factor by which all default sample sizes are multiplied. With 1, a measure takes a few minutes.
         seed: Random seed.
 
     Raises:
@@ -50,19 +50,28 @@ class Effort:
     seed: Natural = 0
 
     def rows(self, number: int, minimum: int = 4) -> int:
-        """Return `number` times the factor, but at least `minimum`, so that an interval can be computed."""
+        """Scale a sample size by the factor.
+
+        Args:
+            number: Sample size at factor 1.
+            minimum: Smallest result, so that a confidence interval can be computed.
+
+        Returns:
+            `number` times the factor, rounded, but at least `minimum`.
+        """
         return max(minimum, round(number * self.factor))
 
 
 class Material:
-    """Text and clones on which a model is evaluated.
+    """Texts on which a model is evaluated.
 
     Args:
-        text: File or folder of text.
-        clones: Folder of clones made by `trialogue clone`.
+        text: File or folder of real text, or None.
+        clones: Folder made by `trialogue clone`, or None. A clone is a copy of a text in which only
+            interactions of tokens up to a chosen order remain.
 
     Attributes:
-        shared_folder: Folder for intermediate results that measures of several checkpoints share, None for no sharing.
+        shared_folder: Folder for intermediate results that several checkpoints share. None if they share none.
 
     Raises:
         InputError: If the text cannot be read, or `clones` is not a folder of clones.
@@ -77,31 +86,40 @@ class Material:
 
     @cached_property
     def documents(self) -> list[str]:
-        """Documents of the text, an empty list without a text."""
+        """Documents of the text. An empty list if there is no text."""
         return [] if self.text is None else documents_of(self.text)
 
     def has(self, need: Need | None) -> bool:
-        """Return whether the given kind of material is available. This is False for None."""
+        """Return whether a kind of material is available.
+
+        Args:
+            need: "text" for real text, or "clones" for clones of a text. For None the result is False.
+        """
         return need is not None and (self.text if need == "text" else self.clones) is not None
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Checksums of the text and of the clones, independent of file names, as JSON values."""
+        """Checksums by which a resumed inspection recognizes the same material.
+
+        The value is a dictionary with the keys "text" and "clones". An entry is None if that kind of material
+        is missing. Checksums do not depend on file names.
+        """
         clones = None if self.clones is None else self.clones.identity
         return {"text": None if self.text is None else self.text.identity, "clones": clones}
 
 
 class Measure(ABC):
-    """Measurement of a model that yields quantities with confidence intervals.
+    """Base class of measures, which compute quantities with confidence intervals for a model.
 
-    Subclasses set the attributes and implement `tokens` and `take`.
+    Subclasses set the attributes and implement `count_tokens` and `take`.
 
     Attributes:
-        question: Question about the model, used as the title of the section.
-        reading: How to interpret the quantities, including the values of a perfect model and of random weights.
-        kinds: Kinds of model to which the measure applies.
-        needs: Material that the measure requires, None if it requires only the model.
-        logarithmic: Whether to draw curves over a logarithmic axis.
+        question: Question about the model that the measure answers. It is the title of the section on the HTML
+            page.
+        reading: Explanation of the quantities, with the values of a perfect model and of random weights.
+        kinds: Kinds of model to which the measure applies, "causal" or "masked".
+        needs: Material that the measure requires, "text" or "clones". None if it requires only the model.
+        logarithmic: Whether the horizontal axis of curves is logarithmic.
     """
 
     question: str
@@ -111,7 +129,12 @@ class Measure(ABC):
     logarithmic: bool = True
 
     def refusal(self, subject: Subject, material: Material) -> str | None:
-        """Return the reason why the measure does not apply to this model and material, None if it applies."""
+        """Return the reason why the measure does not apply, or None if it applies.
+
+        Args:
+            subject: Model to measure.
+            material: Available texts.
+        """
         if subject.kind not in self.kinds:
             return f"it applies to {' and '.join(self.kinds)} models, but this is a {subject.kind} model"
         if subject.kind == "causal" and subject.sees_future_tokens:
@@ -121,14 +144,22 @@ class Measure(ABC):
         return self.model_refusal(subject)
 
     def model_refusal(self, subject: Subject) -> str | None:
-        """Return the reason why the measure does not apply to a model of a supported kind.
+        """Return the reason why the measure does not apply to a particular model, or None if it applies.
 
-        The default implementation returns None, which means that the measure applies to all of them.
+        This method is called only for models of a kind in `kinds`. The default implementation returns None.
+
+        Args:
+            subject: Model to measure.
         """
         return None
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:
-        """Check the material before any measure runs.
+        """Check the material before any measure runs. The default implementation accepts all material.
+
+        Args:
+            subject: Model to measure.
+            material: Texts on which the model is evaluated.
+            effort: Sample sizes and seed.
 
         Raises:
             InputError: If the material is insufficient, for instance a text that is too short.
@@ -136,16 +167,22 @@ class Measure(ABC):
         del subject, material, effort
 
     @abstractmethod
-    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """Estimate the number of tokens that the model processes, from which the run time is estimated."""
-
-    @abstractmethod
-    def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Take the measurement.
+    def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+        """Estimate how many tokens the model will process. The run time is predicted from this number.
 
         Args:
             subject: Model to measure.
-            material: Text and clones.
+            material: Texts on which the model is evaluated.
+            effort: Sample sizes and seed.
+        """
+
+    @abstractmethod
+    def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
+        """Measure a model.
+
+        Args:
+            subject: Model to measure.
+            material: Texts on which the model is evaluated.
             effort: Sample sizes and seed.
             report: Called with progress messages.
 

@@ -11,7 +11,14 @@ import numpy as np
 from trialogue.errors import InputError
 from trialogue.inspection.coherence import Runs, measure_coherence
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Point, Quantity, curve, number, resampled, share
+from trialogue.inspection.measures.quantities import (
+    Point,
+    Quantity,
+    bootstrap_point,
+    curve_quantity,
+    share_point,
+    single_quantity,
+)
 from trialogue.inspection.subject import Subject
 
 PATTERNS = (" red green blue.", " one two three four.", " north, south, east, west;", " a b c d e f g.")
@@ -22,7 +29,11 @@ _LENGTHS = (8, 16, 32, 64, 128)
 
 
 class TextPatterns(Measure):
-    """Time that continuations of a prompt stay in its pattern."""
+    """Measure of how long a model continues a text pattern.
+
+    A prompt repeats a short text four times. The measure records after how many bytes the continuation leaves
+    the pattern.
+    """
 
     question = "How long does the model continue a text pattern?"
     reading = (
@@ -33,7 +44,13 @@ class TextPatterns(Measure):
     )
 
     def model_refusal(self, subject: Subject) -> str | None:
-        """Return a reason if the tokenizer changes a pattern, or the maximum length is too short."""
+        """Return the reason why the model cannot be measured, or None.
+
+        A reason is that the tokenizer changes a pattern, or that the model's maximum length is too short.
+
+        Args:
+            subject: Model to measure.
+        """
         tokenization = subject.oracle.tokenization
         for text in PATTERNS:
             if tokenization.bytes(tokenization.encode(text * REPEATS)) != (text * REPEATS).encode():
@@ -43,13 +60,33 @@ class TextPatterns(Measure):
             return f"it generates texts of at most {limit} tokens, but the measure requires {required}"
         return None
 
-    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """Count the prompts and their continuations."""
+    def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+        """Return the number of tokens of the prompts and their continuations.
+
+        Args:
+            subject: Model to measure.
+            material: Texts on which the model is evaluated.
+            effort: Sample sizes and seed.
+        """
         per_sample = subject.processed_tokens(_max_prompt_length(subject), GENERATED)
         return len(PATTERNS) * effort.rows(_SAMPLES) * per_sample
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Measure the rate at which texts leave their pattern, and the share that is still in it."""
+        """Sample continuations at temperature 1 and measure when they leave their pattern.
+
+        Args:
+            subject: Causal model.
+            material: Not used.
+            effort: Number of continuations and seed.
+            report: Called with progress messages.
+
+        Returns:
+            The rate at which continuations leave the pattern, per byte. If it can be estimated, a curve of the
+            share of continuations that still follow the pattern, by the number of bytes.
+
+        Raises:
+            InputError: If all continuations are empty.
+        """
         samples = effort.rows(_SAMPLES)
         report(f"{len(PATTERNS) * samples} texts of {GENERATED} tokens")
         found = measure_coherence(
@@ -69,11 +106,11 @@ class TextPatterns(Measure):
             for length in _LENGTHS
             if np.isfinite(found.survival([length])[0])
         ]
-        rate = resampled(lambda indices: found.take(indices).hazard(), rows, effort.seed)
-        hazard = number("leaves the pattern", rate, unit="per byte", exact=0.0)
+        rate = bootstrap_point(lambda indices: found.take(indices).hazard(), rows, effort.seed)
+        hazard = single_quantity("leaves the pattern", rate, unit="per byte", exact=0.0)
         if not shares:
             return [hazard]
-        return [hazard, curve("still in the pattern", shares, "bytes written", exact=1.0)]
+        return [hazard, curve_quantity("still in the pattern", shares, "bytes written", exact=1.0)]
 
 
 def _surviving_share(runs: Runs, length: int, seed: int) -> Point:
@@ -82,13 +119,13 @@ def _surviving_share(runs: Runs, length: int, seed: int) -> Point:
     If the share is 0 or 1, the bootstrap yields no interval. The interval is then the exact binomial interval over the
     texts that were not censored before `length`.
     """
-    point = resampled(
+    point = bootstrap_point(
         lambda indices: float(runs.take(indices).survival([length])[0]), len(runs.lengths), seed, length
     )
     if point.low is not None or point.value not in (0.0, 1.0):
         return point
     known = (runs.lengths >= length) | runs.ended
-    return share((runs.lengths[known] >= length).astype(float), length)
+    return share_point((runs.lengths[known] >= length).astype(float), length)
 
 
 def _max_prompt_length(subject: Subject) -> int:

@@ -1,4 +1,4 @@
-"""Results of measures: single numbers and curves with confidence intervals."""
+"""Results of measures. A quantity is a single number or a curve, with a confidence interval at each point."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ class Point:
 
     Args:
         value: The estimate.
-        low: Lower end of the interval, None without an interval.
-        high: Upper end of the interval, None without an interval.
-        at: Position on the horizontal axis of a curve, None for a single number.
+        low: Lower end of the 95% confidence interval. None if there is no interval.
+        high: Upper end of the 95% confidence interval. None if there is no interval.
+        at: Position on the horizontal axis, if the point belongs to a curve. None if the estimate is a single
+            number.
     """
 
     value: float
@@ -37,22 +38,27 @@ class Point:
     at: float | None = None
 
     @classmethod
-    def of(cls, found: Interval, at: float | None = None) -> Point:
-        """Convert an interval, whose ends may be NaN, to a point."""
+    def from_interval(cls, found: Interval, at: float | None = None) -> Point:
+        """Create a point from an interval.
+
+        Args:
+            found: Estimate with the ends of its interval. An end that is NaN becomes None.
+            at: Position on the horizontal axis, or None for a single number.
+        """
         low, high = (None if math.isnan(end) else float(end) for end in found[1:])
         return cls(float(found.estimate), low, high, at)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Quantity:
-    """A single number or a curve.
+    """A named result of a measure, which is a single number or a curve.
 
     Args:
         name: Name of the quantity.
-        points: One point for a single number, several for a curve.
-        unit: Unit of the values.
-        along: Label of the horizontal axis, empty for a single number.
-        exact: Value for a perfect model, if known.
+        points: One point for a single number. For a curve, one point per position on the horizontal axis.
+        unit: Unit of the values. Empty if they have none.
+        along: Label of the horizontal axis of a curve. Empty for a single number.
+        exact: Value that a perfect model would have, or None if it is unknown.
     """
 
     name: str
@@ -62,14 +68,25 @@ class Quantity:
     exact: float | None = None
 
     def point_label(self, point: Point) -> str:
-        """Return the name of the quantity with the position of one of its points."""
+        """Return a label for one point of this quantity.
+
+        Args:
+            point: One of `points`.
+
+        Returns:
+            The name of the quantity. For a point of a curve, the axis label and the position follow, as in
+            "loss, tokens of context: 16".
+        """
         return self.name if point.at is None else f"{self.name}, {self.along}: {point.at:g}"
 
     def record(self) -> dict[str, Any]:
-        """Return the quantity as JSON values.
+        """Convert the quantity to a dictionary that can be written as JSON.
+
+        Returns:
+            The fields of the quantity. Each point is a dictionary of its fields that are not None.
 
         Raises:
-            InputError: If a value is not finite. The error names the field `model`.
+            InputError: If a value or an end of an interval is not finite. The error names the field `model`.
         """
         for point in self.points:
             if not all(math.isfinite(end) for end in (point.value, point.low, point.high) if end is not None):
@@ -81,10 +98,13 @@ class Quantity:
 
     @classmethod
     def read(cls, record: dict[str, Any]) -> Quantity:
-        """Create a quantity from the result of `record`.
+        """Create a quantity from a dictionary of JSON values.
+
+        Args:
+            record: Dictionary in the format of `record`.
 
         Raises:
-            InputError: If the record has missing or unknown keys.
+            InputError: If the dictionary has missing or unknown keys.
         """
         try:
             return cls(**{**record, "points": tuple(Point(**point) for point in record["points"])})
@@ -92,34 +112,72 @@ class Quantity:
             raise InputError("quantity", record, "the record is invalid. Inspect the model again") from error
 
 
-def number(name: str, point: Point, *, unit: str = "", exact: float | None = None) -> Quantity:
-    """Return a quantity with a single point."""
+def single_quantity(name: str, point: Point, *, unit: str = "", exact: float | None = None) -> Quantity:
+    """Create a quantity that is a single number.
+
+    Args:
+        name: Name of the quantity.
+        point: The number with its interval.
+        unit: Unit of the number. Empty if it has none.
+        exact: Value that a perfect model would have, or None if it is unknown.
+    """
     return Quantity(name=name, points=(point,), unit=unit, exact=exact)
 
 
-def curve(
+def curve_quantity(
     name: str, points: Iterable[Point], along: str, *, unit: str = "", exact: float | None = None
 ) -> Quantity:
-    """Return a quantity that is a curve."""
+    """Create a quantity that is a curve.
+
+    Args:
+        name: Name of the quantity.
+        points: Points of the curve, each with its position `at` on the horizontal axis.
+        along: Label of the horizontal axis.
+        unit: Unit of the values. Empty if they have none.
+        exact: Value that a perfect model would have at every position, or None if it is unknown.
+    """
     return Quantity(name=name, points=tuple(points), unit=unit, along=along, exact=exact)
 
 
-def share(values: NDArray[np.float64], at: float | None = None) -> Point:
-    """Return the mean of values (n,) between 0 and 1, with the interval of `share_bounds`."""
+def share_point(values: NDArray[np.float64], at: float | None = None) -> Point:
+    """Estimate a mean of values between 0 and 1, with its 95% confidence interval.
+
+    Args:
+        values: Independent values between 0 and 1, shape (n,).
+        at: Position of the point on a curve, or None for a single number.
+
+    Returns:
+        The mean with the interval of `trialogue.intervals.bounds.share_bounds`.
+    """
     low, high = share_bounds(values[None], 1 - LEVEL)
     return Point(float(values.mean()), max(float(low[0]), 0.0), min(float(high[0]), 1.0), at)
 
 
-def mean(values: NDArray[np.float64], at: float | None = None) -> Point:
-    """Return the mean of independent values (n,) with Student's interval."""
+def mean_point(values: NDArray[np.float64], at: float | None = None) -> Point:
+    """Estimate a mean with the 95% confidence interval of Student's t distribution.
+
+    Args:
+        values: Independent values, shape (n,).
+        at: Position of the point on a curve, or None for a single number.
+
+    Returns:
+        The mean with its interval. A single value has no interval.
+    """
     low, high = mean_bounds(values[None], 1 - LEVEL) if len(values) > 1 else ([math.nan], [math.nan])
-    return Point.of(Interval(float(values.mean()), float(low[0]), float(high[0])), at)
+    return Point.from_interval(Interval(float(values.mean()), float(low[0]), float(high[0])), at)
 
 
-def combined(points: Sequence[Point]) -> Point:
-    """Return the mean of independent estimates, with an interval computed from their intervals.
+def mean_of_points(points: Sequence[Point]) -> Point:
+    """Average independent estimates, and compute an interval for the average from their intervals.
 
-    The result has no interval if one of the points has none.
+    The distance from the average to each end is the root mean square of the distances of the single estimates,
+    divided by the square root of their number.
+
+    Args:
+        points: Independent estimates.
+
+    Returns:
+        The average. It has no interval if one of the estimates has none.
 
     References:
         Zou and Donner (2008), method of variance estimates recovery.
@@ -132,18 +190,21 @@ def combined(points: Sequence[Point]) -> Point:
     return Point(value, value - below, value + above)
 
 
-def resampled(
+def bootstrap_point(
     statistic: Callable[[NDArray[np.int64]], float], rows: int, seed: int, at: float | None = None
 ) -> Point:
-    """Return a statistic with its percentile bootstrap interval (Efron 1979).
-
-    The result has no interval if the statistic is equal in all resamples.
+    """Compute a statistic with its 95% percentile bootstrap interval (Efron 1979).
 
     Args:
-        statistic: Function of row indices, shape (rows,).
-        rows: Number of rows.
+        statistic: Function that computes the statistic from the selected rows of a sample. Its argument is an
+            array of row indices, shape (rows,), in which rows may repeat.
+        rows: Number of rows of the sample.
         seed: Random seed of the resamples.
-        at: Position of the point on a curve.
+        at: Position of the point on a curve, or None for a single number.
+
+    Returns:
+        The statistic of all rows with its interval. It has no interval if the statistic is equal in all
+        resamples.
     """
     random = numpy_generator(seed, "bootstrap")
     value = statistic(np.arange(rows))

@@ -8,7 +8,7 @@ from trialogue.data.corpus.documents import passages_of
 from trialogue.errors import InputError
 from trialogue.extras import from_extra
 from trialogue.inspection.measures.measure import Effort, Material, Measure, Report
-from trialogue.inspection.measures.quantities import Point, Quantity, number
+from trialogue.inspection.measures.quantities import Point, Quantity, single_quantity
 from trialogue.inspection.subject import Subject
 from trialogue.inspection.topic_structure.measure import TopicSettings, measured
 from trialogue.randomness import numpy_generator
@@ -21,7 +21,11 @@ _PASSAGES, _READ, _LENGTH, _PASSES, _RESAMPLES = 1000, 60, 128, 10, 200
 
 
 class TopicRatios(Measure):
-    """Ratios between pairs of words of the same topic and pairs of different topics, for embeddings and attention."""
+    """Measure of whether words of the same topic are more similar to the model than words of different topics.
+
+    Topics are fitted to the text. Similarity is measured by the embeddings of two words and by the attention
+    between them.
+    """
 
     question = "Does the model relate words of the same topic to each other?"
     reading = (
@@ -35,7 +39,11 @@ class TopicRatios(Measure):
     needs = "text"
 
     def model_refusal(self, subject: Subject) -> str | None:
-        """Return a reason if scikit-learn is not installed."""
+        """Return a reason if scikit-learn is not installed, and None otherwise.
+
+        Args:
+            subject: Model to measure.
+        """
         try:
             from_extra("sklearn", "topics")
         except InputError as error:
@@ -43,18 +51,47 @@ class TopicRatios(Measure):
         return None
 
     def require(self, subject: Subject, material: Material, effort: Effort) -> None:
-        """Raise `InputError` if the text has too few passages."""
+        """Check that the text has enough passages.
+
+        Args:
+            subject: Model with its tokenizer.
+            material: Text.
+            effort: Sample sizes and seed.
+
+        Raises:
+            InputError: If the text has too few passages.
+        """
         count = len(passages_of(material.documents, PASSAGE))
         if count < 2 * TOPICS:
             hint = f"give a longer text, with at least {2 * TOPICS} passages of {PASSAGE} words, or other --measures"
             raise InputError("text", f"{count} passages", hint)
 
-    def tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
-        """Count the passages for attention. The time to fit the topics is not included."""
+    def count_tokens(self, subject: Subject, material: Material, effort: Effort) -> int:
+        """Return the number of tokens of the passages in which attention is measured.
+
+        The time to fit the topics is not included.
+
+        Args:
+            subject: Model to measure.
+            material: Texts on which the model is evaluated.
+            effort: Sample sizes and seed.
+        """
         return effort.rows(_READ) * min(_LENGTH, subject.max_length)
 
     def take(self, subject: Subject, material: Material, effort: Effort, report: Report) -> list[Quantity]:
-        """Measure the ratio and the difference for each kind of similarity."""
+        """Compare pairs of words of the same topic with pairs of different topics.
+
+        Args:
+            subject: Causal or masked model.
+            material: Text.
+            effort: Number of passages in which attention is measured, and seed.
+            report: Called with progress messages.
+
+        Returns:
+            For each kind of similarity, the ratio of the mean over pairs of the same topic to the mean over
+            pairs of different topics, and the difference of both means. A ratio is left out if the second mean
+            may be zero or negative.
+        """
         passages = passages_of(material.documents, PASSAGE)
         # The passages do not depend on the effort, so that the control shares the topics of its model.
         random = numpy_generator(effort.seed, "passages")
@@ -81,8 +118,12 @@ class TopicRatios(Measure):
             raise InputError("model", subject.name, hint) from error
         # The interval is NaN if the mean over pairs of different topics is not positive in some resample.
         defined = [(one.measure, one.ratio) for one in compared if not math.isnan(one.ratio.low)]
-        ratios = [number(f"{name}, same / different", Point.of(ratio)) for name, ratio in defined]
+        ratios = [
+            single_quantity(f"{name}, same / different", Point.from_interval(ratio))
+            for name, ratio in defined
+        ]
         differences = [
-            number(f"{one.measure}, same less different", Point.of(one.difference)) for one in compared
+            single_quantity(f"{one.measure}, same less different", Point.from_interval(one.difference))
+            for one in compared
         ]
         return [*ratios, *differences]

@@ -27,17 +27,20 @@ _REPORT_SECONDS = 2.0
 
 
 class AttentionSums(NamedTuple):
-    """Attention between different words, with one row per passage and pair of words.
+    """Attention of a model between pairs of different words, summed within each passage.
 
-    Sums are over both directions and all occurrences of both words.
+    All arrays have shape (rows,), with one row per passage and pair of words that occur in it. Sums are over
+    both directions (first word as query or as key) and over all occurrences of both words.
 
     Attributes:
-        passage: Index of the passage, shape (rows,).
-        first: Index of the first word of the pair, shape (rows,). It is lower than `second`.
-        second: Index of the second word of the pair, shape (rows,).
-        places: Number of pairs of a query and a key that is visible to it, shape (rows,).
-        raw: Sum of the attention weights, shape (rows,).
-        debiased: Sum of the attention weights times the number of visible keys, divided by `SCALE`, shape (rows,).
+        passage: Index of the passage.
+        first: Index of the first word of the pair. It is lower than `second`.
+        second: Index of the second word of the pair.
+        places: Number of summed pairs of a query position and a key position. Keys that are not visible to the
+            query are left out.
+        raw: Sum of the attention weights.
+        debiased: Sum of the attention weights times the number of keys that are visible to the query, divided
+            by `SCALE`.
     """
 
     passage: NDArray[np.int64]
@@ -56,19 +59,22 @@ def attention_sums(
     path: Path | None = None,
     report: Callable[[str], object] = lambda _: None,
 ) -> AttentionSums:
-    """Sum the attention of a model between words of passages.
+    """Sum the attention weights of a model between words of passages.
 
-    The mean attention weight decreases with the number of visible keys. Debiased attention corrects for this, so that
-    its mean over the keys of a query is 1 / `SCALE` for any length of text and any position of the query. The first
-    token of a text is excluded because causal models attend to it irrespective of its meaning.
+    The mean attention weight decreases with the number of visible keys. Debiased attention corrects for this.
+    Its mean over the keys of a query is 1 / `SCALE` for any length of text and any position of the query. The
+    first token of a text is excluded because causal models attend to it irrespective of its meaning.
 
     Args:
-        model: Model.
+        model: Model that returns attention weights.
         passages: Tokenized passages.
         names: Words to include. Their indices identify the words in the result.
-        path: File for intermediate results. If it exists, the computation resumes from it. Use a different file for
-            each combination of the other arguments.
+        path: File for intermediate results. If it exists, the computation resumes from it. Use a different file
+            for each combination of the other arguments.
         report: Called with progress messages.
+
+    Returns:
+        Attention between all pairs of different words that occur in the same passage.
 
     Raises:
         InputError: If the file is damaged.

@@ -57,10 +57,11 @@ class TopicSettings:
     Args:
         topics: Number of topics.
         passes: Number of passes of the topic model over the text.
-        least: Minimum number of passages that contain a word. Rarer words are left out.
+        least: Minimum number of passages that must contain a word. Rarer words are left out.
         read: Number of randomly selected passages in which attention is measured.
         length: Number of tokens to which these passages are truncated.
-        shortest: If given, the length of each passage is sampled uniformly between this and `length`.
+        shortest: Minimum length of a truncated passage. If given, the length of each passage is sampled
+            uniformly between `shortest` and `length`.
         seed: Random seed.
 
     Raises:
@@ -87,12 +88,14 @@ class TopicMeasurement:
     Args:
         model: Name of the model.
         words: Words of the text that are single tokens.
-        frequent_pairs: Pairs of words that most often occur in the same passage, shape (pairs, 2).
+        frequent_pairs: Indices of the pairs of words that most often occur in the same passage, shape (pairs,
+            2).
         distributions: Word distribution of each topic, shape (topics, words).
         table: Input embeddings of the words, shape (words, width).
-        read: Embeddings as the first layer reads them, None if they are the input embeddings times a scalar.
+        read: Embeddings as the first layer receives them, shape (words, width). None if they are the input
+            embeddings times a scalar.
         sums: Attention between words.
-        documents: Document of each passage in which attention was measured, shape (passages,).
+        documents: Index of the document of each passage in which attention was measured, shape (passages,).
     """
 
     model: str
@@ -110,17 +113,17 @@ class TopicMeasurement:
     ) -> list[TopicComparison]:
         """Compare pairs of words of the same topic with pairs of different topics.
 
-        A third class has pairs that often occur in the same passage. It has as many pairs as the first class, up to
-        19,900.
+        A third class has pairs of words that often occur in the same passage. It has as many pairs as the first
+        class, but at most 19,900.
 
         Args:
-            words: Number of words per topic, the most likely ones.
-            single: Whether to leave out words that belong to several topics.
-            resamples: Number of bootstrap resamples of words and documents, 0 for no intervals.
+            words: Number of words that represent a topic, which are its most likely ones.
+            single: Whether to leave out words that represent several topics.
+            resamples: Number of bootstrap resamples of words and documents. 0 for no intervals.
             seed: Random seed of the resamples.
 
         Returns:
-            One comparison per kind of similarity.
+            One comparison per kind of similarity, for instance cosine or attention.
 
         Raises:
             InputError: If a topic has fewer words, or a class has no pairs.
@@ -139,7 +142,14 @@ class TopicMeasurement:
         return found + compare_attention(self.sums, documents, size, assignment, self.frequent_pairs, counts)
 
     def top_words(self, words: int) -> list[list[str]]:
-        """Return the most likely words of each topic, with the largest topic first."""
+        """Return the most likely words of each topic.
+
+        Args:
+            words: Number of words per topic.
+
+        Returns:
+            One list of words per topic, the largest topic first and the most likely word first.
+        """
         order = np.argsort(-self.distributions, axis=1, kind="stable")[:, :words]
         return [[self.words.names[word] for word in row] for row in order]
 
@@ -154,16 +164,16 @@ def measured(
     control_read: int | None = None,
     report: Report = lambda _: None,
 ) -> list[TopicMeasurement]:
-    """Fit the topics of a corpus and measure the embeddings and attention of a model.
+    """Fit topics to a text, and measure the embeddings and the attention of a model for its words.
 
-    An interrupted call resumes from the files in `folder`, with the same results. File names contain a hash of the
-    inputs, so the folder can be shared between models.
+    An interrupted call resumes from the files in `folder`, with the same results. File names contain a hash
+    of the inputs, so several models can share the folder.
 
     Args:
-        model: Model.
+        model: Model that gives access to its embeddings and attention weights.
         corpus: Passages of the text.
         settings: Settings of the topic model and of the attention measurement.
-        folder: Folder for intermediate results, None to keep them in memory only.
+        folder: Folder for intermediate results. None to keep them in memory only.
         control: Whether to measure the architecture with random weights as well.
         control_read: Number of passages in which the attention of the control is measured, by default all.
         report: Called with progress messages.
@@ -172,8 +182,8 @@ def measured(
         The measurement of the model and, if requested, the measurement of the control.
 
     Raises:
-        InputError: If there are fewer passages than topics, no word of the text is a single token, or the passages are
-            longer than the model's maximum length.
+        InputError: If there are fewer passages than topics, no word of the text is a single token, or the
+            passages are longer than the model's maximum length.
     """
     if len(corpus) < settings.topics:
         hint = f"the corpus has {len(corpus)} passages. Use fewer topics or a longer text"

@@ -23,11 +23,14 @@ _TOPICS, _WORDS = 8, 4
 def draw_topics(
     measurement: TopicMeasurement, compared: Mapping[str, Sequence[TopicComparison]], words: int
 ) -> matplotlib.figure.Figure:
-    """Draw the ratios of same topic to different topics, and the cosines between words of topics.
+    """Draw two panels that compare words of the same topic with words of different topics.
+
+    The left panel shows the ratio of the mean similarity within topics to the mean similarity between topics,
+    with intervals. The right panel shows the cosines between the embeddings of words, ordered by topic.
 
     Args:
         measurement: Measurement whose cosines are drawn in the right panel.
-        compared: Comparisons by their names in the legend, for the left panel.
+        compared: Comparisons for the left panel, by their names in the legend.
         words: Number of words per topic.
     """
     figure, (left, right) = panels(2, width=5.0, height=4.2)

@@ -26,14 +26,17 @@ LEVEL = 0.95
 
 
 class TopicComparison(NamedTuple):
-    """Comparison of the classes of pairs of words by one kind of similarity.
+    """Similarities of three classes of word pairs, by one kind of similarity.
+
+    The classes are `SAME` (words of the same topic), `DIFFERENT` (words of different topics) and `TOGETHER`
+    (words that often occur in the same passage).
 
     Attributes:
         measure: Kind of similarity, for instance `COSINE`.
         pairs: Number of pairs of each class.
-        means: Mean similarity of each class.
-        ratio: Mean of the same topic divided by the mean of different topics, NaN unless the latter is positive.
-        difference: Mean of the same topic minus the mean of different topics.
+        means: Mean similarity of each class, with its interval.
+        ratio: Mean of `SAME` divided by the mean of `DIFFERENT`. NaN unless the latter is positive.
+        difference: Mean of `SAME` minus the mean of `DIFFERENT`.
     """
 
     measure: str
@@ -44,9 +47,9 @@ class TopicComparison(NamedTuple):
 
 
 class BootstrapCounts(NamedTuple):
-    """Number of times that each word and document occurs in each bootstrap resample.
+    """Number of times that each word and each document occurs in each bootstrap resample.
 
-    Row 0 has a count of one for each, which yields the estimate itself.
+    Row 0 is the original sample, in which each count is one.
 
     Attributes:
         words: Counts of the words, shape (1 + resamples, words).
@@ -60,7 +63,17 @@ class BootstrapCounts(NamedTuple):
 def bootstrap_counts(words: int, documents: int, resamples: int, seed: int) -> BootstrapCounts:
     """Resample words and documents with replacement (Efron 1979).
 
-    Both are resampled because pairs with a common word are not independent, nor are occurrences in one document.
+    Words are resampled because pairs with a common word are not independent. Documents are resampled because
+    occurrences in the same document are not independent.
+
+    Args:
+        words: Number of words.
+        documents: Number of documents.
+        resamples: Number of resamples. 0 for none.
+        seed: Random seed.
+
+    Returns:
+        Counts of words and documents in each resample.
     """
     random = numpy_generator(seed, "bootstrap")
     counts = [random.multinomial(n, np.full(n, 1 / n), resamples) for n in (words, documents)]
@@ -75,14 +88,20 @@ def compare_embeddings(
     frequent_pairs: NDArray[np.int64],
     counts: BootstrapCounts,
 ) -> list[TopicComparison]:
-    """Compare cosines and dot products of embeddings between the classes of pairs.
+    """Compare the similarity of embeddings between three classes of word pairs.
+
+    The classes have words of the same topic, words of different topics, and words that often occur in the same
+    passage. Similarity is the cosine or the dot product.
 
     Args:
         embeddings: Embeddings of all words, shape (words, width).
         assignment: Topics of the words.
-        frequent_pairs: Pairs of indices of words by decreasing number of common passages, shape (pairs, 2). The class
-            `TOGETHER` has the first of them.
+        frequent_pairs: Indices of pairs of words by decreasing number of common passages, shape (pairs, 2). The
+            third class has the first of them.
         counts: Bootstrap resamples.
+
+    Returns:
+        One comparison for cosines and one for dot products.
     """
     times = torch.from_numpy(counts.words[:, assignment.words]).float()
     classes = {SAME: torch.from_numpy(assignment.same), DIFFERENT: torch.from_numpy(assignment.different)}
@@ -112,18 +131,23 @@ def compare_attention(
     frequent_pairs: NDArray[np.int64],
     counts: BootstrapCounts,
 ) -> list[TopicComparison]:
-    """Compare debiased and raw attention between the classes of pairs.
+    """Compare the attention between words of three classes of word pairs.
 
-    Means are over all occurrences of the pairs in the measured passages. Pairs that do not occur there are left out.
+    The classes have words of the same topic, words of different topics, and words that often occur in the same
+    passage. Means are over all occurrences of the pairs in the measured passages. Pairs that do not occur there
+    are left out.
 
     Args:
         sums: Attention between words.
         documents: Index of the document of each passage of `sums`, shape (passages,).
         words: Number of words.
         assignment: Topics of the words.
-        frequent_pairs: Pairs of indices of words by decreasing number of common passages, shape (pairs, 2). The class
-            `TOGETHER` has the first of them.
+        frequent_pairs: Indices of pairs of words by decreasing number of common passages, shape (pairs, 2). The
+            third class has the first of them.
         counts: Bootstrap resamples.
+
+    Returns:
+        One comparison for debiased attention (see `attention_sums`) and one for raw attention weights.
     """
     index = np.full(words, -1)
     index[assignment.words] = np.arange(len(assignment.words))

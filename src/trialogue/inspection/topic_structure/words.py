@@ -28,13 +28,13 @@ _BATCH_SIZE = 1000
 
 
 class TokenizedPassage(NamedTuple):
-    """A tokenized passage with its words. Stop words are not included.
+    """A tokenized passage with its words, without stop words.
 
     Attributes:
         ids: Token ids with special tokens.
         words: Words that are single tokens, in order of occurrence.
         places: Position of each of these words in `ids`.
-        several: Words that consist of several tokens.
+        several: Words that consist of several tokens, in order of occurrence.
     """
 
     ids: list[int]
@@ -48,12 +48,12 @@ class Words(NamedTuple):
 
     Attributes:
         names: The words in alphabetical order.
-        tokens: Most frequent token of each word, among the variants in case and leading space, int64 of shape
-            (words,).
-        counts: Number of occurrences in each passage, shape (passages, words).
-        several: Number of occurrences of words that consist of several tokens. These words are left out.
-        occurrences: Number of occurrences of all words except stop words.
-        several_kinds: Number of words that consist of several tokens in all of their occurrences.
+        tokens: Token id of each word, int64 of shape (words,). If a word has several tokens, for instance with
+            a capital letter or a leading space, this is the most frequent one.
+        counts: Number of occurrences of each word in each passage, sparse of shape (passages, words).
+        several: Total number of occurrences of words that consist of several tokens. These words are left out.
+        occurrences: Total number of occurrences of all words except stop words.
+        several_kinds: Number of different words that consist of several tokens in all of their occurrences.
     """
 
     names: list[str]
@@ -69,13 +69,16 @@ def tokenize_passages(
 ) -> list[TokenizedPassage]:
     """Tokenize texts and find their words.
 
-    A word is a sequence of at least three letters in lower case. The English stop words of scikit-learn and markup, for
-    instance <unk>, are removed.
+    A word is a sequence of at least three letters, converted to lower case. The English stop words of
+    scikit-learn and markup, for instance <unk>, are removed.
 
     Args:
         tokenizer: Fast tokenizer.
         texts: Texts.
-        max_length: Number of tokens to which texts are truncated, by default no limit.
+        max_length: Number of tokens to which texts are truncated. By default no limit.
+
+    Returns:
+        Token ids and words of each text.
     """
     stop_words = from_extra("sklearn.feature_extraction.text", "topics").ENGLISH_STOP_WORDS
     found: list[TokenizedPassage] = []
@@ -94,10 +97,17 @@ def tokenize_passages(
 
 
 def single_token_words(passages: Sequence[TokenizedPassage], minimum: int) -> Words:
-    """Return the words that occur as a single token in at least `minimum` passages.
+    """Collect the words that occur as a single token in enough passages.
+
+    Args:
+        passages: Tokenized passages.
+        minimum: Minimum number of passages that contain a word as a single token.
+
+    Returns:
+        The words with their tokens and their counts in each passage.
 
     Raises:
-        InputError: If no word satisfies this condition.
+        InputError: If no word occurs in enough passages.
     """
     passage_counts: Counter[str] = Counter()
     tokens: dict[str, Counter[int]] = {}
@@ -176,11 +186,11 @@ def _find_words(
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """Assignment of words to topics.
+    """Topics of the most likely words of each topic.
 
     Args:
         words: Indices of the words that belong to at least one topic, shape (k,).
-        topics: Whether a word belongs to a topic, shape (k, topics).
+        topics: Boolean matrix of shape (k, topics). Entry [i, t] is True if word i belongs to topic t.
     """
 
     words: NDArray[np.int64]
@@ -188,14 +198,14 @@ class Assignment:
 
     @cached_property
     def same(self) -> NDArray[np.bool_]:
-        """Mask (k, k) of the pairs of different words that share a topic."""
+        """Boolean matrix of shape (k, k). Entry [i, j] is True if i and j are different words that share a topic."""
         shared = (self.topics.astype(np.float32) @ self.topics.T.astype(np.float32)) > 0
         np.fill_diagonal(shared, False)
         return shared
 
     @cached_property
     def different(self) -> NDArray[np.bool_]:
-        """Mask (k, k) of the pairs of words that share no topic."""
+        """Boolean matrix of shape (k, k). Entry [i, j] is True if the words i and j share no topic."""
         return (self.topics.astype(np.float32) @ self.topics.T.astype(np.float32)) == 0
 
 
@@ -249,15 +259,18 @@ def fit_topics(
 
 
 def assign_words(distributions: NDArray[np.float64], words: int, *, single: bool) -> Assignment:
-    """Assign the most likely words of each topic to it.
+    """Represent each topic by its most likely words.
 
     Args:
         distributions: Word distribution of each topic, shape (topics, words).
         words: Number of words per topic.
-        single: Whether to leave out words of several topics.
+        single: Whether to leave out words that belong to several topics.
+
+    Returns:
+        The words with their topics.
 
     Raises:
-        InputError: If there are fewer words.
+        InputError: If there are fewer words than `words`.
     """
     if not 1 <= words <= distributions.shape[1]:
         hint = (
