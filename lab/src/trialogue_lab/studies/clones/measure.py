@@ -37,7 +37,10 @@ CONVERGENCE = ("effective_sample_size", "r_hat", "drift", "drift_error")
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run. Clones come first, because the losses of the followed encoders are measured on them."""
+    """Return the tasks of a run.
+
+    Clones come first, because the losses of the followed encoders are measured on them.
+    """
     tasks = (
         ("follow", _followed, config.seeds),
         ("networks", _networks, config.seeds[1:]),
@@ -51,7 +54,10 @@ def parts(config: Config) -> list[Part]:
 
 
 def clone_parts(config: Material) -> list[Part]:
-    """Return one task per network, which trains the network and samples its clones. The most expensive network comes first."""
+    """Return one task per network, which trains the network and samples its clones.
+
+    The most expensive network comes first.
+    """
     return [Part(f"clone-{name}", partial(_cloned, config, name)) for name in reversed(config.names)]
 
 

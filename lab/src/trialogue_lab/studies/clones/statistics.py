@@ -43,8 +43,8 @@ def lowest_order_clone(rows: Rows) -> str:
 def saturation_step(curve: "Series[float]") -> float:
     """Return the training step at which a loss has almost reached its minimum.
 
-    This is the first step, linearly interpolated between recorded steps, at which 95 % of the fall from the initial loss to
-    the smallest loss is complete.
+    This is the first step, linearly interpolated between recorded steps, at which 95 % of the fall from the initial
+    loss to the smallest loss is complete.
 
     Args:
         curve: Losses in nats, indexed by the training step in ascending order.
@@ -115,8 +115,8 @@ def network_loss(rows: Rows, network: str) -> "Series[float]":
 def least_gain(rows: Rows) -> "Series[float]":
     """Return the smallest decrease of the held-out loss when a factored network gets deeper.
 
-    Factored networks are compared with the next deeper one. The smallest decrease over these comparisons is returned for
-    each training seed, in nats per token.
+    Factored networks are compared with the next deeper one. The smallest decrease over these comparisons is returned
+    for each training seed, in nats per token.
 
     Raises:
         NoRows: If only one depth was measured.
@@ -130,7 +130,10 @@ def least_gain(rows: Rows) -> "Series[float]":
 
 @trainings
 def encoder_gain(rows: Rows) -> "Series[float]":
-    """Return the held-out loss of the deepest factored network minus that of the encoder, in nats per token, by training seed."""
+    """Return the held-out loss of the deepest factored network minus the loss of the encoder.
+
+    The difference is in nats per token, with one number per training seed.
+    """
     losses = rows["network"].pivot(index="seed", columns="network", values="loss")
     return (losses[clone_names(rows)[-2]] - losses[ENCODER]).dropna()
 
@@ -202,11 +205,11 @@ def in_order(rows: Rows, sampler: str) -> Counts:
 
 @followed
 def early_spread(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the largest difference between losses on the clones early in training, relative to the fall of the loss on text.
+    """Return the largest early difference between losses on the clones, relative to the fall of the loss on the text.
 
-    At each early step, the smallest loss over clones is subtracted from the largest. The maximum over steps is divided by
-    the first loss on the text minus the last one. Early steps end at a third of the saturation step of the clone of the
-    lowest order. In Figure 1 of the source, this step is 60 epochs, and the curves separate after 20.
+    At each early step, the smallest loss over clones is subtracted from the largest. The maximum over steps is divided
+    by the first loss on the text minus the last one. Early steps end at a third of the saturation step of the clone of
+    the lowest order. In Figure 1 of the source, this step is 60 epochs, and the curves separate after 20.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -246,10 +249,10 @@ def _late_falls(table: DataFrame, share: float) -> "Series[float]":
 
 @followed
 def late_gain(rows: Rows, sampler: str) -> "Series[float]":
-    """Return how much more the loss falls late in training on the clone of all orders than on the clone of the lowest order.
+    """Return how much more the loss falls late in training on the clone of all orders than on the lowest order.
 
-    The late fall of a loss is its value after 30 % of the training steps minus the smallest later value. Figure 4 of the
-    source has 100,000 steps, so that its late part starts at step 30,000.
+    The late fall of a loss is its value after 30 % of the training steps minus the smallest later value. Figure 4 of
+    the source has 100,000 steps, so that its late part starts at step 30,000.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -284,8 +287,8 @@ def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
     """Return how much later the loss saturates on the clone of all orders than on the clones of low orders.
 
-    The clones of low orders are sampled from all factored networks except the deepest. The latest of their saturation steps
-    (see `saturation_step`) is the denominator.
+    The clones of low orders are sampled from all factored networks except the deepest. The latest of their saturation
+    steps (see `saturation_step`) is the denominator.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -305,7 +308,7 @@ def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def late_share(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the share of the fall of the loss on the clone of the lowest order that happens after 10 % of the training steps.
+    """Return the late share of the fall of the loss on the clone of the lowest order.
 
     The fall after 10 % of the steps is divided by the fall since the start. Both end at the smallest loss.
 
@@ -324,8 +327,8 @@ def late_share(rows: Rows, sampler: str) -> "Series[float]":
 def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     """Return how much the losses on a clone depend on the length of the Markov chain that sampled it.
 
-    Losses on the clone after the first and after the last recorded number of sweeps are compared at each training step. The
-    largest absolute difference is returned, relative to the loss after the last number.
+    Losses on the clone after the first and after the last recorded number of sweeps are compared at each training step.
+    The largest absolute difference is returned, relative to the loss after the last number.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -345,7 +348,8 @@ def twin_curves(rows: Rows, order: int) -> DataFrame:
 
     Args:
         rows: Measured rows of a run, by kind.
-        order: Interaction order to which the distribution is truncated. The loss is the expectation over this truncation.
+        order: Interaction order to which the distribution is truncated. The loss is the expectation over this
+            truncation.
 
     Returns:
         Losses in nats per token, with one row per training step and one column per seed.
@@ -369,7 +373,7 @@ def twin_saturation(rows: Rows, order: int) -> "Series[float]":
 
 @trainings
 def twin_later(rows: Rows, high: int, low: int) -> "Series[float]":
-    """Return how much later the exact loss saturates on the truncation of high order than on the truncation of low order.
+    """Return how much later the exact loss saturates on a truncation of higher order.
 
     Args:
         rows: Measured rows of a run, by kind.

@@ -19,7 +19,10 @@ from trialogue_lab.studies.clones_gpt.config import Config
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run. Clones come first, because the losses of the followed decoders are measured on them."""
+    """Return the tasks of a run.
+
+    Clones come first, because the losses of the followed decoders are measured on them.
+    """
     return clone_parts(config) + [
         Part(f"follow-{seed}", partial(_followed, config, seed), columns={"seed": seed})
         for seed in config.seeds

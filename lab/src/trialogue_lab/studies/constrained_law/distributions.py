@@ -49,10 +49,10 @@ def sampling_error(distribution: Distribution, number: int) -> float:
 def drawn_distance(
     distribution: Distribution, target: Distribution, number: int, seed: int, rounds: int = 2000
 ) -> float:
-    """Return the expected total variation between `target` and the empirical distribution of samples from `distribution`.
+    """Return the expected total variation between `target` and the shares of texts in samples of `distribution`.
 
-    It is estimated by simulation. Because of sampling noise, it is larger than the distance of the two distributions. If
-    the probabilities of a distribution sum to less than 1, the rest counts as one invalid text.
+    It is estimated by simulation. Because of sampling noise, it is larger than the distance of the two distributions.
+    If the probabilities of a distribution sum to less than 1, the rest counts as one invalid text.
 
     Args:
         distribution: Probability of each text that is sampled.

@@ -80,8 +80,8 @@ def measure(case: ModelQuestion, config: Config, seed: int) -> Rows:
         seed: Seed of the samples.
 
     Yields:
-        Rows whose column "measure" is "tree" (size of the enumeration), "exact", "simulated" or "run" (one decoding method
-        each), or "answer" (probability of one text under every method).
+        Rows whose column "measure" is "tree" (size of the enumeration), "exact", "simulated" or "run" (one decoding
+        method each), or "answer" (probability of one text under every method).
     """
     began = time.process_time()
     tree = explore(

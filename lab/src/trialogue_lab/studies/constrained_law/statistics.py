@@ -46,7 +46,8 @@ def weighted(size: int, column: str = "tv", **values: object) -> Statistic:
 
     Args:
         size: Number of outputs of masked decoding, one of which is drawn. With 1, the method is masked decoding.
-        column: Column to average over questions. The default "tv" is the exact total variation distance from the target.
+        column: Column to average over questions. The default "tv" is the exact total variation distance from the
+            target.
         **values: Values of other columns that select the rows.
     """
     return decoded("exact", "masked, weighted", column, size=size, **values)
@@ -85,18 +86,18 @@ def _rejection(rows: Rows) -> DataFrame:
 def rejection_queries(rows: Rows) -> float:
     """Return the expected number of model calls until rejection sampling accepts an output.
 
-    For one question, this is the mean length of an unconstrained output divided by the probability that it satisfies the
-    constraint. The geometric mean over all questions is returned.
+    For one question, this is the mean length of an unconstrained output divided by the probability that it satisfies
+    the constraint. The geometric mean over all questions is returned.
     """
     return math.exp(_rejection(rows).queries.map(math.log).mean())
 
 
 @prompt_sets
 def gain_over_rejection(rows: Rows) -> "Series[float]":
-    """Return how many more effective samples a model call yields with weighted masked decoding than with rejection sampling.
+    """Return the gain in effective samples per model call of weighted masked decoding over rejection sampling.
 
-    The effective sample size accounts for unequal importance weights. The decimal logarithm of the ratio is averaged over
-    the questions of each seed.
+    The effective sample size accounts for unequal importance weights. The decimal logarithm of the ratio is averaged
+    over the questions of each seed.
     """
     masked = rows.where("exact", rule="masked, weighted", size=1).set_index(["seed", "kind"]).ess_per_query
     table = _rejection(rows)

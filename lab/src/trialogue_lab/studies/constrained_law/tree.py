@@ -194,9 +194,9 @@ def _placed(rows: list[tuple[int, ...]], prefixes: Iterable[tuple[int, ...]]) ->
 class Lumped(PrefixOracle, Verifier):
     """A model and verifier with a small vocabulary, in which one token represents all rejected tokens.
 
-    A sampler that never continues a rejected token has the same output distribution as on the original model. Token 0 ends
-    a sequence. Tokens 1, 2, ... are the other allowed next tokens, most probable first. The last token, `elsewhere`,
-    represents all tokens that are not allowed or were not explored.
+    A sampler that never continues a rejected token has the same output distribution as on the original model. Token 0
+    ends a sequence. Tokens 1, 2, ... are the other allowed next tokens, most probable first. The last token,
+    `elsewhere`, represents all tokens that are not allowed or were not explored.
 
     Args:
         tree: The explored tree.
