@@ -66,7 +66,8 @@ def curves(rows: Rows, clone: str, sampler: str, sweeps: int | None = None) -> D
 
     Args:
         rows: Measured rows of a run, by kind.
-        clone: Name of the clone (see `clone_names`), or "text" for the text itself.
+        clone: Name of the clone, which is the network that its sequences were sampled from, for example "layers-2", or
+            "text" for the text itself.
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone. It is ignored for the text.
         sweeps: Number of sweeps of the chain before the clone was stored. None for the smallest recorded number.
 
@@ -144,7 +145,7 @@ def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
     Args:
         rows: Measured rows of a run, by kind.
-        clone: Name of the clone (see `clone_names`).
+        clone: Name of the clone, which is the network that its sequences were sampled from, for example "layers-2".
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone.
 
     Returns:
@@ -273,7 +274,7 @@ def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
     Args:
         rows: Measured rows of a run, by kind.
-        clone: Name of the clone (see `clone_names`).
+        clone: Name of the clone, which is the network that its sequences were sampled from, for example "layers-2".
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone.
 
     Returns:
@@ -332,7 +333,7 @@ def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
     Args:
         rows: Measured rows of a run, by kind.
-        clone: Name of the clone (see `clone_names`).
+        clone: Name of the clone, which is the network that its sequences were sampled from, for example "layers-2".
         sampler: "metropolis" or "gibbs", the Markov chain.
 
     Returns:

@@ -90,15 +90,15 @@ class Config(Settings):
         return TrainingConfig(**shared, seed=seed)
 
     def training_distribution(self) -> Dyck:
-        """Return the distribution of the training strings."""
+        """Return the distribution of the training strings, in which opening brackets are square with probability `p`."""
         return Dyck(self.length, (self.p, 1 - self.p), self.q)
 
     def prompt_distribution(self) -> Dyck:
-        """Return the distribution from which prompts are sampled."""
+        """Return the distribution from which prompts are sampled. Opening brackets are square with probability `ood_p`."""
         return Dyck(self.length, (self.ood_p, 1 - self.ood_p), self.q)
 
     def sample_prompts(self, n: int, seed: int, stream: str) -> tuple[Tensor, Tensor]:
-        """Sample out-of-distribution prompts (Definition 3.2.2).
+        """Sample out-of-distribution prompts, which are prefixes of bracket strings (Definition 3.2.2).
 
         Args:
             n: Number of prompts.
@@ -106,7 +106,7 @@ class Config(Settings):
             stream: Name of the random stream.
 
         Returns:
-            Tokens (n, width) and lengths (n,).
+            Token ids (n, width) and lengths (n,) of the prompts.
         """
         return self.prompt_distribution().sample_prompts(
             n, self.prompt_lengths, seed_of(seed, "prompts", stream)
