@@ -28,7 +28,7 @@ Rows = Iterator[dict[str, Any]]
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task of the run per seed of the random models, and one for models with uniform next-token distributions."""
+    """Return one task of the run per seed of the random models, and one for models with uniform distributions."""
     seeded = [
         Part(f"oracle-{seed}", partial(_random, config, seed), columns={"seed": seed})
         for seed in config.seeds

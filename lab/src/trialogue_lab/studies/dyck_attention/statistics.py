@@ -234,7 +234,7 @@ def positive_share(rows: Rows) -> float:
 
 @exact
 def inequalities_failed(rows: Rows) -> float:
-    """Return the number of cases in which an inequality of Theorem 2.2.2 is violated, summed over all trained networks."""
+    """Return the number of cases in which an inequality of Theorem 2.2.2 is violated, over all trained networks."""
     return float(rows["network"].violations.sum())
 
 

@@ -224,7 +224,9 @@ def make_probe_verifier(config: Config, seed: int, artifacts: Path) -> ProbeVeri
 
 
 def make_decodings(config: Config, seed: int, probe: Verifier) -> Decodings:
-    """Return the decoding methods for new prompts: Algorithm 1 with several verifiers, its variants, and plain sampling.
+    """Return the decoding methods for new prompts.
+
+    They are Algorithm 1 with several verifiers, its variants, and plain sampling.
 
     Args:
         config: Settings with the thresholds below which a prefix is rejected.

@@ -35,7 +35,9 @@ def learned(rows: Rows, column: str, data: str) -> "Series[float]":
 
 @trainings
 def prepared(rows: Rows) -> Counts:
-    """Count the trainings whose accuracy on in-distribution closing brackets is above 99.9 %, a precondition of the source.
+    """Count the trainings whose accuracy on in-distribution closing brackets is above 99.9 %.
+
+    This accuracy is a precondition of the source.
 
     Returns:
         One success or failure per training seed.
@@ -145,7 +147,11 @@ def queries_ratio_until_correct(top_p: float) -> Statistic:
 
 
 def gain(top_p: float) -> Statistic:
-    """Return the accuracy on new prompts with Algorithm 1 and the trained probe, minus the accuracy of plain sampling."""
+    """Return the accuracy on new prompts with Algorithm 1 and the trained probe, minus that of plain sampling.
+
+    Args:
+        top_p: Top-p truncation of the model.
+    """
     return unseen("trained", top_p, "accuracy") - unseen("none", top_p, "accuracy")
 
 

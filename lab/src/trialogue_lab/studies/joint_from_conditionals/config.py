@@ -36,7 +36,7 @@ class Sizes(Settings):
 
     @property
     def family(self) -> CliqueFamily:
-        """The models that are fitted."""
+        """The models that are fitted, with parameters in the box."""
         return CliqueFamily(
             self.sites, (0.0, 2 * self.coupling), (self.field - self.margin, self.field + self.margin)
         )
