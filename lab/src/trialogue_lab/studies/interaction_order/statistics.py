@@ -172,7 +172,7 @@ def large_loss(rows: Rows, layers: int) -> "Series[float]":
 
 @large_trainings
 def large_bound(rows: Rows, form: str) -> "Series[float]":
-    """Return the held-out loss of a predictor with limited interactions on a distribution of the published size, in nats.
+    """Return the held-out loss of a predictor with limited interactions on a distribution of the published size.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -180,16 +180,17 @@ def large_bound(rows: Rows, form: str) -> "Series[float]":
             for the distribution itself.
 
     Returns:
-        One loss per seed of the distribution.
+        One loss in nats per token for each seed of the distribution.
     """
     return rows["large-law"].set_index("seed")[form]
 
 
 @exact
 def exchange_exponent(rows: Rows) -> float:
-    """Return the exponent with which exchanging the first two of three layers stops to matter for small initial weights.
+    """Return how fast the effect of exchanging the first two of three layers vanishes for small initial weights.
 
-    The relative change of the logits is proportional to this power of the initial scale of the weights.
+    The relative change of the logits is proportional to the initial scale of the weights to the power of the returned
+    exponent.
     """
     means = np.log(rows["exchange"].change).groupby(rows["exchange"].scale).mean()
     return float(np.polyfit(np.log(means.index), means, 1)[0])

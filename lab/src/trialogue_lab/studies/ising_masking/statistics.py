@@ -153,7 +153,7 @@ def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
 
 @draws
 def smallest_gain(rows: Rows, coupling: float) -> "Series[float]":
-    """Return the smallest decrease of the squared error, over sizes n of the training set, from one masked site to four.
+    """Return the smallest decrease of the squared error from one masked site to four, over sizes n of the training set.
 
     The error is multiplied by n. If the mean over seeds is positive, the expected error decreases at every n, because
     the mean of minima is at most the minimum of means.
@@ -229,7 +229,7 @@ def _by_model(rows: Rows, column: str, pairs: str = "unordered") -> DataFrame:
 
 @exact
 def last_gain_of_couplings(rows: Rows) -> float:
-    """Return the largest decrease, over models, of the asymptotic error of the couplings when the last site is masked too."""
+    """Return the largest decrease, over models, of the couplings' asymptotic error when the last site is also masked."""
     traces = _by_model(rows, "trace_couplings")
     return float((traces.iloc[:, -2] - traces.iloc[:, -1]).max())
 

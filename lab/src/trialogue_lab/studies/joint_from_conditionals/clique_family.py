@@ -89,7 +89,12 @@ class CliqueFamily:
         return min(smallest_conditional(self.probabilities(*corner), self.blocks) for corner in corners)
 
     def farthest(self, coupling: float, field: float) -> float:
-        """Return the total variation distance between the model with this coupling and field and the farthest corner of the box."""
+        """Return the total variation distance between a model and the corner of the box that is farthest from it.
+
+        Args:
+            coupling: Coupling J of the model.
+            field: Field h of the model.
+        """
         own = self.probabilities(coupling, field)
         corners = product(self.couplings, self.fields)
         return max(total_variation(self.probabilities(*corner), own) for corner in corners)
@@ -139,7 +144,7 @@ class CliqueFamily:
         return np.asarray(found.x)
 
     def empirical_loss(self, counts: StateCounts, theta: Array) -> float:
-        """Return the mean negative log-probability of the masked spins given the others, over samples and masks, in nats.
+        """Return the mean negative log-probability in nats of a masked spin given the others, over samples and masks.
 
         Args:
             counts: The data set.
@@ -165,5 +170,9 @@ class CliqueFamily:
         return float(-xlogy(counts.masks, np.where(counts.masks > 0, own, 1.0)).sum() / counts.masks.sum())
 
     def tensorization(self, theta: Array) -> float:
-        """Return an upper bound on the constant of approximate tensorization of entropy, C_AT, of the model with `theta` (2,)."""
+        """Return an upper bound on a model's constant of approximate tensorization of entropy (C_AT).
+
+        Args:
+            theta: Coupling and field (2,) of the model.
+        """
         return tensorization_upper_bound(self.probabilities(float(theta[0]), float(theta[1])), self.blocks)

@@ -46,7 +46,7 @@ def of_sizes(rows: Rows, column: str, sizes: str) -> "Series[float]":
 
 @draws
 def least_looseness(rows: Rows, bound: str) -> "Series[float]":
-    """Return the log ratio of a bound to the quantity that it bounds, for the size of data sets with the smallest ratio.
+    """Return the smallest log ratio, over sizes of data sets, of a bound to the quantity that it bounds.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -54,12 +54,12 @@ def least_looseness(rows: Rows, bound: str) -> "Series[float]":
             4.3.1, or "empirical" for Lemma 4.3.6.
 
     Returns:
-        One mean over data sets per seed.
+        One minimum per seed. Log ratios are averaged over data sets of the same size.
     """
     return rows["bound"].groupby("seed")[f"log_looseness_{bound}"].min()
 
 
 @exact
 def decades_of_masks(rows: Rows) -> float:
-    """Return the decimal logarithm of the number of masks per sample, for the size of data sets with the fewest masks."""
+    """Return the decimal logarithm of the smallest number of masks per sample, over sizes of data sets."""
     return min(math.log10(sizes["masks"]) for sizes in rows.config["sizes"])

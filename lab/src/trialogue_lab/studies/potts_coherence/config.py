@@ -15,7 +15,13 @@ _MAX_LENGTH = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Sampled(Settings):
-    """A chain of `patterns` one-token patterns at a temperature, whose walls are sampled."""
+    """A Potts chain whose sequences are sampled to count domain walls, that is, changes between stored patterns.
+
+    Args:
+        patterns: Number of stored patterns, each of which repeats one token.
+        window: Number of tokens in a window, on which the energy depends.
+        temperature: Temperature, in units of the energy of a wrong token.
+    """
 
     patterns: Annotated[int, Ge(2)]
     window: Annotated[int, Ge(2)]
@@ -23,12 +29,15 @@ class Sampled(Settings):
 
     @property
     def chain(self) -> PottsChain:
-        """The chain. Every wrong token of a window costs energy 1."""
+        """The Potts chain, in which every wrong token of a window costs energy 1."""
         return PottsChain.from_patterns([[token] for token in range(self.patterns)], self.window)
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """A tenth of the crossing length, the crossing length, and ten times it (at least two windows each)."""
+        """Sequence lengths: a tenth of the crossing length, the crossing length, and ten times the crossing length.
+
+        From the crossing length, domain walls are likely. All lengths are at least two windows.
+        """
         crossing = crossing_length(self.window, self.chain.max_energy, self.temperature, self.patterns)
         return tuple(max(2 * self.window, round(share * crossing)) for share in (0.1, 1.0, 10.0))
 
