@@ -229,7 +229,10 @@ def _by_model(rows: Rows, column: str, pairs: str = "unordered") -> DataFrame:
 
 @exact
 def last_gain_of_couplings(rows: Rows) -> float:
-    """Return the largest decrease, over models, of the couplings' asymptotic error when the last site is also masked."""
+    """Return the largest decrease, over models, of the asymptotic error of the couplings from N - 1 to N masked sites.
+
+    N is the number of sites, so that the last estimator masks all of them.
+    """
     traces = _by_model(rows, "trace_couplings")
     return float((traces.iloc[:, -2] - traces.iloc[:, -1]).max())
 

@@ -1,7 +1,8 @@
-"""Statistics of the study about attention-only networks whose weights are constructed to store next-token distributions.
+"""Statistics of the study about attention-only networks whose weights are constructed to store distributions.
 
-A context is a sequence of two tokens. The features of a network are the outputs of its heads on all contexts, and their
-rank limits the number of contexts that it can store. An encoder is the best linear layer for given features.
+A context is a sequence of two tokens, and its distribution is that of the next token. The features of a network are the
+outputs of its heads on all contexts, and their rank limits the number of contexts that it can store. An encoder is the
+best linear layer for given features.
 """
 
 import math

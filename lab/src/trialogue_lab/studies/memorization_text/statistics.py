@@ -121,7 +121,9 @@ def beyond(rows: Rows, first: str, second: str, column: str) -> "Series[float]":
 
 @samples
 def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
-    """Return the decimal logarithm of the ratio of a method's KL divergence to that of predicting from token frequencies.
+    """Return the decimal logarithm of the ratio of the KL divergences of a method and of token frequencies alone.
+
+    Token frequencies predict the next token without its context.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -197,7 +199,7 @@ def _slack(rows: Rows, bound: str) -> "Series[float]":
 
 @samples
 def digits_of_optimum(rows: Rows) -> "Series[float]":
-    """Return the decimal logarithm of the ratio of the KL divergence of the optimized encoder to that of the truncated one.
+    """Return the decimal logarithm of the ratio of the KL divergences of the optimized and the truncated encoder.
 
     Returns:
         One mean per sample, over context lengths and widths.

@@ -265,7 +265,9 @@ def ahead(rows: Rows, experiment: str) -> "Series[float]":
 
 @trainings
 def heads_against_depth(rows: Rows) -> "Series[float]":
-    """Return the accuracy of networks with one layer minus that of networks with several layers and as many heads in total.
+    """Return the accuracy of networks with one layer minus that of networks with several layers.
+
+    Both have the same number of heads in total.
 
     Returns:
         One difference of means over numbers of heads per seed.

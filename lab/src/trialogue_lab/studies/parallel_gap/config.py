@@ -70,7 +70,10 @@ class Instance(Settings):
 
     @property
     def log_matrices(self) -> tuple[Array, Array]:
-        """Log transition matrices of the number of up spins in the clique, for k-Gibbs and for independent parallel updates."""
+        """Log transition matrices of the number of up spins in the clique.
+
+        The first is for k-Gibbs, and the second for independent parallel updates.
+        """
         coupling = self.least.excess + self.least.clique_field
         blocks = chains.block_chain(self.sites, self.clique, coupling, self.field, self.block_size)
         return blocks, chains.parallel_chain(self.clique, coupling, self.field)

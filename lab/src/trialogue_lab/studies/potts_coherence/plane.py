@@ -16,9 +16,9 @@ PLANE, RING = "plane", "ring"
 
 
 def exact_plane_rows() -> Iterator[dict[str, Any]]:
-    """Compute the magnetization of the infinite two-dimensional Ising model with J = 1, and its bound by Peierls' argument.
+    """Compute the magnetization of the infinite two-dimensional Ising model with J = 1.
 
-    A domain wall costs energy 2 per bond.
+    It is compared with its bound by Peierls' argument. A domain wall costs energy 2 per bond.
 
     Yields:
         One row per temperature, and one row with the critical temperature and the temperature of Peierls' argument.

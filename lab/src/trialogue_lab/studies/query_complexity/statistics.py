@@ -100,7 +100,7 @@ def wrong(rows: Rows, kind: str, column: str) -> float:
 
 @exact
 def unsolved(rows: Rows, task: str) -> float:
-    """Return the largest share, over string lengths, of models that cannot generate the string found by the verifier alone.
+    """Return the largest share of models, over string lengths, that cannot generate a string found by the verifier alone.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -188,7 +188,9 @@ def walked(rows: Rows, walk: str, length: int) -> "Series[float]":
 
 @walks
 def walked_over_printed(rows: Rows, walk: str) -> "Series[float]":
-    """Return the ratio of the queries of a sampler to the published number, for the string of zeros (Proposition 3.1.1).
+    """Return the ratio of the queries of a sampler to the published number for the string of zeros.
+
+    The published number is that of Proposition 3.1.1.
 
     Args:
         rows: Measured rows of a run, by kind.

@@ -19,7 +19,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 
 def headed(head: str, role: Role) -> str:
-    """Return the head of a column for one of the two models."""
+    """Return the heading of a table column for the pretrained model or for models trained from scratch."""
     return head if role == "pretrained" else f"{head}, from scratch"
 
 
@@ -72,7 +72,12 @@ class MeasuredModel(Settings):
         return self.model == SURROGATE
 
     def probe(self, seed: int, depth: int) -> ProbeConfig:
-        """Return the training configuration of a verifier."""
+        """Return the training configuration of a verifier.
+
+        Args:
+            seed: Seed of the training.
+            depth: Number of layers of the verifier.
+        """
         return ProbeConfig(
             depth=depth,
             epochs=self.probe_epochs,
@@ -83,7 +88,12 @@ class MeasuredModel(Settings):
         )
 
     def prompt(self, name: str, seed: int) -> str:
-        """Return a prompt for test cases of the function `name`."""
+        """Return a prompt that requests test cases of a function.
+
+        Args:
+            name: Name of the function.
+            seed: Seed of the demonstration in the prompt.
+        """
         return (
             surrogate_prompt(name)
             if self.is_surrogate
@@ -91,7 +101,15 @@ class MeasuredModel(Settings):
         )
 
     def prompts(self, seed: int, out_of_distribution: bool) -> list[tuple[str, str]]:
-        """Return names and prompts of the target functions of a repetition."""
+        """Return the target functions of a repetition, for which test cases are requested.
+
+        Args:
+            seed: Seed of the repetition.
+            out_of_distribution: Whether functions have the name of another task.
+
+        Returns:
+            Pairs of the name of a function and the prompt.
+        """
         names = random_names(self.names, seed_of(seed, "test names"), TRAINING_NAMES)
         if out_of_distribution:
             first = seed_of(seed, "misleading names") % len(OOD_NAMES)
@@ -99,7 +117,7 @@ class MeasuredModel(Settings):
         return [(name, self.prompt(name, seed_of(seed, "prompt"))) for name in names]
 
     def training_prompts_of(self, seed: int) -> list[tuple[str, str]]:
-        """Return names and prompts of the target functions for the training of a verifier."""
+        """Return pairs of name and prompt of the target functions whose completions train the verifier of a repetition."""
         names = [TRAINING_NAMES[place % len(TRAINING_NAMES)] for place in range(self.training_prompts)]
         return [
             (name, self.prompt(name, seed_of(seed, "training", place))) for place, name in enumerate(names)
@@ -168,18 +186,28 @@ class Config(Settings):
             raise InputError("scratch_seeds", self.scratch_seeds, "must not contain any of the seeds")
 
     def subject(self, role: Role) -> MeasuredModel:
-        """Return the settings of one of the two models."""
+        """Return the settings of the pretrained model or of the models trained from scratch."""
         return self.pretrained if role == "pretrained" else self.scratch
 
     def repetitions(self, role: Role, extent: Extent) -> tuple[int, ...]:
-        """Return the seeds of the repetitions that measure the decodings of an extent."""
+        """Return the seeds of the repetitions that measure a group of decodings.
+
+        Args:
+            role: "pretrained" for the pretrained model, or "scratch" for models trained from scratch.
+            extent: Group of decodings: "all", "comparisons" or "plane".
+        """
         if role == "scratch":
             return self.scratch_seeds
         counts = {"all": len(self.seeds), "comparisons": self.comparisons, "plane": self.planes}
         return self.seeds[: counts[extent]]
 
     def decodings(self, role: Role, extent: Extent) -> list[DecodingRule]:
-        """Return the decodings of an extent."""
+        """Return the decodings of a group.
+
+        Args:
+            role: "pretrained" for the pretrained model, or "scratch" for models trained from scratch.
+            extent: Group of decodings: "all" for those that all repetitions measure, "comparisons" or "plane".
+        """
         subject = self.subject(role)
         others = tuple(layer for layer in subject.layers if layer != subject.layer)
         depths = tuple(depth for depth in subject.depths if depth > 1)
