@@ -1,8 +1,8 @@
 """Statistics of the study about attention-only networks whose weights are constructed to store distributions.
 
 A context is a sequence of two tokens, and its distribution is that of the next token. The features of a network are the
-outputs of its heads on all contexts, and their rank limits the number of contexts that it can store. An encoder is the
-best linear layer for given features.
+outputs of its heads on all contexts, and their rank limits the number of contexts that it can store. An encoder is a
+table of logits of limited rank that approximates the distributions. The networks are constructed to represent it.
 """
 
 import math
@@ -152,12 +152,12 @@ def ridge_gain(rows: Rows) -> "Series[float]":
 
 @draws
 def encoder(rows: Rows, column: str, width: int) -> "Series[float]":
-    """Return the KL divergence of low-rank encoders from the targets, in nats.
+    """Return the KL divergence of encoders, tables of logits of limited rank, from the true distributions, in nats.
 
     Args:
         rows: Measured rows of a run, by kind.
         column: "truncated" for the truncated singular value decomposition, or "nearest" for the optimized encoder.
-        width: Width (rank) of the encoder.
+        width: Rank of the logits.
 
     Returns:
         One divergence per seed.

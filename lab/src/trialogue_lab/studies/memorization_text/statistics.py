@@ -1,7 +1,8 @@
 """Statistics of the study about networks that store the next-token distributions of a text.
 
-A context is a sequence of S tokens, and the networks store the most frequent contexts of a sample of the text. The
-encoder is the best low-rank approximation of the distributions. Each statistic has one number per sample.
+A context is a sequence of S tokens, and the networks store the most frequent contexts of a sample of the text. An
+encoder is a table of logits of limited rank that approximates the distributions. Each statistic has one number per
+sample.
 """
 
 import math
@@ -40,13 +41,13 @@ def text(rows: Rows, column: str, context: int) -> "Series[float]":
 
 @samples
 def encoder(rows: Rows, column: str, context: int, wide: bool) -> "Series[float]":
-    """Return the KL divergence of low-rank encoders from the text's next-token distributions, in nats.
+    """Return the KL divergence of encoders, tables of logits of limited rank, from the text's distributions, in nats.
 
     Args:
         rows: Measured rows of a run, by kind.
         column: "kl" for the optimized encoder, or "truncated" for the truncated singular value decomposition.
         context: Number of tokens of a context.
-        wide: Whether to select the largest width instead of the smallest.
+        wide: Whether to select the largest rank instead of the smallest.
 
     Returns:
         One divergence per sample.

@@ -100,7 +100,9 @@ def wrong(rows: Rows, kind: str, column: str) -> float:
 
 @exact
 def unsolved(rows: Rows, task: str) -> float:
-    """Return the largest share of models, over string lengths, that cannot generate a string found by the verifier alone.
+    """Return the share of models that cannot generate a string found by the verifier alone.
+
+    The largest share over string lengths is returned.
 
     Args:
         rows: Measured rows of a run, by kind.

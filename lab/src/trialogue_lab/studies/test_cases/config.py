@@ -117,7 +117,14 @@ class MeasuredModel(Settings):
         return [(name, self.prompt(name, seed_of(seed, "prompt"))) for name in names]
 
     def training_prompts_of(self, seed: int) -> list[tuple[str, str]]:
-        """Return pairs of name and prompt of the target functions whose completions train the verifier of a repetition."""
+        """Return the target functions whose completions train the verifier of a repetition.
+
+        Args:
+            seed: Seed of the repetition.
+
+        Returns:
+            Pairs of the name of a function and the prompt.
+        """
         names = [TRAINING_NAMES[place % len(TRAINING_NAMES)] for place in range(self.training_prompts)]
         return [
             (name, self.prompt(name, seed_of(seed, "training", place))) for place, name in enumerate(names)

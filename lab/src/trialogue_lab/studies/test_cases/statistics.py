@@ -170,7 +170,14 @@ def gain_on_misleading(role: Role = "pretrained") -> Statistic:
 
 
 def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Statistic:
-    """Return the statistic of the share of distinct test cases among the correct ones. It is 1 if no case is correct."""
+    """Return the statistic of the share of distinct test cases among the correct ones.
+
+    It is 1 if no case is correct.
+
+    Args:
+        decoding: The decoding.
+        role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
+    """
 
     def distinct(rows: Rows, decoding: str, role: Role) -> "Series[float]":
         found, correct = (
@@ -182,10 +189,13 @@ def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Statist
 
 
 def lead_of_best(role: Role = "pretrained") -> Statistic:
-    """Return the statistic of the lead of top-p 0.95 and temperature 1 over the best other setting, in distinct accuracy.
+    """Return the statistic of the lead of top-p 0.95 and temperature 1 over the best other setting.
 
-    For each repetition, the best other setting is chosen by the mean over all other repetitions, which avoids a
-    selection bias.
+    The lead is the difference in distinct accuracy, the distinct correct cases per requested case. For each repetition,
+    the best other setting is chosen by the mean over all other repetitions, which avoids a selection bias.
+
+    Args:
+        role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
     """
 
     def lead(rows: Rows, role: Role) -> "Series[float]":

@@ -1,8 +1,8 @@
 """Statistics of the study about optimal weights of a one-layer transformer on topic models, all computed exactly.
 
 A topic model has T topics of v words, and every document has tau of them. Attention is described by two numbers: beta
-is the attention weight of other words of the same topic, and alpha that of the same word, relative to words of other
-topics. Value matrices are "block" (constant within topics) or "diagonal". Extremes of columns are defined in the
+is the attention weight of the same word, and alpha that of other words of the same topic, both relative to words of
+other topics. Value matrices are "block" (constant within topics) or "diagonal". Extremes of columns are defined in the
 claims.
 """
 
@@ -40,10 +40,12 @@ def minimum(rows: Rows, column: str, tau: int, values: str = "block", variant: s
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the property, for example "beta", the optimal relative weight of other words of the same topic.
+        column: Name of the property, for example "beta", the optimal attention weight of the same word relative to
+            words of other topics.
         tau: Number of topics per document.
         values: Kind of the value matrix, "block" or "diagonal".
-        variant: Formula of the loss: "printed" as published, or "mask" or "nomask" for a corrected one.
+        variant: Formula of the loss: "printed" as published, "mask" for the exact loss, or "nomask" for the exact loss
+            without attention to [MASK].
     """
     return _single_value(rows, "minimum", column, tau=tau, values=values, variant=variant)
 
@@ -69,10 +71,12 @@ def landscape(rows: Rows, column: str, tau: int, values: str = "block", variant:
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the property, for example "beta", the optimal relative weight of other words of the same topic.
+        column: Name of the property, for example "beta", the optimal attention weight of the same word relative to
+            words of other topics.
         tau: Number of topics per document.
         values: Kind of the value matrix, "block" or "diagonal".
-        variant: Formula of the loss: "printed" as published, or "mask" or "nomask" for a corrected one.
+        variant: Formula of the loss: "printed" as published, "mask" for the exact loss, or "nomask" for the exact loss
+            without attention to [MASK].
     """
     return _single_value(rows, "landscape-minimum", column, tau=tau, values=values, variant=variant)
 

@@ -125,9 +125,9 @@ def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
 
 @draws
 def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return the mean of a measure over word pairs of the same topic minus its mean over pairs that often occur together.
+    """Return the mean of a measure over word pairs of the same topic minus its mean over the most frequent pairs.
 
-    The frequent pairs are of different topics. Every word has a single topic.
+    The most frequent pairs are those that share the most passages. Every word has a single topic.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -157,7 +157,8 @@ def level(rows: Rows, model: str, measure: str, pairs: str, words: int) -> "Seri
         rows: Measured rows of a run, by kind.
         model: Name of the model.
         measure: Name of the measure.
-        pairs: Class of the pairs: "same" topic, "different" topics, or "together" for pairs that often occur together.
+        pairs: Class of the pairs: "same" topic, "different" topics, or "together" for the pairs that share the most
+            passages.
         words: Number of words of a topic.
 
     Returns:
@@ -211,7 +212,9 @@ def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def published_gain(rows: Rows, measure: str) -> "Series[float]":
-    """Return the difference of a measure between word pairs of the same and of different topics, for the source's models.
+    """Return the difference of a measure between word pairs of the same topic and of different topics.
+
+    The models are those of the source.
 
     Args:
         rows: Measured rows of a run, by kind.

@@ -88,7 +88,7 @@ def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 
 @trainings
 def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return the mean entry of words of the same topic minus the mean entry of different topics, in standard deviations.
+    """Return the mean entry of words of the same topic minus that of different topics, in standard deviations.
 
     The standard deviation is over entries of different topics. Diagonal entries are omitted.
 
@@ -237,9 +237,10 @@ def over(
 
 @trainings
 def ordered(rows: Rows) -> Counts:
-    """Count the settings of Table 2.1 with more attention to the same word than to its topic, and least to other topics.
+    """Count the settings of Table 2.1 in which attention is ordered by topic.
 
-    Trainings whose loss has hardly fallen below that of a constant prediction are omitted.
+    Mean attention must be larger to the same word than to other words of its topic, and larger to these than to other
+    topics. Trainings whose loss has hardly fallen below that of a constant prediction are omitted.
 
     Returns:
         Settings in this order and all settings, per seed.

@@ -70,7 +70,7 @@ class Config(Settings):
         )
 
     def training(self, seed: int) -> TrainingConfig:
-        """Return the training settings of the model with this seed."""
+        """Return the training settings of the model of Dyck strings with this seed."""
         return TrainingConfig(
             steps=self.steps,
             batch_size=32,

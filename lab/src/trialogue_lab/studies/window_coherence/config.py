@@ -90,11 +90,11 @@ class Config(Settings):
 
     @property
     def length(self) -> int:
-        """Number of tokens of prompt and continuation."""
+        """Number of tokens of a prompt and its continuation."""
         return self.measured_window + self.horizon
 
     def corpus(self) -> PatternCorpus:
-        """Return the corpus."""
+        """Return the corpus of sequences that follow the stored patterns, with noise."""
         return PatternCorpus(maximal_length_patterns(self.pattern_bits), self.noise)
 
 
