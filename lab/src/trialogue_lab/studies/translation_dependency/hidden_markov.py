@@ -75,7 +75,14 @@ class HiddenMarkov(Masked, Energy):
 
     @validated
     def length_log_probs(self, longest: Natural) -> Tensor:
-        """Return the log-probabilities (longest + 1,) of the sequence lengths 0, ..., `longest`. No sequence is empty."""
+        """Return the log-probabilities of the sequence lengths. No sequence is empty.
+
+        Args:
+            longest: Largest length.
+
+        Returns:
+            Log-probabilities (longest + 1,) of the lengths 0, ..., `longest`.
+        """
         probabilities, message = [0.0], self.initial
         for _ in range(longest):
             probabilities.append(float(message @ self.ending))
@@ -83,7 +90,7 @@ class HiddenMarkov(Masked, Energy):
         return torch.tensor(probabilities, dtype=torch.float64).log()
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return the log-probabilities of the token at every site, given the length and all unmasked tokens at other sites.
+        """Return the log-probabilities of the token at every site, given the other unmasked tokens and the length.
 
         Args:
             tokens: Token ids (rows, N).
@@ -175,7 +182,15 @@ class Denoiser(Masked):
             raise InputError("noise_tokens", noise_tokens, hint)
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return the log-probabilities (rows, N, V) of the token at every site, given the unmasked tokens without noise."""
+        """Return the log-probabilities of the token at every site, given the other unmasked tokens without noise.
+
+        Args:
+            tokens: Clean token ids (rows, N).
+            masked: Whether each token is masked (rows, N).
+
+        Returns:
+            Log-probabilities (rows, N, V).
+        """
         return self.clean.log_probs(tokens, masked)
 
     def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:

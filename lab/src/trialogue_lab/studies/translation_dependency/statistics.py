@@ -53,9 +53,9 @@ def gap(rows: Rows, sentence: str, coupling: float, sampler: str, passes: int) -
 
 @exact
 def least_rise(rows: Rows, sampler: str, passes: int) -> float:
-    """Return the smallest increase of the KL divergence of refinement from one coupling to the next, over all sentences.
+    """Return the smallest increase of the KL divergence of refinement from one coupling to the next.
 
-    A coupling is the strength of the dependence between target tokens.
+    A coupling is the strength of the dependence between target tokens. The minimum is over sentences and couplings.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -103,9 +103,9 @@ def most_undone(rows: Rows, sampler: str) -> float:
 
 @exact
 def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
-    """Return how much smaller the KL divergence of a Markov chain is than that of refinement, after as many model calls.
+    """Return how much smaller the KL divergence of a Markov chain is than that of refinement.
 
-    The smallest difference over sentences is returned, in nats.
+    Both have made the same number of model calls. The smallest difference over sentences is returned, in nats.
 
     Args:
         rows: Measured rows of a run, by kind.

@@ -136,10 +136,13 @@ def density_rows() -> Rows:
 
 
 def overlap_rows(vectors: int) -> Rows:
-    """Compare the largest overlap of a generator with its bound sqrt(epsilon), where epsilon is the mean success probability.
+    """Compare the largest overlap of a generator with its bound sqrt(epsilon).
+
+    A generator produces tuples of a semiprime and its factors. Its overlap with their uniform distribution is 1 minus
+    the total variation, and epsilon is the mean probability of factoring a semiprime.
 
     Args:
-        vectors: Number of random vectors of success probabilities.
+        vectors: Number of random vectors of factoring probabilities.
 
     Yields:
         Rows of kind "tight" for cases that attain the bound, "chances" for random probabilities, and "generator" for

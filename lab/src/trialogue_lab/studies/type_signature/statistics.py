@@ -152,7 +152,7 @@ def growth(rows: Rows, routine: str) -> "Series[float]":
 
 @costs
 def growth_factor(rows: Rows, routine: str) -> "Series[float]":
-    """Return the factor by which the number of operations for the second number of a tuple grows per digit of the primes.
+    """Return the factor by which the operations for the second number of a tuple grow per digit of the primes.
 
     Args:
         rows: Measured rows of a run, by kind.

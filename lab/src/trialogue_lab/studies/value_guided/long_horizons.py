@@ -78,9 +78,9 @@ def action_level_shares(horizon: int, tilt: float, error: float) -> Array:
 
 
 def first_leaf_shares(horizon: int, tilt: float, error: float) -> Array:
-    """Return the exact probability of token 0 at each position of the first complete sequence of a value-guided random walk.
+    """Return the exact probability of token 0 at each position of the first leaf of a value-guided random walk.
 
-    The model is a sequence of fair coins.
+    The first leaf is the first complete sequence that the walk reaches. The model is a sequence of fair coins.
 
     Args:
         horizon: Length of the sequence.

@@ -51,11 +51,13 @@ def tree(
 
 @trees
 def growth(rows: Rows, column: str, first: int, values: str = LAST_TOKEN) -> "Series[float]":
-    """Return the increase of a computed value on random trees from a short to the longest horizon, for the smallest error.
+    """Return the increase of a computed value on random trees from a short to the longest horizon.
+
+    The values have errors of the smallest measured size.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the value (see `tree`), for example "first_leaf".
+        column: Name of the computed value (see `tree`), for example "first_leaf".
         first: The short horizon.
         values: Kind of errors in the values (see `tree`).
 
@@ -134,9 +136,10 @@ def _exponent(table: DataFrame, column: str) -> float:
 
 @exact
 def least_leaf_mass(rows: Rows) -> float:
-    """Return the ratio of the random walk's stationary probability of complete sequences to its bound 1 / (2 (1 + e) H).
+    """Return the smallest ratio of the random walk's stationary probability of complete sequences to its bound.
 
-    The smallest ratio over trees, horizons H and errors e is returned. The bound holds if it is at least 1.
+    The bound is 1 / (2 (1 + e) H). The minimum is over trees, horizons H and errors e. The bound holds if it is at
+    least 1.
     """
     table = rows["tree"]
     return float((table.leaf_mass * 2 * (1 + table.error) * table.horizon).min())

@@ -35,7 +35,12 @@ def random_oracle(seed: int, horizon: int) -> Table:
 
 
 def outcome_of(seed: int, sequence: Prefix) -> float:
-    """Return the outcome of a complete sequence, a random number between 0 and 1 that depends on `seed` and the sequence."""
+    """Return the outcome of a complete sequence, a random number between 0 and 1.
+
+    Args:
+        seed: Seed of the outcomes.
+        sequence: Token ids of the sequence.
+    """
     return float(numpy_generator(seed, "outcome", sequence).random())
 
 

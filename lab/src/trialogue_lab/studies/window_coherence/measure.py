@@ -38,7 +38,7 @@ def parts(config: Config) -> list[Part]:
 
 @cache
 def chains(config: Config) -> list[PatternSurvival]:
-    """Return, for each pattern, the Markov chain of texts that start on it and end when they change to another pattern."""
+    """Return, for each pattern, the Markov chain of texts that start on it and end when they leave it."""
     corpus = config.corpus()
     return [
         PatternSurvival(corpus.patterns, config.measured_window, pattern * corpus.period, corpus.vocab_size)

@@ -21,7 +21,10 @@ def windows(rows: Rows) -> list[int]:
 
 
 def names(rows: Rows) -> list[str]:
-    """Return the names of the networks: those with a cropped context by window, then sliding and unlimited attention."""
+    """Return the names of the networks.
+
+    Networks with a cropped context come first, by window. Sliding and unlimited attention follow.
+    """
     return [*map(cropped, windows(rows)), SLIDING, UNLIMITED]
 
 
