@@ -63,7 +63,10 @@ Key = tuple[tuple[str, str], ...]
 
 
 class ListAppendCase(NamedTuple):
-    """A parsed test case. Cases differ if their lists or items differ (thesis footnote 8)."""
+    """A parsed test case: the list, the item that is appended, and the asserted result.
+
+    Two cases are different if their lists or their items differ (thesis footnote 8).
+    """
 
     key: Key
     correct: bool
@@ -71,7 +74,10 @@ class ListAppendCase(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """First error of a completion with its character position, or None and -1, and the cases of the completion."""
+    """Result of evaluating a completion: its first error, the position of this error, and the test cases.
+
+    The position is an index of a character. Without an error, the error is None and the position is -1.
+    """
 
     error: CaseError | None
     position: int
@@ -79,12 +85,12 @@ class Evaluation(NamedTuple):
 
     @property
     def correct(self) -> int:
-        """Number of distinct correct cases."""
+        """Number of distinct correct test cases."""
         return distinct_correct([self])
 
 
 def distinct_correct(evaluations: Iterable[Evaluation]) -> int:
-    """Return the number of distinct correct cases in completions for one function name (N_distinct_correct)."""
+    """Return the number of distinct correct test cases in several completions for the same function."""
     return len({case.key for evaluation in evaluations for case in evaluation.cases if case.correct})
 
 
