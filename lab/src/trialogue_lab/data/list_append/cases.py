@@ -63,9 +63,13 @@ Key = tuple[tuple[str, str], ...]
 
 
 class ListAppendCase(NamedTuple):
-    """A parsed test case: the list, the item that is appended, and the asserted result.
+    """A parsed test case, a line that asserts the result of appending an item to a list.
 
-    Two cases are different if their lists or their items differ (thesis footnote 8).
+    Attributes:
+        key: Canonical spelling of the list and of the item. Two cases are different if their keys differ (thesis
+            footnote 8).
+        correct: Whether the asserted result is correct.
+        stop: Index of the character at which the line ends.
     """
 
     key: Key
@@ -74,9 +78,12 @@ class ListAppendCase(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """Result of evaluating a completion: its first error, the position of this error, and the test cases.
+    """Result of evaluating a completion of a prompt for test cases.
 
-    The position is an index of a character. Without an error, the error is None and the position is -1.
+    Attributes:
+        error: Type of the first error, or None if there is no error.
+        position: Index of the first erroneous character, or -1 if there is no error.
+        cases: The parsed test cases.
     """
 
     error: CaseError | None

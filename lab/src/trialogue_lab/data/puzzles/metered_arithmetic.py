@@ -43,7 +43,7 @@ class Arithmetic:
     """Integer arithmetic that counts its operations.
 
     Args:
-        factoring: Factoring routine, "trial-division" or Pollard's rho.
+        factoring: Factoring routine, "pollard-rho" (default) or "trial-division".
     """
 
     @validated

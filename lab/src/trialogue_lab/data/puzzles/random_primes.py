@@ -59,10 +59,14 @@ def _about_primes(digits: int) -> str:
 
 
 class DecimalDistribution(WeightedPrefixes):
-    """Uniform distribution on numbers, or tuples of numbers, with a fixed number of digits.
+    """Uniform distribution on numbers, or tuples of numbers, with a fixed number of decimal digits.
 
-    The states can be listed up to `ENUMERABLE_STATES`. Larger distributions can be sampled, and some
-    subclasses compute their next-digit probabilities.
+    A token is a digit. All sequences can be listed if there are at most `ENUMERABLE_STATES`. Larger distributions can
+    be sampled, and some subclasses compute their next-digit probabilities.
+
+    Attributes:
+        digits: Number of digits of a number.
+        max_length: Number of digits of a sequence.
     """
 
     vocab_size = 10
@@ -179,11 +183,11 @@ class RandomPrimes(DecimalDistribution):
         return weights
 
     def expected_trials(self) -> Tensor:
-        """Return the expected number of random completions of a prefix until one is prime, for each digit of a random prime.
+        """Return the expected number of random completions of a prefix until one is prime.
 
-        This is the cost of the randomized algorithm of the source. At a prefix of k digits, it is the number of k-digit
-        prefixes of primes times 10^(n-k) / (number of primes), or 9 * 10^(n-1) / (number of primes) for k = 0, where n
-        is the number of digits.
+        This is the cost of the randomized algorithm of the source for each digit of a random prime. At a prefix of k
+        digits, it is the number of k-digit prefixes of primes times 10^(n-k) / (number of primes), or 9 * 10^(n-1) /
+        (number of primes) for k = 0, where n is the number of digits.
 
         Returns:
             Expected numbers (digits,) float64.

@@ -14,7 +14,9 @@ from torch import Tensor, nn
 class AffineForm:
     """Affine function of the units of one layer.
 
-    It has a weight for each unit, in `terms`, and a constant.
+    Args:
+        terms: Weight of each unit, by the index of the unit. Other units have weight zero.
+        constant: Constant that is added.
     """
 
     terms: Mapping[int, float] = field(default_factory=dict)
