@@ -117,7 +117,10 @@ class Claim:
 
     @property
     def terms(self) -> dict[str, object]:
-        """Return the properties that define the claim. A claim with the same id and other terms is a different claim."""
+        """Return the properties that define the claim.
+
+        A claim with the same id and other terms is a different claim.
+        """
         return {
             "origin": self.origin,
             "statement": self.full_statement,
@@ -164,7 +167,7 @@ class Registration:
     origins: Mapping[str, Origin] = field(default_factory=dict)
 
     def holds(self, claim: Claim) -> bool:
-        """Return whether the claim was registered with its current statement, criterion, unit of replication and origin."""
+        """Return whether the claim was registered with its current statement, criterion, unit and origin."""
         if self.claims is None:
             return True
         if claim.id not in self.claims:

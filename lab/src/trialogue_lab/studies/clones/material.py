@@ -30,7 +30,12 @@ INITIAL = 0
 
 
 def corpus_of(config: Material, artifacts: Path) -> Corpus:
-    """Return the tokenized text that networks are trained on, and record its files in the provenance of the run."""
+    """Return the tokenized text that networks are trained on, and record its files in the provenance of the run.
+
+    Args:
+        config: Settings with the text and the size of the vocabulary.
+        artifacts: Folder of the tokenized text.
+    """
     sizes = {"vocab_size": config.vocab_size, "length": config.length}
     corpus = corpus_or_sentences(config.text, artifacts, **sizes, test_share=config.test_share)
     record_model({"text": config.text or "synthetic sentences", "files": corpus.fingerprint})
@@ -68,7 +73,15 @@ def _encoder(config: Material, corpus: Corpus, seed: int, artifacts: Path) -> Tr
 
 
 def starts_of(config: Material, artifacts: Path) -> Tensor:
-    """Return the held-out token sequences (sequences, length) at which the Markov chains of all clones start."""
+    """Return the held-out token sequences at which the Markov chains of all clones start.
+
+    Args:
+        config: Settings of the text and the number of sequences.
+        artifacts: Folder of the tokenized text.
+
+    Returns:
+        Token ids (sequences, length).
+    """
     return held_out(corpus_of(config, artifacts), config.sequences, config.seeds[0])
 
 

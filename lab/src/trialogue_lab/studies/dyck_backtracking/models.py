@@ -73,7 +73,15 @@ class Strings(NamedTuple):
     q: float
 
     def sample(self, n: int, seed: int) -> Tensor:
-        """Sample `n` strings. Returns token ids (n, length)."""
+        """Sample bracket strings.
+
+        Args:
+            n: Number of strings.
+            seed: Seed of the strings.
+
+        Returns:
+            Token ids (n, length).
+        """
         return Dyck(self.length, (self.p, 1 - self.p), self.q).sample(n, seed)
 
 

@@ -55,7 +55,13 @@ class Config(Settings):
     large_batch: Count = 256
 
     def training(self, layers: int, rows: int, seed: int) -> TrainingConfig:
-        """Return the training settings of a network on a full distribution of `rows` masked sequences."""
+        """Return the training settings of a network on all sequences of a small distribution.
+
+        Args:
+            layers: Number of layers of the network.
+            rows: Number of masked sequences, which are all used in every step.
+            seed: Seed of the training.
+        """
         return TrainingConfig(
             steps=self.steps[layers - 1],
             batch_size=rows,
@@ -71,7 +77,12 @@ class Config(Settings):
         )
 
     def large_training(self, layers: int, seed: int) -> TrainingConfig:
-        """Return the training settings on samples of a large distribution, with fewer steps for one layer."""
+        """Return the training settings of a network on samples of a distribution of the published size.
+
+        Args:
+            layers: Number of layers of the network. With one layer, there are fewer steps.
+            seed: Seed of the training.
+        """
         return replace(
             self.training(layers, self.large_batch, seed),
             steps=self.large_steps // 4 if layers == 1 else self.large_steps,

@@ -74,7 +74,12 @@ def staircase(config: Config, seed: int) -> Staircase:
 
 
 def pair_distribution(config: Config, seed: int) -> ManyBody:
-    """Return a random two-body distribution, which one layer can represent."""
+    """Return a random distribution with interactions of two tokens, which one layer can represent.
+
+    Args:
+        config: Size of the distribution.
+        seed: Seed of the distribution.
+    """
     stream = seed_of(seed, "interaction-order", "pairs")
     shape = config.sites, config.vocab_size
     return ManyBody.random(*shape, order=2, rank=config.rank, scale=config.scale, seed=stream)

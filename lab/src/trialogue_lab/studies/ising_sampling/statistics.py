@@ -40,7 +40,15 @@ def blocks(rows: Rows, smallest: int = 1, below_all: int = 0) -> list[str]:
 
 
 def expected(rows: Rows, column: str) -> DataFrame:
-    """Return an exact column as a table, with one row per coupling J and one column per sampler."""
+    """Return an exact property of the samplers as a table.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        column: Name of the property, for example "log_expected".
+
+    Returns:
+        One row per coupling J between the spins, and one column per sampler.
+    """
     return rows["exact"].pivot(index="coupling", columns="chain", values=column)[chains(rows)]
 
 

@@ -89,7 +89,12 @@ def model_of(config: Config) -> TopicModel:
 
 @lru_cache(maxsize=1)
 def documents(config: Config, seed: int) -> tuple[CountedDocuments, CountedDocuments]:
-    """Return the training documents and the test documents of a seed, with fixed masks."""
+    """Return the training documents and the test documents of a seed, with fixed masks.
+
+    Args:
+        config: Settings of the documents.
+        seed: Seed of the documents and the masks.
+    """
     model = model_of(config)
 
     def sample(number: int, name: str) -> CountedDocuments:

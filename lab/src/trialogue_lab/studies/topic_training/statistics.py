@@ -25,7 +25,12 @@ FACTOR, DEVIATIONS = 10.0, 5.0
 
 
 def rows_by_seed(rows: Rows, kind: str, **values: object) -> DataFrame:
-    """Return measurements of one kind with the given column values, indexed by seed.
+    """Return measurements of one kind, indexed by seed.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        kind: Kind of the rows.
+        **values: Values of columns that select the rows.
 
     Raises:
         NoRows: If no row matches.

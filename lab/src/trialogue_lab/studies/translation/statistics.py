@@ -133,7 +133,12 @@ def length(rows: Rows, column: str) -> float:
 
 @exact
 def parameters(rows: Rows, arm: str) -> float:
-    """Return the number of parameters of a network, "twin" or "refiner"."""
+    """Return the number of parameters of a trained network.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        arm: Name of the network, "twin" (autoregressive) or "refiner".
+    """
     return _mean(rows.where("network", arm=arm), "parameters")
 
 

@@ -2,7 +2,8 @@
 
 The value of a prefix is the expected outcome of its completions. The samplers are action-level sampling, which weights
 each next token by its value, and a random walk on the tree of prefixes. The first leaf is the first complete sequence
-that the walk reaches. The horizon H is the length of a sequence. Values have errors up to a factor of 1 + e.
+that the walk reaches. The horizon H is the length of a sequence. Approximate values differ from exact ones by a factor
+of at most 1 + e.
 """
 
 import math

@@ -37,7 +37,15 @@ def distinguishing(rows: Rows) -> list[str]:
 
 
 def text_rows(rows: Rows, temperature: float = 1.0) -> DataFrame:
-    """Return the measurements of generated text at one temperature, with one row per seed and network."""
+    """Return the measurements of generated text at one temperature.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        temperature: Sampling temperature.
+
+    Returns:
+        One row per seed and network.
+    """
     return rows.where("network", temperature=temperature)
 
 
