@@ -1,8 +1,9 @@
-"""Statistics of the study about Algorithm 1 (backtracking) on bracket strings, with one number per training.
+"""Statistics of the study about backtracking (Algorithm 1) on bracket strings, with one number per training.
 
-Algorithm 1 generates B tokens at a time (the stride). If the verifier rejects the prefix, it erases B tokens and
-generates them again, at most Q times per string (the quota). Prompts are out of distribution: they have other
-probabilities of bracket types than the training strings.
+If the verifier rejects a sampled token, backtracking erases the last B tokens (the stride) and appends B tokens
+greedily. It does so at most Q times per string (the quota). The trained probe, a classifier of the model's hidden
+states, is the verifier. Prompts are out of distribution: they have other probabilities of bracket types than the
+training strings.
 """
 
 import numpy as np
@@ -98,7 +99,7 @@ def unseen(rows: Rows, verifier: str, top_p: float, column: str = "errors") -> "
 
     Args:
         rows: Measured rows of a run, by kind.
-        verifier: Name of the decoding, which is Algorithm 1 with this verifier, a variant, or "none" for plain
+        verifier: Name of the decoding, which is backtracking with this verifier, a variant of it, or "none" for plain
             sampling.
         top_p: Top-p truncation of the model.
         column: Column to average: "errors" (default), "accuracy", "queries" (model calls per prompt), "per_10000"
@@ -129,7 +130,7 @@ def errors_ratio(first: str, second: str, top_p: float) -> Statistic:
 
 
 def queries_ratio(top_p: float, column: str = "queries") -> Statistic:
-    """Return the ratio of model calls with Algorithm 1 and the trained probe to model calls of plain sampling.
+    """Return the ratio of model calls with backtracking by the trained probe to model calls of plain sampling.
 
     Args:
         top_p: Top-p truncation of the model.
@@ -139,7 +140,7 @@ def queries_ratio(top_p: float, column: str = "queries") -> Statistic:
 
 
 def queries_ratio_until_correct(top_p: float) -> Statistic:
-    """Return the ratio of model calls until a completion is correct, for Algorithm 1 over plain sampling.
+    """Return the ratio of model calls until a completion is correct, for backtracking over plain sampling.
 
     Prompts are completed again after every error.
     """
@@ -147,7 +148,7 @@ def queries_ratio_until_correct(top_p: float) -> Statistic:
 
 
 def gain(top_p: float) -> Statistic:
-    """Return the accuracy on new prompts with Algorithm 1 and the trained probe, minus that of plain sampling.
+    """Return the accuracy on new prompts with backtracking by the trained probe, minus that of plain sampling.
 
     Args:
         top_p: Top-p truncation of the model.
@@ -178,15 +179,15 @@ def speed(rows: Rows, decoding: str, batch: int, column: str = "seconds") -> "Se
 
 
 def removed(top_p: float) -> Statistic:
-    """Return the log ratio of errors of plain sampling to errors with Algorithm 1 and the trained probe.
+    """Return the log ratio of errors of plain sampling to errors with backtracking by the trained probe.
 
-    It is positive if Algorithm 1 removes errors.
+    It is positive if backtracking removes errors.
     """
     return errors_ratio("none", "trained", top_p).log()
 
 
 def remaining(rows: Rows) -> DataFrame:
-    """Return the errors on new prompts that Algorithm 1 with the trained probe does not remove.
+    """Return the errors on new prompts that backtracking with the trained probe does not remove.
 
     Returns:
         One row per error: training seed, kind of error, correct prefix, wrong token and its probability, most probable
@@ -198,7 +199,7 @@ def remaining(rows: Rows) -> DataFrame:
 
 @trainings
 def share_of_remaining(rows: Rows, column: str, value: object) -> Counts:
-    """Count the remaining errors of Algorithm 1 (see `remaining`) that have a value in a column.
+    """Count the remaining errors of backtracking (see `remaining`) that have a value in a column.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -246,7 +247,7 @@ def diversity(rows: Rows, decoding: str, column: str = "distinct") -> "Series[fl
 
 @trainings
 def pooled_out_of_quota(rows: Rows) -> "Series[float]":
-    """Return the share of remaining errors of Algorithm 1 in strings that had used up their quota of backtracks.
+    """Return the share of remaining errors of backtracking in strings that had used up their quota of backtracks.
 
     The errors of all trainings are pooled, so that the result is a single number.
     """

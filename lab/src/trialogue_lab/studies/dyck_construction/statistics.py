@@ -47,8 +47,8 @@ def violation(rows: Rows, disturbance: float) -> "Series[float]":
 def distance(rows: Rows, disturbance: float, pairs: int) -> "Series[float]":
     """Return how far apart a network represents two different prefixes that both follow many matched bracket pairs.
 
-    The representations are the sums in the attention layer after normalization. Theorem 2.2.2 states that they approach
-    each other if the balance is violated.
+    The representations are the sums in the attention layer after normalization. If matched pairs do not cancel in these
+    sums, the distance falls as 1 / `pairs` (equation 2.49).
 
     Args:
         rows: Measured rows of a run, by kind.

@@ -87,9 +87,9 @@ def smallest_step(rows: Rows, along: str) -> float:
 def run_ratio(rows: Rows) -> float:
     """Return the smallest ratio of mean coherent lengths between chains with successive window sizes.
 
-    The coherent length is the number of tokens before the first domain wall. Chains are compared at the same ratio of
-    the largest window energy to the temperature, on which their distribution depends. Lengths that are often cut off by
-    the end of the sequence are omitted.
+    The coherent length is the number of windows before the first domain wall, a change from one stored pattern to
+    another. Chains are compared at the same ratio of the largest window energy to the temperature, on which their
+    distribution depends. Lengths that are often cut off by the end of the sequence are omitted.
 
     Raises:
         NoRows: If no two window sizes can be compared.
