@@ -130,7 +130,9 @@ def errors_ratio(first: str, second: str, top_p: float) -> Statistic:
 
 
 def queries_ratio(top_p: float, column: str = "queries") -> Statistic:
-    """Return the ratio of model calls with backtracking by the trained probe to model calls of plain sampling.
+    """Return the ratio of model calls of backtracking to those of plain sampling.
+
+    The verifier is the trained probe, a classifier of hidden states.
 
     Args:
         top_p: Top-p truncation of the model.
@@ -140,15 +142,20 @@ def queries_ratio(top_p: float, column: str = "queries") -> Statistic:
 
 
 def queries_ratio_until_correct(top_p: float) -> Statistic:
-    """Return the ratio of model calls until a completion is correct, for backtracking over plain sampling.
+    """Return the ratio of model calls until a completion is correct, backtracking divided by plain sampling.
 
-    Prompts are completed again after every error.
+    Prompts are completed again after every error. The verifier is the trained probe, a classifier of hidden states.
+
+    Args:
+        top_p: Top-p truncation of the model.
     """
     return queries_ratio(top_p, "queries_until_correct")
 
 
 def gain(top_p: float) -> Statistic:
-    """Return the accuracy on new prompts with backtracking by the trained probe, minus that of plain sampling.
+    """Return the accuracy of backtracking on new prompts minus that of plain sampling.
+
+    The verifier is the trained probe, a classifier of hidden states.
 
     Args:
         top_p: Top-p truncation of the model.
@@ -179,15 +186,20 @@ def speed(rows: Rows, decoding: str, batch: int, column: str = "seconds") -> "Se
 
 
 def removed(top_p: float) -> Statistic:
-    """Return the log ratio of errors of plain sampling to errors with backtracking by the trained probe.
+    """Return the log ratio of errors of plain sampling to errors of backtracking, on new prompts.
 
-    It is positive if backtracking removes errors.
+    It is positive if backtracking removes errors. The verifier is the trained probe, a classifier of hidden states.
+
+    Args:
+        top_p: Top-p truncation of the model.
     """
     return errors_ratio("none", "trained", top_p).log()
 
 
 def remaining(rows: Rows) -> DataFrame:
-    """Return the errors on new prompts that backtracking with the trained probe does not remove.
+    """Return the errors on new prompts that backtracking does not remove.
+
+    The verifier is the trained probe, a classifier of hidden states.
 
     Returns:
         One row per error: training seed, kind of error, correct prefix, wrong token and its probability, most probable

@@ -71,8 +71,8 @@ def left_of_sharpness(rows: Rows) -> float:
 def smallest_step(rows: Rows, along: str) -> float:
     """Return the smallest log ratio of expected numbers of domain walls between successive values of a parameter.
 
-    A positive number means that the number of walls always increases with the parameter. Chains have patterns of one
-    repeated token.
+    A domain wall is a change from one stored pattern to another. A positive result means that the number of walls
+    always increases with the parameter. The patterns of the Potts chains repeat one token.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -109,6 +109,8 @@ def run_ratio(rows: Rows) -> float:
 def share_error(rows: Rows, column: str) -> "Series[float]":
     """Return the share of sampled sequences with a domain wall minus its exact probability.
 
+    A domain wall is a change from one stored pattern of the Potts chain to another.
+
     Args:
         rows: Measured rows of a run, by kind.
         column: "drawn" for exact samples, or "gibbs" for Gibbs sampling from a stored pattern.
@@ -124,13 +126,13 @@ def share_error(rows: Rows, column: str) -> "Series[float]":
 def rise(rows: Rows, *places: int) -> "Series[float]":
     """Return how much the share of sequences with a domain wall rises with the sequence length.
 
-    Sequences are sampled by Gibbs sampling from a stored pattern. The smallest rise over chains and successive lengths
-    is returned.
+    A domain wall is a change from one stored pattern of the Potts chain to another. Sequences are sampled by Gibbs
+    sampling from a stored pattern. The smallest rise over chains and successive lengths is returned.
 
     Args:
         rows: Measured rows of a run, by kind.
         *places: Indices of the lengths: 0 for a tenth of the crossing length, 1 for the crossing length, and 2 for ten
-            times the crossing length.
+            times the crossing length. From the crossing length, walls are likely.
 
     Returns:
         One minimum per seed.
@@ -143,12 +145,13 @@ def rise(rows: Rows, *places: int) -> "Series[float]":
 def share(rows: Rows, place: int) -> Counts:
     """Count the sequences with a domain wall after Gibbs sampling from a stored pattern.
 
-    The chain with the smallest count is used.
+    A domain wall is a change from one stored pattern of the Potts chain to another. The chain with the smallest count
+    is used.
 
     Args:
         rows: Measured rows of a run, by kind.
         place: Index of the sequence length: 0 for a tenth of the crossing length, 1 for the crossing length, and 2 for
-            ten times the crossing length.
+            ten times the crossing length. From the crossing length, walls are likely.
 
     Returns:
         Sequences with a wall and all sequences, per seed.
