@@ -46,10 +46,25 @@ class Sampled(Settings):
 class Config(Settings):
     """Settings of one run.
 
-    The exact chains have all combinations of `patterns`, `windows`, `temperatures` and `lengths`. Random energies have
-    the maxima `penalties`. Each chain of `sampled` is sampled `chains` times per seed, by Gibbs sampling with `sweeps`
-    sweeps. There are `models` random autoregressive models of each of `widths`. Tori with `sides` are simulated
-    `plane_chains` times for `plane_sweeps` sweeps at each of `plane_temperatures`.
+    Exact properties are computed for Potts chains with all combinations of `patterns`, `windows`, `temperatures` and
+    `lengths`.
+
+    Args:
+        patterns: Numbers of stored patterns.
+        windows: Numbers of tokens in a window, on which the energy depends.
+        penalties: Largest window energies of the chains with random energies.
+        temperatures: Temperatures.
+        lengths: Sequence lengths in tokens.
+        sampled: Chains whose sequences are sampled.
+        chains: Number of sampled sequences per chain, length and seed.
+        sweeps: Number of sweeps of Gibbs sampling of a sequence.
+        widths: Numbers of previous tokens that the random autoregressive models depend on.
+        models: Number of random autoregressive models per width.
+        sides: Side lengths of the tori of Ising spins.
+        plane_temperatures: Temperatures of the Ising spins.
+        plane_chains: Number of simulations per torus and temperature.
+        plane_sweeps: Number of sweeps of a simulation.
+        seeds: Seeds of the samples and simulations.
     """
 
     patterns: Different[Count] = (1, 2, 3, 4)

@@ -25,37 +25,50 @@ def headed(head: str, role: Role) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredModel(Settings):
-    """A model and the sizes of its measurements. The defaults are those of SmolLM2 in the preset `night`."""
+    """A model and the sizes of its measurements. The defaults are those of SmolLM2 in the preset `night`.
+
+    Args:
+        model: Hub id, folder or short name of a causal language model. "surrogate" for a model that is trained from
+            scratch.
+        dtype: Data type of the computation.
+        weights: Format of the weights. See `load_pretrained`.
+        training_steps: Number of training steps of a surrogate. Every repetition trains its own.
+        cases: Number of test cases that a prompt requests.
+        examples: Number of demonstrations of the target function. The prompts of the thesis have none.
+        example_length: Largest number of digits in a list of a demonstration.
+        names: Number of target functions per repetition.
+        runs: Number of completions per target function.
+        max_new_tokens: Maximum number of tokens of a completion.
+        training_prompts: Number of prompts whose completions train a verifier.
+        training_runs: Number of completions per training prompt of a verifier.
+        layer: Number of blocks after which the verifier reads the hidden state. -1 for the input of the output head.
+        layers: Layers whose verifiers are compared.
+        depths: Numbers of layers of the verifiers that are compared.
+        probe_epochs: Number of epochs of the training of a verifier.
+        probe_batch_size: Batch size of the training of a verifier.
+        batch_size: Number of completions that are generated in one batch.
+        together: Number of repetitions whose completions are generated in one batch. Each has its own verifier.
+    """
 
     model: str = "smollm2"
-    """Hub id, folder or short name of a causal language model. "surrogate" for a model that is trained from scratch."""
     dtype: str = "float32"
     weights: str = "float32"
-    """Format of the weights. See `load_pretrained`."""
     training_steps: Count = 1600
-    """Number of training steps of a surrogate. Every repetition trains its own."""
     cases: Count = 4
     examples: Natural = 1
-    """Number of demonstrations of the target function. The prompts of the thesis have none."""
     example_length: Count = 2
     names: Count = 3
-    """Number of target functions per repetition."""
     runs: Count = 4
-    """Number of completions per target function."""
     max_new_tokens: Count = 96
     training_prompts: Count = 14
     training_runs: Count = 12
-    """Number of completions per training prompt of a verifier."""
     layer: int = 24
-    """Number of blocks after which the verifier reads the hidden state. -1 for the input of the output head."""
     layers: Different[int] = (6, 15, 24, -1)
-    """Layers whose verifiers are compared."""
     depths: Different[Count] = (1, 2, 4, 8)
     probe_epochs: Count = 30
     probe_batch_size: Count = 64
     batch_size: Count = 64
     together: Count = 4
-    """Number of repetitions whose completions are generated in one batch. Each has its own verifier."""
 
     def check(self) -> None:
         """Check the configuration.
@@ -167,16 +180,21 @@ SMALLEST = replace(
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Configuration of one run, with the values of the preset `default`."""
+    """Settings of one run. The defaults are the preset `default`.
+
+    Args:
+        seeds: Repetitions with the pretrained model. Each has its own names, demonstrations, completions and verifiers.
+        comparisons: Number of the first repetitions that also compare layers, depths, thresholds and names.
+        planes: Number of the first repetitions that also measure the grid of top-p and temperature.
+        scratch_seeds: Repetitions with their own model, trained from scratch. All of them measure every decoding.
+        pretrained: The pretrained model and its measurements.
+        scratch: The models trained from scratch and their measurements.
+    """
 
     seeds: Seeds = (0, 1)
-    """Repetitions with the pretrained model. Each has its own names, demonstrations, completions and verifiers."""
     comparisons: Natural = 2
-    """Number of the first repetitions that also compare layers, depths, thresholds and names."""
     planes: Natural = 2
-    """Number of the first repetitions that also measure the grid of top-p and temperature."""
     scratch_seeds: Seeds = tuple(range(1000, 1004))
-    """Repetitions with their own model, trained from scratch. All of them measure every decoding."""
     pretrained: MeasuredModel = QUICK_SMOLLM2
     scratch: MeasuredModel = SCRATCH
 
