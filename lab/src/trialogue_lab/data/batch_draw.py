@@ -11,16 +11,16 @@ from trialogue.validation import Natural, validated
 def sample_document_batch(
     model: TopicModel, documents: Natural, lengths: int | tuple[int, int], seed: int = 0
 ) -> Documents:
-    """Sample documents like `TopicModel.draw`, but with streams shared by the batch.
+    """Sample documents of a topic model from random streams that all documents of the batch share.
 
-    Each document depends on the number of documents. Studies with committed results use this function to
-    reproduce their rows. Use `TopicModel.draw` elsewhere.
+    Every document depends on the number of documents. Studies with committed results use this function to reproduce
+    their rows. Use `TopicModel.draw` elsewhere.
 
     Args:
         model: Distribution of the documents.
-        documents: Number of documents, n.
+        documents: Number of documents n.
         lengths: Length of all documents, or the smallest and the largest length, both included.
-        seed: Seed of the two streams of the batch.
+        seed: Seed of the random streams.
 
     Returns:
         Words (n, longest length), padded with -1, and the topic shares (n, T).

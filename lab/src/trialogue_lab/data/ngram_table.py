@@ -21,8 +21,8 @@ _MOST_TOKENS = 1 << 8 * TOKEN_BYTES
 class NgramTable:
     """Next-token distributions after the most frequent contexts of up to S tokens, within a memory limit.
 
-    Among equally frequent contexts, shorter ones are kept first. A context that is not kept has the
-    distribution of its longest kept suffix. If nothing is kept, all tokens are equally likely.
+    If two contexts are equally frequent, the shorter one is stored first. A context that is not stored has the
+    distribution of its longest stored suffix. If no suffix is stored, all tokens are equally likely.
 
     Args:
         orders: Distributions after contexts of 0, 1, ..., S tokens, from `ngram_distributions`.
@@ -30,8 +30,8 @@ class NgramTable:
         most_bytes: Memory limit in bytes (default: none).
 
     Attributes:
-        size: Size in bytes of the kept contexts and counts.
-        contexts: Number of kept contexts of each length.
+        size: Size in bytes of the stored contexts and counts.
+        contexts: Number of stored contexts of each length.
 
     Raises:
         InputError: If the lengths of the contexts are not 0 to S, or there are too many tokens.
@@ -75,7 +75,14 @@ class NgramTable:
         self.contexts = tuple(map(len, self._laws))
 
     def answers(self, contexts: Tensor) -> Tensor:
-        """Return log-probabilities (n, N) float64 of the token after `contexts` (n, S) int64."""
+        """Return the log-probabilities of the token after each context.
+
+        Args:
+            contexts: Token ids (n, S), int64.
+
+        Returns:
+            Log-probabilities (n, N) float64, where N is the number of tokens of the vocabulary.
+        """
         if contexts.ndim != 2 or contexts.shape[1] != self.context:
             raise InputError("contexts", tuple(contexts.shape), f"give token ids (n, {self.context})")
         answers = torch.full(

@@ -16,7 +16,9 @@ _MOST_NUMBERS = 1 << 28
 
 
 class NgramDistributions(NamedTuple):
-    """The most frequent contexts of a text, in decreasing order of frequency, and the counts of next tokens.
+    """Counts of the next token after the most frequent contexts of a text, in decreasing order of frequency.
+
+    A context is a sequence of S tokens.
 
     Attributes:
         contexts: Contexts (T, S) int64.
@@ -32,17 +34,21 @@ class NgramDistributions(NamedTuple):
 
     @property
     def prior(self) -> Tensor:
-        """Probability (T,) float64 of each context among the listed ones."""
+        """Probability (T,) float64 of each context, relative to all listed contexts."""
         return self.counts.sum(1) / self.counts.sum()
 
     @property
     def share(self) -> float:
-        """Share of text positions whose context is listed."""
+        """Share of the text positions whose context is listed."""
         return float(self.counts.sum()) / self.occurrences
 
     @validated
     def log_probs(self, smoothing: NonNegative = 0.0) -> Tensor:
-        """Return next-token log-probabilities (T, N) float64 with `smoothing` added to every count."""
+        """Return the next-token log-probabilities (T, N) float64 after each context.
+
+        Args:
+            smoothing: Value added to every count.
+        """
         smoothed = self.counts + smoothing
         return (smoothed / smoothed.sum(1, keepdim=True)).log()
 
@@ -53,13 +59,13 @@ def ngram_distributions(
 ) -> NgramDistributions:
     """Count the next tokens after the most frequent contexts of a text.
 
-    Equally frequent contexts are in token order. For contexts of zero tokens, the result is the unigram
-    distribution.
+    A context is a sequence of S tokens. Equally frequent contexts are in token order. With S = 0, the result is the
+    unigram distribution.
 
     Args:
         tokens: Text (n,), or rows (rows, n) whose boundaries no context crosses.
-        context: Context length S.
-        vocab_size: Number of tokens N.
+        context: Number S of tokens in a context.
+        vocab_size: Number N of tokens of the vocabulary.
         most: Largest number of contexts (default: all).
 
     Raises:

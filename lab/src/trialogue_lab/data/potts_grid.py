@@ -1,4 +1,4 @@
-"""Potts models on a square torus for sweeps, where several patterns can survive."""
+"""Potts models on a torus, in the form that Gibbs sweeps require."""
 
 from typing import Annotated
 
@@ -19,16 +19,16 @@ def potts_grid(
     vocab_size: Annotated[int, Ge(2)],
     coupling: Finite,
 ) -> SiteTables:
-    """Return heat-bath tables of p(x) ∝ exp(-J / T * number of unequal neighbors) on a torus.
+    """Return Gibbs sampling tables of a Potts model on a torus.
 
-    Site r * `columns` + c is in row r and column c. For two values, the model equals `ising_grid` with half
-    the coupling.
+    The model is p(x) ∝ exp(-J / T * number of unequal neighbors). The site in row r and column c has the index r *
+    `columns` + c. For two values, the model is equal to `ising_grid` with half the coupling.
 
     Args:
         rows: Number of rows.
         columns: Number of columns.
         vocab_size: Number of values per site.
-        coupling: J / T.
+        coupling: Coupling divided by the temperature, J / T.
 
     Raises:
         InputError: If tables for four neighbors of this many values would be too large.

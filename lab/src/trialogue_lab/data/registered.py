@@ -11,15 +11,15 @@ _DIGITS = tuple("0123456789")
 
 
 def numbers(**arguments: Any) -> tuple[Autoregressive, Sequence[str]]:
-    """Return `RandomNumbers` and its digits."""
+    """Return the distribution `RandomNumbers` with the given arguments, and the digits that its tokens stand for."""
     return RandomNumbers(**arguments), _DIGITS
 
 
 def primes(**arguments: Any) -> tuple[Autoregressive, Sequence[str]]:
-    """Return `RandomPrimes` and its digits."""
+    """Return the distribution `RandomPrimes` with the given arguments, and the digits that its tokens stand for."""
     return RandomPrimes(**arguments), _DIGITS
 
 
 def semiprimes(**arguments: Any) -> tuple[Autoregressive, Sequence[str]]:
-    """Return `SemiprimeTuples` and its digits."""
+    """Return the distribution `SemiprimeTuples` with the given arguments, and the digits that its tokens stand for."""
     return SemiprimeTuples(**arguments), _DIGITS

@@ -55,7 +55,7 @@ class Entry:
 
     @property
     def scale(self) -> str:
-        """The preset of the result, and whether the result counts. Empty without a result."""
+        """The preset of the result, and whether its verdicts count. Empty without a result."""
         if self.result is None:
             return ""
         preset = self.result.preset
@@ -71,7 +71,15 @@ class Entry:
 
 
 def judged(study: Study[Any], result: Result | None) -> Entry:
-    """Return the entry of a study for `result`. Without a result, no claim is tested."""
+    """Decide the claims of a study from one result.
+
+    Args:
+        study: The study.
+        result: The result. None if there is none, so that no claim is tested.
+
+    Returns:
+        The study with its verdicts.
+    """
     if result is None:
         nothing = [
             Verdict(claim=claim, answer="not tested", reason="no finished run of a preset")
@@ -117,7 +125,15 @@ def counting_result(
 
 
 def ledger(studies: Iterable[Study[Any]], results: str | Path | None = None) -> list[Entry]:
-    """Return the entry of every study, judged by the result that counts (see `counting_result`)."""
+    """Decide the claims of several studies, each from the result that counts (see `counting_result`).
+
+    Args:
+        studies: The studies.
+        results: A folder of results. By default, the first of `search_folders` with a result that counts.
+
+    Returns:
+        One entry per study.
+    """
     return [judged(study, counting_result(study, results)) for study in studies]
 
 

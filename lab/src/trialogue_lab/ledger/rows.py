@@ -8,7 +8,7 @@ from pandas import DataFrame
 
 
 class NoRows(LookupError):
-    """Raised if a statistic needs rows of a kind that was not measured."""
+    """Error for a statistic that needs rows which were not measured."""
 
 
 class Rows(Mapping[str, DataFrame]):
@@ -46,6 +46,13 @@ class Rows(Mapping[str, DataFrame]):
     def where(self, kind: str, /, **values: object) -> DataFrame:
         """Return the rows of a kind whose columns have the given values.
 
+        Args:
+            kind: The kind of measurement.
+            **values: Value of each column that selects rows.
+
+        Raises:
+            NoRows: No row of this kind was measured.
+
         Example:
             `rows.where("training", data="unseen")`
         """
@@ -55,7 +62,12 @@ class Rows(Mapping[str, DataFrame]):
         return table
 
     def distinct(self, kind: str, column: str) -> list[Any]:
-        """Return the distinct values in a column of a kind, in ascending order."""
+        """Return the distinct values of a column, in ascending order.
+
+        Args:
+            kind: The kind of measurement.
+            column: Name of the column.
+        """
         return sorted(self[kind][column].unique().tolist())
 
     def __iter__(self) -> Iterator[str]:

@@ -24,10 +24,10 @@ Seeds = Different[Natural]
 
 
 class Settings:
-    """Base class of config dataclasses that validate their fields, as `validated` validates arguments.
+    """Base class of config dataclasses, which validates the type of every field.
 
     Raises:
-        InputError: A field does not have its type. The first such field is named.
+        InputError: A field does not have its type. The error names the first such field.
     """
 
     def __post_init__(self) -> None:
@@ -40,7 +40,14 @@ class Settings:
         """Check relations between fields. Override this method to raise `InputError`."""
 
     def shared(self, kind: type[Any]) -> dict[str, Any]:
-        """Return the fields that the dataclass `kind` has too, as a dict of values by name."""
+        """Return the fields that another dataclass has too.
+
+        Args:
+            kind: The other dataclass.
+
+        Returns:
+            The values of the fields of this config, by name.
+        """
         names = {field.name for field in fields(kind)}
         return {name: value for name, value in vars(self).items() if name in names}
 
@@ -59,6 +66,6 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
 
 
 def collect_seeds(config: Any) -> set[int]:
-    """Return all seeds of a config. They are in fields named `seeds` or `*_seeds`."""
+    """Return all seeds of a config, that is, the values of its fields named `seeds` or `*_seeds`."""
     names = [field.name for field in fields(config) if field.name == "seeds" or field.name.endswith("_seeds")]
     return {seed for name in names for seed in getattr(config, name)}

@@ -174,21 +174,30 @@ class Study(Generic[Config]):
         return read_withdrawn(_file_of(self.module, "withdrawn.json"))
 
     def preset(self, name: str) -> Config:
-        """Return the config of a preset. Raises `InputError` if the study has no such preset."""
+        """Return the config of a preset.
+
+        Raises:
+            InputError: The study has no such preset.
+        """
         if name not in self.presets:
             raise InputError("preset", name, f"choose one of {', '.join(self.presets)}")
         return self.presets[name]
 
     def preset_of(self, config: Config) -> str | None:
-        """Return the name of the preset that is equal to `config`, or None."""
+        """Return the name of the preset whose config is equal to `config`, or None if there is none."""
         return next((name for name, preset in self.presets.items() if preset == config), None)
 
     def result_folder(self, config: Config, results: str | Path = "runs") -> Path:
-        """Return the folder of the result of `config` below the folder `results` (default: "runs")."""
+        """Return the folder of the result of a config.
+
+        Args:
+            config: The config.
+            results: Folder of all results (default: "runs").
+        """
         return Path(results) / self.name / config_hash(self.name, self.version, config_values(config))
 
     def rows(self, result: Result) -> Rows:
-        """Return the rows of a result of this study, by kind."""
+        """Return the rows of a result of this study, grouped by kind of measurement."""
         return Rows(result.records, self.kind, result.config)
 
     @property
@@ -218,7 +227,14 @@ def _add_titles(claims: Sequence[Claim], path: Path) -> Sequence[Claim]:
 
 
 def load_study(module: str) -> Study[Any]:
-    """Import a module and return its study, which it must assign to `STUDY`. Raises `InputError` if it does not."""
+    """Import a module and return the study that it defines.
+
+    Args:
+        module: Name of a module that assigns a study to `STUDY`.
+
+    Raises:
+        InputError: The module does not define `STUDY`.
+    """
     study: Study[Any] | None = getattr(importlib.import_module(module), "STUDY", None)
     if study is None:
         raise InputError("study", module, "this module does not bind STUDY: assign the study to this name")

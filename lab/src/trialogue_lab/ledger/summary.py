@@ -52,10 +52,12 @@ class Statement:
 
 @dataclass(frozen=True)
 class Families:
-    """The families of claims whose error rates are controlled together.
+    """Families of claims whose error rates are controlled together.
+
+    A family consists of the claims with sampling error of one study and one origin.
 
     Args:
-        count: Number of families. A family consists of the claims with sampling error of one study and one origin.
+        count: Number of families.
         alpha: Sum of the error rates of all claims, an upper bound of the expected number of wrong verdicts.
     """
 
@@ -100,7 +102,13 @@ def statements(entries: Iterable[Entry]) -> list[Statement]:
 
 
 def families(entries: Iterable[Entry]) -> Families:
-    """Return the number of families of claims with a verdict, and the sum of their error rates."""
+    """Count the families of claims that have a verdict, and add up their error rates.
+
+    A family consists of the claims with sampling error of one study and one origin.
+
+    Args:
+        entries: Entries of the ledger, one per study.
+    """
     levels: dict[tuple[str, str], float] = {}
     for entry in entries:
         for verdict in entry.verdicts:
@@ -111,9 +119,14 @@ def families(entries: Iterable[Entry]) -> Families:
 
 
 def totals_table(entries: Sequence[Entry]) -> list[list[str]]:
-    """Return the totals as the cells of a table.
+    """Return the totals of the ledger as cells of a table.
 
-    The first row has the headings: "all" and the verdicts that occur. The other rows are those of `totals`.
+    Args:
+        entries: Entries of the ledger, one per study.
+
+    Returns:
+        Rows of cells. The first row has the headings: "all" and the verdicts that occur. The other rows are the rows of
+        `totals`.
     """
     lines = totals(entries)
     answers = [answer for answer in LEDGER_ANSWERS if any(answer in counts for counts in lines.values())]
@@ -125,10 +138,15 @@ def totals_table(entries: Sequence[Entry]) -> list[list[str]]:
 
 
 def totals(entries: Sequence[Entry]) -> dict[str, dict[LedgerAnswer, int]]:
-    """Return the numbers of statements and of claims by verdict.
+    """Count statements of the sources and claims by verdict.
 
-    The first row counts statements. The other rows count claims by origin. Claims that were registered after their run
-    have separate rows. Rows and verdicts with a count of zero are omitted.
+    Args:
+        entries: Entries of the ledger, one per study.
+
+    Returns:
+        Numbers by verdict, for each row of the totals. The first row counts statements. The other rows count claims by
+        origin. Claims that were registered after their run have separate rows. Rows and verdicts with a count of zero
+        are omitted.
     """
     lines: dict[str, Counter[LedgerAnswer]] = {
         "statements": Counter(statement.answer for statement in statements(entries))

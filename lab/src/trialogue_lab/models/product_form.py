@@ -1,10 +1,10 @@
-"""Conditionals of k bodies in product form, which can represent k-body distributions with J x U.
+"""Masked model whose logits are sums of interactions of k tokens in product form.
 
-Equations 1 and 4 of the document on the distributional simplicity bias. The distribution of token a at site i
-is the softmax of k times the sum over sites j, ... and tokens b, ... of J_(i j ...) U_(a b ...) s_(j b) ...,
-with learned tensors of k axes. For k = 2, it is one layer of `FactoredAttention`. Sites may coincide, as in
-equation 4, so a form also has terms of fewer bodies. For distributions of distinct sites
-(`trialogue.data.ManyBody`), these entries are zero.
+The distribution of token a at site i is the softmax of k times the sum over sites j, ... and tokens b, ... of J_(i j
+...) U_(a b ...) s_(j b) ..., where J and U are learned tensors of k axes and s_(j b) is 1 if site j has token b. These
+are equations 1 and 4 of the document on the distributional simplicity bias. For k = 2, the model is one layer of
+`FactoredAttention`. Sites may coincide, as in equation 4, so that the sum also has interactions of fewer tokens. For
+distributions of distinct sites (`trialogue.data.ManyBody`), these entries are zero.
 """
 
 import math
@@ -27,14 +27,13 @@ _ENTRIES = 2**24
 @validated
 @dataclass(frozen=True, kw_only=True)
 class ProductFormConfig:
-    """Shape of a `ProductForm` of `order` bodies.
+    """Shape of a `ProductForm`.
 
     Args:
-        vocab_size: Number of tokens.
-        sites: Number of sites.
-        order: Number of bodies k.
-        initial_scale: Standard deviation of the initial logits. U has standard deviation 1, and J is scaled
-            to match.
+        vocab_size: Number of tokens V.
+        sites: Number of sites N.
+        order: Number k of tokens that interact.
+        initial_scale: Standard deviation of the initial logits.
 
     Raises:
         InputError: If a field is out of range.
@@ -53,13 +52,18 @@ class ProductFormConfig:
 
 @register_network(_NAME, ProductFormConfig)
 class ProductForm(OneHotNetwork):
-    """Product-form network and masked oracle.
+    """Masked model whose logits are sums of interactions of k tokens in product form.
 
-    `couplings` (N, ..., N) is J and `similarities` (V, ..., V) is U, each with `order` axes.
+    An interaction strength is the product of an entry of `couplings`, which depends on the sites, and an entry of
+    `similarities`, which depends on the tokens.
 
     Args:
         config: Shape of the network.
         seed: Seed of the initial tensors.
+
+    Attributes:
+        couplings: Tensor J (N, ..., N) with k axes.
+        similarities: Tensor U (V, ..., V) with k axes.
     """
 
     @validated
@@ -73,7 +77,16 @@ class ProductForm(OneHotNetwork):
         self.similarities = nn.Parameter(drawn_weights(tokens, seed, _NAME, "similarities"))
 
     def logits(self, inputs: Tensor, sites: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        """Return logits (n, vocab) at `sites` (n,) of `inputs` (n, N) with mask tokens at masked sites."""
+        """Compute the logits of masked tokens.
+
+        Args:
+            inputs: Token ids (n, N), with mask tokens at masked sites.
+            sites: The site (n,) that is predicted in each row.
+            dtype: Dtype of the computation. None for the dtype of the weights.
+
+        Returns:
+            Logits (n, vocab).
+        """
         couplings, similarities = self.couplings.to(dtype), self.similarities.to(dtype)
         states = one_hot(inputs, self.vocab_size, couplings.dtype)
         terms = couplings[sites].flatten(1)

@@ -12,15 +12,16 @@ GPT_NEO_WINDOW = 256
 
 
 def bert(vocab_size: int, max_length: int, *, width: int = 768, **changes: Any) -> TransformerConfig:
-    """Return the encoder of that document: pre-norm blocks, with an MLP of twice the width by default.
+    """Return the shape of the BERT encoder in the document on the distributional simplicity bias.
 
-    The published size is 4 layers, 16 heads, width 768 and MLP 1536.
+    It has pre-norm blocks and an MLP of twice the width. The published size is 4 layers, 16 heads, width 768 and MLP
+    width 1536.
 
     Args:
         vocab_size: Number of tokens.
-        max_length: Largest number of tokens.
-        width: Width of the stream.
-        changes: Fields of the config to override.
+        max_length: Largest number of tokens of a sequence.
+        width: Width of the residual stream.
+        **changes: Fields of the config that differ from the published ones, for example `layers=2`.
     """
     published: dict[str, Any] = {"layers": 4, "heads": 16, "mlp_width": 2 * width, "causal": False}
     return TransformerConfig(vocab_size=vocab_size, max_length=max_length, width=width, **published | changes)
@@ -34,18 +35,19 @@ def gpt_neo(
     width: Count = 768,
     **changes: Any,
 ) -> TransformerConfig:
-    """Return the decoder of that document: GPT-Neo with unscaled attention and an MLP of four times the width.
+    """Return the shape of the GPT-Neo decoder in the document on the distributional simplicity bias.
 
-    The published size is 2 layers, 16 heads and width 768. Every second block of GPT-Neo attends to the last
-    `GPT_NEO_WINDOW` positions only, including BOS. Sequences must be shorter, so that the window covers all
-    of them. GPT-Neo ties its embeddings and has no biases in queries, keys and values; here the output
-    embeddings are separate and these biases are learned.
+    Attention is not scaled, and the MLP has four times the width. The published size is 2 layers, 16 heads and width
+    768. Every second block of GPT-Neo attends only to the last `GPT_NEO_WINDOW` positions, including the
+    beginning-of-sequence token. Sequences must be shorter, so that this window covers them. GPT-Neo ties its embeddings
+    and has no biases of queries, keys and values. Here, the output embeddings are separate, and these biases are
+    learned.
 
     Args:
         vocab_size: Number of tokens.
-        max_length: Largest number of tokens, below `GPT_NEO_WINDOW`.
-        width: Width of the stream.
-        changes: Fields of the config to override.
+        max_length: Largest number of tokens of a sequence, below `GPT_NEO_WINDOW`.
+        width: Width of the residual stream.
+        **changes: Fields of the config that differ from the published ones, for example `layers=2`.
     """
     published: dict[str, Any] = {"layers": 2, "heads": 16, "mlp_width": 4 * width, "scaled_attention": False}
     return TransformerConfig(vocab_size=vocab_size, max_length=max_length, width=width, **published | changes)

@@ -1,8 +1,8 @@
-"""One layer of standard attention of the size of a factored layer, for comparison on two-body interactions.
+"""One layer of softmax attention with as many parameters as a factored attention layer, for comparison.
 
-Tokens are one-hot vectors, zero if masked, plus a vector for each site. The logits at a site are V times the
-attention output with softmax of queries times keys: equation 1 of the document on the distributional
-simplicity bias with input-dependent attention.
+Tokens are one-hot vectors, which are zero if masked, plus a learned vector for each site. The logits at a site are the
+value matrix times the attention output. This is equation 1 of the document on the distributional simplicity bias, with
+input-dependent attention.
 """
 
 import math
@@ -23,11 +23,11 @@ _NAME = "self-attention"
 @validated
 @dataclass(frozen=True, kw_only=True)
 class SelfAttentionConfig:
-    """Shape of a `SelfAttention`, whose width is `vocab_size`.
+    """Shape of a `SelfAttention` layer, whose width is the number of tokens.
 
     Args:
-        vocab_size: Number of tokens.
-        sites: Number of sites.
+        vocab_size: Number of tokens V.
+        sites: Number of sites N.
         initial_scale: Standard deviation of the initial weights times sqrt(vocab_size).
 
     Raises:
@@ -41,13 +41,17 @@ class SelfAttentionConfig:
 
 @register_network(_NAME, SelfAttentionConfig)
 class SelfAttention(OneHotNetwork):
-    """One attention layer and masked oracle.
-
-    `positions` (N, V) are added to tokens. `queries`, `keys` and `values` are (V, V).
+    """Masked model with one softmax attention layer on one-hot tokens.
 
     Args:
         config: Shape of the network.
         seed: Seed of the initial weights.
+
+    Attributes:
+        positions: Vectors (N, V) that are added to the tokens.
+        queries: Query matrix (V, V).
+        keys: Key matrix (V, V).
+        values: Value matrix (V, V).
     """
 
     @validated
@@ -62,7 +66,16 @@ class SelfAttention(OneHotNetwork):
         )
 
     def logits(self, inputs: Tensor, sites: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        """Return logits (n, vocab) at `sites` (n,) of `inputs` (n, N) with mask tokens at masked sites."""
+        """Compute the logits of masked tokens.
+
+        Args:
+            inputs: Token ids (n, N), with mask tokens at masked sites.
+            sites: The site (n,) that is predicted in each row.
+            dtype: Dtype of the computation. None for the dtype of the weights.
+
+        Returns:
+            Logits (n, vocab).
+        """
         parts = (self.positions, self.queries, self.keys, self.values)
         positions, queries, keys, values = (part.to(dtype) for part in parts)
         states = one_hot(inputs, self.vocab_size, positions.dtype) + positions

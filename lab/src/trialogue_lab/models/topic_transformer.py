@@ -28,21 +28,22 @@ _AT_ONCE = 2**22
 @validated
 @dataclass(frozen=True, kw_only=True)
 class TopicTransformerConfig:
-    """Shape of a `TopicTransformer` and its trained parts.
+    """Shape of a `TopicTransformer`, and which of its parts are trained.
 
     Args:
         vocab_size: Number of words V.
-        width: Width of states (default: V + 1, which "one-hot" embeddings require).
+        width: Width of the hidden states (default: V + 1, which "one-hot" embeddings require).
         layers: Number of attention layers.
         heads: Number of heads.
-        embeddings: "trained" or "one-hot".
-        attention: "trained" or "uniform" (W^K = W^Q = 0).
-        values: "trained", or "fixed" to the identity until `fix_values` is called.
-        tied: Whether predictions use the transposed embeddings (equation 2.6) instead of a separate matrix
-            (2.5).
-        biases: "none", biases of the "prediction", or "all", which adds queries and values.
-        residual: Whether states are added to the attention output.
-        initial_scale: Standard deviation of the initial weights times sqrt(width). 0.01 starts near zero.
+        embeddings: "trained", or "one-hot" for fixed one-hot vectors.
+        attention: "trained", or "uniform" for equal weights of all tokens (key and query matrices W^K and W^Q of zero).
+        values: "trained", or "fixed" for a value matrix W^V that is the identity until `fix_values` is called.
+        tied: Whether the output matrix is the transposed embedding (equation 2.6) instead of a separate matrix
+            (equation 2.5).
+        biases: "none", "prediction" for biases of the output only, or "all" for biases of queries and values too.
+        residual: Whether the input of a layer is added to its output.
+        initial_scale: Standard deviation of the initial weights times sqrt(width). A small scale, for example 0.01,
+            starts near zero.
 
     Raises:
         InputError: If a field is out of range.
@@ -69,16 +70,17 @@ class TopicTransformerConfig:
 
     @property
     def state_width(self) -> int:
-        """Width of states."""
+        """Width of the hidden states."""
         return self.vocab_size + 1 if self.width is None else self.width
 
 
 @register_network(_NAME, TopicTransformerConfig)
 class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
-    """Transformer on word counts and masked oracle.
+    """Transformer without positions that predicts masked words of documents from word counts.
 
-    `embedding` (V + 1, d) is the transpose of W^E. `keys`, `queries` and `values` (d, d) of each layer are
-    W^K, W^Q and W^V, whose rows are split among heads. Documents are padded with -1.
+    Documents are padded with -1. The attributes `embedding` (V + 1, d), and `keys`, `queries` and `values` (d, d) per
+    layer, are the matrices of the thesis: the transpose of W^E, W^K, W^Q and W^V. The rows of the latter are split
+    among heads.
 
     Args:
         config: Shape of the network.
@@ -122,11 +124,15 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
 
     @property
     def data_tokens(self) -> int:
-        """Number of words, without the mask."""
+        """Number of words V, without the mask token."""
         return self.vocab_size
 
     def matrices(self) -> dict[str, list[Tensor]]:
-        """Return the embedding and the keys, queries and values of all layers by name."""
+        """Return the weight matrices by name.
+
+        Returns:
+            "embedding" with one matrix, and "keys", "queries" and "values" with one matrix per layer.
+        """
         return {
             "embedding": [self.embedding],
             "keys": list(self.keys),
@@ -135,7 +141,15 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         }
 
     def fix_values(self, values: Tensor, layer: int = 0) -> None:
-        """Set W^V (d, d) of a layer with fixed values."""
+        """Set the value matrix W^V of a layer in a network whose config has `values="fixed"`.
+
+        Args:
+            values: The matrix (d, d), where d is the width of the hidden states.
+            layer: Index of the layer.
+
+        Raises:
+            InputError: If the network trains its values, or the matrix has another shape.
+        """
         if self.config.values != "fixed":
             raise InputError("values", self.config.values, 'make the network with values="fixed"')
         width = self.config.state_width
@@ -146,21 +160,31 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         held.data.copy_(matrix)
 
     def counts(self, inputs: Tensor) -> Tensor:
-        """Return counts (n, V + 1) of [MASK] and each word in `inputs` (n, N), ignoring -1."""
+        """Count the tokens of each document.
+
+        Args:
+            inputs: Token ids (n, N) with the mask token V at masked positions, padded with -1.
+
+        Returns:
+            Counts (n, V + 1) of [MASK] (column 0) and of each word.
+        """
         places = torch.where(inputs < 0, self.vocab_size + 1, self.places(inputs))
         counts = torch.zeros(len(inputs), self.vocab_size + 2, device=inputs.device)
         return counts.scatter_add_(1, places, torch.ones_like(places, dtype=counts.dtype))[:, :-1]
 
     def places(self, tokens: Tensor) -> Tensor:
-        """Return the thesis numbering of `tokens`: 0 for the mask, and i + 1 for word i."""
+        """Convert token ids to the numbering of the thesis, in which 0 is [MASK] and i + 1 is word i."""
         return (tokens + 1) % (self.vocab_size + 1)
 
     def forward(self, counts: Tensor, queries: Tensor) -> Tensor:
-        """Return predictions (n, Q, V + 1) at query tokens of documents.
+        """Compute the output logits at query tokens of documents.
 
         Args:
-            counts: Counts (n, V + 1) of [MASK] and each word.
-            queries: Tokens (n, Q) in thesis numbering.
+            counts: Counts (n, V + 1) of [MASK] and each word in each document.
+            queries: Query tokens (n, Q), where 0 is [MASK] and i + 1 is word i.
+
+        Returns:
+            Logits (n, Q, V + 1).
         """
         weights = counts.to(self.embedding.dtype)
         states: Tensor = self.embedding
@@ -178,9 +202,15 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         return predicted if self.bias is None else predicted + self.bias
 
     def attention(self, counts: Tensor) -> Tensor:
-        """Return attention weights (n, heads, V + 1, V + 1) of the first layer between single tokens.
+        """Compute the attention weights of the first layer between single tokens.
 
-        The weights of a query to all tokens of a document sum to one.
+        The weights of a query for all tokens of a document, which can contain a word several times, sum to one.
+
+        Args:
+            counts: Counts (n, V + 1) of [MASK] and each word in each document.
+
+        Returns:
+            Attention weights (n, heads, V + 1, V + 1).
         """
         everywhere = torch.arange(len(self.embedding), device=counts.device)[None].expand(len(counts), -1)
         present = counts.to(self.embedding.dtype)
@@ -189,12 +219,30 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         return shares / present.clamp_min(1)[:, None, None, :]
 
     def masked_logits(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Return logits (q, V), in the weight dtype, of the words at `sites` (q,) of `rows` (q,) of `inputs` (n, N)."""
+        """Compute the logits of the words at masked positions.
+
+        Args:
+            inputs: Token ids (n, N) with the mask token V at masked positions, padded with -1.
+            rows: Document (q,) of each position.
+            sites: Index (q,) of each position in its document.
+
+        Returns:
+            Logits (q, V) in the dtype of the weights.
+        """
         queries = self.places(inputs[rows, sites])[:, None]
         return self(self.counts(inputs)[rows], queries)[:, 0, 1:]
 
     def answers(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:
-        """Return logits (q, V) of the words at `sites` (q,) of `rows` (q,) of `inputs` (n, N)."""
+        """Compute the logits of the words at masked positions (see `masked_logits`).
+
+        Args:
+            inputs: Token ids (n, N) with the mask token V at masked positions, padded with -1.
+            rows: Document (q,) of each position.
+            sites: Index (q,) of each position in its document.
+
+        Returns:
+            Logits (q, V).
+        """
         device = self.embedding.device
         return self.masked_logits(inputs.to(device), rows.to(device), sites.to(device))
 

@@ -63,7 +63,14 @@ Key = tuple[tuple[str, str], ...]
 
 
 class ListAppendCase(NamedTuple):
-    """A parsed test case. Cases differ if their lists or items differ (thesis footnote 8)."""
+    """A parsed test case, a line that asserts the result of appending an item to a list.
+
+    Attributes:
+        key: Canonical spelling of the list and of the item. Two cases are different if their keys differ (thesis
+            footnote 8).
+        correct: Whether the asserted result is correct.
+        stop: Index of the character at which the line ends.
+    """
 
     key: Key
     correct: bool
@@ -71,7 +78,13 @@ class ListAppendCase(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """First error of a completion with its character position, or None and -1, and the cases of the completion."""
+    """Result of evaluating a completion of a prompt for test cases.
+
+    Attributes:
+        error: Type of the first error, or None if there is no error.
+        position: Index of the first erroneous character, or -1 if there is no error.
+        cases: The parsed test cases.
+    """
 
     error: CaseError | None
     position: int
@@ -79,12 +92,12 @@ class Evaluation(NamedTuple):
 
     @property
     def correct(self) -> int:
-        """Number of distinct correct cases."""
+        """Number of distinct correct test cases."""
         return distinct_correct([self])
 
 
 def distinct_correct(evaluations: Iterable[Evaluation]) -> int:
-    """Return the number of distinct correct cases in completions for one function name (N_distinct_correct)."""
+    """Return the number of distinct correct test cases in several completions for the same function."""
     return len({case.key for evaluation in evaluations for case in evaluation.cases if case.correct})
 
 

@@ -22,7 +22,7 @@ _OPERATORS = frozenset("+-*/%@&|^~<>=!.{}([")
 
 
 class Fault(Enum):
-    """Reason why a text cannot become a literal."""
+    """Reason why a text cannot become a Python literal."""
 
     UNKNOWN_NAME = "a name that is not True, False or None"
     NOT_A_LITERAL = "an operator, a call, or a spelling that is not read"
@@ -49,7 +49,7 @@ class Lexeme(NamedTuple):
 
     @property
     def stop(self) -> int:
-        """End position."""
+        """Position after the last character."""
         return self.start + len(self.written)
 
 
@@ -79,23 +79,27 @@ class _Stop(Exception):
 
 
 def skip_blanks(text: str, position: int) -> int:
-    """Return the first position from `position` on that is neither a space nor a tab."""
+    """Return the first position from `position` on whose character is neither a space nor a tab."""
     while position < len(text) and text[position] in " \t":
         position += 1
     return position
 
 
 def fault_of(character: str) -> Fault:
-    """Return why a literal cannot be followed by `character`, which is not blank."""
+    """Return the reason why a literal cannot be followed by a character that is not blank."""
     if character == "\n":
         return Fault.ENDED
     return Fault.NOT_A_LITERAL if character in _OPERATORS else Fault.SYNTAX
 
 
 def read_literal(text: str, start: int = 0) -> ParsedLiteral:
-    """Parse the literal at `start`, or after blanks, up to its end or the end of the text.
+    """Parse a Python literal up to its end or the end of the text.
 
-    A number or constant at the end of the text is open. Append a newline if the text is complete.
+    A number or constant at the end of the text may continue. Append a newline if the text is complete.
+
+    Args:
+        text: Text with the literal.
+        start: Position at which the literal, or blanks before it, begin.
     """
     lexemes: list[Lexeme] = []
     brackets: list[str] = []
@@ -208,7 +212,7 @@ def _constant(text: str, start: int) -> Lexeme:
 
 
 def shared_length(first: Sequence[object], second: Sequence[object]) -> int:
-    """Return the length of the common prefix, in characters or tokens."""
+    """Return the length of the common prefix of two sequences."""
     return next(
         (i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
         min(len(first), len(second)),
@@ -216,9 +220,14 @@ def shared_length(first: Sequence[object], second: Sequence[object]) -> int:
 
 
 def first_difference(lexemes: Sequence[Lexeme], wanted: Sequence[Lexeme]) -> int | None:
-    """Return the position where `lexemes` can no longer become equal to `wanted`, or None.
+    """Return the first position in the text at which a partial literal can no longer become a given literal.
 
-    The last lexeme may be open.
+    Args:
+        lexemes: Tokens of the partial literal. The last one may be incomplete.
+        wanted: Tokens of the given literal.
+
+    Returns:
+        The position, or None if the partial literal can still become the given one.
     """
     place = 0
     for lexeme in lexemes:

@@ -23,7 +23,13 @@ _LETTERS = np.array(list(string.ascii_lowercase))
 
 @validated
 def random_names(n: Count, seed: int, unlike: Iterable[str] = ()) -> list[str]:
-    """Return `n` distinct names of three lower-case letters, excluding `unlike`."""
+    """Return random function names of three lower-case letters.
+
+    Args:
+        n: Number of names, which are all different.
+        seed: Seed of the names.
+        unlike: Names to exclude.
+    """
     generator, names = numpy_generator(seed, "names"), dict.fromkeys(unlike)
     taken = len(names)
     if taken + n > len(_LETTERS) ** 3:
@@ -50,7 +56,12 @@ class PromptLayout:
     example_length: Natural = 3
 
     def prompt(self, name: str, seed: int) -> str:
-        """Return a prompt for test cases of the function `name`, with demonstrations of numbers drawn by `seed`."""
+        """Return a prompt that requests test cases of a function.
+
+        Args:
+            name: Name of the function.
+            seed: Seed of the numbers in the demonstrations.
+        """
         draw = numpy_generator(seed, "demonstrations", name)
         sums = (draw.integers(1, 10, 2).tolist() for _ in range(self.cases))
         parts = [

@@ -46,22 +46,22 @@ product.
 
 
 class SemiprimeTuples(DecimalDistribution):
-    """Tuples [pq, p, q] or [p, q, pq] of two independent uniform n-digit primes.
+    """Tuples [pq, p, q] or [p, q, pq] of two independent uniform n-digit primes and their product.
 
-    A sequence has 4n tokens: n for each prime and 2n for the product. The distribution is uniform over
-    ordered pairs (p, q). The oracle computes the exact next-digit distribution. It counts pairs of primes for
-    the product, factors a given product for its factors, and otherwise uses one multiplication or division
-    after primality tests. Nothing is cached, so every digit of a factor costs one factorization. `sample`
-    accepts any number of digits.
+    A sequence has 4n digits as tokens: n for each prime and 2n for the product. The distribution is uniform over
+    ordered pairs (p, q), and next-digit probabilities are exact. To generate a product, the model counts pairs of
+    primes. To generate p after a product, it factors the product. Otherwise it uses one multiplication or division
+    after primality tests. Nothing is cached, so that every digit of a factor costs one factorization. `sample` accepts
+    any number of digits.
 
     Args:
         digits: Number of digits n of a prime.
-        order: Order of the fields.
+        order: Order of the numbers, "product-first" or "factors-first".
         arithmetic: Arithmetic that counts operations and selects the factoring routine.
 
     Raises:
-        InputError: If the order is unknown. Methods raise it if a list of primes would be too long, for
-            products of more than `PAIR_DIGITS` digits, and beyond `ENUMERABLE_STATES` tuples.
+        InputError: If the order is unknown. Methods raise it if a list of primes would be too long, for products of
+            more than `PAIR_DIGITS` digits, and beyond `ENUMERABLE_STATES` tuples.
     """
 
     @validated
@@ -84,17 +84,31 @@ class SemiprimeTuples(DecimalDistribution):
         return self._written(np.repeat(primes, len(primes)), np.tile(primes, len(primes)))
 
     def sample(self, n: int, seed: int = 0) -> Tensor:
-        """Sample tuples (n, 4n) int64. Tuple i depends on `seed` and i only."""
+        """Sample tuples. The i-th tuple depends on `seed` and i only.
+
+        Args:
+            n: Number of tuples.
+            seed: Seed of the tuples.
+
+        Returns:
+            Token ids (n, 4 digits) int64.
+        """
         pairs = draw_primes(n, 2, self.digits, seed)
         if self.digits > INT64_DIGITS:
             return self.encode([self.ordered(p, q) for p, q in pairs.tolist()])
         return self._written(pairs[:, 0], pairs[:, 1])
 
     def encode(self, tuples: Sequence[Sequence[int]]) -> Tensor:
-        """Return tokens (n, 4n) int64 of tuples in this order.
+        """Write tuples digit by digit.
+
+        Args:
+            tuples: The three numbers of each tuple, in the order of this distribution.
+
+        Returns:
+            Token ids (n, 4n) int64.
 
         Raises:
-            InputError: If a tuple is not three integers that fit their fields.
+            InputError: If a tuple is not three integers that fit their numbers of digits.
         """
         rows = []
         for given in tuples:
@@ -109,12 +123,15 @@ class SemiprimeTuples(DecimalDistribution):
         return torch.tensor(rows, dtype=torch.int64).view(len(rows), self.max_length)
 
     def written(self, numbers: Sequence[int]) -> Prefix:
-        """Return the tokens of one tuple."""
+        """Return the digits of one tuple, given its three numbers in the order of this distribution."""
         fields = zip(numbers, self._widths, strict=True)
         return tuple(digit for number, width in fields for digit in digits_of(number, width))
 
     def decode(self, tokens: Tensor) -> list[tuple[int, int, int]]:
-        """Return the three numbers of each row of `tokens` (n, 4n), in this order.
+        """Read the three numbers of each sequence of digits, in the order of this distribution.
+
+        Args:
+            tokens: Token ids (n, 4n).
 
         Raises:
             InputError: If the shape is wrong or a token is not a digit.
@@ -128,7 +145,14 @@ class SemiprimeTuples(DecimalDistribution):
         return list(zip(*numbers, strict=True))
 
     def valid(self, tokens: Tensor) -> Tensor:
-        """Return which rows of `tokens` (n, 4n) are tuples of the distribution, (n,) bool."""
+        """Return which sequences are two primes and their product.
+
+        Args:
+            tokens: Token ids (n, 4n).
+
+        Returns:
+            Booleans (n,).
+        """
         tokens = token_rows(tokens, self.max_length)
         valid = ((tokens >= 0) & (tokens <= 9)).all(1)
         for row, numbers in zip(valid.nonzero()[:, 0].tolist(), self.decode(tokens[valid]), strict=True):
@@ -138,12 +162,12 @@ class SemiprimeTuples(DecimalDistribution):
         return valid
 
     def factors_last(self, numbers: tuple[int, int, int]) -> tuple[int, int, int]:
-        """Return a tuple in this order as (product, p, q)."""
+        """Reorder a tuple of this distribution as (product, p, q)."""
         first, second, third = numbers
         return numbers if self.order == "product-first" else (third, first, second)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Return weights (10,) of the next digit: counts of tuples up to a factor.
+        """Return the unnormalized probabilities (10,) of the next digit after a prefix.
 
         Raises:
             InputError: If the product in the prefix is not a product of two primes.
@@ -170,7 +194,7 @@ class SemiprimeTuples(DecimalDistribution):
         return (2 * n, n, n) if self.order == "product-first" else (n, n, 2 * n)
 
     def ordered(self, p: int, q: int) -> tuple[int, int, int]:
-        """Return the tuple of p and q in this order."""
+        """Return p, q and their product in the order of this distribution."""
         return (p * q, p, q) if self.order == "product-first" else (p, q, p * q)
 
     def _written(self, p: NDArray[np.int64], q: NDArray[np.int64]) -> Tensor:

@@ -23,7 +23,7 @@ from trialogue_lab.data.puzzles.random_primes import RandomPrimes, primes_of
 
 
 class RandomBits(WeightedPrefixes):
-    """Fair coins: sequences of `bits` tokens 0 or 1."""
+    """Uniform distribution on sequences of `bits` tokens 0 or 1."""
 
     vocab_size = 2
 
@@ -32,12 +32,12 @@ class RandomBits(WeightedPrefixes):
         self.max_length: int = bits
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Return equal weights."""
+        """Return equal probabilities of both tokens."""
         return (1.0, 1.0) if len(prefix) < self.max_length else (0.0, 0.0)
 
 
 class Independent(WeightedPrefixes):
-    """Concatenation of `copies` independent sequences of a fixed-length oracle."""
+    """Distribution of `copies` independent sequences of a fixed-length model, one after the other."""
 
     @validated
     def __init__(self, oracle: WeightedPrefixes, copies: Count) -> None:
@@ -46,7 +46,7 @@ class Independent(WeightedPrefixes):
         self.max_length: int = self._length * copies
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Return the weights of the oracle within the current copy, or zeros after an invalid copy."""
+        """Return the unnormalized probabilities of the next token, or zeros after an invalid sequence."""
         present = len(prefix) // self._length * self._length
         if not self.begins(prefix[:present]):
             return [0.0] * self.vocab_size
@@ -54,13 +54,13 @@ class Independent(WeightedPrefixes):
 
 
 class HiddenStream(WeightedPrefixes):
-    """Sequences of `hidden` tokens from `source`, followed by public tokens that are a function of them.
+    """Distribution of sequences whose first tokens are hidden and determine the public tokens that follow.
 
     Args:
-        source: Oracle of fixed-length sequences.
-        public: Function from a hidden sequence to `length` tokens below `vocab_size`.
+        source: Model of the hidden tokens, which have a fixed number.
+        public: Function from the hidden tokens to `length` public tokens below `vocab_size`.
         length: Number of public tokens.
-        vocab_size: Number of public token values.
+        vocab_size: Number of values of a public token.
 
     Raises:
         InputError: If `source` has no fixed length or `public` returns invalid tokens.
@@ -77,7 +77,7 @@ class HiddenStream(WeightedPrefixes):
         self.max_length: int = self.hidden + length
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Return weights of the next hidden token, or all weight on the next public token."""
+        """Return the unnormalized probabilities of the next token. The next public token has all of the weight."""
         if len(prefix) < self.hidden:
             weights = self._source.weights(prefix)
             return [*weights, *[0.0] * (self.vocab_size - len(weights))]
@@ -92,7 +92,11 @@ class HiddenStream(WeightedPrefixes):
         return one_hot(tokens[len(written)], self.vocab_size)
 
     def visible_distribution(self, distribution: Mapping[Prefix, float]) -> dict[Prefix, float]:
-        """Return the distribution of the public tokens, given the distribution of whole sequences."""
+        """Return the distribution of the public tokens.
+
+        Args:
+            distribution: Probability of each complete sequence, including its hidden tokens.
+        """
         seen: dict[Prefix, float] = {}
         for tokens, probability in distribution.items():
             seen[tokens[self.hidden :]] = seen.get(tokens[self.hidden :], 0.0) + probability
@@ -100,9 +104,13 @@ class HiddenStream(WeightedPrefixes):
 
 
 def hidden_factors(tuples: SemiprimeTuples) -> HiddenStream:
-    """Return tuples with p and q in a hidden stream: each public digit costs one multiplication.
+    """Return a generator of tuples that writes p and q in hidden tokens before the public tuple.
 
-    The public tokens have the distribution of `tuples`, and `tuples.arithmetic` counts operations.
+    Every public digit costs one multiplication. The public tokens have the distribution of `tuples`, and
+    `tuples.arithmetic` counts operations.
+
+    Args:
+        tuples: Distribution of tuples of two primes and their product.
 
     Raises:
         InputError: If the primes are too many to list.
@@ -119,10 +127,14 @@ def hidden_factors(tuples: SemiprimeTuples) -> HiddenStream:
 
 
 def random_seed(tuples: SemiprimeTuples, bits: int) -> HiddenStream:
-    """Return tuples as a function of a seed of `bits` fair bits, after which all tokens are deterministic.
+    """Return a generator of tuples that writes random bits in hidden tokens before the public tuple.
 
-    The seed selects the pair floor(seed |S| / 2^bits). The total variation from `tuples` is at most |S| /
-    2^bits with |S| = `tuples.size`.
+    The tuple is a function of these bits, the random seed. The seed selects pair number floor(seed |S| / 2^bits), where
+    |S| is `tuples.size`. The total variation from `tuples` is at most |S| / 2^bits.
+
+    Args:
+        tuples: Distribution of tuples of two primes and their product.
+        bits: Number of random bits.
 
     Raises:
         InputError: If the primes are too many to list.

@@ -18,14 +18,15 @@ _CHUNK = 1 << 16
 
 
 class Operations(NamedTuple):
-    """Numbers of operations.
+    """Numbers of arithmetic operations.
 
     Attributes:
-        primality_tests: Primality tests.
-        multiplications: Multiplications and divisions.
-        factorings: Factorizations.
-        factoring_steps: Trial divisions, or iterations of Pollard's map (three per turn of the tortoise).
-        primes_read: Entries read from lists of primes, whose size is not polynomial.
+        primality_tests: Number of primality tests.
+        multiplications: Number of multiplications and divisions.
+        factorings: Number of factorizations.
+        factoring_steps: Number of trial divisions, or of iterations of Pollard's map (three per step of the cycle
+            search).
+        primes_read: Number of entries read from lists of primes, which grow exponentially with the number of digits.
     """
 
     primality_tests: int = 0
@@ -39,10 +40,10 @@ class Operations(NamedTuple):
 
 
 class Arithmetic:
-    """Integer arithmetic whose `cost` counts the operations so far.
+    """Integer arithmetic that counts its operations.
 
     Args:
-        factoring: Factoring routine.
+        factoring: Factoring routine, "pollard-rho" (default) or "trial-division".
     """
 
     @validated
@@ -52,22 +53,22 @@ class Arithmetic:
 
     @property
     def cost(self) -> Operations:
-        """Operations so far."""
+        """Numbers of operations so far."""
         return Operations(self._tests, self._products, self._factorings, self._steps, self._read)
 
     def is_prime(self, number: int) -> bool:
-        """Return whether `number` is prime. Counts one test."""
+        """Return whether `number` is prime, and count one primality test."""
         number = check("number", number, Natural)
         self._tests += 1
         return bool(isprime(number))
 
     def product(self, first: int, second: int) -> int:
-        """Return the product. Counts one multiplication."""
+        """Return the product of two numbers, and count one multiplication."""
         self._products += 1
         return first * second
 
     def quotient(self, number: int, divisor: int) -> int:
-        """Return the integer quotient. Counts one multiplication.
+        """Return the integer quotient of two numbers, and count one multiplication.
 
         Raises:
             InputError: If `divisor` is 0.
@@ -78,7 +79,11 @@ class Arithmetic:
         return number // divisor
 
     def read(self, primes: int) -> None:
-        """Count `primes` entries of a list of primes."""
+        """Count entries that are read from a list of primes.
+
+        Args:
+            primes: Number of entries.
+        """
         self._read += primes
 
     def factor(self, semiprime: int) -> tuple[int, int]:

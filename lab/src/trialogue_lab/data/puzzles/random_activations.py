@@ -26,15 +26,18 @@ Weigh = Callable[[Prefix, Activations], Sequence[float]]
 
 
 class RandomActivations:
-    """Sequences of `length` tokens with `layers` random activations at every position.
+    """Distribution of sequences of tokens that depend on random activations of earlier positions.
+
+    At every position, the model samples `layers` activations, stores them, and writes a token.
 
     Args:
-        activation: Weights of the values 0, 1, ... of the next activation, given the prefix and all previous
+        activation: Function that returns the weights of the values 0, 1, ... of the next activation, given the prefix
+            and all previous activations.
+        token: Function that returns the weights of the next token, given the prefix and `layers` * (len(prefix) + 1)
             activations.
-        token: Weights of the next token, given the prefix and `layers` * (len(prefix) + 1) activations.
         length: Number of tokens.
-        vocab_size: Number of token values.
-        layers: Activations per position.
+        vocab_size: Number of values of a token.
+        layers: Number of activations per position.
 
     Raises:
         InputError: If a function returns invalid weights.
@@ -48,7 +51,7 @@ class RandomActivations:
         self.length, self.layers, self.vocab_size = length, layers, vocab_size
 
     def distribution(self) -> dict[Prefix, float]:
-        """Return the exact distribution of the tokens over all activations.
+        """Return the exact probability of each token sequence, summed over all activations.
 
         Raises:
             InputError: If there are more than `ENUMERABLE_STATES` pairs of tokens and activations.
@@ -84,10 +87,13 @@ class RandomActivations:
 
 
 def activated_factors(tuples: SemiprimeTuples) -> RandomActivations:
-    """Return tuples whose p and q are two activations at the first position, which all digits use.
+    """Return a generator of tuples that stores p and q as two random activations at the first position.
 
-    The tokens have the distribution of `tuples`. Each digit costs one multiplication, and nothing is
-    factored. `tuples.arithmetic` counts operations.
+    All digits are computed from them, at the cost of one multiplication each and without factoring. The tokens have the
+    distribution of `tuples`, and `tuples.arithmetic` counts operations.
+
+    Args:
+        tuples: Distribution of tuples of two primes and their product.
 
     Raises:
         InputError: If the primes are too many to list.

@@ -59,10 +59,14 @@ def _about_primes(digits: int) -> str:
 
 
 class DecimalDistribution(WeightedPrefixes):
-    """Uniform distribution on numbers, or tuples of numbers, with a fixed number of digits.
+    """Uniform distribution on numbers, or tuples of numbers, with a fixed number of decimal digits.
 
-    The states can be listed up to `ENUMERABLE_STATES`. Larger distributions can be sampled, and some
-    subclasses compute their next-digit probabilities.
+    A token is a digit. All sequences can be listed if there are at most `ENUMERABLE_STATES`. Larger distributions can
+    be sampled, and some subclasses compute their next-digit probabilities.
+
+    Attributes:
+        digits: Number of digits of a number.
+        max_length: Number of digits of a sequence.
     """
 
     vocab_size = 10
@@ -101,7 +105,7 @@ class RandomNumbers(DecimalDistribution):
 
     @property
     def size(self) -> int:
-        """9 10^(digits - 1)."""
+        """Number of numbers, 9 * 10^(digits - 1)."""
         return 9 * 10 ** (self.digits - 1)
 
     def states(self) -> Tensor:
@@ -111,7 +115,15 @@ class RandomNumbers(DecimalDistribution):
 
     @validated
     def sample(self, n: Natural, seed: int = 0) -> Tensor:
-        """Sample numbers (n, digits) int64. Number i depends on `seed` and i only."""
+        """Sample numbers. The i-th number depends on `seed` and i only.
+
+        Args:
+            n: How many numbers to sample.
+            seed: Seed of the numbers.
+
+        Returns:
+            Digits (n, digits) int64.
+        """
         rows = torch.arange(n)
         streams = Streams(seed_of(seed, "random numbers"), rows)
         columns = [(streams.uniform(rows) * 9).long() + 1]
@@ -119,7 +131,7 @@ class RandomNumbers(DecimalDistribution):
         return torch.stack(columns, 1)
 
     def weights(self, prefix: Prefix) -> Sequence[float]:
-        """Return equal weights, except for a leading zero and after the last digit."""
+        """Return the probabilities of the next digit, which are equal except that a number has no leading zero."""
         if prefix[:1] == (0,) or len(prefix) >= self.digits:
             return [0.0] * 10
         return [float(bool(prefix)), *[1.0] * 9]
@@ -146,7 +158,15 @@ class RandomPrimes(DecimalDistribution):
         return digit_rows(primes_of(self.digits), self.digits)
 
     def sample(self, n: int, seed: int = 0) -> Tensor:
-        """Sample primes (n, digits) int64. Prime i depends on `seed` and i only."""
+        """Sample primes. The i-th prime depends on `seed` and i only.
+
+        Args:
+            n: How many primes to sample.
+            seed: Seed of the primes.
+
+        Returns:
+            Digits (n, digits) int64.
+        """
         (primes,) = draw_primes(n, 1, self.digits, seed).T
         if primes.dtype == np.int64:
             return digit_rows(primes, self.digits)
@@ -163,11 +183,14 @@ class RandomPrimes(DecimalDistribution):
         return weights
 
     def expected_trials(self) -> Tensor:
-        """Return the expected number (digits,) float64 of random completions until one is prime, for each digit.
+        """Return the expected number of random completions of a prefix until one is prime.
 
-        It is the cost of the randomized algorithm of the source. At a prefix of k digits, it equals the
-        number of k-digit prefixes of primes times 10^(n-k) / (number of primes), or 9 10^(n-1) / (number of
-        primes) for k = 0.
+        This is the cost of the randomized algorithm of the source for each digit of a random prime. At a prefix of k
+        digits, it is the number of k-digit prefixes of primes times 10^(n-k) / (number of primes), or 9 * 10^(n-1) /
+        (number of primes) for k = 0, where n is the number of digits.
+
+        Returns:
+            Expected numbers (digits,) float64.
         """
         primes = primes_of(self.digits)
         completions = [10.0 ** (self.digits - k) for k in range(self.digits)]
@@ -181,10 +204,19 @@ class RandomPrimes(DecimalDistribution):
 
 @validated
 def draw_primes(n: Natural, each: Count, digits: Count, seed: int) -> NDArray[Any]:
-    """Sample `each` independent uniform primes for each of n samples, shape (n, each).
+    """Sample independent uniform primes with a fixed number of digits.
 
-    Sample i depends on `seed` and i only. Up to `LISTED_DIGITS`, primes come from the list, and otherwise
-    from random trials. The dtype is int64 up to `INT64_DIGITS` and object beyond.
+    The i-th sample depends on `seed` and i only. Up to `LISTED_DIGITS` digits, primes come from a list, and otherwise
+    from random trials.
+
+    Args:
+        n: Number of samples.
+        each: Number of primes per sample.
+        digits: Number of digits of a prime.
+        seed: Seed of the primes.
+
+    Returns:
+        Primes (n, each), of dtype int64 up to `INT64_DIGITS` digits and object beyond.
     """
     if digits <= LISTED_DIGITS:
         primes = primes_of(digits)
@@ -199,7 +231,13 @@ def draw_primes(n: Natural, each: Count, digits: Count, seed: int) -> NDArray[An
 
 
 def random_numbers(digits: int, coins: np.random.Generator, prefix: Prefix = ()) -> Iterator[int]:
-    """Yield uniform numbers of `digits` digits that start with `prefix`, without a leading zero."""
+    """Yield uniform random numbers that start with a prefix of digits, without a leading zero.
+
+    Args:
+        digits: Number of digits.
+        coins: Random number generator.
+        prefix: First digits of every number.
+    """
     while True:
         rest = coins.integers(0, 10, digits - len(prefix)).tolist()
         if not prefix and rest:
@@ -208,6 +246,14 @@ def random_numbers(digits: int, coins: np.random.Generator, prefix: Prefix = ())
 
 
 def digit_rows(numbers: NDArray[np.int64], width: int) -> Tensor:
-    """Return the decimal digits (n, width) int64 of `numbers` (n,), most significant first."""
+    """Return the decimal digits of numbers, most significant first.
+
+    Args:
+        numbers: Numbers (n,).
+        width: Number of digits.
+
+    Returns:
+        Digits (n, width) int64.
+    """
     places = 10 ** np.arange(width - 1, -1, -1, dtype=np.int64)
     return torch.from_numpy(numbers[:, None] // places % 10)

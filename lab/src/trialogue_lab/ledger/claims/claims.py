@@ -20,7 +20,10 @@ NOT_PRINTED = "not printed"
 class Precondition:
     """A condition that a run must meet before a claim is tested, for example that a network has learned its task.
 
-    The condition is met if the mean of the statistic over replications lies in the region of the criterion.
+    Args:
+        statement: The condition in words.
+        criterion: The condition as a criterion. It is met if the mean of its statistic over replications is in its
+            region.
     """
 
     statement: str
@@ -77,17 +80,17 @@ class Claim:
 
     @property
     def statistic(self) -> Statistic:
-        """The statistic that is compared with the threshold."""
+        """The statistic whose mean is compared with the threshold of the criterion."""
         return self.criterion.statistic
 
     @property
     def unit(self) -> Unit:
-        """The unit of replication, for example "training"."""
+        """The unit of replication of the statistic, for example "training", or "exact"."""
         return self.statistic.replication.unit
 
     @property
     def sampled(self) -> bool:
-        """Whether the estimates have sampling error."""
+        """Whether the statistic has sampling error, that is, its unit of replication is not "exact"."""
         return self.unit != "exact"
 
     @property
@@ -102,9 +105,10 @@ class Claim:
         return self.title or self.full_statement
 
     def registration(self, config: Mapping[str, Any]) -> dict[str, object]:
-        """Return the properties that must not change after a run with the config values `config` begins.
+        """Return the properties of the claim that must not change after a run has started, as JSON values.
 
-        The values are those that JSON can represent.
+        Args:
+            config: Config values of the run, by field.
         """
         return self.terms | {
             "quantity": self.statistic.name,
@@ -113,7 +117,10 @@ class Claim:
 
     @property
     def terms(self) -> dict[str, object]:
-        """The registered properties that make a later claim with the same id a different claim."""
+        """Return the properties that define the claim.
+
+        A claim with the same id and other terms is a different claim.
+        """
         return {
             "origin": self.origin,
             "statement": self.full_statement,
@@ -160,7 +167,7 @@ class Registration:
     origins: Mapping[str, Origin] = field(default_factory=dict)
 
     def holds(self, claim: Claim) -> bool:
-        """Return whether `claim` is registered with its current statement, criterion, unit and origin."""
+        """Return whether the claim was registered with its current statement, criterion, unit and origin."""
         if self.claims is None:
             return True
         if claim.id not in self.claims:

@@ -31,7 +31,17 @@ def largest(rows: Rows, kind: str, *numbers: str, where: str = "") -> float:
 
 @exact
 def smallest(rows: Rows, kind: str, *numbers: str, where: str = "") -> float:
-    """Return the smallest value of one or more columns over the rows of a kind (see `largest`)."""
+    """Return the smallest value of one or more columns over the rows of a kind.
+
+    Args:
+        rows: The rows of a result.
+        kind: The kind of rows.
+        *numbers: Column names, or expressions for `DataFrame.eval`.
+        where: Condition on the rows, for `DataFrame.query`. Empty for all rows (default).
+
+    Raises:
+        NoRows: No row meets the condition.
+    """
     return float(_numbers(rows, kind, numbers, where).min())
 
 

@@ -36,7 +36,13 @@ class Counts(NamedTuple):
 
 
 def counts_from_shares(shares: Any, trials: int, *, identical: bool = False) -> Counts:
-    """Return the counts that belong to `shares`, one share per replication with this number of `trials` each."""
+    """Convert shares of successes to numbers of successes and trials.
+
+    Args:
+        shares: Share of successes, one per replication.
+        trials: Number of trials in each replication.
+        identical: Whether all trials of all replications are independent and have the same probability (see `Counts`).
+    """
     return Counts((shares * trials).round(), shares * 0 + trials, identical)
 
 
@@ -81,5 +87,5 @@ def _binomial(successes: float, trials: float, alpha: float) -> Interval:
 
 
 def exponential(logarithm: float) -> float:
-    """Return the exponential, or infinity if it overflows."""
+    """Return the exponential of a number, or infinity if it overflows."""
     return math.inf if logarithm >= _LARGEST else math.exp(logarithm)

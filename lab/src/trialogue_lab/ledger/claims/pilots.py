@@ -32,12 +32,18 @@ class Pilot:
     estimates: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def write(self, path: Path) -> Path:
-        """Write the pilot to a JSON file and return its path."""
+        """Write the pilot to the JSON file `path`, and return the path."""
         return atomic_write(path, TypeAdapter(Pilot).dump_json(self, indent=1).decode() + "\n")
 
 
 def read_pilot(path: Path) -> Pilot:
-    """Read the pilot from a JSON file. Return an empty pilot if the file does not exist.
+    """Read a pilot from a JSON file.
+
+    Args:
+        path: Path of the file.
+
+    Returns:
+        The pilot, which is empty if the file does not exist.
 
     Raises:
         InputError: The file cannot be read or has invalid contents.

@@ -67,7 +67,14 @@ class Replication:
         return statistic
 
     def required(self, config: Mapping[str, Any]) -> int:
-        """Return the number of replications of a run with the config values `config`."""
+        """Return the number of replications that a run must have.
+
+        Args:
+            config: Config values of the run, by field.
+
+        Raises:
+            InputError: The config has no field `count`.
+        """
         if self.unit == "exact":
             return 1
         if self.count not in config:
@@ -102,7 +109,7 @@ class Statistic:
 
     @property
     def version(self) -> int:
-        """Version of the computation: 1 plus the number of corrections."""
+        """Version of the computation, which is 1 plus the number of corrections."""
         return 1 + len(self.corrections)
 
     def __call__(self, rows: Rows) -> "Series[float]":
@@ -119,7 +126,7 @@ class Statistic:
         return estimates.sort_index()
 
     def counts(self, rows: Rows) -> Counts | None:
-        """Return the successes and trials of each replication, or None if the statistic is not a share."""
+        """Return the numbers of successes and trials of each replication, or None if the statistic is not a share."""
         value, _ = self._evaluate(rows)
         if not isinstance(value, Counts):
             return None
@@ -127,7 +134,7 @@ class Statistic:
         return Counts(successes, trials, value.identical)
 
     def missing_rows(self, rows: Rows) -> str:
-        """Return which of the required rows are missing. Empty if none are."""
+        """Return a text that names the required rows that are missing. Empty if all rows are present."""
         _, missing = self._evaluate(rows)
         return missing
 
@@ -139,15 +146,19 @@ class Statistic:
             return None, str(error)
 
     def corrected(self, reason: str) -> "Statistic":
-        """Return the statistic with `reason` recorded as why its computation differs from that of earlier results."""
+        """Return a copy of the statistic with one more correction, which increases its version.
+
+        Args:
+            reason: Why the computation differs from that of earlier results.
+        """
         return replace(self, corrections=(*self.corrections, reason))
 
     def as_ratio(self) -> "Statistic":
-        """Return the statistic with `logarithmic` set, for positive numbers such as ratios and times."""
+        """Return a copy of the statistic that is averaged by logarithms, for positive numbers like ratios and times."""
         return replace(self, logarithmic=True)
 
     def log(self) -> "Statistic":
-        """Return the natural logarithm of the statistic."""
+        """Return the statistic of the natural logarithms of the numbers."""
         return Statistic(
             f"log({self.name})", lambda rows: self._numbers(rows).map(math.log), self.replication
         )
@@ -173,7 +184,12 @@ class Statistic:
         return Criterion(self, "below", threshold)
 
     def near(self, value: float, margin: float) -> "Criterion":
-        """Return the criterion that the statistic differs from `value` by at most `margin`."""
+        """Return the criterion that the mean of the statistic is close to a value.
+
+        Args:
+            value: The value.
+            margin: Largest difference from the value.
+        """
         return Criterion(self, "equal", value, margin)
 
     def _numbers(self, rows: Rows) -> "Series[float]":
@@ -209,11 +225,11 @@ class Statistic:
 
 @dataclass(frozen=True)
 class Criterion:
-    """A condition on the mean of a statistic: above or below a threshold, or within a margin of it.
+    """A condition on the mean of a statistic over replications.
 
     Args:
         statistic: The statistic.
-        direction: "above", "below" or "equal".
+        direction: "above" or "below" the threshold, or "equal" to it within the margin.
         threshold: The threshold, a finite number.
         margin: Largest difference from the threshold for the direction "equal", above 0. Unused otherwise.
 
@@ -234,7 +250,7 @@ class Criterion:
 
     @property
     def region(self) -> tuple[float, float]:
-        """Interval of values that meet the criterion. Its ends are included only for the direction "equal"."""
+        """Smallest and largest value that meet the criterion. They are included only for the direction "equal"."""
         if self.direction == "above":
             return self.threshold, math.inf
         if self.direction == "below":
@@ -243,10 +259,16 @@ class Criterion:
 
 
 def decide(low: float, high: float, criterion: Criterion) -> Decision:
-    """Return the decision of the interval from `low` to `high`.
+    """Decide a criterion from a confidence interval of the mean.
+
+    Args:
+        low: Lower end of the interval.
+        high: Upper end of the interval.
+        criterion: The criterion.
 
     Returns:
-        "holds" if the interval is inside the region of the criterion, "refuted" if outside, otherwise "undecided".
+        "holds" if the interval is inside the region of the criterion, "refuted" if it is outside, and "undecided"
+        otherwise.
     """
     bottom, top = criterion.region
     if criterion.direction == "above":

@@ -42,15 +42,15 @@ ANSWERS: tuple[Answer, ...] = ("holds", "refuted", "undecided", "not tested", "a
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """The rows of a result and the context in which its claims are tested.
+    """The rows of a result and the context in which claims are tested on them.
 
     Args:
         rows: The rows of the result.
-        config: The config values of the run.
+        config: The config values of the run, by field.
         preset: The preset of the run, None for any other config.
         registration: The claims that were registered when the run began.
         stored: The estimates that were stored when the run ended.
-        pilot: The pilot of the study.
+        pilot: The pilot of the study, a small earlier run that gives the power.
         reduced: Config fields that make the run smaller than the preset `default`, with the values of the run and of
             the preset. If there are any, no claim is tested.
     """
@@ -70,11 +70,11 @@ class Verdict:
 
     Args:
         claim: The claim.
-        answer: The verdict in words.
+        answer: "holds", "refuted", "undecided", "not tested" or "altered since the run".
         reason: The reason for the verdict.
-        estimate: The estimate. NaN if there is none, as for all numbers below.
-        low: Lower end of the interval.
-        high: Upper end of the interval.
+        estimate: Mean of the statistic over replications. NaN if unknown, as for all numbers below.
+        low: Lower end of the confidence interval.
+        high: Upper end of the confidence interval.
         replications: Number of replications in the rows.
         needed: Number of replications that the config requires.
         power: Probability that the run decides the claim, estimated from the pilot.
@@ -100,7 +100,7 @@ class Verdict:
 
 
 def by_origin(verdicts: Iterable[Verdict]) -> dict[Origin, list[Verdict]]:
-    """Group verdicts by the origin of their claims. Origins without verdicts are omitted."""
+    """Group verdicts by the origin of their claims, "published" or "ours". Origins without verdicts are omitted."""
     groups: dict[Origin, list[Verdict]] = {origin: [] for origin in ORIGINS}
     for verdict in verdicts:
         groups[verdict.claim.origin].append(verdict)
@@ -108,12 +108,28 @@ def by_origin(verdicts: Iterable[Verdict]) -> dict[Origin, list[Verdict]]:
 
 
 def evaluate(claims: Sequence[Claim], evidence: Evidence) -> list[Verdict]:
-    """Return the verdict on every claim of a study, given the evidence of one result."""
+    """Decide the claims of a study from one result.
+
+    Args:
+        claims: The claims.
+        evidence: The rows of the result and their context.
+
+    Returns:
+        One verdict per claim, in the same order.
+    """
     return [_judge(claim, claims, evidence) for claim in claims]
 
 
 def stored_estimates(claims: Sequence[Claim], rows: Rows) -> dict[str, dict[str, Any]]:
-    """Return the version and the estimates of every claim's statistic, which are stored when a run ends."""
+    """Compute the estimates of all claims, which are stored when a run ends.
+
+    Args:
+        claims: The claims of the study.
+        rows: The rows of the run.
+
+    Returns:
+        By id of the claim, the version of its statistic and the estimates.
+    """
     return {
         claim.id: {"version": claim.statistic.version, "estimates": claim.statistic(rows).tolist()}
         for claim in claims

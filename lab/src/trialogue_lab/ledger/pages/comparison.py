@@ -14,7 +14,7 @@ from trialogue_lab.ledger.study import Study
 
 @dataclass(frozen=True)
 class Comparison:
-    """Differences between two results, as rows of text.
+    """Differences between two results of a study, as rows of text.
 
     Args:
         config: Config fields that differ, with the value of each result.
@@ -28,7 +28,16 @@ class Comparison:
 
 
 def compare(study: Study[Any], first: Result, second: Result) -> Comparison:
-    """Compare two results of a study. Raises `InputError` if one of them belongs to another study."""
+    """Compare two results of a study.
+
+    Args:
+        study: The study.
+        first: A result.
+        second: Another result.
+
+    Raises:
+        InputError: A result belongs to another study.
+    """
     for result in (first, second):
         if result.study != study.name:
             hint = f"is a result of {result.study}, not of {study.name}: compare results of one study"
@@ -73,7 +82,7 @@ def _tables(
 
 
 def difference(first: object, second: object) -> str:
-    """Return the second number minus the first, with its sign, or a dash if one of them is not a number."""
+    """Return the second number minus the first as text with a sign, or a dash if one of them is not a number."""
     numbers = [value for value in (first, second) if isinstance(value, Real) and not isinstance(value, bool)]
     if len(numbers) < 2:
         return ABSENT

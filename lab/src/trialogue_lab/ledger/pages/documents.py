@@ -45,7 +45,14 @@ _VERBATIM = ("|", "#", "!", "    ", "<")
 
 
 class Summary(NamedTuple):
-    """Summary of a statistic over replications. The mean is geometric if the statistic is logarithmic."""
+    """Summary of the numbers of a statistic, one per replication.
+
+    Attributes:
+        mean: Arithmetic mean, or geometric mean if the statistic is logarithmic.
+        median: Median.
+        low: Smallest number.
+        high: Largest number.
+    """
 
     mean: float
     median: float
@@ -54,12 +61,15 @@ class Summary(NamedTuple):
 
 
 def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) -> str:
-    """Return the text of a template.
+    """Fill a documentation template with numbers from the ledger.
 
     Args:
-        template: The template.
+        template: Markdown text with Jinja expressions (see the module).
         entries: Entries of the ledger.
         measured: Folder with the rows of benchmarks, in files `<benchmark>.jsonl` (default: the current folder).
+
+    Returns:
+        The text of the page.
 
     Raises:
         InputError: The template is invalid, or names something that the entries or the rows do not have.
@@ -84,7 +94,11 @@ def fill(template: str, entries: Sequence[Entry], measured: Path | None = None) 
 
 
 def markdown_table(table: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table of rows of cells. The first row has the headings. All columns but one are numbers."""
+    """Return a Markdown table. The first column is aligned to the left, and all other columns to the right.
+
+    Args:
+        table: Rows of cells. The first row has the headings.
+    """
     heads, *lines = table
     rows = [heads, ["---", *["--:"] * (len(heads) - 1)], *lines]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -22,8 +22,8 @@ class Figure:
     Args:
         name: Name of the file without its suffix.
         caption: Caption below the figure.
-        draw: Function from rows to a `matplotlib.figure.Figure`. It creates axes by `panels`, does not use pyplot, and
-            leaves fonts, grids and colours to the common style.
+        draw: Function from rows to a `matplotlib.figure.Figure`. It must create axes by `panels`, must not use pyplot,
+            and should leave fonts, grids and colors to the common style.
     """
 
     name: str
@@ -32,7 +32,12 @@ class Figure:
 
 
 def figure(name: str, caption: str) -> "Callable[[Callable[[Rows], matplotlib.figure.Figure]], Figure]":
-    """Return a decorator that replaces a function of the rows, which draws a figure, by a `Figure`."""
+    """Return a decorator that turns a function which draws rows into a `Figure`.
+
+    Args:
+        name: Name of the file without its suffix.
+        caption: Caption below the figure.
+    """
     return lambda draw: Figure(name=name, caption=caption, draw=draw)
 
 
@@ -108,5 +113,10 @@ def spread(
 
 
 def svg(figure: Figure, rows: Rows) -> str:
-    """Return a figure of `rows` as SVG text. It depends on the rows only, not on matplotlib settings of the user."""
+    """Draw a figure, and return it as SVG text that does not depend on matplotlib settings of the user.
+
+    Args:
+        figure: The figure.
+        rows: The rows that are drawn.
+    """
     return rendered(lambda: figure.draw(rows), "svg", figure.name).decode()

@@ -26,10 +26,13 @@ _PUBLISHED_WIDTH = 32
 
 
 def forest(entry: Entry) -> Figure:
-    """Return a figure of the claims of `entry`.
+    """Draw the claims of a study as a forest plot, with one line per claim.
 
-    Each line has its own scale, on which the threshold is in the middle and the interval spans the band. The scale is
-    logarithmic for logarithmic statistics. The region of the criterion is shaded.
+    Each line has its own scale. The threshold is in the middle, and the confidence interval spans the band. The scale
+    is logarithmic for logarithmic statistics. The region of the criterion is shaded.
+
+    Args:
+        entry: The study with its verdicts.
     """
     caption = (
         "The claims of the study. Each line has its own scale. The dot is the estimate, the bar is the interval, the "

@@ -14,7 +14,13 @@ from trialogue_lab.ledger.summary import families, totals
 
 
 def render_report(entries: Sequence[Entry]) -> str:
-    """Return the report of `entries` as HTML. It loads no other files, and equal results give equal text."""
+    """Return a report of studies and their verdicts as one HTML page.
+
+    The page loads no other files. Equal results give equal text.
+
+    Args:
+        entries: Entries of the ledger, one per study.
+    """
     pages = environment("trialogue_lab.ledger.pages")
     pages.filters |= {**FILTERS, "prose": prose}
     template = pages.get_template("report.html.jinja")

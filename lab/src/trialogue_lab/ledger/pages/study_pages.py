@@ -20,9 +20,13 @@ _MARKUP = str.maketrans({character: f"\\{character}" for character in "\\|*_<>`[
 
 
 def study_page(entry: Entry) -> str:
-    """Return the page of a study as Markdown.
+    """Return the documentation page of a study as Markdown.
 
-    The page refers to the files of `study_pictures`, in a folder with the study's name next to the page.
+    The page refers to the figures that `study_pictures` returns, as files in a folder with the study's name next to the
+    page.
+
+    Args:
+        entry: The study with its verdicts.
 
     Raises:
         InputError: The study has no finished result.

@@ -21,12 +21,13 @@ without a deviation.
 
 @dataclass(frozen=True, kw_only=True)
 class ResultTable:
-    """A table of our numbers, next to published numbers if there are any.
+    """A table of measured numbers, next to published numbers if there are any.
 
     Args:
         title: Title of the table.
-        source: Place in the source, such as "Table 3.1".
-        cells: The cells, or a function of the rows that returns them as `Cells` or as a DataFrame.
+        source: Place in the source, for example "Table 3.1".
+        cells: The cells, or a function of the rows that returns them, as nested dicts by row label and column label or
+            as a DataFrame.
         published: The published numbers or words, by row label and column label.
         row_heading: Heading of the first column (default: empty).
         note: Note below the table (default: empty).
@@ -42,7 +43,14 @@ class ResultTable:
     digits: int = 3
 
     def evaluate(self, rows: Rows) -> dict[tuple[str, str], "CellValue"]:
-        """Return the value of every cell, by row label and column label. Empty if the required rows are missing."""
+        """Compute the value of every cell.
+
+        Args:
+            rows: The rows of a result.
+
+        Returns:
+            The values by row label and column label. Empty if the required rows are missing.
+        """
         try:
             cells: Any = self.cells(rows) if callable(self.cells) else self.cells
         except NoRows:
@@ -59,18 +67,23 @@ class ResultTable:
 def result_table(
     title: str, source: str, **settings: Any
 ) -> "Callable[[Callable[[Rows], Cells | DataFrame]], ResultTable]":
-    """Return a decorator that replaces a function of the rows, which returns cells, by a `ResultTable`.
+    """Return a decorator that turns a function which computes cells from rows into a `ResultTable`.
 
     Args:
         title: Title of the table.
-        source: Place in the source, such as "Table 3.1".
-        **settings: Other fields of `ResultTable`, such as `row_heading` and `note`.
+        source: Place in the source, for example "Table 3.1".
+        **settings: Other fields of `ResultTable`, for example `row_heading` and `note`.
     """
     return lambda cells: ResultTable(title=title, source=source, cells=cells, **settings)
 
 
 class CellValue(NamedTuple):
-    """A number or text, and its standard deviation over replications (NaN if it has none)."""
+    """Value of a table cell.
+
+    Attributes:
+        value: A number or a text.
+        deviation: Standard deviation over replications, or NaN if there is none.
+    """
 
     value: object
     deviation: float = math.nan
@@ -88,12 +101,12 @@ def _evaluate(cell: "Statistic | Series[float] | float | str | None", rows: Rows
 
 
 class Sheet(NamedTuple):
-    """A table as text.
+    """A table as text, ready to be printed.
 
     Attributes:
         corner: Heading of the first column.
-        columns: For each other column, its label and "published" or "ours".
-        lines: For each row, its label and its cells.
+        columns: Label of each other column, and "published" or "ours".
+        lines: Label of each row, and its cells.
     """
 
     corner: str
@@ -102,7 +115,12 @@ class Sheet(NamedTuple):
 
 
 def sheet(table: ResultTable, rows: Rows) -> Sheet:
-    """Return a table as text, with our numbers computed from `rows` next to the published numbers."""
+    """Return a table as text, with measured numbers next to published numbers.
+
+    Args:
+        table: The table.
+        rows: The rows from which the numbers are computed.
+    """
     cells, printed = table.evaluate(rows), table.published
     labels = list(dict.fromkeys([*(label for label, _ in cells), *printed]))
     published_heads = (head for line in printed.values() for head in line)

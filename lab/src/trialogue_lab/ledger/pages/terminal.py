@@ -40,7 +40,7 @@ def criterion_text(verdict: Verdict) -> str:
 
 
 def interval_text(verdict: Verdict) -> str:
-    """Return the interval as "[low, high]", or "exact" for a claim without sampling error."""
+    """Return the confidence interval of a verdict as "[low, high]", or "exact" for a claim without sampling error."""
     if math.isnan(verdict.low):
         return ABSENT
     if not verdict.claim.sampled:
@@ -71,7 +71,7 @@ def withdrawn_text(claim: WithdrawnClaim) -> str:
 
 
 def registered_text(verdict: Verdict) -> str:
-    """Return "before" or "after" the run, or a dash for a claim without replications."""
+    """Return whether a claim was registered "before" or "after" the run, or a dash for a claim without replications."""
     return "before" if verdict.registered else "after" if verdict.replications else ABSENT
 
 
@@ -94,7 +94,13 @@ FILTERS: Mapping[str, Callable[..., str]] = {
 
 
 def print_table(out: Console, table: ResultTable, rows: Rows) -> None:
-    """Print a table of published numbers and our numbers."""
+    """Print a table of measured numbers next to published numbers.
+
+    Args:
+        out: The console.
+        table: The table.
+        rows: The rows from which the numbers are computed.
+    """
     shown = sheet(table, rows)
     heads = [shown.corner, *(f"{head}\n{origin}" for head, origin in shown.columns)]
     out.print(grid(table.title, heads, [(label, *cells) for label, cells in shown.lines]))
@@ -191,7 +197,14 @@ def _print_indented(out: Console, text: str, style: str = "dim") -> None:
 
 
 def print_comparison(out: Console, comparison: Comparison, first: Result, second: Result) -> None:
-    """Print the configs, claims and tables of two results, with their differences."""
+    """Print the differences between two results of a study.
+
+    Args:
+        out: The console.
+        comparison: The differences of configs, claims and tables.
+        first: The first result.
+        second: The second result.
+    """
     pair = (result_text(first), result_text(second))
     out.print(grid("config", ("field", *pair), comparison.config))
     out.print(grid("claims", ("claim", *pair, "difference"), comparison.claims))

@@ -35,7 +35,7 @@ _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=+-]*")
 
 
 class MeasuredPart(NamedTuple):
-    """A finished part of a run.
+    """The rows of a finished part of a run (see `Part`).
 
     Args:
         part: Name of the part.
@@ -53,7 +53,13 @@ class MeasuredPart(NamedTuple):
 
 
 def finish_part(part: str, rows: Sequence[Row], started: float, models: list[dict[str, str]]) -> MeasuredPart:
-    """Return the measured part with the current time as its end time.
+    """Return a finished part of a run, with the current time as its end time.
+
+    Args:
+        part: Name of the part.
+        rows: The measured rows.
+        started: Start time, in seconds since the epoch.
+        models: Properties of the models that were used.
 
     Raises:
         InputError: A row has a column named `part` or a value that JSON cannot represent.
@@ -67,7 +73,14 @@ def finish_part(part: str, rows: Sequence[Row], started: float, models: list[dic
 
 
 class Draft:
-    """An unfinished result in `folder`. Enter `locked` before changing it."""
+    """An unfinished result on disk. Enter the context manager `locked` before changing it.
+
+    Args:
+        folder: Folder of the result.
+
+    Attributes:
+        artifacts: Folder of files that the parts of the run share, for example trained models.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -81,7 +94,11 @@ class Draft:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Create the folders and lock them. Raises `InputError` if another process has the lock."""
+        """Context manager that creates the folders of the result and locks them.
+
+        Raises:
+            InputError: Another process has the lock.
+        """
         make_folder(self._work)
         atomic_write(self._work / ".gitignore", "*\n")
         make_folder(self.artifacts)
@@ -90,9 +107,10 @@ class Draft:
             yield
 
     def clear(self) -> None:
-        """Delete all measurements. The file DONE is deleted first, so that the result is unfinished at once.
+        """Delete all measurements of the result.
 
-        The registered claims are kept, because a new measurement must not register later claims.
+        The file DONE is deleted first, so that the result is unfinished at once. The registered claims remain, because
+        a new measurement must not register later claims.
         """
         with writing(self.folder):
             (self.folder / DONE).unlink(missing_ok=True)
@@ -104,22 +122,27 @@ class Draft:
         make_folder(self.artifacts)
 
     def register(self, config: Mapping[str, Any], claims: Mapping[str, Any]) -> None:
-        """Write the config, and register the claims unless an earlier session of this run did so."""
+        """Write the config of the run, and register its claims unless an earlier session of this run did so.
+
+        Args:
+            config: Config values, by field.
+            claims: Registered properties of each claim, by its id.
+        """
         atomic_write(self.folder / "config.json", _to_json(config))
         if not (self.folder / CLAIMS).exists():
             registered = {"commit": self._session.get("commit"), "claims": claims}
             atomic_write(self.folder / CLAIMS, _to_json(registered))
 
     def has(self, part: str) -> bool:
-        """Return whether the part is finished."""
+        """Return whether a part of the run is finished."""
         return self._part_file(part).is_file()
 
     def keep(self, measured: MeasuredPart, session: Mapping[str, object] | None = None) -> None:
-        """Write a finished part to its file.
+        """Save the rows of a finished part of the run.
 
         Args:
             measured: The part.
-            session: Session of the process that measured the part. By default, the session of this process.
+            session: Provenance of the process that measured the part. By default, that of this process.
         """
         content = {
             "started": measured.started,
@@ -133,10 +156,10 @@ class Draft:
     def publish(
         self, parts: Sequence[str], estimates: Callable[[Sequence[Row]], Mapping[str, Any]]
     ) -> Result:
-        """Write the finished result from its parts, and delete the parts.
+        """Turn the saved parts into a finished result, and delete the parts.
 
         Args:
-            parts: Names of the parts, in order.
+            parts: Names of the parts, in the order of their rows.
             estimates: Function from all rows to the contents of the file of estimates.
         """
         contents = [read_json(self._part_file(part)) for part in parts]

@@ -21,7 +21,11 @@ _distributions = cache(metadata.packages_distributions)
 
 @contextmanager
 def record_models() -> Iterator[list[dict[str, str]]]:
-    """Collect the models that are passed to `record_model` inside the context, without duplicates."""
+    """Context manager that collects the models passed to `record_model`, without duplicates.
+
+    Yields:
+        A list to which the properties of each model are added.
+    """
     models: list[dict[str, str]] = []
     before = _models.set(models)
     try:

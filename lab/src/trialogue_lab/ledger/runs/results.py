@@ -188,12 +188,21 @@ class Result:
 
 
 def corrupted_error(folder: Path, what: str) -> InputError:
-    """Return the error for a folder with missing, unreadable or inconsistent files."""
+    """Return the error for a result folder with missing, unreadable or inconsistent files.
+
+    Args:
+        folder: The folder.
+        what: Description of the inconsistency.
+    """
     return InputError("result", str(folder), f"corrupted, {what}: delete the folder and run the study again")
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read the JSON object in a file of a result. Raises `InputError` if the file has none."""
+    """Read the JSON object in a file of a result.
+
+    Raises:
+        InputError: The file cannot be read or has no JSON object.
+    """
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -204,7 +213,11 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 hash of a file of a result. Raises `InputError` if it cannot be read."""
+    """Return the SHA-256 hash of a file of a result.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
     try:
         return sha256_of(path)
     except OSError as error:
@@ -298,11 +311,12 @@ def _rank(result: Result) -> tuple[int, int]:
 
 
 def load_rows(reference: str | Path, results: str | Path | None = None) -> DataFrame:
-    """Return the rows of a finished result as a DataFrame with one measurement per row.
+    """Return the measured rows of a finished result as a DataFrame, with one row per measurement.
 
     Args:
-        reference: The result, as for `find_result`.
-        results: A folder of results, as for `find_result`.
+        reference: The result: a folder, the beginning of a hash, `study@hash`, or the name of a study (see
+            `find_result`).
+        results: A folder of results. By default, the committed results, `./results` and `./runs` are searched.
 
     Example:
         `load_rows("dyck-backtracking")`

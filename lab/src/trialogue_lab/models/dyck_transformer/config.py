@@ -15,21 +15,21 @@ class DyckTransformerConfig:
 
     Args:
         types: Number k of bracket types.
-        depth: Largest depth D.
-        embedding: "pairs" (2.55), "sums" (2.56) or "angles" (2.57), which make the first layer of the thesis
-            minimal, or "tokens".
-        mlps: Widths of the ReLU network of each attention layer, from the first hidden layer to the output.
-            An empty tuple means no network.
-        width: Width of values and of "tokens". With a residual, values have the width of the stream.
+        depth: Largest number D of open brackets.
+        embedding: Embedding of brackets: "pairs" (equation 2.55), "sums" (2.56) or "angles" (2.57) encode the type and
+            the depth of a bracket and replace the first layer. "tokens" does not encode the depth.
+        mlps: Widths of the ReLU network after each attention layer, from the first hidden layer to the output. An empty
+            tuple means no network.
+        width: Width of values and of the embedding "tokens". With a residual, values have the width of the stream.
         key_width: Width of keys and queries.
-        residual: Whether the layer adds its input.
+        residual: Whether the input of a layer is added to its output.
         norm: Position of the norm, as in `DyckLayer`.
-        norm_floor: C of LN_C.
+        norm_floor: Constant C of the norm LN_C, by which vectors with a smaller norm are divided.
         learned_gain: Whether the norm has a learned gain and bias.
-        positions: "linear" appends i / 6000 to the embedding, or writes it to the last coordinate of
+        positions: "linear" appends i / 6000 at position i to the embedding, or writes it to the last coordinate of
             "tokens".
         causal: Whether attention is causal.
-        uniform: Whether attention weights all positions equally.
+        uniform: Whether attention weights are equal for all positions.
         ends: Whether there is an end-of-sequence token.
         double: Whether weights are float64.
         initial_scale: Standard deviation of the initial matrices.
@@ -62,5 +62,5 @@ class DyckTransformerConfig:
 
     @property
     def vocab_size(self) -> int:
-        """Number of predicted tokens: brackets and the optional end token."""
+        """Number of tokens that the network predicts: all brackets, and the end token if there is one."""
         return 2 * self.types + self.ends

@@ -51,21 +51,21 @@ class _Size(NamedTuple):
 def balanced_transformer(
     types: Count, depth: Count, logits_std: NonNegative = 2.0, seed: Natural = 0, open_prob: Probability = 0.5
 ) -> DyckTransformer:
-    """Construct a network of Theorem 2.2.1: random attention in perfect balance, exact at any length.
+    """Construct a network with random attention that predicts exact next-bracket probabilities at any length.
 
-    Attention scores and log-ratios of pairs are normal, except where the balance condition determines them.
-    The distribution is (2.39) with equally likely types. Weights are float64.
+    This is Theorem 2.2.1. The network is in perfect balance, that is, the contributions of matched brackets to the
+    attention output cancel. Attention scores are normal, except where the balance condition determines them. All
+    bracket types are equally likely (equation 2.39). Weights are float64.
 
     Args:
         types: Number of bracket types.
-        depth: Largest depth.
-        logits_std: Standard deviation of scores and log-ratios.
+        depth: Largest number of open brackets.
+        logits_std: Standard deviation of the attention scores and of their log ratios.
         seed: Seed of the random numbers.
-        open_prob: Probability of an opening bracket.
+        open_prob: Probability that a bracket opens if it can also close.
 
     Raises:
-        InputError: If the contribution of an unmatched bracket can be too small to distinguish from rounding
-            errors.
+        InputError: If the contribution of an unmatched bracket can be too small to distinguish from rounding errors.
     """
     size = _Size(types, depth)
     count = state_count(*size)
@@ -104,15 +104,15 @@ def balanced_transformer(
 def uniform_attention_transformer(
     types: Count, depth: Count, seed: Natural = 0, open_prob: Probability = 0.5
 ) -> DyckTransformer:
-    """Construct a network of Corollary 2.2.1 with uniform attention in both layers.
+    """Construct a network with uniform attention that predicts exact next-bracket probabilities at any length.
 
-    The inputs are tokens, and the network is exact at any length. Weights are float64.
+    This is Corollary 2.2.1. The network has two layers that read tokens. Weights are float64.
 
     Args:
         types: Number of bracket types.
-        depth: Largest depth.
-        seed: Seed of the directions of unmatched brackets.
-        open_prob: Probability of an opening bracket.
+        depth: Largest number of open brackets.
+        seed: Seed of the directions that represent unmatched brackets.
+        open_prob: Probability that a bracket opens if it can also close.
     """
     size = _Size(types, depth)
     count, width = state_count(*size), 2 * size.types + 1
@@ -158,16 +158,15 @@ def uniform_attention_transformer(
 
 
 def smallest_projection(scores: Tensor, types: int, depth: int) -> float:
-    """Return M, the smallest share that an unmatched bracket has in the norm of the sum.
+    """Return the smallest share that an unmatched bracket can have in the norm of the attention output.
 
-    For a query that closes at depth d + 1, one bracket is unmatched at each depth 1 to d. The share of a
-    bracket is smallest if all others have their largest weight. The result is 1 if no bracket can be
-    unmatched.
+    After a bracket that leaves d brackets open, one bracket is unmatched at each depth from 1 to d. The share of one of
+    them is smallest if all others have their largest attention weights. The result is 1 if no bracket can be unmatched.
 
     Args:
-        scores: Scores (states, states) of keys for queries.
+        scores: Attention scores (states, states) of keys for queries. A state is a bracket with its depth.
         types: Number of bracket types.
-        depth: Largest depth.
+        depth: Largest number of open brackets.
     """
     least = 1.0
     opening = torch.tensor([[state_of(2 * t, d, depth) for t in range(types)] for d in range(1, depth + 1)])

@@ -18,19 +18,40 @@ Embedding = Literal["pairs", "sums", "angles", "tokens"]
 
 
 def state_of(token: int, pair_depth: int, depth: int) -> int:
-    """Return the state index of a bracket whose pair opens at `pair_depth`, 1 to `depth`."""
+    """Return the index of a state, which is a bracket with the depth of its pair.
+
+    Args:
+        token: Token id of the bracket.
+        pair_depth: Depth at which the pair opens, from 1 to `depth`.
+        depth: Largest number of open brackets.
+    """
     return token * depth + pair_depth - 1
 
 
 def state_count(types: int, depth: int) -> int:
-    """Return the number of states: 2 k D for brackets and one for the start token, which is last."""
+    """Return the number of states: one per bracket and depth of its pair, and one for the start token, which is last.
+
+    Args:
+        types: Number k of bracket types.
+        depth: Largest number D of open brackets.
+
+    Returns:
+        2 k D + 1.
+    """
     return 2 * types * depth + 1
 
 
 def states(tokens: Tensor, lengths: Tensor, types: int, depth: int) -> Tensor:
-    """Return states (n, width + 1) int64 of the start token and `tokens` (n, width).
+    """Return the states of bracket strings. A state is a bracket with the depth of its pair.
 
-    Positions beyond `lengths` have the state of the start token.
+    Args:
+        tokens: Token ids (n, width).
+        lengths: Lengths (n,) of the strings. Later positions have the state of the start token.
+        types: Number of bracket types.
+        depth: Largest number of open brackets.
+
+    Returns:
+        States (n, width + 1) int64 of the start token and all tokens.
 
     Raises:
         InputError: If a token is not a bracket, or a prefix exceeds `depth` or closes an unopened bracket.
@@ -52,18 +73,33 @@ def states(tokens: Tensor, lengths: Tensor, types: int, depth: int) -> Tensor:
 
 
 def require_brackets(tokens: Tensor, types: int) -> None:
-    """Raise `InputError` unless all `tokens` are brackets of `types` types."""
+    """Check that all tokens are brackets.
+
+    Args:
+        tokens: Token ids.
+        types: Number of bracket types.
+
+    Raises:
+        InputError: If a token is not a bracket of one of these types.
+    """
     wrong = tokens[(tokens < 0) | (tokens >= 2 * types)]
     if len(wrong):
         raise InputError("tokens", int(wrong[0]), f"use brackets from 0 to {2 * types - 1}")
 
 
 def embedding_table(embedding: Embedding, types: int, depth: int, width: int) -> Tensor:
-    """Return the embedding vectors (states, m) float64.
+    """Return the embedding vectors of all states (brackets with the depth of their pair).
 
-    "pairs" (2.55) has m = 2 k D + 1, "sums" (2.56) m = 2 k + D + 1, and "angles" (2.57) m = 2 k + 3. The
-    start token has its own coordinate. "tokens" embeds 2 k + 1 tokens regardless of depth in `width`
-    coordinates.
+    Args:
+        embedding: "pairs" (equation 2.55) with m = 2 k D + 1, "sums" (2.56) with m = 2 k + D + 1, or "angles" (2.57)
+            with m = 2 k + 3. The start token has its own coordinate. "tokens" embeds the 2 k + 1 tokens regardless of
+            depth.
+        types: Number k of bracket types.
+        depth: Largest number D of open brackets.
+        width: Width m of "tokens".
+
+    Returns:
+        Vectors (states, m) float64.
     """
     count = state_count(types, depth)
     if embedding == "pairs":

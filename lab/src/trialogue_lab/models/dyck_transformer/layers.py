@@ -11,7 +11,10 @@ from trialogue_lab.models.dyck_transformer.config import DyckTransformerConfig
 
 
 class DyckAttention(nn.Module):
-    """Single-head attention with softmax of (W_K x)^T (W_Q y) over keys x, without scaling, or uniform."""
+    """Single-head attention without the scaling by 1 / sqrt(width).
+
+    Weights are the softmax of (W_K x)^T (W_Q y) over keys x for the query y, or uniform.
+    """
 
     def __init__(self, width: int, value_width: int, shape: DyckTransformerConfig) -> None:
         super().__init__()
@@ -21,7 +24,7 @@ class DyckAttention(nn.Module):
         self.causal, self.uniform = shape.causal, shape.uniform
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the attention output (n, T, v) of the stream `x` (n, T, m)."""
+        """Compute the attention output (n, T, v) at all positions of the residual stream `x` (n, T, m)."""
         values = self.value(x)
         if self.is_uniform:
             if not self.causal:
@@ -34,7 +37,15 @@ class DyckAttention(nn.Module):
         )
 
     def at(self, x: Tensor, places: Tensor) -> Tensor:
-        """Return the attention output (n, v) at the positions `places` (n,) only."""
+        """Compute the attention output at one position of each sequence.
+
+        Args:
+            x: Residual stream (n, T, m).
+            places: Position (n,) in each sequence.
+
+        Returns:
+            Attention output (n, v).
+        """
         n, length, _ = x.shape
         query = self.query(x[torch.arange(n, device=x.device), places])
         scores = torch.einsum("nr,nir->ni", query, self.key(x))
@@ -45,7 +56,11 @@ class DyckAttention(nn.Module):
         return torch.einsum("ni,niv->nv", weights, self.value(x))
 
     def weights(self, x: Tensor) -> Tensor:
-        """Return attention weights (n, T, T); row i holds the weights of the query at position i."""
+        """Compute the attention weights of the residual stream `x` (n, T, m).
+
+        Returns:
+            Weights (n, T, T). Row i has the weights of the query at position i.
+        """
         scores = self.query(x) @ self.key(x).mT
         if self.uniform:
             scores = torch.zeros_like(scores)
@@ -65,10 +80,10 @@ class DyckAttention(nn.Module):
 
 
 class FlooredNorm(nn.Module):
-    """LN_C: subtract the mean and divide by the larger of the norm and `floor`. A zero vector stays zero (LN_0).
+    """Norm LN_C of the thesis: subtract the mean, and divide by the larger of the Euclidean norm and `floor`.
 
-    With `gain`, the result is multiplied by a learned gain that starts at sqrt(width), plus a bias, so it
-    starts as the usual LayerNorm.
+    A zero vector stays zero. With `gain`, the result is multiplied by a learned gain that starts at sqrt(width), and a
+    learned bias is added, so that it starts as the usual LayerNorm.
     """
 
     def __init__(self, width: int, floor: float, gain: bool) -> None:
@@ -86,9 +101,10 @@ class FlooredNorm(nn.Module):
 
 
 class DyckLayer(nn.Module):
-    """Attention, norm and network: g(LN(a) + x) (2.42), or with `norm` "sum" the GPT layer on s = a + x (2.85).
+    """Transformer layer with attention a, norm LN, ReLU network g and optional residual x.
 
-    The GPT layer is s + g(LN(s)), or LN(s) without g. Without a residual, x is omitted.
+    The output is g(LN(a) + x) (equation 2.42). With `norm` "sum", it is s + g(LN(s)) for s = a + x as in GPT (equation
+    2.85), or LN(s) without a ReLU network. Without a residual, x is omitted.
     """
 
     def __init__(
@@ -103,11 +119,16 @@ class DyckLayer(nn.Module):
         self.mlp = nn.Sequential(*separated[1:])
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map the stream (n, T, m) to the next stream (n, T, m')."""
+        """Map the residual stream (n, T, m) to the stream (n, T, m') after the layer."""
         return self.behind(self.attention(x), x)
 
     def behind(self, attended: Tensor, x: Tensor) -> Tensor:
-        """Apply norm, residual and network to the attention output of `x` (..., m)."""
+        """Apply the norm, the residual and the ReLU network after the attention.
+
+        Args:
+            attended: Attention output (..., v).
+            x: Input (..., m) of the layer.
+        """
         if not self.norm_of_sum:
             normed = self.norm(attended)
             out: Tensor = self.mlp(normed + x if self.residual else normed)

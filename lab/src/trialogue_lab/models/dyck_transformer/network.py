@@ -23,10 +23,10 @@ POSITION_SCALE = 6000
 
 @register_network(_NAME, DyckTransformerConfig)
 class DyckTransformer(nn.Module, PrefixOracle):
-    """Transformer on Dyck languages and prefix oracle.
+    """Transformer on Dyck languages (balanced brackets) that predicts the next bracket.
 
-    Token 2t opens a bracket of type t, and 2t + 1 closes it. The start token is internal, and the embedding
-    is fixed.
+    Token 2t opens a bracket of type t, and 2t + 1 closes it. The start token is added internally, and the embedding is
+    not trained.
 
     Args:
         config: Shape of the network.
@@ -75,20 +75,27 @@ class DyckTransformer(nn.Module, PrefixOracle):
 
     @property
     def attention(self) -> DyckAttention:
-        """Attention of the last layer."""
+        """The attention of the last layer."""
         return self.stack[-1].attention
 
     @property
     def stack(self) -> list[DyckLayer]:
-        """Layers in order."""
+        """The layers in order."""
         return [layer for layer in self.layers if isinstance(layer, DyckLayer)]
 
     def embed(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return the stream (n, width + 1, m) of the start token and `tokens` (n, width).
+        """Embed the start token and the tokens of bracket strings.
+
+        Args:
+            tokens: Token ids (n, width).
+            lengths: Lengths (n,) of the strings. None if they have no padding.
+
+        Returns:
+            Residual stream (n, width + 1, m).
 
         Raises:
-            InputError: If a token is not a bracket. For embeddings of states, also if a prefix exceeds D or
-                closes an unopened bracket.
+            InputError: If a token is not a bracket. For embeddings of the depth, also if a prefix exceeds the largest
+                depth or closes an unopened bracket.
         """
         if tokens.ndim != 2:
             raise InputError("tokens", tuple(tokens.shape), "give integers of the shape (rows, width)")
@@ -110,9 +117,15 @@ class DyckTransformer(nn.Module, PrefixOracle):
         return x
 
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return logits (n, width + 1, vocab) after the start token and after each of `tokens` (n, width).
+        """Compute the logits of the next token after the start token and after every token.
 
-        Tokens beyond `lengths` (n,) are padding, and the logits after them are not meaningful.
+        Args:
+            tokens: Token ids (n, width).
+            lengths: Lengths (n,) of the strings. Later tokens are padding, and the logits after them are not
+                meaningful. None if there is no padding.
+
+        Returns:
+            Logits (n, width + 1, vocab).
         """
         x = self.embed(tokens, lengths)
         for layer in self.layers:
@@ -121,7 +134,14 @@ class DyckTransformer(nn.Module, PrefixOracle):
         return logits
 
     def attention_weights(self, tokens: Tensor) -> list[Tensor]:
-        """Return the attention weights (n, T, T) of each layer on `tokens` (n, width), T = width + 1."""
+        """Return the attention weights of each layer.
+
+        Args:
+            tokens: Token ids (n, width).
+
+        Returns:
+            One tensor (n, T, T) per layer, where T = width + 1 includes the start token.
+        """
         x, found = self.embed(tokens), []
         for layer in self.stack:
             found.append(layer.attention.weights(x))
@@ -129,10 +149,14 @@ class DyckTransformer(nn.Module, PrefixOracle):
         return found
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return log-probabilities (n, vocab) of the token after each prefix.
+        """Return next-token log-probabilities after prefixes, computed in batches and without gradients.
 
-        The prefixes are the first `lengths` (n,) tokens of `tokens` (n, capacity). They are evaluated in batches and
-        without gradients.
+        Args:
+            tokens: Token ids (n, capacity).
+            lengths: Lengths (n,) of the prefixes.
+
+        Returns:
+            Log-probabilities (n, vocab).
 
         Raises:
             InputError: If tokens or lengths are invalid, or attention is not causal.

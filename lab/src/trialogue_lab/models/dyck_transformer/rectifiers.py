@@ -1,4 +1,4 @@
-"""Construction of ReLU networks from affine forms of the units of each layer."""
+"""Construction of ReLU networks from affine forms, that is, affine functions of the units of a layer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class AffineForm:
-    """Affine function of the units of one layer: weights `terms` by unit, and a constant."""
+    """Affine function of the units of one layer.
+
+    Args:
+        terms: Weight of each unit, by the index of the unit. Other units have weight zero.
+        constant: Constant that is added.
+    """
 
     terms: Mapping[int, float] = field(default_factory=dict)
     constant: float = 0.0
@@ -35,32 +40,57 @@ class AffineForm:
 
 
 def total(forms: Sequence[AffineForm]) -> AffineForm:
-    """Return the sum of `forms`."""
+    """Return the sum of affine functions of the same layer."""
     return sum(forms, AffineForm())
 
 
 class Rectifiers:
-    """Units of one hidden layer, each the ReLU of an affine form of the previous layer."""
+    """Builder of one hidden ReLU layer. Each unit is the ReLU of an affine function of the previous layer."""
 
     def __init__(self) -> None:
         self.forms: list[AffineForm] = []
 
     def relu(self, form: AffineForm) -> AffineForm:
-        """Return ReLU(form) as a form of this layer."""
+        """Add a unit for ReLU(form), and return its value as an affine function of this layer."""
         self.forms.append(form)
         return AffineForm({len(self.forms) - 1: 1.0})
 
     def signed(self, form: AffineForm) -> AffineForm:
-        """Return the form itself, with any sign."""
+        """Add units that pass a value of any sign through the layer.
+
+        Args:
+            form: Affine function of the previous layer.
+
+        Returns:
+            The same value as an affine function of this layer.
+        """
         return self.relu(form) - self.relu(form * -1.0)
 
     def ramp(self, form: AffineForm, low: float, high: float) -> AffineForm:
-        """Return a ramp that is 0 below `low`, 1 above `high`, and linear between."""
+        """Add units for a ramp of a value, which is 0 below `low`, 1 above `high`, and linear between.
+
+        Args:
+            form: Affine function of the previous layer.
+            low: Start of the ramp.
+            high: End of the ramp.
+
+        Returns:
+            The ramp as an affine function of this layer.
+        """
         slope = 1 / (high - low)
         return self.relu((form - low) * slope) - self.relu((form - high) * slope)
 
     def steps(self, form: AffineForm, points: Sequence[float]) -> list[AffineForm]:
-        """Return indicators of the increasing `points`: 1 at the point and 0 at the others, flat around each."""
+        """Add units that indicate which of several points a value is equal to.
+
+        Args:
+            form: Affine function of the previous layer.
+            points: Possible values in increasing order.
+
+        Returns:
+            For each point, an affine function of this layer that is 1 if the value is near this point and 0 if it is
+            near another one.
+        """
         ramps = [
             self.ramp(form, (2 * low + high) / 3, (low + 2 * high) / 3) for low, high in pairwise(points)
         ]
@@ -69,12 +99,21 @@ class Rectifiers:
 
 
 def look_up(at: Sequence[AffineForm], values: Sequence[float]) -> AffineForm:
-    """Return the value at the point indicated by `at`, from `Rectifiers.steps`."""
+    """Return the value that belongs to an indicated point.
+
+    Args:
+        at: Indicators of the points, from `Rectifiers.steps`.
+        values: Value of each point.
+    """
     return total([mark * value for mark, value in zip(at, values, strict=True) if value])
 
 
 def coordinates(directions: Tensor) -> list[AffineForm]:
-    """Return the inner products of the network inputs with `directions` (n, m) as forms."""
+    """Return the inner products of the network's input with fixed vectors, as affine functions.
+
+    Args:
+        directions: The vectors (n, m), where m is the width of the input.
+    """
     return [
         AffineForm({i: value for i, value in enumerate(row) if value}) for row in directions.double().tolist()
     ]
@@ -82,7 +121,13 @@ def coordinates(directions: Tensor) -> list[AffineForm]:
 
 @torch.no_grad()
 def write(mlp: nn.Sequential, stages: Sequence[Rectifiers], outputs: Sequence[AffineForm]) -> None:
-    """Set the weights of `mlp` to hidden layers `stages` and outputs `outputs`."""
+    """Set the weights of an MLP to a constructed ReLU network.
+
+    Args:
+        mlp: The MLP, which is changed in place.
+        stages: Hidden layers in order.
+        outputs: Outputs, as affine functions of the last hidden layer.
+    """
     linears = [part for part in mlp if isinstance(part, nn.Linear)]
     for linear, forms in zip(linears, (*(stage.forms for stage in stages), outputs), strict=True):
         linear.weight.zero_()

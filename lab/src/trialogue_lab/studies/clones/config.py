@@ -93,9 +93,9 @@ class Material(Settings):
         return bert(self.vocab_size, self.length, **({} if self.encoder_size == "published" else small))
 
     def encoder_training(self, seed: int) -> TrainingConfig:
-        """Return the training settings of an encoder: those published, or AdamW with fewer steps.
+        """Return the training settings of an encoder, which are the published ones or AdamW with fewer steps.
 
-        The batch size is rounded to a multiple of the number of copies of a sequence.
+        The batch size is rounded to a multiple of the number of masked copies of a sequence.
         """
         published, copies = self.encoder_size == "published", MASKS.copies(self.length)
         batch = copies * max(1, round((1024 if published else self.encoder_batch) / copies))

@@ -30,7 +30,12 @@ INITIAL = 0
 
 
 def corpus_of(config: Material, artifacts: Path) -> Corpus:
-    """Return the text as rows of tokens, and record its files in the provenance."""
+    """Return the tokenized text that networks are trained on, and record its files in the provenance of the run.
+
+    Args:
+        config: Settings with the text and the size of the vocabulary.
+        artifacts: Folder of the tokenized text.
+    """
     sizes = {"vocab_size": config.vocab_size, "length": config.length}
     corpus = corpus_or_sentences(config.text, artifacts, **sizes, test_share=config.test_share)
     record_model({"text": config.text or "synthetic sentences", "files": corpus.fingerprint})
@@ -38,7 +43,17 @@ def corpus_of(config: Material, artifacts: Path) -> Corpus:
 
 
 def network_of(config: Material, name: str, seed: int, artifacts: Path) -> MaskedNetwork:
-    """Return a trained network by name. Its encoder is trained separately from the followed encoders."""
+    """Return a network trained on the text, or load it from `artifacts` if it was trained before.
+
+    Args:
+        config: Settings of the text and of the networks.
+        name: "encoder", or the name of a factored network, for example "layers-2".
+        seed: Seed of the training.
+        artifacts: Folder of the trained networks.
+
+    Returns:
+        The network. The encoder is not one of the followed encoders, because it has other initial weights.
+    """
     corpus = corpus_of(config, artifacts)
     with FileLock(artifacts / f".{name}-{seed}.lock"):
         if name == ENCODER:
@@ -58,12 +73,30 @@ def _encoder(config: Material, corpus: Corpus, seed: int, artifacts: Path) -> Tr
 
 
 def starts_of(config: Material, artifacts: Path) -> Tensor:
-    """Return the held-out sequences (sequences, length) from which chains start."""
+    """Return the held-out token sequences at which the Markov chains of all clones start.
+
+    Args:
+        config: Settings of the text and the number of sequences.
+        artifacts: Folder of the tokenized text.
+
+    Returns:
+        Token ids (sequences, length).
+    """
     return held_out(corpus_of(config, artifacts), config.sequences, config.seeds[0])
 
 
 def clone_of(config: Material, name: str, sampler: str, artifacts: Path) -> Drawn:
-    """Return the sequences sampled from a network, after each number of sweeps."""
+    """Sample a clone, that is, sequences from a trained network, or load it from `artifacts`.
+
+    Args:
+        config: Settings of the text, the networks and the chains.
+        name: "encoder", or the name of a factored network, for example "layers-2".
+        sampler: Name of the Markov chain, "metropolis" or "gibbs".
+        artifacts: Folder of the trained networks and of the clones.
+
+    Returns:
+        Sequences after each number of sweeps in `config.sweeps`, with the energies along the chain.
+    """
     seed = config.seeds[0]
     network, start = network_of(config, name, seed, artifacts), starts_of(config, artifacts)
     with FileLock(artifacts / f".{name}-{sampler}.lock"):
@@ -78,7 +111,17 @@ def clone_of(config: Material, name: str, sampler: str, artifacts: Path) -> Draw
 
 
 def clones_of(config: Material, samplers: tuple[str, ...], artifacts: Path) -> dict[str, Tensor]:
-    """Return the text and every clone as tokens (sequences, length), by "name/sampler/sweeps"."""
+    """Return the held-out text and the sequences of every clone.
+
+    Args:
+        config: Settings of the text, the networks and the chains.
+        samplers: Names of the Markov chains, for example ("metropolis", "gibbs").
+        artifacts: Folder of the trained networks and of the clones.
+
+    Returns:
+        Token ids (sequences, length). The keys are "text" and "network/sampler/sweeps", for example
+        "layers-2/gibbs/70".
+    """
     clones = {TEXT: starts_of(config, artifacts)}
     for name, sampler in product(config.names, samplers):
         for sweeps, tokens in clone_of(config, name, sampler, artifacts).samples.items():
@@ -87,7 +130,15 @@ def clones_of(config: Material, samplers: tuple[str, ...], artifacts: Path) -> d
 
 
 def order_of(config: Material, name: str) -> int | None:
-    """Return the highest order of the interactions in a clone, or None for all orders."""
+    """Return the highest number of tokens that interact in the energy of a network.
+
+    Args:
+        config: Settings of the text and of the networks.
+        name: "text", "encoder", or the name of a factored network, for example "layers-2".
+
+    Returns:
+        The order, or None if all tokens of a sequence can interact.
+    """
     if name in (ENCODER, TEXT):
         return None
     order = _settings(config).network(depth_of(name), config.vocab_size, config.length).max_order
@@ -95,7 +146,7 @@ def order_of(config: Material, name: str) -> int | None:
 
 
 def depth_of(name: str) -> int:
-    """Return the number of layers of a factored network from its name."""
+    """Return the number of layers in the name of a factored network, for example 2 for "layers-2"."""
     return int(name.removeprefix("layers-"))
 
 

@@ -37,7 +37,10 @@ CONVERGENCE = ("effective_sample_size", "r_hat", "drift", "drift_error")
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks. Clones come first, because the followed encoders are measured on them."""
+    """Return the tasks of a run.
+
+    Clones come first, because the losses of the followed encoders are measured on them.
+    """
     tasks = (
         ("follow", _followed, config.seeds),
         ("networks", _networks, config.seeds[1:]),
@@ -51,7 +54,10 @@ def parts(config: Config) -> list[Part]:
 
 
 def clone_parts(config: Material) -> list[Part]:
-    """Return one task per network and its clones, the most expensive first."""
+    """Return one task per network, which trains the network and samples its clones.
+
+    The most expensive network comes first.
+    """
     return [Part(f"clone-{name}", partial(_cloned, config, name)) for name in reversed(config.names)]
 
 
@@ -91,7 +97,15 @@ def _cloned(config: Material, name: str, artifacts: Path) -> Iterator[dict[str, 
 def network_row(
     config: Material, name: str, seed: int, network: MaskedNetwork | Transformer, artifacts: Path
 ) -> dict[str, Any]:
-    """Return the row about the loss and accuracy of a network on held-out text."""
+    """Return a row with the masked-token loss and the accuracy of a network on held-out text.
+
+    Args:
+        config: Settings of the text and of the networks.
+        name: "encoder", or the name of a factored network, for example "layers-2".
+        seed: Seed of the network's training.
+        network: The trained network.
+        artifacts: Folder of the tokenized text.
+    """
     test = material.corpus_of(config, artifacts).test
     score = corpus_score(network, test[:: max(1, len(test) // config.scored)][: config.scored])
     return {
@@ -131,18 +145,21 @@ def follow(
     looks: int,
     artifacts: Path,
 ) -> list[dict[str, Any]]:
-    """Train a network, and return rows of its losses on the text and on every clone.
+    """Train a network, and measure its losses on the text and on every clone during the training.
 
-    Of the clones sampled by Gibbs, only those after the last number of sweeps are used.
+    Clones sampled by Gibbs sampling are used only after the last number of sweeps.
 
     Args:
         config: Settings of the text and the clones.
         network: The network, which is trained in place.
-        batches: Function from a step to a batch.
+        batches: Function from a training step to a batch.
         training: Settings of the training.
         loss: Loss of a batch.
-        looks: Number of steps at which losses are measured.
+        looks: Number of logarithmically spaced steps at which losses are measured.
         artifacts: Folder of the clones and of the checkpoints.
+
+    Returns:
+        One row per measured step and clone, with the loss in nats per token and the accuracy.
     """
     clones = {
         name: tokens

@@ -14,7 +14,15 @@ _SAMPLER_NAMES = {PUBLISHED: "Metropolis, as published", GIBBS: "Gibbs"}
 
 
 def label_of(rows: Rows, name: str) -> str:
-    """Return the label of a clone in tables and figures."""
+    """Return the label of a clone in tables and figures.
+
+    A clone is a set of sequences sampled from a network. The label names the number of layers of the network and the
+    highest number of tokens that interact in it.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        name: Name of the clone, for example "layers-2".
+    """
     if name in (ENCODER, TEXT):
         return {ENCODER: "encoder: all orders", TEXT: "the text itself"}[name]
     order = rows.where("network", network=name).order.iloc[0]
@@ -50,7 +58,14 @@ def _networks(rows: Rows) -> Cells:
     "which is below its loss on held-out text if the clone is sharper than the text; token entropy: in nats",
 )
 def chains_table(rows: Rows) -> DataFrame:
-    """Return the diagnostics of the chains of every clone."""
+    """Return convergence diagnostics of the Markov chains that sample every clone (sequences sampled from a network).
+
+    Args:
+        rows: Measured rows of a run, by kind.
+
+    Returns:
+        One row per clone, sampler and number of sweeps.
+    """
     columns = {
         "acceptance": "acceptance",
         "effective_sample_size": "ESS",
@@ -81,7 +96,16 @@ def _sequences(rows: Rows) -> DataFrame:
     "standard deviation over orders of the data, with the same initial weights",
 )
 def saturations_table(rows: Rows) -> Cells:
-    """Return the steps at which losses on clones reach their minimum, by sampler."""
+    """Return the training steps at which losses on clones have almost reached their minimum.
+
+    A clone is a set of sequences sampled from a network.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+
+    Returns:
+        Cells by clone and sampler.
+    """
     return {
         label_of(rows, name): {
             title: stats.saturation(name, sampler) for sampler, title in _SAMPLER_NAMES.items()
@@ -107,7 +131,13 @@ def _draw_band(axes: Axes, table: DataFrame, color: str, label: str, style: str 
     "their minimum. Levels differ because clones have different entropies.",
 )
 def followed_figure(rows: Rows) -> Drawing:
-    """Draw losses on every clone during training, with one panel per sampler."""
+    """Draw the losses of the followed encoder on every clone during its training, with one panel per sampler.
+
+    A clone is a set of sequences sampled from a network.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+    """
     drawing, axes = panels(2, width=5.0, height=4.0)
     for panel, (sampler, title) in zip(axes, _SAMPLER_NAMES.items(), strict=True):
         for name, color in zip(stats.clone_names(rows), COLORS, strict=False):

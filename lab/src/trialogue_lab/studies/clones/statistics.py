@@ -1,4 +1,10 @@
-"""Statistics of the study: losses of networks, steps at which losses reach their minimum, distances of samplers."""
+"""Statistics of the study about clones of a text.
+
+A clone is a set of sequences that are sampled from a network trained on the text. Its order is the highest number of
+tokens that interact in the network's energy. Factored networks with few layers give clones of low order, and a trained
+encoder gives the clone of all orders. A second encoder, the followed encoder, is trained on the text, and its
+masked-token loss is measured on every clone during this training.
+"""
 
 import numpy as np
 from pandas import DataFrame, Series, concat
@@ -22,19 +28,29 @@ NEAR = 0.05
 
 
 def clone_names(rows: Rows) -> list[str]:
-    """Return the names of the clones from the lowest order to the highest."""
+    """Return the names of the clones from the lowest interaction order to the highest.
+
+    Factored networks are named after their number of layers. The encoder, whose clone has all orders, comes last.
+    """
     return [*map(factored_name, rows.config["layers"]), ENCODER]
 
 
 def lowest_order_clone(rows: Rows) -> str:
-    """Return the name of the clone of the lowest order."""
+    """Return the name of the clone with the lowest interaction order, sampled from the shallowest factored network."""
     return clone_names(rows)[0]
 
 
 def saturation_step(curve: "Series[float]") -> float:
-    """Return the first step, interpolated, at which a curve of losses by step is at its minimum (see `NEAR`).
+    """Return the training step at which a loss has almost reached its minimum.
 
-    Raises `NoRows` if the loss never falls.
+    This is the first step, linearly interpolated between recorded steps, at which 95 % of the fall from the initial
+    loss to the smallest loss is complete.
+
+    Args:
+        curve: Losses in nats, indexed by the training step in ascending order.
+
+    Raises:
+        NoRows: If the first loss is the smallest one.
     """
     steps, losses = curve.index.to_numpy(float), curve.to_numpy(float)
     level = losses.min() + NEAR * (losses[0] - losses.min())
@@ -46,7 +62,21 @@ def saturation_step(curve: "Series[float]") -> float:
 
 
 def curves(rows: Rows, clone: str, sampler: str, sweeps: int | None = None) -> DataFrame:
-    """Return losses on a clone by step (rows) and seed (columns), by default after the first number of sweeps."""
+    """Return the losses of the followed encoders on one clone during their training.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        clone: Name of the clone, which is the network that its sequences were sampled from, for example "layers-2", or
+            "text" for the text itself.
+        sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone. It is ignored for the text.
+        sweeps: Number of sweeps of the chain before the clone was stored. None for the smallest recorded number.
+
+    Returns:
+        Masked-token losses in nats, with one row per training step and one column per training seed.
+
+    Raises:
+        NoRows: If no loss was measured on this clone.
+    """
     if clone == TEXT:
         table = rows.where("loss", clone=TEXT)
     else:
@@ -64,7 +94,18 @@ def _losses_by_step(table: DataFrame, clone: str) -> DataFrame:
 
 @trainings
 def network_loss(rows: Rows, network: str) -> "Series[float]":
-    """Return the loss of a network on held-out text, in nats per token."""
+    """Return the masked-token loss of a trained network on held-out text, in nats per token.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        network: "encoder", or the name of a factored network, for example "layers-2".
+
+    Returns:
+        One loss per training seed.
+
+    Raises:
+        NoRows: If this network was not measured.
+    """
     table = rows.where("network", network=network)
     if table.empty:
         raise NoRows(f"no network {network}")
@@ -73,7 +114,14 @@ def network_loss(rows: Rows, network: str) -> "Series[float]":
 
 @trainings
 def least_gain(rows: Rows) -> "Series[float]":
-    """Return the smallest decrease of the loss from a factored network to the next deeper one."""
+    """Return the smallest decrease of the held-out loss when a factored network gets deeper.
+
+    Factored networks are compared with the next deeper one. The smallest decrease over these comparisons is returned
+    for each training seed, in nats per token.
+
+    Raises:
+        NoRows: If only one depth was measured.
+    """
     losses = rows["network"].pivot(index="seed", columns="network", values="loss")
     ordered = losses[clone_names(rows)[:-1]]
     if ordered.shape[1] < 2:
@@ -83,33 +131,72 @@ def least_gain(rows: Rows) -> "Series[float]":
 
 @trainings
 def encoder_gain(rows: Rows) -> "Series[float]":
-    """Return the loss of the deepest factored network minus the loss of the encoder."""
+    """Return the held-out loss of the deepest factored network minus the loss of the encoder.
+
+    The difference is in nats per token, with one number per training seed.
+    """
     losses = rows["network"].pivot(index="seed", columns="network", values="loss")
     return (losses[clone_names(rows)[-2]] - losses[ENCODER]).dropna()
 
 
 @followed
 def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
-    """Return the step at which the loss on a clone reaches its minimum."""
+    """Return the training step at which the followed encoder's loss on one clone has almost reached its minimum.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        clone: Name of the clone, which is the network that its sequences were sampled from, for example "layers-2".
+        sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone.
+
+    Returns:
+        One step per training seed, computed by `saturation_step`.
+    """
     return curves(rows, clone, sampler).apply(saturation_step)
 
 
 @followed
 def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the step at which the loss on the clone of the lowest order reaches its minimum."""
+    """Return the training step at which the loss on the clone of the lowest order has almost reached its minimum.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone.
+
+    Returns:
+        One step per training seed of the followed encoder, computed by `saturation_step`.
+    """
     return curves(rows, lowest_order_clone(rows), sampler).apply(saturation_step)
 
 
 @followed
 def later(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the ratio of the steps at which losses reach their minimum: all orders over the lowest order."""
+    """Return how much later the loss saturates on the clone of all orders than on the clone of the lowest order.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
+
+    Returns:
+        One ratio of training steps (see `saturation_step`) per training seed: all orders divided by the lowest order.
+    """
     high, low = (curves(rows, clone, sampler) for clone in (ENCODER, lowest_order_clone(rows)))
     return high.apply(saturation_step) / low.apply(saturation_step)
 
 
 @followed
 def in_order(rows: Rows, sampler: str) -> Counts:
-    """Return whether losses reach their minimum in the order of the clones."""
+    """Count the trainings in which losses saturate in the order of the clones.
+
+    A training counts if the saturation step of the loss (see `saturation_step`) increases strictly with the interaction
+    order of the clone.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
+
+    Returns:
+        One success or failure per training seed.
+    """
     times = DataFrame(
         {name: curves(rows, name, sampler).apply(saturation_step) for name in clone_names(rows)}
     )
@@ -119,10 +206,18 @@ def in_order(rows: Rows, sampler: str) -> Counts:
 
 @followed
 def early_spread(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the largest early difference of losses on clones, divided by the total fall of the loss on the text.
+    """Return the largest early difference between losses on the clones, relative to the fall of the loss on the text.
 
-    Early steps are up to a third of the step at which the loss on the lowest order reaches its minimum. In Figure 1,
-    this is a third of 60 epochs, and curves separate after 20.
+    At each early step, the smallest loss over clones is subtracted from the largest. The maximum over steps is divided
+    by the first loss on the text minus the last one. Early steps end at a third of the saturation step of the clone of
+    the lowest order. In Figure 1 of the source, this step is 60 epochs, and the curves separate after 20.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
+
+    Returns:
+        One ratio per training seed of the followed encoder.
     """
     tables = {name: curves(rows, name, sampler) for name in clone_names(rows)}
     text = curves(rows, TEXT, sampler)
@@ -155,9 +250,17 @@ def _late_falls(table: DataFrame, share: float) -> "Series[float]":
 
 @followed
 def late_gain(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the late fall of the loss on the clone of all orders minus the late fall on the lowest order.
+    """Return how much more the loss falls late in training on the clone of all orders than on the lowest order.
 
-    Falls are from three tenths of the steps (30,000 of 100,000 in Figure 4) to the smallest later loss.
+    The late fall of a loss is its value after 30 % of the training steps minus the smallest later value. Figure 4 of
+    the source has 100,000 steps, so that its late part starts at step 30,000.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
+
+    Returns:
+        One difference of late falls in nats per training seed of the followed encoder.
     """
     high, low = (
         _late_falls(curves(rows, clone, sampler), 0.3) for clone in (ENCODER, lowest_order_clone(rows))
@@ -167,16 +270,36 @@ def late_gain(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
-    """Return the loss on a clone at three tenths of the steps minus the loss at the last step."""
+    """Return the loss on a clone after 30 % of the training steps minus the loss after the last step.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        clone: Name of the clone, which is the network that its sequences were sampled from, for example "layers-2".
+        sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone.
+
+    Returns:
+        One difference in nats per training seed of the followed encoder. It is negative if the loss increases.
+    """
     late = _late_losses(curves(rows, clone, sampler), 0.3)
     return late.iloc[0] - late.iloc[-1]
 
 
 @followed
 def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the ratio of the steps at which losses reach their minimum: all orders over the latest of the low orders.
+    """Return how much later the loss saturates on the clone of all orders than on the clones of low orders.
 
-    The low orders are the clones of all factored networks except the deepest.
+    The clones of low orders are sampled from all factored networks except the deepest. The latest of their saturation
+    steps (see `saturation_step`) is the denominator.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
+
+    Returns:
+        One ratio of training steps per training seed of the followed encoder.
+
+    Raises:
+        NoRows: If only one depth of factored networks was measured.
     """
     *low, _, high = (curves(rows, clone, sampler).apply(saturation_step) for clone in clone_names(rows))
     if not low:
@@ -186,9 +309,16 @@ def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def late_share(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the share of the fall of the loss on the lowest order that occurs after a tenth of the steps.
+    """Return the late share of the fall of the loss on the clone of the lowest order.
 
-    Both falls end at the smallest loss.
+    The fall after 10 % of the steps is divided by the fall since the start. Both end at the smallest loss.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone.
+
+    Returns:
+        One share per training seed of the followed encoder.
     """
     table = curves(rows, lowest_order_clone(rows), sampler)
     return _late_falls(table, 0.1) / (table.iloc[0] - table.min())
@@ -196,33 +326,79 @@ def late_share(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
-    """Return the largest relative difference, over steps, of losses on a clone after the first and last sweeps."""
+    """Return how much the losses on a clone depend on the length of the Markov chain that sampled it.
+
+    Losses on the clone after the first and after the last recorded number of sweeps are compared at each training step.
+    The largest absolute difference is returned, relative to the loss after the last number.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        clone: Name of the clone, which is the network that its sequences were sampled from, for example "layers-2".
+        sampler: "metropolis" or "gibbs", the Markov chain.
+
+    Returns:
+        One relative difference per training seed of the followed encoder.
+    """
     sweeps = rows.config["sweeps"]
     first, last = (curves(rows, clone, sampler, number) for number in (sweeps[0], sweeps[-1]))
     return ((first - last).abs() / last).max()
 
 
 def twin_curves(rows: Rows, order: int) -> DataFrame:
-    """Return exact losses on the truncation to `order` bodies, by step and seed."""
+    """Return exact losses of an encoder that is trained on a small known distribution with four-body interactions.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        order: Interaction order to which the distribution is truncated. The loss is the expectation over this
+            truncation.
+
+    Returns:
+        Losses in nats per token, with one row per training step and one column per seed.
+    """
     return _losses_by_step(rows.where("twin-loss", order=order), f"exact clone of {order} bodies")
 
 
 @trainings
 def twin_saturation(rows: Rows, order: int) -> "Series[float]":
-    """Return the step at which the exact loss on the truncation to `order` bodies reaches its minimum."""
+    """Return the training step at which the exact loss on a truncated distribution has almost reached its minimum.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        order: Interaction order to which the known four-body distribution is truncated.
+
+    Returns:
+        One step per seed, computed by `saturation_step`.
+    """
     return twin_curves(rows, order).apply(saturation_step)
 
 
 @trainings
 def twin_later(rows: Rows, high: int, low: int) -> "Series[float]":
-    """Return the ratio of the steps at which exact losses reach their minimum: `high` bodies over `low` bodies."""
+    """Return how much later the exact loss saturates on a truncation of higher order.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        high: Higher interaction order to which the known four-body distribution is truncated.
+        low: Lower interaction order.
+
+    Returns:
+        One ratio of training steps (see `saturation_step`) per seed.
+    """
     return twin_curves(rows, high).apply(saturation_step) / twin_curves(rows, low).apply(saturation_step)
 
 
 @distributions
 def distance(rows: Rows, order: int, sampler: str) -> "Series[float]":
-    """Return the total variation between a distribution of `order` bodies and the output of a sampler.
+    """Return the total variation between a known distribution and the stationary distribution of a sampler.
 
-    The sampler uses the exact conditionals of the distribution.
+    The sampler uses the exact conditional distributions of single tokens.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        order: Interaction order of the known random distribution.
+        sampler: "metropolis" or "gibbs", the Markov chain.
+
+    Returns:
+        One distance per seed of the distribution.
     """
     return rows.where("twin-sampler", order=order, sampler=sampler).set_index("seed").distance

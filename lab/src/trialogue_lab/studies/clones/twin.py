@@ -31,7 +31,16 @@ from trialogue_lab.theory.order_truncation import truncate_orders
 
 
 def twin_rows(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    """Yield the distances of samplers, and the losses of an encoder trained on a random four-body distribution."""
+    """Yield measurements on a small random distribution with four-body interactions, whose sequences are enumerated.
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the distribution and of the training.
+
+    Yields:
+        The conditional entropy of each truncation of the distribution, the total variation of each sampler, and the
+        exact losses of an encoder that is trained on samples of the distribution.
+    """
     model = _many_body_model(config, seed, 4)
     states = model.states()
     clones = _clones(config, model)

@@ -19,7 +19,10 @@ from trialogue_lab.studies.clones_gpt.config import Config
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks. Clones come first, because the followed decoders are measured on them."""
+    """Return the tasks of a run.
+
+    Clones come first, because the losses of the followed decoders are measured on them.
+    """
     return clone_parts(config) + [
         Part(f"follow-{seed}", partial(_followed, config, seed), columns={"seed": seed})
         for seed in config.seeds
@@ -28,14 +31,20 @@ def parts(config: Config) -> list[Part]:
 
 @dataclass(frozen=True)
 class RowBatches:
-    """Batches of rows (n, N), sampled with replacement by `seed`."""
+    """Function from a training step to a batch of token sequences, sampled with replacement.
+
+    Args:
+        rows: Token sequences (n, N) of the text.
+        batch_size: Number of sequences in a batch.
+        seed: Seed of the batches.
+    """
 
     rows: Tensor
     batch_size: int
     seed: int
 
     def __call__(self, step: int) -> Tensor:
-        """Return the batch of a step (batch_size, N)."""
+        """Return the token ids (batch_size, N) of the batch of a training step."""
         random = generator(self.seed, "rows", step)
         return self.rows[torch.randint(0, len(self.rows), (self.batch_size,), generator=random)]
 

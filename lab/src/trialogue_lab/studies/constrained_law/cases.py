@@ -19,7 +19,7 @@ _LETTERS = "abcd"
 
 @dataclass(frozen=True)
 class ModelQuestion:
-    """A question to a model.
+    """A prompt, the model that completes it, and the constraint on the answer.
 
     Args:
         oracle: The model.
@@ -37,7 +37,13 @@ class ModelQuestion:
 
 
 def case_of(config: Config, kind: str, seed: int) -> ModelQuestion:
-    """Return the question of a kind that `seed` selects, for the model of the config."""
+    """Return a question to the model of the config.
+
+    Args:
+        config: Settings with the name of the model. If it is empty, `toy_case` is returned.
+        kind: Kind of the constraint, "regex" or "json-schema".
+        seed: Seed that selects the question.
+    """
     if not config.model:
         return toy_case(config, kind, seed)
     oracle, task = _loaded(config.model), TASKS[kind](seed)
@@ -53,7 +59,13 @@ _loaded = cache(load_pretrained)
 
 
 def toy_case(config: Config, kind: str, seed: int) -> ModelQuestion:
-    """Return a random table over four letters, with a constraint that allows a few words with common prefixes."""
+    """Return a random model of four letters with a constraint that allows a few words with common prefixes.
+
+    Args:
+        config: Settings with the maximum number of tokens.
+        kind: "regex" or "json-schema". It selects one of two sets of words.
+        seed: Seed of the next-token distributions.
+    """
 
     def next_token(prefix: tuple[int, ...]) -> list[float]:
         return numpy_generator(seed, "toy", kind, prefix).dirichlet([0.5] * 5).tolist()

@@ -18,7 +18,15 @@ distance: Callable[[Distribution, Distribution], float] = cast(Any, total_variat
 def by_text(
     completions: Mapping[tuple[int, ...], float], text: Callable[[tuple[int, ...]], str]
 ) -> Distribution:
-    """Return the distribution of the texts, given that of the completions."""
+    """Sum the probabilities of all token sequences that have the same text.
+
+    Args:
+        completions: Probability of each token sequence.
+        text: Function from token ids to text.
+
+    Returns:
+        The probability of each text.
+    """
     summed: Distribution = {}
     for completion, probability in completions.items():
         summed[text(completion)] = summed.get(text(completion), 0.0) + probability
@@ -26,7 +34,14 @@ def by_text(
 
 
 def sampling_error(distribution: Distribution, number: int) -> float:
-    """Return the expected total variation between a distribution and `number` samples of it, in the normal limit."""
+    """Return the expected total variation between a distribution and the empirical distribution of samples from it.
+
+    The shares of the texts are approximated by normal distributions.
+
+    Args:
+        distribution: Probability of each text.
+        number: Number of samples.
+    """
     variances = (2 * p * max(0.0, 1 - p) / (math.pi * number) for p in distribution.values())
     return math.fsum(map(math.sqrt, variances)) / 2
 
@@ -34,10 +49,17 @@ def sampling_error(distribution: Distribution, number: int) -> float:
 def drawn_distance(
     distribution: Distribution, target: Distribution, number: int, seed: int, rounds: int = 2000
 ) -> float:
-    """Return the expected total variation between `target` and `number` samples of a distribution, by simulation.
+    """Return the expected total variation between `target` and the shares of texts in samples of `distribution`.
 
-    Samples are further from the target than the distribution itself. Mass that a distribution lacks is an outcome of
-    its own, the texts that violate the constraint.
+    It is estimated by simulation. Because of sampling noise, it is larger than the distance of the two distributions.
+    If the probabilities of a distribution sum to less than 1, the rest counts as one invalid text.
+
+    Args:
+        distribution: Probability of each text that is sampled.
+        target: Probability of each text that the samples are compared with.
+        number: Number of samples.
+        seed: Seed of the simulation.
+        rounds: Number of simulated sets of samples (default: 2000).
     """
     texts = sorted(distribution.keys() | target.keys())
     outcomes, expected = (

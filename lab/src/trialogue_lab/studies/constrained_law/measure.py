@@ -38,8 +38,9 @@ class MeasuredSampler(NamedTuple):
 
     Args:
         sampler: The sampler.
-        weighted: Whether the weighted outputs represent the conditional distribution.
-        timed: If given, the sampler is only timed, on `1 / timed` of the outputs, because its distribution is known.
+        weighted: Whether the weighted outputs represent the model's distribution given the constraint.
+        timed: If given, the output distribution is known from the enumeration, and the sampler is run only to count its
+            model calls. It then generates `samples / timed` outputs.
     """
 
     sampler: Sampler[Any]
@@ -58,7 +59,7 @@ METHODS = {
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per seed and kind of constraint."""
+    """Return one task per seed and kind of constraint, "regex" or "json-schema"."""
     return [
         Part(f"{kind}-{seed}", partial(_measure, config, kind, seed), columns={"seed": seed, "kind": kind})
         for seed in config.seeds
@@ -71,7 +72,17 @@ def _measure(config: Config, kind: str, seed: int, _: Path) -> Rows:
 
 
 def measure(case: ModelQuestion, config: Config, seed: int) -> Rows:
-    """Yield the measurements of every decoding method on `case`."""
+    """Measure every decoding method on one question.
+
+    Args:
+        case: The question, with the model and the constraint.
+        config: Settings of the run.
+        seed: Seed of the samples.
+
+    Yields:
+        Rows whose column "measure" is "tree" (size of the enumeration), "exact", "simulated" or "run" (one decoding
+        method each), or "answer" (probability of one text under every method).
+    """
     began = time.process_time()
     tree = explore(
         case.oracle,

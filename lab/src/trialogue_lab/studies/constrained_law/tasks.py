@@ -15,7 +15,12 @@ STARS = (1, 5)
 
 @dataclass(frozen=True)
 class Question:
-    """A question and the constraint on its answer, which is a regular expression or a JSON schema."""
+    """A question and the constraint on its answer.
+
+    Args:
+        question: Text of the question.
+        constraint: A regular expression or a JSON schema.
+    """
 
     question: str
     constraint: str

@@ -27,14 +27,15 @@ _ROWS = 16
 
 @dataclass(frozen=True)
 class Node:
-    """An allowed prefix and its allowed next tokens.
+    """A prefix that the constraint allows, with its allowed next tokens.
 
     Args:
-        tokens: The completion so far.
-        log_p: Its log-probability under the model.
-        log_q: Its log-probability under masked decoding.
+        tokens: Token ids generated so far, without the prompt.
+        log_p: Log-probability of the prefix under the model.
+        log_q: Log-probability of the prefix under masked decoding, which renormalizes each next-token distribution over
+            the allowed tokens.
         children: The allowed next tokens (k,) int64.
-        log_probs: Their log-probabilities (k,) float64 under the model.
+        log_probs: Log-probabilities (k,) float64 of the allowed next tokens under the model.
     """
 
     tokens: tuple[int, ...]
@@ -44,7 +45,11 @@ class Node:
     log_probs: NDArray[np.float64]
 
     def continuations(self) -> Iterator[tuple[int, float, float]]:
-        """Yield each allowed next token with the log-probabilities of the longer prefix: model, masked decoding."""
+        """Yield one triple per allowed next token.
+
+        Yields:
+            The token, and the log-probabilities of the prefix extended by it under the model and under masked decoding.
+        """
         accepted = float(np.logaddexp.reduce(self.log_probs)) if len(self.children) else 0.0
         for token, log_prob in zip(self.children.tolist(), self.log_probs.tolist(), strict=True):
             yield token, self.log_p + log_prob, self.log_q + log_prob - accepted
@@ -52,11 +57,11 @@ class Node:
 
 @dataclass(frozen=True)
 class TokenTree:
-    """The explored part of the tree of a constraint.
+    """The explored part of the tree of token sequences that a constraint allows.
 
     Args:
-        nodes: Every explored prefix with its node.
-        leaves: Every complete allowed sequence with its log-probabilities under the model and under masked decoding.
+        nodes: Node of every explored prefix, by its tokens.
+        leaves: Log-probabilities of every complete allowed sequence, under the model and under masked decoding.
         left_p: Probability under the model of the allowed prefixes that were not explored, a bound on the missing mass.
         left_q: The same probability under masked decoding.
     """
@@ -93,15 +98,19 @@ def explore(
     tolerance: float,
     max_prefixes: int,
 ) -> TokenTree:
-    """Explore the allowed completions of a prompt.
+    """Enumerate the completions of a prompt that a constraint allows, most probable prefixes first.
 
     Args:
         oracle: The model.
         verifier: Verifier of the constraint.
         prompt: Token ids of the prompt.
         max_new_tokens: Maximum number of tokens of a completion.
-        tolerance: Share of the conditional distribution and of masked decoding that may stay unexplored.
+        tolerance: Stop when at most this share of the model's conditional distribution, and of masked decoding, is
+            unexplored.
         max_prefixes: Maximum number of explored prefixes.
+
+    Returns:
+        The explored prefixes and complete sequences with their probabilities.
 
     Raises:
         InputError: If `max_prefixes` is too small for the tolerance, or no completion is allowed.
@@ -151,10 +160,15 @@ def explore(
 
 
 def first_leaf(tree: TokenTree) -> tuple[dict[tuple[int, ...], float], float]:
-    """Return the distribution of the first leaf of the value-guided walk, and its expected model calls.
+    """Return the exact output distribution of a value-guided random walk that stops at the first complete sequence.
 
-    Values are 1 for allowed prefixes, and unexplored prefixes count as not allowed. Model calls are those of a walk
-    without a cache.
+    The walk moves up and down the tree of prefixes. The value of a prefix is 1 if it was explored, and 0 otherwise.
+
+    Args:
+        tree: The explored tree.
+
+    Returns:
+        The probability of each complete sequence, and the expected number of model calls without a cache.
     """
     order = sorted([*tree.nodes, *tree.leaves], key=len)
     place = {prefix: index for index, prefix in enumerate(order)}
@@ -178,18 +192,18 @@ def _placed(rows: list[tuple[int, ...]], prefixes: Iterable[tuple[int, ...]]) ->
 
 
 class Lumped(PrefixOracle, Verifier):
-    """Model and verifier in which all rejected tokens are merged into one.
+    """A model and verifier with a small vocabulary, in which one token represents all rejected tokens.
 
-    A sampler that never continues a rejected token has the same output distribution as on the original model, with a
-    small vocabulary. Token 0 ends a sequence. Tokens 1, 2, ... are the other allowed next tokens, most probable first.
-    The last token, `elsewhere`, stands for all tokens that are not allowed or were not explored.
+    A sampler that never continues a rejected token has the same output distribution as on the original model. Token 0
+    ends a sequence. Tokens 1, 2, ... are the other allowed next tokens, most probable first. The last token,
+    `elsewhere`, represents all tokens that are not allowed or were not explored.
 
     Args:
         tree: The explored tree.
         eos: End-of-sequence token of the original model.
 
     Attributes:
-        leaves: For each complete sequence, the completion of the original model that it stands for.
+        leaves: Maps each complete sequence to the corresponding token sequence of the original model.
     """
 
     scope: Literal["sequence", "completion"] = "sequence"
@@ -225,20 +239,44 @@ class Lumped(PrefixOracle, Verifier):
         self._rejected[self.elsewhere] = 0.0
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return log-probabilities (n, vocab) float64 after the first `lengths` (n,) of `tokens` (n, capacity)."""
+        """Return next-token log-probabilities after prefixes.
+
+        Args:
+            tokens: Token ids (n, capacity).
+            lengths: Lengths (n,) of the prefixes.
+
+        Returns:
+            Log-probabilities (n, vocab) float64.
+        """
         rows = zip(tokens.tolist(), lengths.tolist(), strict=True)
         return torch.stack(
             [self._next_log_probs.get(tuple(row[:length]), self._rejected) for row, length in rows]
         )
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return 1 for the sequences in `rows` (n,) that are allowed and 0 for the others, (n,) float64."""
+        """Return 1 for each selected sequence without the token `elsewhere`, and 0 for the others.
+
+        Args:
+            decoding: The sequences being generated.
+            rows: Indices (n,) of the selected sequences.
+
+        Returns:
+            Values (n,) float64.
+        """
         tokens, lengths = decoding.tokens[rows], decoding.lengths[rows]
         within = torch.arange(tokens.shape[1]) < lengths[:, None]
         return (~(within & (tokens == self.elsewhere)).any(1)).double()
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return `values` of the one-token continuations (n, vocab)."""
+        """Return the value of each selected sequence extended by each token of the vocabulary.
+
+        Args:
+            decoding: The sequences being generated.
+            rows: Indices (n,) of the selected sequences.
+
+        Returns:
+            Values (n, vocab) float64, which are 0 or 1.
+        """
         allowed = self.values(decoding, rows)[:, None].repeat(1, self.vocab_size)
         allowed[:, self.elsewhere] = 0.0
         return allowed

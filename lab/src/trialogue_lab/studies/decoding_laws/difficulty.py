@@ -20,14 +20,20 @@ from trialogue_lab.studies.decoding_laws.tasks import ConstraintTask
 class Difficulty(NamedTuple):
     """Difficulty measures of a task, which depend on the model and the constraint only.
 
+    The value V*(y) of a prefix y is the probability that the model continues it to a valid string. Means over valid
+    strings are weighted by the model's distribution given the constraint.
+
     Attributes:
         mass: Probability that the model's output is valid.
         rarity: Negative logarithm of `mass` in nats.
-        lateness: Mean position at which these nats arise, as a share of the maximum length.
-        swing: Mean over valid strings of the sum of |log V*(ya) / V*(y)|.
-        spread: Mean over valid strings of the sum of the coefficient of variation of V*(ya) over the allowed tokens a,
-            weighted by the model. It is zero exactly if masked decoding has no distance.
-        unseen: KL(restricted, masked) in nats, the part of `rarity` that masking does not account for.
+        lateness: Mean position in the string at which log V* increases from log `mass` to 0, as a share of the maximum
+            length.
+        swing: Mean over valid strings of the sum of |log V*(ya) / V*(y)| over their tokens a, where y is the prefix
+            before a.
+        spread: Mean over valid strings of the sum over prefixes y of the coefficient of variation of V*(ya). The token
+            a is sampled from the model, restricted to allowed tokens. It is zero exactly if masked decoding samples
+            from the model given the constraint.
+        unseen: Kullback-Leibler divergence in nats from the model given the constraint to masked decoding.
     """
 
     mass: float
@@ -39,7 +45,12 @@ class Difficulty(NamedTuple):
 
 
 def difficulty(oracle: Autoregressive, task: ConstraintTask) -> Difficulty:
-    """Return the difficulty of `task` for the model `oracle`."""
+    """Compute all difficulty measures of a task by enumeration of its strings.
+
+    Args:
+        oracle: The model.
+        task: The constraint and the maximum length.
+    """
     tree = prefix_tree(oracle, viable=task)
     parent = tree.parent[1:]
     conditional = np.exp(tree.log_probs[1:] - tree.log_probs[parent])

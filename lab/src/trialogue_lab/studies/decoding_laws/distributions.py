@@ -14,7 +14,7 @@ Probabilities = Mapping[Prefix, float]
 
 
 def normalised(weights: Probabilities) -> dict[Prefix, float]:
-    """Return `weights` divided by their sum, or an empty distribution if the sum is zero."""
+    """Divide nonnegative weights of strings by their sum. The result is empty if the sum is zero."""
     total = math.fsum(weights.values())
     return {x: weight / total for x, weight in weights.items()} if total > 0 else {}
 
@@ -29,11 +29,16 @@ def expected_distribution(
     """Return the distribution that users expect from a decoding method.
 
     Args:
-        believed: Name of the distribution, such as `methods.KEPT`.
-        free: Distribution of the model.
-        restricted: Distribution of the model conditioned on the constraint.
-        tempered: Distribution of the model at a temperature, conditioned on the constraint.
-        output: Distribution of the method's output, whose support defines the strings within a truncation.
+        believed: Name of the distribution, one of the constants of `methods`, for example `methods.KEPT`.
+        free: Probability of every string under the model.
+        restricted: Probability of every valid string under the model given the constraint.
+        tempered: Probability of every valid string under the model with temperature `methods.TEMPERATURE`, given the
+            constraint.
+        output: Output distribution of the method. For methods with top-p or top-k truncation, the strings with positive
+            probability are those that survive the truncation.
+
+    Returns:
+        The probability of every string.
     """
     if believed == methods.SHARPENED:
         return normalised({x: p ** (1 / methods.TEMPERATURE) for x, p in restricted.items()})
@@ -49,7 +54,19 @@ def expected_distribution(
 
 
 def best_of_distribution(free: Probabilities, restricted: Probabilities, number: int) -> dict[Prefix, float]:
-    """Return the distribution of the first valid output among `number`, or of the first if none is valid."""
+    """Return the output distribution of best-of-n sampling with a verifier of the constraint.
+
+    The method samples `number` outputs from the model. It returns the first valid one, or the first one if none is
+    valid.
+
+    Args:
+        free: Probability of every string under the model.
+        restricted: Probability of every valid string under the model given the constraint.
+        number: Number of sampled outputs.
+
+    Returns:
+        The probability of every string.
+    """
     mass = math.fsum(free[x] for x in restricted)
     return {
         x: p * (1 - (1 - mass) ** number) / mass if x in restricted else p * (1 - mass) ** (number - 1)
@@ -58,7 +75,15 @@ def best_of_distribution(free: Probabilities, restricted: Probabilities, number:
 
 
 def weighted_distribution(masked: ExactDistribution, number: int) -> dict[Prefix, float]:
-    """Return the distribution of one output drawn by weight among `number` outputs of masked decoding."""
+    """Return the distribution of one output that is drawn by importance weight from several outputs of masked decoding.
+
+    Args:
+        masked: Output distribution of masked decoding, with the importance weights of the outputs.
+        number: Number of outputs of which one is drawn.
+
+    Returns:
+        The probability of every string.
+    """
     outputs = [x for x, p in masked.probabilities.items() if p > 0]
     proposal = np.array([masked.probabilities[x] for x in outputs])
     weights = np.array([masked.weights[x] for x in outputs]) / proposal

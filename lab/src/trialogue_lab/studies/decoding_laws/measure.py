@@ -28,7 +28,7 @@ Rows = Iterator[dict[str, Any]]
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per seed of the random models, and one for the uniform models."""
+    """Return one task of the run per seed of the random models, and one for models with uniform distributions."""
     seeded = [
         Part(f"oracle-{seed}", partial(_random, config, seed), columns={"seed": seed})
         for seed in config.seeds
@@ -62,7 +62,18 @@ def _uniform(config: Config, _: Path) -> Rows:
 
 
 def measure_task(config: Config, task: ConstraintTask, oracle: Autoregressive, seed: int) -> Rows:
-    """Yield a row with the difficulty of the task, and one row per decoding method."""
+    """Compute the output distribution of every decoding method on one constraint.
+
+    Args:
+        config: Settings of the run.
+        task: The constraint and the maximum length.
+        oracle: The model.
+        seed: Seed of the noisy values that guide some methods.
+
+    Yields:
+        One row with the difficulty measures of the task, and one row per decoding method with its distances and its
+        expected number of model calls.
+    """
     yield {"kind": "task", **difficulty(oracle, task)._asdict()}
     free, restricted = exact_distribution(Ancestral(), oracle), target_distribution(oracle, task)
     tempered = target_distribution(truncated(oracle, temperature=TEMPERATURE), task)

@@ -1,6 +1,8 @@
-"""Statistics of the study: one number per random model, as a mean over tasks.
+"""Statistics of the study about output distributions of decoding methods on small constraints.
 
-The hidden string is excluded from all means, because its model is made for the constraint and not random.
+A task is a constraint on strings with a maximum length. Every seed draws a random model per task, and each statistic
+averages over the tasks of a seed. The task "hidden string" is excluded from averages, because its model is built for
+the constraint and not random.
 """
 
 import math
@@ -28,14 +30,35 @@ def _random_models(rows: Rows, kind: str, **values: object) -> DataFrame:
 
 @oracles
 def decoded(rows: Rows, rule: str, column: str = "variation") -> "Series[float]":
-    """Return a column of a decoding method, by default the total variation to the expected distribution."""
+    """Return the mean of a column over the tasks of each seed, for one decoding method.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        rule: Name of the decoding method, a key of `METHODS`.
+        column: Column to average. The default "variation" is the total variation distance between the output
+            distribution and the distribution that users of the method expect.
+
+    Returns:
+        One mean per seed. Distances below rounding error count as zero.
+    """
     table = _random_models(rows, "rule", rule=rule)
     return resolved(table[column]).groupby(table.seed).mean()
 
 
 @oracles
 def at_varying_lengths(rows: Rows, rule: str) -> "Series[float]":
-    """Return the total variation to the expected distribution on tasks whose outputs have several lengths."""
+    """Return the mean distance of a decoding method on the tasks whose valid strings differ in length.
+
+    The distance is the total variation between the output distribution and the distribution that users of the method
+    expect.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        rule: Name of the decoding method, a key of `METHODS`.
+
+    Returns:
+        One mean over these tasks per seed of the random models.
+    """
     table = _random_models(rows, "rule", rule=rule)
     table = table[table.family.isin(VARYING)]
     return resolved(table.variation).groupby(table.seed).mean()
@@ -43,7 +66,20 @@ def at_varying_lengths(rows: Rows, rule: str) -> "Series[float]":
 
 @oracles
 def on_task(rows: Rows, rule: str, family: str, length: int) -> "Series[float]":
-    """Return the total variation to the expected distribution on one task."""
+    """Return the distance of a decoding method on one task.
+
+    The distance is the total variation between the output distribution and the distribution that users of the method
+    expect.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        rule: Name of the decoding method, a key of `METHODS`.
+        family: Name of the constraint, for example "palindrome".
+        length: Maximum length of the strings.
+
+    Returns:
+        One distance per seed of the random models.
+    """
     table = rows.where("rule", rule=rule, family=family, length=length)
     return resolved(table.variation).groupby(table.seed).mean()
 
@@ -55,7 +91,15 @@ def resolved(numbers: "Series[float]") -> "Series[float]":
 
 @oracles
 def queries(rows: Rows, rule: str) -> "Series[float]":
-    """Return expected model calls relative to unconstrained sampling, as the geometric mean over tasks."""
+    """Return the expected model calls of a decoding method, divided by those of sampling without a constraint.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        rule: Name of the decoding method, a key of `METHODS`.
+
+    Returns:
+        One geometric mean of the ratios over tasks per seed of the random models.
+    """
     table = _random_models(rows, "rule").set_index(["seed", *TASK])[["rule", "queries"]]
     own, free = (table[table.rule == name].queries.astype(float) for name in (rule, UNCONSTRAINED))
     if own.empty:
@@ -65,13 +109,27 @@ def queries(rows: Rows, rule: str) -> "Series[float]":
 
 
 def price(rule: str) -> Statistic:
-    """Return `queries` as a ratio, over the tasks on which runs end."""
+    """Return the statistic `queries` of a decoding method, averaged geometrically over seeds.
+
+    Tasks on which the expected number of model calls is infinite are omitted.
+    """
     return queries(rule).as_ratio()
 
 
 @oracles
 def growth(rows: Rows, rule: str) -> "Series[float]":
-    """Return the increase of the total variation from the smaller to the greater length, as the mean over families."""
+    """Return how much the distance of a decoding method increases from short strings to long strings.
+
+    Every constraint is measured at two maximum lengths. The distance is the total variation between the output
+    distribution and the distribution that users of the method expect.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        rule: Name of the decoding method, a key of `METHODS`.
+
+    Returns:
+        One mean increase over constraints per seed of the random models.
+    """
     table = _random_models(rows, "rule", rule=rule).sort_values("length")
     by_length = table.groupby(["seed", "family"]).variation
     return (by_length.last() - by_length.first()).groupby("seed").mean()
@@ -79,7 +137,15 @@ def growth(rows: Rows, rule: str) -> "Series[float]":
 
 @oracles
 def order(rows: Rows, column: str) -> "Series[float]":
-    """Return the rank correlation over tasks between a difficulty measure and the distance of masked decoding."""
+    """Return the Spearman correlation, over tasks, between a measure of difficulty and the distance of masked decoding.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        column: Name of the measure, a field of `Difficulty`.
+
+    Returns:
+        One correlation per seed of the random models.
+    """
     index = ["seed", *TASK]
     far = _random_models(rows, "rule", rule=MASK).set_index(index).variation
     difficulty = _random_models(rows, "task").set_index(index)[column]
@@ -90,7 +156,13 @@ def order(rows: Rows, column: str) -> "Series[float]":
 
 
 class TaskDifficulty(NamedTuple):
-    """The difficulty of a task, as the mean over random models."""
+    """The difficulty of a task, averaged over random models.
+
+    Attributes:
+        family: Name of the constraint.
+        length: Maximum length of the strings.
+        difficulty: Mean of every measure of difficulty.
+    """
 
     family: str
     length: int
@@ -98,12 +170,17 @@ class TaskDifficulty(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Family and length."""
+        """Name of the constraint and maximum length, for example "palindrome, 4"."""
         return f"{self.family}, {self.length}"
 
 
 def task_difficulties(rows: Rows, hidden: bool = True) -> list[TaskDifficulty]:
-    """Return the tasks in ascending order of their spread, then the hidden string if `hidden`."""
+    """Return the mean difficulty of every task in ascending order of `Difficulty.spread`.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        hidden: Whether to append the task "hidden string", whose model is not random.
+    """
     groups: Any = rows["task"].groupby(TASK, sort=False)[list(Difficulty._fields)].mean()
     tasks = [
         TaskDifficulty(family, length, Difficulty(*resolved(means)))

@@ -17,10 +17,10 @@ HIDDEN = "hidden string"
 
 @dataclass(frozen=True, eq=False)
 class ConstraintFamily:
-    """A constraint at two lengths.
+    """A constraint on strings, which is measured at two maximum lengths.
 
     Args:
-        name: Name of the family.
+        name: Name of the constraint.
         tokens: The characters that strings consist of.
         lengths: The two maximum lengths.
         allows: Function that is true for valid strings.
@@ -34,22 +34,24 @@ class ConstraintFamily:
     ends: bool = False
 
     def tasks(self) -> Iterator["ConstraintTask"]:
-        """Return the task of each length."""
+        """Return one task per maximum length."""
         return (ConstraintTask(self, length) for length in self.lengths)
 
 
 @dataclass(frozen=True, eq=False)
 class ConstraintTask:
-    """A family of constraints at one length.
+    """A constraint on strings with a maximum length. It is also the verifier of prefixes.
 
-    A task is also the verifier of prefixes. It depends on the constraint and the length only, not on the model.
+    Args:
+        family: The constraint.
+        length: Maximum length of the strings in tokens.
     """
 
     family: ConstraintFamily
     length: int
 
     def __call__(self, prefix: Prefix) -> bool:
-        """Return whether a valid string starts with `prefix`."""
+        """Return whether a valid string starts with `prefix`, a tuple of token ids."""
         return prefix in self._viable
 
     @property
@@ -59,7 +61,7 @@ class ConstraintTask:
 
     @cached_property
     def valid(self) -> frozenset[Prefix]:
-        """The valid strings."""
+        """All valid strings, as tuples of token ids."""
         family = self.family
         lengths = range(1, self.length + 1) if family.ends else (self.length,)
         inner, last = (family.tokens[:-1], family.tokens[-1:]) if family.ends else (family.tokens, "")
@@ -105,9 +107,15 @@ VARYING = [family.name for family in LADDER if family.ends]
 
 
 def random_model(task: ConstraintTask, seed: int, concentration: float) -> Autoregressive:
-    """Return a random Markov chain of order 1 for a task, or the model of Theorem 3.1.1 for the hidden string.
+    """Return a random Markov chain of order 1 for a task.
 
-    The next-token distributions are drawn from a symmetric Dirichlet distribution with this concentration.
+    For the task "hidden string", it is instead the model of Theorem 3.1.1, under which only one valid string can occur.
+
+    Args:
+        task: The constraint and the maximum length.
+        seed: Seed of the next-token distributions.
+        concentration: Concentration of the symmetric Dirichlet distribution from which next-token distributions are
+            drawn.
     """
     if task.family.name == HIDDEN:
         bits = numpy_generator(seed, "hidden", task.length).integers(0, 2, task.length - 1)
@@ -123,6 +131,6 @@ def random_model(task: ConstraintTask, seed: int, concentration: float) -> Autor
 
 
 def uniform_model(task: ConstraintTask) -> Autoregressive:
-    """Return the model whose next-token distributions are uniform."""
+    """Return a model of the strings of a task whose next-token distributions are all uniform."""
     size = len(task.family.tokens)
     return Table(lambda _: [1.0] * size, size, eos=task.eos, max_length=task.length)

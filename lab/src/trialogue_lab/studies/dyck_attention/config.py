@@ -8,28 +8,40 @@ from trialogue_lab.ledger import ADDED, Count, Natural, Positive, Seeds, Setting
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Configuration of one run, with the values of the preset `default`."""
+    """Settings of one run. The defaults are the preset `default`.
+
+    An arm is a way to train networks, for example with weight decay. A minimal network has a fixed embedding of
+    brackets as its first layer.
+
+    Args:
+        seeds: Seeds of the minimal networks, for each arm.
+        standard_seeds: Seeds of the networks with two layers that read tokens, for each arm.
+        grid_seeds: Seeds of the networks of each setting of Table 2.6. Either empty or at least two.
+        types: Number of bracket types.
+        depth: Largest number of open brackets.
+        steps: Number of updates of a minimal network. Each update takes a batch of 100 strings.
+        learning_rate: Learning rate of a minimal network.
+        standard_steps: Number of updates of a network with two layers that read tokens.
+        grid_steps: Number of updates of a network of Table 2.6.
+        standard_learning_rate: Learning rate of a network with two layers that read tokens.
+        grid_learning_rate: Learning rate of a network of Table 2.6.
+        contrast_weight: Weight of the contrastive regularizer, for the arms with this regularizer.
+        decay: Weight decay lambda of equation 2.41, for the arm with weight decay.
+    """
 
     seeds: Seeds = tuple(range(101, 105))
-    """Seeds of the networks with a minimal first layer, for each arm."""
     standard_seeds: Seeds = (201, 202)
-    """Seeds of the networks with two layers that read tokens, for each arm."""
     grid_seeds: tuple[Natural, ...] = ()
-    """Seeds of the networks of each setting of Table 2.6. Either empty or at least two."""
     types: Count = 2
     depth: Count = 4
     steps: Count = 300
-    """Number of updates of a minimal network. Each update takes a batch of 100 strings."""
     learning_rate: Positive = 1e-2
     standard_steps: Count = 800
     grid_steps: Count = 1200
-    """Number of updates of a network of Table 2.6."""
     standard_learning_rate: Positive = 3e-3
     grid_learning_rate: Positive = field(default=3e-3, metadata=ADDED)
-    """Learning rate of a network of Table 2.6."""
     contrast_weight: Positive = 0.3
     decay: Positive = 1e-3
-    """Weight decay lambda of (2.41), for the arm with weight decay."""
 
     def check(self) -> None:
         """Check that the settings of Table 2.6 have no single network.

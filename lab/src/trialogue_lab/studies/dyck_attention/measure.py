@@ -22,7 +22,7 @@ _SHOWN_NETWORKS = 2
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per network, and one task per setting of Table 2.6 with all of its networks."""
+    """Return one task of the run per network, and one per row of Table 2.6 with all networks of the row."""
     network_tasks = [
         arm_task(name, seed, partial(_measure_network, config, name, seed))
         for arms, seeds in (
@@ -45,7 +45,13 @@ def parts(config: Config) -> list[Part]:
 
 
 def arm_task(arm: str, seed: int, measure: Callable[[Path], Iterator[dict[str, Any]]]) -> Part:
-    """Return the task of one network of an arm."""
+    """Return the task of a run that measures one network.
+
+    Args:
+        arm: Name of the way to train the network.
+        seed: Seed of the training.
+        measure: Function from the folder of artifacts to the measured rows.
+    """
     name = arm.replace(", ", "-").replace(" ", "-")
     return Part(f"{name}-{seed}", measure, columns={"arm": arm, "seed": seed})
 

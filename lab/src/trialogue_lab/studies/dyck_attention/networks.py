@@ -30,12 +30,13 @@ _STANDARD = DyckTransformerConfig(
 
 
 class Arm(NamedTuple):
-    """A way to train networks.
+    """A way to train networks on bracket strings.
 
     Attributes:
         shape: Shape of the network.
-        strings: Strings to train on.
-        contrast: Kind of contrastive regularizer.
+        strings: "words" for complete strings, or "prefixes".
+        contrast: Contrastive regularizer: "none", "nested" for the published one, or "released" for the one in the
+            released program.
         decays: Whether the loss has weight decay.
     """
 
@@ -63,7 +64,13 @@ STANDARD_ARMS = {
 
 
 class Setting(NamedTuple):
-    """A row of Table 2.6: bracket types and depth of the language, and layers of the network."""
+    """A row of Table 2.6 of the thesis.
+
+    Attributes:
+        types: Number of bracket types.
+        depth: Largest number of open brackets in a string.
+        layers: Number of layers of the networks.
+    """
 
     types: int
     depth: int
@@ -71,7 +78,7 @@ class Setting(NamedTuple):
 
     @property
     def arm(self) -> Arm:
-        """The arm of the setting. The residual is added after the norm, as in (2.42)."""
+        """The way to train the networks of this row. The residual is added after the norm, as in equation 2.42."""
         return Arm(replace(_STANDARD, norm="attention", mlps=((50, 50),) * self.layers))
 
     def __str__(self) -> str:
@@ -84,14 +91,14 @@ SETTINGS = tuple(Setting(types, depth, layers) for types in (2, 3) for depth in 
 def train_network(
     config: Config, arm: Arm, seed: int, types: int, depth: int, steps: int
 ) -> tuple[DyckTransformer, float]:
-    """Train a network.
+    """Train a network on bracket strings.
 
     Args:
-        config: Configuration, for learning rates and weights of regularizers.
-        arm: Shape of the network, strings and regularizers.
+        config: Learning rates and weights of the regularizers.
+        arm: Shape of the network, kind of strings and regularizers.
         seed: Seed of the initial weights and of the batches.
         types: Number of bracket types.
-        depth: Largest depth of the strings.
+        depth: Largest number of open brackets.
         steps: Number of updates.
 
     Returns:
@@ -114,7 +121,15 @@ def train_network(
 
 
 def pattern_rows(network: DyckTransformer, prefix: tuple[int, ...]) -> Iterator[dict[str, Any]]:
-    """Yield one row per layer with the attention weights on a prefix."""
+    """Yield the attention weights of a network on a bracket prefix, one row per layer.
+
+    Args:
+        network: The network.
+        prefix: Token ids of the prefix.
+
+    Yields:
+        Rows of kind "pattern" with the layer, and the weights (T, T) as JSON.
+    """
     for layer, (pattern,) in enumerate(network.attention_weights(torch.tensor([prefix])), 1):
         weights = [[round(weight, 4) for weight in line] for line in pattern.tolist()]
         yield {"kind": "pattern", "layer": layer, "weights": json.dumps(weights)}
@@ -123,24 +138,62 @@ def pattern_rows(network: DyckTransformer, prefix: tuple[int, ...]) -> Iterator[
 def evaluate_accuracies(
     network: DyckTransformer, types: int, depth: int, seed: int
 ) -> tuple[ClosingAccuracy, ClosingAccuracy]:
-    """Return the accuracies on prefixes of the trained length, and at the lengths `LONG_LENGTHS`."""
+    """Measure the accuracy of a network on the closing brackets of random prefixes.
+
+    Args:
+        network: The network.
+        types: Number of bracket types.
+        depth: Largest number of open brackets.
+        seed: Seed of the prefixes.
+
+    Returns:
+        The accuracies at the trained length, and at the lengths `LONG_LENGTHS`.
+    """
     shortest, longest = LONG_LENGTHS
     outside = closing_accuracy(network, sample_prefixes(types, depth, seed, longest), shortest)
     return closing_accuracy(network, sample_prefixes(types, depth, seed)), outside
 
 
 def sample_prefixes(types: int, depth: int, seed: int, length: int = TRAINED_LENGTH) -> Tensor:
-    """Sample 40 prefixes (40, length) of the language with equally likely types."""
+    """Sample 40 prefixes of bracket strings with equally likely types.
+
+    Args:
+        types: Number of bracket types.
+        depth: Largest number of open brackets.
+        seed: Seed of the prefixes.
+        length: Length of the prefixes (default: the trained length).
+
+    Returns:
+        Token ids (40, length).
+    """
     distribution = (1 / types,) * types
     return Dyck(length, distribution, 0.5, depth, complete=False).sample(_EVALUATED, seed)
 
 
 def sample_words(types: int, depth: int, seed: int) -> list[Tensor]:
-    """Sample 400 words from the training distribution, as one tensor (n, length) per length."""
+    """Sample 400 complete bracket strings from the training distribution.
+
+    Args:
+        types: Number of bracket types.
+        depth: Largest number of open brackets.
+        seed: Seed of the strings.
+
+    Returns:
+        One tensor of token ids (n, length) per length that occurs.
+    """
     words, lengths = DyckWords(TRAINED_LENGTH, (1 / types,) * types, 0.5, depth).sample(400, seed)
     return [words[lengths == length, :length] for length in sorted(set(lengths.tolist()))]
 
 
 def sample_sentences(types: int, depth: int, length: int) -> Tensor:
-    """Sample 40 complete words (40, length), which are the same for all networks of the language."""
+    """Sample 40 complete bracket strings of one length. They are the same at every call.
+
+    Args:
+        types: Number of bracket types.
+        depth: Largest number of open brackets.
+        length: Length of the strings.
+
+    Returns:
+        Token ids (40, length).
+    """
     return Dyck(length, (1 / types,) * types, 0.5, depth).sample(_EVALUATED, 0)

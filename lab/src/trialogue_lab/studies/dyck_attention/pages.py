@@ -34,12 +34,12 @@ def _attention_figure(rows: Rows) -> Drawing:
 
 
 def draw_pattern(axes: Axes, row: "Series[str]", prefix: tuple[int, ...], title: str) -> None:
-    """Draw attention weights as an image.
+    """Draw the attention weights of a network on a bracket prefix as an image.
 
     Args:
         axes: The axes to draw on.
         row: Row with the attention weights on the prefix.
-        prefix: Tokens of the prefix. The start token S precedes them.
+        prefix: Token ids of the prefix. The start token S precedes them.
         title: Title above the image.
     """
     labels = ["S", *("([)]"[2 * (token % 2) + token // 2] for token in prefix)]

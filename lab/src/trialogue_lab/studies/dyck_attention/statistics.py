@@ -1,6 +1,7 @@
-"""Statistics of the study. Most have one number per trained network.
+"""Statistics of the study about attention of transformers trained on bracket strings.
 
-Statistics of pairs of networks, and of all networks together, have one pseudo-value per network.
+An arm is a way to train networks, for example with weight decay. Most statistics have one number per trained network.
+Statistics of pairs of networks, and of all networks together, have one jackknife pseudo-value per network.
 """
 
 import json
@@ -36,61 +37,153 @@ def _closed(rows: Rows, arm: str) -> Counts:
 
 @trainings
 def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Value of a column, for the networks with a minimal first layer."""
+    """Return a measured value of each trained network whose first layer is a fixed embedding of brackets.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        arm: Name of the way to train, a key of `MINIMAL_ARMS`.
+        column: Name of the value, for example "inside", the accuracy on closing brackets at the trained length.
+
+    Returns:
+        One value per training seed.
+    """
     return _by_seed(rows, arm, column)
 
 
 @standard_trainings
 def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Value of a column, for the networks with two layers that read tokens."""
+    """Return a measured value of each trained network with two transformer layers that read tokens.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        arm: Name of the way to train, a key of `STANDARD_ARMS`.
+        column: Name of the value, for example "inside", the accuracy on closing brackets at the trained length.
+
+    Returns:
+        One value per training seed.
+    """
     return _by_seed(rows, arm, column)
 
 
 @grid_trainings
 def setting_closed(rows: Rows, setting: Setting) -> "Series[float]":
-    """Accuracy on the closing brackets of words, for the networks of a setting of Table 2.6."""
+    """Return the accuracy on the closing brackets of words, for networks of one row of Table 2.6.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        setting: Row of the table: numbers of bracket types, of nesting levels and of layers.
+
+    Returns:
+        One accuracy per training seed.
+    """
     return rows.where("setting", **setting._asdict()).groupby("seed").inside.mean()
 
 
 @exact
 def learned_share(rows: Rows) -> float:
-    """Share of networks with an accuracy above 97 %, in the setting of Table 2.6 in which it is smallest."""
+    """Return the share of networks with an accuracy above 97 % on closing brackets.
+
+    The share is computed for every row of Table 2.6, and the smallest one is returned.
+    """
     return min(float((setting_closed(setting)(rows) > LEARNED).mean()) for setting in SETTINGS)
 
 
 @trainings
 def closed(rows: Rows, arm: str) -> Counts:
-    """Number of correct closing brackets in prefixes of the trained length, for minimal networks."""
+    """Count the correctly predicted closing brackets in prefixes of the trained length.
+
+    The networks have a fixed embedding of brackets as their first layer.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        arm: Name of the way to train, a key of `MINIMAL_ARMS`.
+
+    Returns:
+        Correct predictions and all closing brackets, per training seed.
+    """
     return _closed(rows, arm)
 
 
 @standard_trainings
 def standard_closed(rows: Rows, arm: str) -> Counts:
-    """Number of correct closing brackets in prefixes of the trained length, for networks with two layers."""
+    """Count the correctly predicted closing brackets in prefixes of the trained length.
+
+    The networks have two transformer layers that read tokens.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        arm: Name of the way to train, a key of `STANDARD_ARMS`.
+
+    Returns:
+        Correct predictions and all closing brackets, per training seed.
+    """
     return _closed(rows, arm)
 
 
 @trainings
 def variation(rows: Rows, arm: str) -> "Series[float]":
-    """Mean variation between two seeds on the nested prefix, relative to random causal attention."""
+    """Return how much the attention weights of networks trained with different seeds differ.
+
+    The squared distance between the attention weights of two networks on the prefix `NESTED` is divided by the expected
+    distance between random causal attention weights. Distances are averaged over pairs of networks.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        arm: Name of the way to train, a key of `MINIMAL_ARMS`.
+
+    Returns:
+        One jackknife pseudo-value of the mean per training seed.
+    """
     return _variation(rows, arm, 1)
 
 
 @standard_trainings
 def standard_variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
-    """Mean variation between two seeds, as for `variation`, in one layer of the networks with two layers."""
+    """Return how much the attention weights of networks with two transformer layers differ between training seeds.
+
+    The distance is computed as in `variation`.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        arm: Name of the way to train, a key of `STANDARD_ARMS`.
+        layer: Layer whose attention weights are compared, 1 or 2.
+
+    Returns:
+        One jackknife pseudo-value of the mean over pairs per training seed.
+    """
     return _variation(rows, arm, layer)
 
 
 @grid_trainings
 def setting_variation(rows: Rows, setting: Setting, layer: int) -> "Series[float]":
-    """Mean variation on the sentences of Table 2.6, relative to random causal attention, for one setting."""
+    """Return how much attention weights differ between training seeds, for networks of one row of Table 2.6.
+
+    The squared distance between the attention weights of two networks is averaged over complete bracket strings and
+    divided by the expected distance between random causal attention weights.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        setting: Row of the table: numbers of bracket types, of nesting levels and of layers.
+        layer: Layer whose attention weights are compared, from 1.
+
+    Returns:
+        One jackknife pseudo-value of the mean over pairs per training seed.
+    """
     return _setting_variation(rows, setting, layer)
 
 
 @grid_trainings
 def table_variation(rows: Rows, layer: int, least_layers: int = 2) -> "Series[float]":
-    """Mean of `setting_variation` over all settings with at least `least_layers` layers."""
+    """Return the mean of `setting_variation` over the rows of Table 2.6.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        layer: Layer whose attention weights are compared, from 1.
+        least_layers: Smallest number of layers of the networks. Rows with fewer layers are omitted.
+
+    Returns:
+        One mean of pseudo-values per training seed.
+    """
     found = [_setting_variation(rows, each, layer) for each in SETTINGS if each.layers >= least_layers]
     means: Series[float] = concat(found, axis=1).mean(axis=1)
     return means
@@ -100,14 +193,20 @@ def table_variation(rows: Rows, layer: int, least_layers: int = 2) -> "Series[fl
 def rank_correlation(
     rows: Rows, arm: str, accuracy: str = "outside", violation: str = "balance"
 ) -> "Series[float]":
-    """Spearman correlation of the balance violation and the error at lengths 400 to 500, as pseudo-values.
+    """Return the Spearman correlation between the balance violation of networks and their error at lengths 400 to 500.
+
+    The balance violation is zero if matched bracket pairs cancel in the attention sums, as Theorem 2.2.1 requires.
 
     Args:
-        rows: Rows of the run.
-        arm: Arm of the networks.
+        rows: Measured rows of a run, by kind.
+        arm: Name of the way to train, a key of `MINIMAL_ARMS`.
         accuracy: Column of the accuracy: "outside" for the definition in the text, "outside_confident" for the
             definition of the released program.
-        violation: Column of the violation: "balance", or "balance_released" for that program.
+        violation: Column of the violation: "balance" for the definition in the text, "balance_released" for the
+            definition of the released program.
+
+    Returns:
+        One jackknife pseudo-value of the correlation per training seed.
 
     Raises:
         NoRows: If a column has the same value for all networks, or if there are fewer than 10 networks.
@@ -125,18 +224,21 @@ def rank_correlation(
 
 @exact
 def positive_share(rows: Rows) -> float:
-    """Share of trained networks for which the first inequality of Theorem 2.2.2 has a positive side."""
+    """Return the share of trained networks for which Theorem 2.2.2 gives a nontrivial bound.
+
+    A bound is nontrivial if the first inequality of the theorem requires a positive distance in at least one case.
+    """
     return float((rows["network"].positive.dropna() > 0).mean())
 
 
 @exact
 def inequalities_failed(rows: Rows) -> float:
-    """Number of cases in which an inequality of Theorem 2.2.2 fails, over all trained networks."""
+    """Return the number of cases in which an inequality of Theorem 2.2.2 is violated, over all trained networks."""
     return float(rows["network"].violations.sum())
 
 
 def pattern(row: "Series[str]") -> np.ndarray:
-    """Return the attention weights (T, T) of a row."""
+    """Parse the attention weights (T, T) that are stored as JSON in the column "weights" of a row."""
     return np.array(json.loads(row["weights"]))
 
 

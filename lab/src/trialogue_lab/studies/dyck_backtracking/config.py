@@ -24,15 +24,46 @@ CANDIDATES = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Configuration of one run, with the values of the preset `default`."""
+    """Settings of one run. The defaults are the preset `default`.
+
+    A model is trained per seed on bracket strings with square and round brackets. The probe is a classifier of its
+    hidden states into correct and erroneous prefixes.
+
+    Args:
+        seeds: Seeds of the trainings.
+        length: Length of the strings, an even number.
+        p: Probability that an opening bracket of a training string is square.
+        q: Probability that a bracket opens if it can also close.
+        ood_p: Probability that an opening bracket of a prompt is square.
+        prompt_lengths: Smallest and largest length of a prompt.
+        layers: Number of layers of the models.
+        heads: Number of attention heads of the models.
+        width: Width of the models.
+        mlp_width: Width of the MLPs of the models.
+        steps: Number of training steps.
+        batch_size: Batch size of the training.
+        learning_rate: Learning rate.
+        weight_decay: Weight decay.
+        beta_2: Second moment decay of the optimizer.
+        warmup_steps: Number of warmup steps.
+        schedule: Learning rate schedule.
+        ema: Average of the weights. The thesis uses "power".
+        probe_errors: Number of errors, and of correct prefixes, on which the probe is trained.
+        inducing_errors: Number of further errors, for the tables on error-inducing prompts.
+        max_prompts: Largest number of prompts that are searched for errors.
+        probe_repetitions: Number of random splits on which the probe is trained.
+        threshold: A prefix is rejected if its probability of being correct is below this value, according to the probe.
+        low_threshold: A second, lower value of `threshold`.
+        unseen_prompts: Number of new prompts that every decoding method completes.
+        draws: Number of completions of each unseen prompt per decoding.
+        diversity_prompts: Number of prompts for which distinct completions are counted.
+        completions: Number of completions of each of these prompts.
+    """
 
     seeds: Seeds = tuple(range(8))
-    """Seeds of the trainings."""
     length: Annotated[int, Ge(2)] = 32
     p: Probability = 0.2
-    """Probability that an opening bracket is square."""
     q: Probability = 0.5
-    """Probability that a bracket opens if it can also close."""
     ood_p: Probability = 0.8
     prompt_lengths: tuple[Count, Count] = (25, 31)
     layers: Count = 2
@@ -47,20 +78,14 @@ class Config(Settings):
     warmup_steps: Natural = 100
     schedule: Literal["cosine", "linear", "constant"] = "cosine"
     ema: Literal["none", "constant", "power"] = "none"
-    """Average of the weights. The thesis uses "power"."""
     probe_errors: Annotated[int, Ge(10)] = 441
-    """Number of errors, and of correct prefixes, on which the probe is trained."""
     inducing_errors: Count = 164
-    """Number of further errors, for the tables on error-inducing prompts."""
     max_prompts: Count = 200_000
-    """Largest number of prompts that are searched for errors."""
     probe_repetitions: Count = 10
     threshold: Share = 0.5
-    """A prefix is rejected if its probability of being correct is lower, according to the probe."""
     low_threshold: Share = 0.1
     unseen_prompts: Count = 2000
     draws: Count = 2
-    """Number of completions of each unseen prompt per decoding."""
     diversity_prompts: Annotated[int, Ge(2)] = 100
     completions: Count = 10
 
@@ -90,15 +115,15 @@ class Config(Settings):
         return TrainingConfig(**shared, seed=seed)
 
     def training_distribution(self) -> Dyck:
-        """Return the distribution of the training strings."""
+        """Return the distribution of training strings, in which an opening bracket is square with probability `p`."""
         return Dyck(self.length, (self.p, 1 - self.p), self.q)
 
     def prompt_distribution(self) -> Dyck:
-        """Return the distribution from which prompts are sampled."""
+        """Return the distribution of prompts, in which an opening bracket is square with probability `ood_p`."""
         return Dyck(self.length, (self.ood_p, 1 - self.ood_p), self.q)
 
     def sample_prompts(self, n: int, seed: int, stream: str) -> tuple[Tensor, Tensor]:
-        """Sample out-of-distribution prompts (Definition 3.2.2).
+        """Sample out-of-distribution prompts, which are prefixes of bracket strings (Definition 3.2.2).
 
         Args:
             n: Number of prompts.
@@ -106,7 +131,7 @@ class Config(Settings):
             stream: Name of the random stream.
 
         Returns:
-            Tokens (n, width) and lengths (n,).
+            Token ids (n, width) and lengths (n,) of the prompts.
         """
         return self.prompt_distribution().sample_prompts(
             n, self.prompt_lengths, seed_of(seed, "prompts", stream)
@@ -115,14 +140,17 @@ class Config(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class UntilConverged(Config):
-    """Configuration of a run in which training ends at a validation accuracy, or after `steps` steps."""
+    """Settings of a run in which training ends at a validation accuracy, or after `steps` steps.
+
+    Args:
+        converged_accuracy: Accuracy on the closing brackets of the validation strings at which a training ends.
+        validation_strings: Number of validation strings, sampled from the training distribution.
+        look_every: Number of steps between validations.
+    """
 
     converged_accuracy: Share = 0.9995
-    """Accuracy on the closing brackets of the validation strings at which a training ends."""
     validation_strings: Count = 2048
-    """Number of validation strings, sampled from the training distribution."""
     look_every: Count = 250
-    """Number of steps between validations."""
 
 
 _NIGHT = UntilConverged(

@@ -33,7 +33,7 @@ from trialogue_lab.studies.dyck_backtracking.traces import rejected_prefixes, re
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per training and group of tables. The tasks of a training form a chain and share its model."""
+    """Return one task per training and group of tables. Tasks of the same training run in order and share its model."""
     return [
         Part(f"{stage}-{seed}", partial(measure, config, seed), str(seed), {"seed": seed, "table": stage})
         for seed in config.seeds
@@ -42,7 +42,16 @@ def parts(config: Config) -> list[Part]:
 
 
 def measure_training(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Train a model, and measure its loss and its accuracy on closing brackets for both distributions."""
+    """Train a model, and measure its loss and accuracy on held-out strings of both distributions.
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the training.
+        artifacts: Folder of the trained models.
+
+    Yields:
+        One row for strings of the training distribution, and one for strings of the distribution of prompts.
+    """
     model, losses, _ = models.train_or_load(config, seed, artifacts)
     for name, distribution in (
         ("in-distribution", config.training_distribution()),
@@ -58,7 +67,17 @@ def measure_training(config: Config, seed: int, artifacts: Path) -> Iterator[dic
 
 
 def measure_probe(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Measure the validation accuracy of the probe over splits, and project its examples (Figure 3.1)."""
+    """Train probes that classify hidden states into correct and erroneous prefixes (Figure 3.1).
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the model's training.
+        artifacts: Folder of the trained models.
+
+    Yields:
+        One row per random split with the validation accuracy. For the first seed, also one row per example with its
+        coordinates in a t-SNE projection.
+    """
     errors = models.collect_errors(config, seed, artifacts)
     states, labels = models.probe_examples(config, seed, artifacts)
     for repetition in range(config.probe_repetitions):
@@ -77,7 +96,16 @@ def measure_probe(config: Config, seed: int, artifacts: Path) -> Iterator[dict[s
 
 
 def measure_clusters(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Measure the purity of clusters of the probe's examples, which are found without the labels (Figure 3.1)."""
+    """Cluster the hidden states of correct and erroneous prefixes by k-means, without their labels (Figure 3.1).
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the model's training.
+        artifacts: Folder of the trained models.
+
+    Yields:
+        One row per number of clusters with the purity for true and for shuffled labels.
+    """
     states, labels = (tensor.numpy() for tensor in models.probe_examples(config, seed, artifacts))
     shuffled = numpy_generator(seed, "shuffled labels").permutation(labels)
     for clusters in CLUSTERS:
@@ -87,7 +115,16 @@ def measure_clusters(config: Config, seed: int, artifacts: Path) -> Iterator[dic
 
 
 def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Complete the prefixes at which the model made errors (Tables 3.1, 3.2 and 3.4)."""
+    """Complete the prefixes at which the model made errors, with several decoding methods (Tables 3.1, 3.2 and 3.4).
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the model's training.
+        artifacts: Folder of the trained models.
+
+    Yields:
+        One row per decoding method, quota and stride of Algorithm 1 with the accuracy.
+    """
     model = models.train_or_load(config, seed, artifacts).network
     errors = models.collect_errors(config, seed, artifacts)
     nucleus, greedy = truncated(model, top_p=0.9), truncated(model, temperature=0)
@@ -124,7 +161,17 @@ def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dic
 
 
 def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Complete unseen prompts with every decoding (Tables 3.3 and 3.16), and list remaining errors (3.2.1.8)."""
+    """Complete new prompts with every decoding method (Tables 3.3 and 3.16).
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the model's training.
+        artifacts: Folder of the trained models.
+
+    Yields:
+        One row per method, top-p and repetition with the errors and the model calls, and one row per error that
+        Algorithm 1 does not remove (section 3.2.1.8).
+    """
     model = models.train_or_load(config, seed, artifacts).network
     prompts = config.sample_prompts(config.unseen_prompts, seed, "unseen")
     decodings = models.make_decodings(config, seed, models.make_probe_verifier(config, seed, artifacts))
@@ -150,7 +197,16 @@ def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[
 
 
 def measure_diversity(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Count the distinct completions of each of some new prompts (Table 3.5)."""
+    """Count the distinct completions of each prompt (Table 3.5).
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the model's training.
+        artifacts: Folder of the trained models.
+
+    Yields:
+        One row per decoding method with the mean and the standard deviation over prompts.
+    """
     model = models.train_or_load(config, seed, artifacts).network
     decodings = models.make_decodings(config, seed, models.make_probe_verifier(config, seed, artifacts))
     prompts, completions = (

@@ -60,22 +60,41 @@ class Prediction(NamedTuple):
 
 
 class Strings(NamedTuple):
-    """Parameters of the training distribution. A training recipe depends on these fields of a configuration only."""
+    """Parameters of the training distribution of bracket strings.
+
+    Attributes:
+        length: Length of the strings.
+        p: Probability that an opening bracket is square.
+        q: Probability that a bracket opens if it can also close.
+    """
 
     length: int
     p: float
     q: float
 
     def sample(self, n: int, seed: int) -> Tensor:
-        """Sample strings (n, length)."""
+        """Sample bracket strings.
+
+        Args:
+            n: Number of strings.
+            seed: Seed of the strings.
+
+        Returns:
+            Token ids (n, length).
+        """
         return Dyck(self.length, (self.p, 1 - self.p), self.q).sample(n, seed)
 
 
 @dataclass(frozen=True)
 class Converged(StoppingRule):
-    """Stop a training once the averaged weights reach an accuracy on the closing brackets of validation strings.
+    """Rule that stops a training once the model reaches an accuracy on closing brackets.
 
-    The validation strings are the same at every validation.
+    Args:
+        strings: Distribution of the validation strings.
+        count: Number of validation strings, which are the same at every validation.
+        accuracy: Accuracy at which the training stops.
+        look_every: Number of steps between validations.
+        seed: Seed of the validation strings.
     """
 
     strings: Strings
@@ -85,18 +104,23 @@ class Converged(StoppingRule):
     seed: int
 
     def wants(self, step: int) -> bool:
-        """Return whether to validate after this step."""
+        """Return whether to validate after the training step `step`."""
         return step % self.look_every == 0
 
     def reached(self, update: Update) -> bool:
-        """Return whether the accuracy is reached."""
+        """Return whether the averaged weights of the model have reached the accuracy on the validation strings."""
         assert isinstance(update.model, Transformer)
         strings = self.strings.sample(self.count, seed_of(self.seed, "validation"))
         return evaluate_predictions(update.model, strings).closing_accuracy >= self.accuracy
 
 
 def evaluate_predictions(model: Transformer, strings: Tensor) -> Prediction:
-    """Evaluate how well a model predicts bracket strings (n, length), whose closing brackets are odd tokens."""
+    """Evaluate how well a model predicts bracket strings.
+
+    Args:
+        model: The model.
+        strings: Token ids (n, length). Opening brackets are even and closing brackets are odd.
+    """
     with torch.inference_mode():
         inputs = torch.cat((torch.full((len(strings), 1), model.bos), strings), 1)
         log_probs = model(inputs.to(model.head.weight.device)).log_softmax(-1).cpu()
@@ -107,7 +131,16 @@ def evaluate_predictions(model: Transformer, strings: Tensor) -> Prediction:
 
 
 def train_or_load(config: Config, seed: int, artifacts: Path) -> Trained[Transformer]:
-    """Train the model of a seed, or load it from `artifacts`. The losses have one entry per completed step."""
+    """Train the model of a seed, or load it from `artifacts`.
+
+    Args:
+        config: Settings of the model and its training.
+        seed: Seed of the training.
+        artifacts: Folder of the trained models.
+
+    Returns:
+        The network, and its losses with one entry per completed step.
+    """
     strings = Strings(config.length, config.p, config.q)
     until = None
     if isinstance(config, UntilConverged):
@@ -124,7 +157,14 @@ def _batch(strings: Strings, size: int, seed: int, step: int) -> Tensor:
 
 
 def collect_errors(config: Config, seed: int, artifacts: Path) -> Errors:
-    """Collect errors of the model and correct prefixes for the probe, or load them from `artifacts`.
+    """Collect strings in which the model makes an error, and correct strings of the same lengths.
+
+    The result is stored in `artifacts` and loaded by later calls.
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the model's training.
+        artifacts: Folder of the trained models.
 
     Raises:
         InputError: If `max_prompts` prompts yield too few errors.
@@ -162,7 +202,16 @@ def collect_errors(config: Config, seed: int, artifacts: Path) -> Errors:
 
 
 def probe_examples(config: Config, seed: int, artifacts: Path) -> tuple[Tensor, Tensor]:
-    """Return hidden states (2n, width) and labels (2n,) of n erroneous and n correct prefixes."""
+    """Return hidden states of n erroneous and n correct prefixes, on which the probe is trained.
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the model's training.
+        artifacts: Folder of the trained models.
+
+    Returns:
+        Hidden states (2n, width), and labels (2n,) that are 0 for erroneous and 1 for correct prefixes.
+    """
     model, errors = train_or_load(config, seed, artifacts).network, collect_errors(config, seed, artifacts)
     n = config.probe_errors
     wrong = hidden_states(model, errors.wrong[:n], errors.wrong_lengths[:n])[:, 0]
@@ -171,13 +220,30 @@ def probe_examples(config: Config, seed: int, artifacts: Path) -> tuple[Tensor, 
 
 
 def make_probe_verifier(config: Config, seed: int, artifacts: Path) -> ProbeVerifier:
-    """Train the probe on the first split of its examples, and return it as a verifier."""
+    """Train the probe on the first random split of its examples, and return it as a verifier of prefixes.
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the model's training.
+        artifacts: Folder of the trained models.
+    """
     states, labels = probe_examples(config, seed, artifacts)
     return ProbeVerifier(train_probe(states, labels, ProbeConfig(seed=seed_of(seed, "probe", 0))).probe)
 
 
 def make_decodings(config: Config, seed: int, probe: Verifier) -> Decodings:
-    """Return the decodings of unseen prompts by name: Algorithm 1 with every verifier, its variants and baselines."""
+    """Return the decoding methods for new prompts.
+
+    They are Algorithm 1 with several verifiers, its variants, and plain sampling.
+
+    Args:
+        config: Settings with the thresholds below which a prefix is rejected.
+        seed: Seed of the random verifier, a baseline.
+        probe: The trained probe.
+
+    Returns:
+        Pairs of a sampler and its verifier, by name.
+    """
     algorithm, trained = Backtracking(4, 4), Threshold(probe, config.threshold)
     random = RandomVerifier(seed)
     return {

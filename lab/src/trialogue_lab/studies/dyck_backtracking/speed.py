@@ -17,10 +17,20 @@ _ROUNDS = 3
 
 
 def measure_speed(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Measure queries and processor seconds per completion, and the rank correlation of queries and wall time.
+    """Measure model calls and processor time of decoding methods at several batch sizes.
 
     With a batch size of 1, prompts are completed one after the other, and the candidates of best-of-n run together.
-    Decodings alternate, so that a slowdown of the machine affects all of them. The fastest of several rounds counts.
+    Decoding methods alternate, so that a slowdown of the machine affects all of them. The fastest of three rounds
+    counts.
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the model's training.
+        artifacts: Folder of the trained models.
+
+    Yields:
+        One row per batch size and decoding method, with means per prompt and the rank correlation of model calls and
+        wall time.
     """
     oracle = truncated(models.train_or_load(config, seed, artifacts).network, top_p=0.9)
     probe = models.make_probe_verifier(config, seed, artifacts)

@@ -15,14 +15,14 @@ BRACKETS = "[]()"
 
 
 def rejected_prefixes(samples: Samples, tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """Replay a trace and return every prefix at which a sample backtracked.
+    """Replay the trace of a run, and return every prefix at which a sample backtracked.
 
     Args:
         samples: Samples with their trace.
         tokens: Prompts (samples, width).
 
     Returns:
-        Tokens (n, capacity) and lengths (n,).
+        Token ids (n, capacity) and lengths (n,) of the n prefixes.
     """
     assert samples.trace is not None
     trace = samples.trace
@@ -41,7 +41,7 @@ def rejected_prefixes(samples: Samples, tokens: Tensor) -> tuple[Tensor, Tensor]
 def remaining_errors(
     distribution: Dyck, model: Transformer, samples: Samples, quota: int
 ) -> Iterator[dict[str, Any]]:
-    """Yield one row per remaining error with its kind, its probability and the remaining quota.
+    """Yield one row per erroneous sample, with the kind of its first error, its probability and the unused quota.
 
     Args:
         distribution: Distribution whose strings are correct.

@@ -7,16 +7,22 @@ from trialogue_lab.ledger import Count, Positive, Seeds, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Configuration of one run, with the values of the preset `default`.
+    """Settings of one run. The defaults are the preset `default`.
 
-    The networks are trained like those of the arm "words" of `dyck-attention`.
+    The networks are trained like those of the arm "words" of the study `dyck-attention`.
+
+    Args:
+        seeds: Seeds of the networks.
+        types: Number of bracket types.
+        depth: Largest number of open brackets.
+        steps: Number of updates per network. Each update takes a batch of 100 strings.
+        learning_rate: Learning rate.
     """
 
     seeds: Seeds = tuple(range(5001, 5241))
     types: Count = 2
     depth: Count = 4
     steps: Count = 300
-    """Number of updates per network. Each update takes a batch of 100 strings."""
     learning_rate: Positive = 1e-2
 
 

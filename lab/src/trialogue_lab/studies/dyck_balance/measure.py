@@ -16,7 +16,7 @@ ARM = "words"
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per network."""
+    """Return one task per network, which trains the network and measures its accuracies and balance violations."""
     return [
         Part(f"network-{seed}", partial(_measure, config, seed), columns={"arm": ARM, "seed": seed})
         for seed in config.seeds

@@ -10,25 +10,35 @@ from trialogue_lab.ledger import Count, Increasing, Positive, Seeds, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Configuration of one run, with the values of the preset `default`."""
+    """Settings of one run. The defaults are the preset `default`.
+
+    A network is in perfect balance if matched brackets cancel in the attention sums. It then predicts exact
+    probabilities of the next bracket.
+
+    Args:
+        seeds: Seeds of the networks in perfect balance to which noise is added, and of their prefixes.
+        exact_seeds: Seeds of the networks that are compared with the exact distribution.
+        chain_seeds: Seeds of the networks for the inequalities of Theorem 2.2.2. Three in ten are constructions with
+            noise.
+        types: Number of bracket types.
+        depth: Largest number of open brackets.
+        logits_std: Standard deviation of the attention scores.
+        prefixes: Number of prefixes for the comparison with the exact distribution.
+        longest: Largest length of these prefixes.
+        disturbances: Standard deviations of the noise that is added to attention scores.
+        disturbed_prefixes: Number of prefixes per disturbance and range of lengths.
+    """
 
     seeds: Seeds = tuple(range(101, 111))
-    """Seeds of the networks in perfect balance to which noise is added, and of their prefixes."""
     exact_seeds: Seeds = (1, 2, 3)
-    """Seeds of the networks that are compared with the exact distribution."""
     chain_seeds: Seeds = tuple(range(1000, 1500))
-    """Seeds of the networks for the inequalities of Theorem 2.2.2. Three in ten are constructions with noise."""
     types: Annotated[int, Ge(2)] = 3
     depth: Annotated[int, Ge(2)] = 4
     logits_std: Positive = 2.0
     prefixes: Count = 1000
-    """Number of prefixes for the comparison with the exact distribution."""
     longest: Count = 5000
-    """Largest length of these prefixes."""
     disturbances: Increasing[Positive] = (0.001, 0.01, 0.1, 1.0)
-    """Standard deviations of the noise that is added to attention scores."""
     disturbed_prefixes: Count = 100
-    """Number of prefixes per disturbance and range of lengths."""
 
 
 PRESETS = {

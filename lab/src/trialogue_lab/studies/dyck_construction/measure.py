@@ -34,7 +34,11 @@ _ROUNDING = 1e-9
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per network that is exact or has noise, the tasks of the inequalities, and one for the lemma."""
+    """Return the tasks of a run.
+
+    There is one task per constructed network, several tasks for the inequalities of Theorem 2.2.2, and one for Lemma
+    2.2.1.
+    """
     starts = range(0, len(config.chain_seeds), _CHAINS_PER_TASK)
     chains = [config.chain_seeds[start : start + _CHAINS_PER_TASK] for start in starts]
     return [

@@ -7,11 +7,17 @@ from trialogue_lab.ledger import Count, Positive, Seeds, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Configuration of one run, with the values of the preset `default`."""
+    """Settings of one run. The defaults are the preset `default`.
+
+    Args:
+        seeds: Seeds of the networks, for each arm.
+        steps: Number of updates. Each update takes a batch of 100 prefixes.
+        learning_rate: Learning rate.
+        length: Number of brackets in a prefix.
+    """
 
     seeds: Seeds = tuple(range(101, 109))
     steps: Count = 200
-    """Number of updates. Each update takes a batch of 100 prefixes."""
     learning_rate: Positive = 3e-3
     length: Count = 28
 

@@ -35,7 +35,7 @@ ARMS = {
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per network."""
+    """Return one task per network, which trains it to copy its input and measures its attention."""
     return [
         arm_task(name, seed, partial(_measure, config, name, seed)) for seed in config.seeds for name in ARMS
     ]

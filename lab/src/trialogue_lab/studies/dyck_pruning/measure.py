@@ -34,7 +34,10 @@ _SEQUENCES, _POSITIONS = 50, 8
 
 
 def parts(config: Config) -> list[Part]:
-    """Return two tasks per seed: one for the lemmas, and one for whole transformers."""
+    """Return two tasks per seed.
+
+    One prunes random weights to numbers, matrices, attention scores and two layers, and the other to transformers.
+    """
     return [
         Part(f"{name}-{seed}", partial(measure, config, seed), columns={"seed": seed})
         for seed in config.seeds

@@ -1,4 +1,8 @@
-"""Statistics of the study, with one number per seed."""
+"""Statistics of the study about random networks that are pruned to approximate a target.
+
+Pruning sets some random weights to zero and leaves the others unchanged. All statistics except the counts of
+differences have one number per seed.
+"""
 
 import numpy as np
 from pandas import DataFrame, Series
@@ -18,43 +22,100 @@ def _fits(table: DataFrame, column: str) -> DataFrame:
 
 @draws
 def error(rows: Rows, /, kind: str, **values: object) -> "Series[float]":
-    """Error of the pruned weights of a kind: "number", "matrix" or "transformer"."""
+    """Return the approximation error of pruned random weights.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        kind: Kind of target: "number", "matrix", "scores" (attention scores), "layers" (two layers) or "transformer".
+        **values: Values of other columns that select the rows, for example `size=2`.
+
+    Returns:
+        One mean error over the selected rows per seed.
+    """
     return rows.where(kind, **values).groupby("seed").error.mean()
 
 
 @draws
 def numbers_fall(rows: Rows) -> "Series[float]":
-    """Change of the error of a number, in decades per additional product."""
+    """Return how fast the error of approximating a number falls with more random products.
+
+    Returns:
+        One slope of log10(error) per additional product and seed.
+    """
     return _fits(rows["number"], "count")["slope"]
 
 
 @draws
 def matrices_fall(rows: Rows, size: int) -> "Series[float]":
-    """Change of the error of a matrix, in decades per additional unit."""
+    """Return how fast the error of approximating a matrix falls with more hidden units.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        size: Number of rows and columns of the target matrix.
+
+    Returns:
+        One slope of log10(error) per seed. Its unit is one hidden unit per input and sign.
+    """
     return _fits(rows.where("matrix", size=size), "units")["slope"]
 
 
 @draws
 def straightness(rows: Rows, size: int) -> "Series[float]":
-    """R^2 of the line through the logarithms of the errors of a matrix."""
+    """Return how well the error of approximating a matrix is described by an exponential function of the hidden units.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        size: Number of rows and columns of the target matrix.
+
+    Returns:
+        One R^2 of the linear fit of log10(error) per seed.
+    """
     return _fits(rows.where("matrix", size=size), "units")["r_squared"]
 
 
 @draws
 def falls(rows: Rows, kind: str) -> "Series[float]":
-    """Change of the error of "scores" or two "layers", in decades per additional unit."""
+    """Return how fast the approximation error falls with more hidden units.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        kind: Kind of target, "scores" for attention scores or "layers" for two layers.
+
+    Returns:
+        One slope of log10(error) per seed. Its unit is one hidden unit per input and sign.
+    """
     return _fits(rows[kind], "units")["slope"]
 
 
 @draws
 def transformers_fall(rows: Rows, layers: int) -> "Series[float]":
-    """Change of the error of whole transformers, in decades per additional hidden unit."""
+    """Return how fast the error of approximating a transformer falls with a wider random transformer.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        layers: Number of layers of the target.
+
+    Returns:
+        One slope of log10(error) per additional hidden unit and seed.
+    """
     return _fits(rows.where("transformer", layers=layers, first=0), "hidden")["slope"]
 
 
 @draws
 def both_transformers_within(rows: Rows, layers: int, hidden: int, eps: float) -> Counts:
-    """Whether two targets are approximated within `eps`, at every position of the shared layers."""
+    """Count the random transformers from which two different targets can be pruned with a small error.
+
+    For targets of one layer, this must hold for every position of the pruned layers in the random transformer.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        layers: Number of layers of the targets.
+        hidden: Width of the random transformer.
+        eps: Largest error.
+
+    Returns:
+        One success or failure per seed.
+    """
     table = rows.where("transformer", layers=layers, hidden=hidden)
     within = (table.error < eps) & (table.other_error < eps)
     return counts_from_shares(within.groupby(table.seed).all(), trials=1)
@@ -62,18 +123,34 @@ def both_transformers_within(rows: Rows, layers: int, hidden: int, eps: float) -
 
 @exact
 def different_shared_layers(rows: Rows) -> float:
-    """Number of cases in which the shared layers of two pruned transformers differ."""
+    """Return the number of pairs of pruned transformers whose unused layers are not identical.
+
+    Both transformers of a pair are pruned from the same random transformer, to two different targets.
+    """
     return float((~rows["transformer"].same.astype(bool)).sum())
 
 
 @draws
 def both_within(rows: Rows, size: int, units: int, eps: float) -> Counts:
-    """Whether two target matrices are approximated within `eps` by networks pruned from the same weights."""
+    """Count the random networks from which two different target matrices can be pruned with a small error.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        size: Number of rows and columns of the targets.
+        units: Number of hidden units per input and sign.
+        eps: Largest error.
+
+    Returns:
+        One success or failure per seed.
+    """
     table = rows.where("matrix", size=size, units=units).set_index("seed")
     return counts_from_shares((table.error < eps) & (table.other_error < eps), trials=1)
 
 
 @exact
 def different_first(rows: Rows) -> float:
-    """Number of cases in which the first matrices of networks pruned to two targets differ."""
+    """Return the number of pairs of pruned networks whose first weight matrices are not identical.
+
+    Both networks of a pair are pruned from the same random network, to two different target matrices.
+    """
     return float((~rows["matrix"].same_first.astype(bool)).sum())

@@ -10,19 +10,23 @@ from trialogue_lab.ledger import Positive, Seeds, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run. Each seed is one random distribution with random initial weights."""
+    """Settings of one run.
+
+    Args:
+        seeds: Seeds of the random distributions and the initial weights.
+        size: Number of tokens besides x_0. Gaussian moments are computed on a grid of 4^(size + 1) points.
+        samples: Number of samples that define a distribution with three-body interactions.
+        draws: Number of Monte Carlo samples that the Gaussian moments are compared with.
+        decay: Weight decay.
+        time: Duration of the flows on Gaussian tokens.
+    """
 
     seeds: Seeds = tuple(range(1, 21))
     size: Annotated[int, Interval(ge=2, le=4)] = 3
-    """Number of tokens besides x_0. Gaussian moments are computed on a grid of 4^(size + 1) points."""
     samples: Annotated[int, Ge(100)] = 4000
-    """Number of samples that define a distribution with three-body interactions."""
     draws: Annotated[int, Ge(1000)] = 200_000
-    """Number of Monte Carlo samples that the Gaussian moments are compared with."""
     decay: Positive = 0.1
-    """Weight decay."""
     time: Positive = 80.0
-    """Duration of the flows on Gaussian tokens."""
 
 
 PRESETS = {

@@ -35,7 +35,7 @@ _POINTS = 31
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per distribution."""
+    """Return one task per random distribution."""
     return [
         Part(f"law-{seed}", partial(_measure, config, seed), columns={"seed": seed}) for seed in config.seeds
     ]
@@ -53,7 +53,15 @@ def _measure(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
 
 
 def gaussian(size: int, seed: int) -> tuple[Tensor, Weights]:
-    """Sample a covariance (size + 1, size + 1) with eigenvalues above 0.3, and weights with standard deviation 0.5."""
+    """Sample a Gaussian distribution of the tokens and initial weights of the network.
+
+    Args:
+        size: Number of tokens besides x_0.
+        seed: Seed of the distribution and the weights.
+
+    Returns:
+        The covariance (size + 1, size + 1) with eigenvalues above 0.3, and weights with standard deviation 0.5.
+    """
     root = _normal(size + 1, size + 1, seed=seed, name="covariance")
     covariance = root @ root.T / (size + 1) + 0.3 * torch.eye(size + 1, dtype=torch.float64)
     last, first = _normal(size, seed=seed, name="last"), _normal(size, size, seed=seed, name="first")
@@ -61,7 +69,15 @@ def gaussian(size: int, seed: int) -> tuple[Tensor, Weights]:
 
 
 def three_bodies(config: Config, seed: int) -> tuple[SampleFlow, Tensor]:
-    """Return the flow on samples of x_0 = w.x + x.Q x / 2 + noise, and its optimal last layer (L,) if A1 = 0."""
+    """Sample tokens with three-body interactions: x_0 = w.x + x.Q x / 2 + noise, with random w and Q.
+
+    Args:
+        config: Number of tokens and of samples.
+        seed: Seed of the samples.
+
+    Returns:
+        The gradient flow on the samples, and the last layer (L,) that minimizes the loss if the first layer is zero.
+    """
     others = _normal(config.samples, config.size, seed=seed, name="others")
     coupling = _normal(config.size, config.size, seed=seed, name="coupling")
     linear = others @ _normal(config.size, seed=seed, name="linear")
@@ -71,10 +87,17 @@ def three_bodies(config: Config, seed: int) -> tuple[SampleFlow, Tensor]:
 
 
 def gradient_row(config: Config, covariance: Tensor, weights: Weights, seed: int) -> dict[str, float]:
-    """Compare equations 8 to 11 with automatic differentiation, on samples and on the Gaussian distribution.
+    """Compare the gradients of equations 8 to 11 with automatic differentiation.
+
+    Args:
+        config: Number of Monte Carlo samples.
+        covariance: Covariance (L + 1, L + 1) of the Gaussian tokens, x_0 first.
+        weights: Weights at which gradients are computed.
+        seed: Seed of the samples.
 
     Returns:
-        The largest errors, and as `z` the largest deviation from the mean over Monte Carlo samples, in standard errors.
+        The largest errors `sample_error` and `gaussian_error`. `z` is the largest deviation of the Monte Carlo mean
+        from the closed form, in standard errors.
     """
     points, mass = quadrature(covariance)
     closed, exact = GaussianFlow(covariance)(weights), derivative(weights, points, mass)
@@ -124,7 +147,13 @@ def quadrature(covariance: Tensor, nodes: int = 4) -> tuple[Tensor, Tensor]:
 
 
 def largest_z(closed: Weights, weights: Weights, samples: Tensor) -> float:
-    """Return the largest |mean over samples - closed form| / standard error over the entries of equations 8 and 9."""
+    """Return the largest deviation of Monte Carlo gradients from closed-form gradients, in standard errors.
+
+    Args:
+        closed: Gradients by equations 8 and 9.
+        weights: Weights at which gradients are computed.
+        samples: Values of all tokens (n, L + 1), x_0 first.
+    """
     target, others = samples[:, 0], samples[:, 1:]
     hidden = others @ weights.first.T
     features = others + hidden.square()
@@ -136,9 +165,17 @@ def largest_z(closed: Weights, weights: Weights, samples: Tensor) -> float:
 
 
 def two_body_row(config: Config, covariance: Tensor, weights: Weights) -> dict[str, float]:
-    """Integrate a flow whose first layer starts at zero, and compare its last layer with the closed form.
+    """Integrate a gradient flow whose first layer starts at zero, and compare it with its closed form.
 
-    The conditional mean of x_0 is computed from the inverse of the full covariance.
+    Args:
+        config: Number of tokens and duration of the flow.
+        covariance: Covariance (L + 1, L + 1) of the Gaussian tokens, x_0 first.
+        weights: Initial weights, of which only the last layer is used.
+
+    Returns:
+        `first_most`, the largest absolute entry of the first layer; `last_moved`, the distance that the last layer
+        moves; `closed_error`, its largest difference from the closed form; and `mean_error`, the difference of the
+        fixed point from the coefficients of the conditional mean of x_0.
     """
     flow, size = GaussianFlow(covariance), config.size
     times = torch.linspace(0, config.time, _POINTS)
@@ -156,7 +193,17 @@ def two_body_row(config: Config, covariance: Tensor, weights: Weights) -> dict[s
 
 
 def bound_row(covariance: Tensor, weights: Weights) -> dict[str, float]:
-    """Compare the squared error that the first layer adds with its formula, as published and with A1 C A1^T."""
+    """Compare the squared error that the first layer adds on Gaussian tokens with two formulas.
+
+    Args:
+        covariance: Covariance (L + 1, L + 1) of the tokens, x_0 first.
+        weights: Weights of the network.
+
+    Returns:
+        `added`, the exact number; `excess`, the formula with A1 C A1^T, where A1 is the first layer and C the
+        covariance of the other tokens; `printed`, the published formula; and the relative errors `error` and
+        `printed_error`.
+    """
     flow, (points, mass) = GaussianFlow(covariance), quadrature(covariance)
     without = weights._replace(first=torch.zeros_like(weights.first))
     added = float(_squared_error(weights, points, mass) - _squared_error(without, points, mass))
@@ -174,7 +221,17 @@ def bound_row(covariance: Tensor, weights: Weights) -> dict[str, float]:
 
 
 def decay_rows(config: Config, covariance: Tensor, weights: Weights) -> Iterator[dict[str, Any]]:
-    """Integrate flows on Gaussian tokens with and without weight decay, and measure both layers."""
+    """Integrate gradient flows on Gaussian tokens with and without weight decay.
+
+    Args:
+        config: Weight decay and duration of the flows.
+        covariance: Covariance (L + 1, L + 1) of the tokens, x_0 first.
+        weights: Initial weights.
+
+    Yields:
+        One row per flow with the final norm of the first layer, its ratio to the initial norm, and the error of the
+        last layer. One row per flow and time with the norm of the first layer.
+    """
     flow = GaussianFlow(covariance)
     times = torch.linspace(0, config.time, _POINTS)
     for decay in (config.decay, 0.0):
@@ -195,10 +252,16 @@ def decay_rows(config: Config, covariance: Tensor, weights: Weights) -> Iterator
 
 
 def growth_rows(flow: SampleFlow, last: Tensor) -> Iterator[dict[str, Any]]:
-    """Fit the growth rate of the first layer from almost zero, and compare it with equation 13.
+    """Fit the exponential growth rate of a small first layer, and compare it with equation 13.
 
-    `diagonal` is the norm of the derivative of the diagonal, divided by its published value. `off_diagonal` is the
-    share of the norm of the derivative that is off the diagonal.
+    Args:
+        flow: Gradient flow on samples of the tokens.
+        last: Last layer (L,), which is optimal for a first layer of zero.
+
+    Yields:
+        One row with the predicted `rate`, the `fitted` rate and the relative `error`. `diagonal` is the norm of the
+        diagonal of the derivative divided by its published value. `off_diagonal` is the share of the norm of the
+        derivative that is off the diagonal. Further rows have the norm of the first layer by time.
     """
     stability = flow.stability_matrix(last)
     rate, size = growth_rate(last, stability), len(last)
@@ -227,10 +290,17 @@ def growth_rows(flow: SampleFlow, last: Tensor) -> Iterator[dict[str, Any]]:
 
 
 def example_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
-    """Measure the published example of independent skewed tokens, independent of x_0, with a nonzero last layer.
+    """Compute the growth rate of the first layer in the published example of independent skewed tokens.
 
-    The tokens are centered exponential variables or their negatives, so that their third moments are 2 or -2. The
-    entries of the last layer have one sign or both signs.
+    The tokens are centered exponential variables or their negatives, so that their third moments are 2 or -2. They are
+    independent of x_0.
+
+    Args:
+        config: Number of tokens and of samples.
+        seed: Seed of the samples and of the last layer.
+
+    Yields:
+        One row per sign of the third moments, for a last layer with entries of one sign and of both signs.
     """
     uniform = torch.rand(config.draws, config.size, generator=generator(seed, "gradient-flow", "skewed"))
     others, target = -torch.log1p(-uniform.double()) - 1, _normal(config.draws, seed=seed, name="target")

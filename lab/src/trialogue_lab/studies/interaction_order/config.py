@@ -17,9 +17,35 @@ DEPTHS = (1, 2, 3)
 class Config(Settings):
     """Settings of one run.
 
-    Every seed gives one four-body distribution, networks with one, two and three layers trained on it, and one two-body
-    distribution. These distributions have `sites` tokens of `vocab_size` values and are trained on in full, without
-    samples. The loss bounds of two, three and four bodies differ by at least `gap` nats.
+    Every seed gives one distribution with interactions of four tokens, on which networks with one, two and three layers
+    are trained, and one distribution with interactions of two tokens. Networks are trained on full distributions,
+    without samples. Further networks are trained on samples of distributions of the published size.
+
+    Args:
+        seeds: Seeds of the distributions.
+        sites: Number of tokens of a sequence.
+        vocab_size: Number of values of a token.
+        rank: Rank of the energies.
+        scale: Standard deviation of energies over uniform sequences.
+        gap: Smallest difference in nats between the lowest losses with interactions of two, three and four tokens.
+        starts: Numbers of random starts from which the two-body and three-body bounds are minimized.
+        steps: Training steps with one, two and three layers.
+        learning_rate: Learning rate.
+        momentum: Momentum.
+        clip: Maximum norm of the gradient. Without it, the squares diverge.
+        initial_scale: Initial scale of the weights.
+        pair_steps: Training steps of one layer on a two-body distribution.
+        spectrum_sites: Number of tokens of a sequence when interaction orders of random networks are computed.
+        large_seeds: Seeds of the distributions of the published size. Empty for none.
+        large_sites: Number of tokens of a sequence in these distributions.
+        large_vocab_size: Number of values of a token in these distributions.
+        large_rank: Rank of the energies of these distributions.
+        large_sequences: Number of training sequences.
+        large_sweeps: Number of sweeps of Gibbs sampling of a sequence.
+        large_steps: Number of training steps on these sequences.
+        large_rate: Learning rate on these sequences.
+        large_scale: Initial scale of the weights on these distributions (see `initial_scale`).
+        large_batch: Batch size on these sequences.
     """
 
     seeds: Seeds = tuple(range(1, 25))
@@ -27,22 +53,16 @@ class Config(Settings):
     vocab_size: Annotated[int, Interval(ge=2, le=4)] = 3
     rank: Count = 20
     scale: Positive = 2.0
-    """Standard deviation of energies over uniform sequences."""
     gap: Positive = 0.05
     starts: tuple[Count, Count] = (5, 3)
-    """Numbers of random starts from which the two-body and three-body bounds are minimized."""
     steps: tuple[Count, Count, Count] = (1500, 8000, 8000)
-    """Training steps with one, two and three layers."""
     learning_rate: Positive = 0.05
     momentum: Annotated[float, Interval(ge=0, lt=1)] = 0.9
     clip: Positive = 0.1
-    """Maximum norm of the gradient. Without it, the squares diverge."""
     initial_scale: Positive = 0.15
     pair_steps: Count = 1000
-    """Training steps of one layer on a two-body distribution."""
     spectrum_sites: Annotated[int, Interval(ge=10, le=16)] = 12
     large_seeds: Annotated[tuple[Natural, ...], AfterValidator(different)] = (1,)
-    """Seeds of the distributions of the document's size. Empty for none."""
     large_sites: Annotated[int, Ge(5)] = 20
     large_vocab_size: Annotated[int, Ge(2)] = 10
     large_rank: Count = 20
@@ -51,11 +71,16 @@ class Config(Settings):
     large_steps: Annotated[int, Ge(40)] = 10_000
     large_rate: Positive = 0.1
     large_scale: Positive = 0.3
-    """Initial scale of the weights on these distributions (see `initial_scale`)."""
     large_batch: Count = 256
 
     def training(self, layers: int, rows: int, seed: int) -> TrainingConfig:
-        """Return the training settings of a network on a full distribution of `rows` masked sequences."""
+        """Return the training settings of a network on all sequences of a small distribution.
+
+        Args:
+            layers: Number of layers of the network.
+            rows: Number of masked sequences, which are all used in every step.
+            seed: Seed of the training.
+        """
         return TrainingConfig(
             steps=self.steps[layers - 1],
             batch_size=rows,
@@ -71,7 +96,12 @@ class Config(Settings):
         )
 
     def large_training(self, layers: int, seed: int) -> TrainingConfig:
-        """Return the training settings on samples of a large distribution, with fewer steps for one layer."""
+        """Return the training settings of a network on samples of a distribution of the published size.
+
+        Args:
+            layers: Number of layers of the network. With one layer, there are fewer steps.
+            seed: Seed of the training.
+        """
         return replace(
             self.training(layers, self.large_batch, seed),
             steps=self.large_steps // 4 if layers == 1 else self.large_steps,

@@ -33,22 +33,27 @@ class Staircase:
 
     @property
     def four(self) -> float:
-        """The conditional entropy of a token, which is the lowest four-body loss."""
+        """Lowest four-body loss in nats, which is the conditional entropy of a token."""
         return self.population.entropy
 
 
 def population_of(model: ManyBody) -> MaskedPopulation:
-    """Return all masked sequences of a small distribution."""
+    """Return all sequences of a small distribution with one masked token, and their probabilities."""
     return MaskedPopulation(model.probabilities().view([model.vocab_size] * model.sites))
 
 
 def staircase(config: Config, seed: int) -> Staircase:
-    """Return the first random distribution whose two, three and four-body bounds are `config.gap` apart.
+    """Return a random four-body distribution whose lowest two-, three- and four-body losses are clearly separated.
 
-    The choice uses the bounds only, and no trained network.
+    Distributions are drawn until consecutive losses differ by at least `config.gap`. No trained network affects the
+    choice.
+
+    Args:
+        config: Size of the distribution, and the required gap in nats.
+        seed: Seed of the distributions.
 
     Raises:
-        InputError: None of the first `_MAX_DRAWS` distributions qualifies.
+        InputError: If none of the first 1,000 distributions qualifies.
     """
     for draw in count():
         if draw == _MAX_DRAWS:
@@ -69,7 +74,12 @@ def staircase(config: Config, seed: int) -> Staircase:
 
 
 def pair_distribution(config: Config, seed: int) -> ManyBody:
-    """Return a random two-body distribution, which one layer can represent."""
+    """Return a random distribution with interactions of two tokens, which one layer can represent.
+
+    Args:
+        config: Size of the distribution.
+        seed: Seed of the distribution.
+    """
     stream = seed_of(seed, "interaction-order", "pairs")
     shape = config.sites, config.vocab_size
     return ManyBody.random(*shape, order=2, rank=config.rank, scale=config.scale, seed=stream)

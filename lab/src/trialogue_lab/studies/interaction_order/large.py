@@ -33,7 +33,15 @@ _CURVE_POINTS = 40
 
 
 def measure_large(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    """Yield all rows of a seed: its distribution, product forms and networks trained on its samples."""
+    """Measure networks on samples of one random distribution of the published size.
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the distribution and the networks.
+
+    Yields:
+        One row with the losses of the distribution and of product forms, and one row per network and recorded step.
+    """
     stream = seed_of(seed, "interaction-order", "large")
     shape = config.large_sites, config.large_vocab_size
     model = ManyBody.random(*shape, rank=config.large_rank, scale=config.scale, seed=stream)
@@ -53,7 +61,12 @@ def measure_large(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]
 
 
 def heldout_loss(oracle: Masked, test_sequences: Tensor) -> float:
-    """Return the mean negative log-probability of single masked tokens, in nats."""
+    """Return the mean negative log-probability of single masked tokens, in nats.
+
+    Args:
+        oracle: The model.
+        test_sequences: Token ids (n, sites), in which each site is masked in turn.
+    """
     return -float(oracle.site_log_probs(test_sequences).gather(2, test_sequences[:, :, None]).mean())
 
 

@@ -9,7 +9,7 @@ from trialogue_lab.studies.interaction_order.small import measure_small
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of small distributions, then of large ones."""
+    """Return one task per small distribution, and one per distribution of the published size."""
     measured = (("small", measure_small, config.seeds), ("large", measure_large, config.large_seeds))
     return [
         Part(f"{name}-{seed}", partial(measure, config, seed), columns={"seed": seed})

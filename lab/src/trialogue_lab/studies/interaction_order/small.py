@@ -36,7 +36,16 @@ Losses = NDArray[np.float64]
 
 
 def measure_small(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    """Yield all rows of a seed: its distribution, its networks, and the controls."""
+    """Measure networks on one random distribution that is small enough to be enumerated.
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the distribution and the networks.
+
+    Yields:
+        Rows about the distribution, the trained networks, single layers on two bodies, interaction orders, and
+        exchanged layers.
+    """
     stairs = staircase(config, seed)
     yield {"kind": "law", "draws": stairs.draws, **bounds(stairs)} | {
         f"share_{order}": float(share) for order, share in enumerate(stairs.model.variance_by_order())
@@ -48,12 +57,19 @@ def measure_small(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]
 
 
 def bounds(stairs: Staircase) -> dict[str, float]:
-    """Return the lowest losses of two, three and four bodies, in nats."""
+    """Return the lowest losses of predictors with interactions of two, three and four tokens, in nats."""
     return {"two": stairs.two, "three": stairs.three, "four": stairs.four}
 
 
 def network(config: Config, layers: int, seed: int, scale: float | None = None) -> FactoredAttention:
-    """Return a network for small distributions with its initial weights."""
+    """Return an untrained network for small distributions.
+
+    Args:
+        config: Number of sites and tokens.
+        layers: Number of layers.
+        seed: Seed of the initial weights.
+        scale: Initial scale of the weights. None for `config.initial_scale`.
+    """
     shape = FactoredAttentionConfig(
         vocab_size=config.vocab_size,
         sites=config.sites,
@@ -64,10 +80,16 @@ def network(config: Config, layers: int, seed: int, scale: float | None = None) 
 
 
 def staircase_rows(config: Config, stairs: Staircase, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the final losses of networks with one to three layers, the onsets of their layers, and loss curves.
+    """Train networks with one to three layers on a four-body distribution.
 
-    `onset_k` is the step at which layer k begins to learn. `stay_k` is the plateau ratio at the final loss of k layers
-    (see `plateau_ratios`).
+    Args:
+        config: Settings of the trainings.
+        stairs: The distribution.
+        seed: Seed of the initial weights.
+
+    Yields:
+        One row per network with its final loss. `onset_k` is the step at which layer k begins to learn. `stay_k` is the
+        plateau ratio at the final loss of k layers (see `plateau_ratios`). Further rows have the loss by step.
     """
     finals: dict[int, float] = {}
     for layers in DEPTHS:
@@ -86,11 +108,17 @@ def staircase_rows(config: Config, stairs: Staircase, seed: int) -> Iterator[dic
 def train_network(
     config: Config, stairs: Staircase, layers: int, seed: int
 ) -> tuple[Losses, list[int], Losses]:
-    """Train a network on a full distribution.
+    """Train a network on all sequences of a small distribution, without sampling error.
+
+    Args:
+        config: Settings of the training.
+        stairs: The distribution.
+        layers: Number of layers.
+        seed: Seed of the initial weights.
 
     Returns:
-        The losses (steps + 1,) before each step and after the last one, without sampling error. The steps at which
-        displacements are measured, and the displacements (times, layers).
+        A tuple of the losses (steps + 1,) before each step and after the last one, the steps at which displacements of
+        the layers are measured, and the displacements (times, layers).
     """
     net, population = network(config, layers, seed), stairs.population
     training = config.training(layers, len(population), seed)
@@ -104,23 +132,27 @@ def train_network(
 
 
 def onset(moved: Losses) -> int:
-    """Return the first index at which a displacement exceeds a tenth of its last value."""
+    """Return the first index at which a displacement exceeds a tenth of its last value.
+
+    Args:
+        moved: Distance (times,) of a layer's weights from their initial values.
+    """
     return int(np.argmax(moved > ONSET_SHARE * moved[-1]))
 
 
 def plateau_ratios(losses: Losses, levels: Sequence[float]) -> list[float]:
-    """Return the lengths of plateaus of a loss, relative to the descents to them.
+    """Return how long a loss stays at each level, relative to the time that it takes to get there.
 
     A plateau consists of the steps within 0.01 nats of a level. A descent begins where the previous plateau ends. Each
-    has at least one step. A plateau that does not end is counted up to the last step. A level that is not reached has
-    a plateau of one step.
+    has at least one step. A plateau that does not end is counted up to the last step. A level that is not reached has a
+    plateau of one step.
 
     Args:
-        losses: The losses (steps + 1,).
-        levels: The levels, in descending order.
+        losses: Losses (steps + 1,) in nats.
+        levels: Levels in nats, in descending order.
 
     Returns:
-        For each level, the steps of the plateau divided by the steps of the descent.
+        For each level, the number of steps of the plateau divided by the number of steps of the descent.
     """
     found, before = [], 0
     for level in levels:
@@ -137,7 +169,16 @@ def plateau_ratios(losses: Losses, levels: Sequence[float]) -> list[float]:
 
 
 def pair_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the losses of one factored and one standard layer on two bodies, and the recovery of J and U."""
+    """Train one factored and one standard attention layer on a random two-body distribution.
+
+    Args:
+        config: Settings of the training.
+        seed: Seed of the distribution and the initial weights.
+
+    Yields:
+        One row with both losses, and the correlations of the learned matrices with the couplings J and the similarities
+        U of the distribution.
+    """
     model = pair_distribution(config, seed)
     population = population_of(model)
     stream = seed_of(seed, "interaction-order", "pairs", "weights")
@@ -171,15 +212,21 @@ def pair_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def correlation(found: Tensor, exact: Tensor) -> float:
-    """Return the absolute correlation of the entries of two tensors, which ignores sign and scale."""
+    """Return the absolute Pearson correlation between the entries of two tensors of the same shape."""
     both = torch.stack((found.detach().flatten(), exact.flatten()))
     return abs(float(torch.corrcoef(both)[0, 1]))
 
 
 def spectrum_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the interaction orders of random networks with one to four layers, with and without a layer norm.
+    """Compute the interaction orders of random networks with one to four layers, with and without layer norm.
 
-    `top` and `beyond` are the coefficients at and above the order 2^(n-1) + 1, divided by the largest coefficient.
+    Args:
+        config: Number of sites.
+        seed: Seed of the weights.
+
+    Yields:
+        One row per network. `bodies` is the highest order of its interactions. `top` and `beyond` are the coefficients
+        at and above the order 2^(layers - 1) + 1, divided by the largest coefficient.
     """
     for layers in (1, 2, 3, 4):
         for norm in (False, True):
@@ -204,10 +251,18 @@ def spectrum_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def exchange_rows(config: Config, stairs: Staircase, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the relative change of the logits of three layers if the first two layers are exchanged.
+    """Measure the relative change of the logits of a three-layer network if its first two layers are exchanged.
 
     Both layers add squares of linear functions of the tokens. The effect of one layer on the other is of higher order
     in the initial scale of the weights.
+
+    Args:
+        config: Settings of the networks.
+        stairs: The distribution whose sequences are evaluated.
+        seed: Seed of the initial weights.
+
+    Yields:
+        One row per initial scale.
     """
     states = stairs.model.states()
     for scale in _INITIAL_SCALES:

@@ -36,7 +36,12 @@ class Config(Settings):
         return self.sites * (self.sites - 1) // 2
 
     def model(self, coupling: float, pairs: Pairs = "unordered") -> Ising:
-        """Return the model that generates the data, with each pair counted once (unordered) or twice (ordered)."""
+        """Return the Ising model that generates the data.
+
+        Args:
+            coupling: Coupling J between all pairs of spins.
+            pairs: "unordered" if the energy counts each pair once, or "ordered" if it counts each pair twice.
+        """
         return Ising.clique(self.sites, self.sites, coupling, self.field, pairs=pairs)
 
 

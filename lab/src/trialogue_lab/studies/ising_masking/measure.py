@@ -33,9 +33,12 @@ def _repetition(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
 
 
 def exact_rows(config: Config) -> Iterator[dict[str, Any]]:
-    """Yield traces of the asymptotic covariance of every estimator, and the Poincaré constant of k-Gibbs.
+    """Compute exact properties of every estimator.
 
-    The column `pairs` is "unordered" if the energy counts each pair once, and "ordered" if it counts each pair twice.
+    Yields:
+        One row per coupling, number of masked sites and kind of estimator, with the traces of the asymptotic covariance
+        and the Poincaré constant of the Markov chain that resamples these sites. The column `pairs` is "unordered" if
+        the energy counts each pair of spins once, and "ordered" if it counts each pair twice.
     """
     for coupling in config.couplings:
         model = config.model(coupling)
@@ -55,12 +58,19 @@ def exact_rows(config: Config) -> Iterator[dict[str, Any]]:
 
 
 def measured_rows(config: Config, coupling: float, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield one row per size of the training set, number of masked sites, and number of masks per sample.
+    """Fit models to sampled training sets and measure their errors.
 
-    The squared error of a training set is the sum over parameters. The columns are `squared_error` and `deviation`, its
-    mean and standard deviation over training sets, `squared_error_couplings`, the mean for couplings alone,
-    `within_trace`, the share of training sets with an error of at most Tr Gamma / n, and `unbounded`, the share of
-    training sets without a finite estimate. Their error is infinite.
+    Args:
+        config: Settings of the run.
+        coupling: Coupling J between the spins of the true model.
+        seed: Seed of the training sets and masks.
+
+    Yields:
+        One row per number of masked sites, size n of the training set, and number of masks per sample. `squared_error`
+        and `deviation` are the mean and the standard deviation over training sets of the squared error, summed over
+        parameters. `squared_error_couplings` is the mean for couplings alone. `within_trace` is the share of training
+        sets with an error of at most Tr Gamma / n. `unbounded` is the share without a finite estimate, whose error
+        counts as infinite.
     """
     model = config.model(coupling)
     for size in range(1, config.sites + 1):

@@ -19,7 +19,7 @@ from trialogue_lab.theory.cliques import chains
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per coupling."""
+    """Return one task per coupling between the spins."""
     return [
         Part(f"coupling-{place}", partial(_measured, config, coupling))
         for place, coupling in enumerate(config.couplings)
@@ -50,14 +50,15 @@ def _measured(config: Config, coupling: float, _: Path) -> Iterator[dict[str, An
 
 
 def exact_row(log_matrix: NDArray[np.float64], budget: int) -> dict[str, float]:
-    """Return exact numbers about the hitting time T from no spin up to all spins up.
+    """Compute exact properties of the number of steps T until all spins of the clique point up, starting with none.
 
     Args:
         log_matrix: Log transition probabilities (states, states) of the number of up spins.
         budget: Largest number of steps.
 
     Returns:
-        `log_expected`, the logarithm of E[T], `mean` and `deviation` of min(T, budget), and `reached`, P(T <= budget).
+        `log_expected`, the logarithm of E[T]; `mean` and `deviation` of min(T, budget); and `reached`, the probability
+        that T <= budget.
     """
     waiting = np.exp(log_matrix)[:-1, :-1]
     alive = np.zeros(len(waiting))
@@ -78,7 +79,18 @@ def exact_row(log_matrix: NDArray[np.float64], budget: int) -> dict[str, float]:
 def simulated_rows(
     config: Config, coupling: float, name: str, chain: Chain[Any]
 ) -> Iterator[dict[str, float | int]]:
-    """Yield one row per repetition: mean and deviation of min(T, budget) over chains, and share with T <= budget."""
+    """Simulate chains until they switch modes or use up the budget of steps.
+
+    Args:
+        config: Settings of the run.
+        coupling: Coupling J between the spins.
+        name: Name of the sampler in the random stream.
+        chain: The sampler.
+
+    Yields:
+        One row per seed, with the mean and the standard deviation over chains of min(T, budget), where T is the number
+        of steps, and the share of chains with T <= budget.
+    """
     hits = clique_hits(
         chain,
         config.model(coupling),

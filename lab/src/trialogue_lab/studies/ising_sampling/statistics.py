@@ -1,4 +1,8 @@
-"""Statistics of the study: one number per repetition of the figure, and exact numbers."""
+"""Statistics of the study about the time that samplers of an Ising model need to switch between its modes.
+
+k-Gibbs resamples k random spins per step, and the sampler "independent parallel" resamples all spins independently. T
+is the number of steps of a chain until all spins of the clique point up, starting with all of them down.
+"""
 
 import math
 from collections.abc import Sequence
@@ -13,14 +17,20 @@ draws = Replication("draw", "seeds")
 
 
 def chains(rows: Rows) -> list[str]:
-    """Return the names of the chains by block size, with independent parallel last."""
+    """Return the names of the samplers, k-Gibbs in the order of k and then "independent parallel"."""
     return rows["exact"].chain.unique().tolist()
 
 
 def blocks(rows: Rows, smallest: int = 1, below_all: int = 0) -> list[str]:
-    """Return the names of the k-Gibbs chains for k from `smallest` to N - `below_all`, where N is the largest k.
+    """Return the names of k-Gibbs samplers in a range of block sizes k.
 
-    Raises `NoRows` if there are none.
+    Args:
+        rows: Measured rows of a run, by kind.
+        smallest: Smallest k.
+        below_all: The largest k is this much smaller than the largest measured block size.
+
+    Raises:
+        NoRows: If no block size is in the range.
     """
     sizes = sorted(rows["exact"].block_size.dropna().astype(int).unique().tolist())
     names = [block_label(size) for size in sizes if smallest <= size <= sizes[-1] - below_all]
@@ -30,12 +40,30 @@ def blocks(rows: Rows, smallest: int = 1, below_all: int = 0) -> list[str]:
 
 
 def expected(rows: Rows, column: str) -> DataFrame:
-    """Return an exact column by coupling (rows, increasing) and chain (columns)."""
+    """Return an exact property of the samplers as a table.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        column: Name of the property, for example "log_expected".
+
+    Returns:
+        One row per coupling J between the spins, and one column per sampler.
+    """
     return rows["exact"].pivot(index="coupling", columns="chain", values=column)[chains(rows)]
 
 
 def simulated(rows: Rows, column: str, names: Sequence[str], most: float = math.inf) -> DataFrame:
-    """Return a simulated column of chains, by coupling (at most `most`) and seed (rows) and chain (columns)."""
+    """Return a simulated column as a table.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        column: Name of the column, for example "mean".
+        names: Names of the samplers.
+        most: Largest coupling J between the spins.
+
+    Returns:
+        One row per coupling and seed, and one column per sampler.
+    """
     table = rows["simulated"]
     table = table[table.coupling <= most]
     return table.pivot(index=["coupling", "seed"], columns="chain", values=column)[list(names)]
@@ -43,34 +71,83 @@ def simulated(rows: Rows, column: str, names: Sequence[str], most: float = math.
 
 @draws
 def steps(rows: Rows, coupling: float, chain: str, column: str = "mean") -> "Series[float]":
-    """Return the mean over chains of min(T, budget), or another simulated column."""
+    """Return the simulated number of steps until a sampler switches to the mode in which all spins point up.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        coupling: Coupling J between the spins.
+        chain: Name of the sampler.
+        column: "mean" (default) or "deviation" over chains of min(T, budget), where T is the number of steps and budget
+            the largest number simulated, or "reached" for the share of chains with T <= budget.
+
+    Returns:
+        One number per seed.
+    """
     return simulated(rows, column, [chain])[chain].xs(coupling, level="coupling")
 
 
 @draws
 def log_steps_ratio(rows: Rows, first: str, second: str, most: float = math.inf) -> "Series[float]":
-    """Return the log ratio of the mean steps of two samplers, as a mean over couplings up to `most`."""
+    """Return the log ratio of the numbers of steps that two samplers need to switch modes.
+
+    It is averaged over couplings.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        first: Name of the sampler in the numerator.
+        second: Name of the sampler in the denominator.
+        most: Largest coupling J between the spins.
+
+    Returns:
+        One mean log ratio per seed.
+    """
     logs = np.log(simulated(rows, "mean", [first, second], most))
     return (logs[first] - logs[second]).groupby("seed").mean()
 
 
 @draws
 def slowdown(rows: Rows, first: float, second: float, below_all: int = 0) -> "Series[float]":
-    """Return the log ratio of the mean steps at two couplings, as a mean over k up to N - `below_all`."""
+    """Return the log ratio of the numbers of steps that k-Gibbs needs to switch modes at two couplings.
+
+    It is averaged over block sizes k.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        first: Coupling J in the numerator.
+        second: Coupling J in the denominator.
+        below_all: The largest k is this much smaller than the largest measured block size.
+
+    Returns:
+        One mean log ratio per seed.
+    """
     logs = np.log(simulated(rows, "mean", blocks(rows, below_all=below_all))).mean(axis=1).unstack("coupling")
     return logs[first] - logs[second]
 
 
 @draws
 def steps_over_exact(rows: Rows, least: int) -> "Series[float]":
-    """Return the ratio of simulated to exact mean steps, as a mean over couplings and k from `least`."""
+    """Return the ratio of simulated to exact mean numbers of steps until k-Gibbs switches modes.
+
+    It is averaged over couplings and block sizes k.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        least: Smallest block size k.
+
+    Returns:
+        One mean ratio per seed.
+    """
     simulated_means, exact_means = _simulated_and_exact(rows, "mean", blocks(rows, least))
     return (simulated_means / exact_means).mean(axis=1).groupby("seed").mean()
 
 
 @draws
 def arrivals_above_exact(rows: Rows) -> "Series[float]":
-    """Return the share of chains that arrive minus the exact probability, as a mean over samplers and couplings."""
+    """Return the share of simulated chains that switch modes within the budget, minus its exact probability.
+
+    Returns:
+        One mean difference over samplers and couplings per seed.
+    """
     shares, probabilities = _simulated_and_exact(rows, "reached", chains(rows))
     return (shares - probabilities).mean(axis=1).groupby("seed").mean()
 
@@ -84,44 +161,68 @@ def _simulated_and_exact(rows: Rows, column: str, names: Sequence[str]) -> tuple
 
 @exact
 def exact_number(rows: Rows, coupling: float, chain: str, column: str = "mean") -> float:
-    """Return the exact mean of min(T, budget) of a sampler, or another exact column."""
+    """Return an exact property of the number of steps T until a sampler switches modes.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        coupling: Coupling J between the spins.
+        chain: Name of the sampler.
+        column: "mean" (default) or "deviation" of min(T, budget), "reached" for the probability that T <= budget, or
+            "log_expected" for the logarithm of the expectation of T.
+    """
     return float(expected(rows, column)[chain].loc[coupling])
 
 
 @exact
 def largest_increase_with_blocks(rows: Rows) -> float:
-    """Return the largest increase of the log expected steps from one k to the next, over k and J."""
+    """Return the largest increase of the log expected number of steps from one block size k to the next.
+
+    The maximum is over block sizes and couplings. It is negative if larger blocks always switch modes faster.
+    """
     increases = expected(rows, "log_expected")[blocks(rows)].diff(axis=1)
     return float(increases.melt()["value"].max())
 
 
 @exact
 def smallest_increase_with_coupling(rows: Rows) -> float:
-    """Return the smallest increase of the log expected steps from one J to the next, over J and k."""
+    """Return the smallest increase of the log expected number of steps from one coupling J to the next.
+
+    The minimum is over couplings and block sizes. It is positive if stronger couplings always slow k-Gibbs down.
+    """
     increases = expected(rows, "log_expected")[blocks(rows)].diff()
     return float(increases.melt()["value"].min())
 
 
 @exact
 def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
-    """Return the smallest difference of the log expected steps between two couplings, over k below N."""
+    """Return the smallest log ratio of the expected numbers of steps of k-Gibbs at two couplings.
+
+    The minimum is over block sizes k that are smaller than the number of spins.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        first: Coupling J in the numerator.
+        second: Coupling J in the denominator.
+    """
     logs = expected(rows, "log_expected")[blocks(rows, below_all=1)].T
     return float((logs[first] - logs[second]).min())
 
 
 @exact
 def reached_by_reading(rows: Rows, chain: str, least: float, times: int) -> float:
-    """Return the largest probability of reaching the larger mode within the budget, in one interpretation of pairs.
+    """Return the largest probability over couplings that a sampler reaches the larger mode within the budget.
+
+    Whether the published energy counts each pair of spins once or twice is ambiguous. A model with the coupling 2 J is
+    the model with the coupling J in which every pair is counted twice.
 
     Args:
-        rows: The rows of a result.
+        rows: Measured rows of a run, by kind.
         chain: Name of the sampler.
         least: Smallest coupling J.
-        times: Number of times that the energy counts a pair: 1 for unordered pairs, 2 for ordered pairs.
+        times: Number of times that the energy counts a pair, 1 or 2.
 
     Raises:
-        NoRows: If no coupling from `least` was measured together with its double. A model with the coupling 2 J is the
-            model with the coupling J in which every pair is counted twice.
+        NoRows: If no coupling from `least` was measured together with its double.
     """
     couplings = rows.distinct("setting", "coupling")
     chosen = [times * each for each in couplings if each >= least and 2 * each in couplings]

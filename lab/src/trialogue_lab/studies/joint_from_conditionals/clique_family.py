@@ -39,7 +39,9 @@ class StateCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class CliqueFamily:
-    """Ising models on a clique of equal spins, with parameters theta = (J, h) in a box. One site is masked at a time.
+    """Ising models on a clique of equal spins. The parameters theta = (J, h) are a coupling and a field in a box.
+
+    Conditional distributions are those of single masked sites given all other sites.
 
     Args:
         sites: Number of spins.
@@ -52,12 +54,12 @@ class CliqueFamily:
     fields: tuple[float, float]
 
     def probabilities(self, coupling: float, field: float) -> Tensor:
-        """Return the probabilities p_theta (states,), float64."""
+        """Return the probabilities (states,) float64 of all states of the model with this coupling J and field h."""
         return Ising.clique(self.sites, self.sites, coupling, field).probabilities()
 
     @cached_property
     def blocks(self) -> BlockDistribution:
-        """Mask distribution: one site, chosen uniformly."""
+        """Distribution of the mask, which covers one uniformly chosen site."""
         return block_distribution(self.sites, 2, block_size=1)
 
     @cached_property
@@ -67,26 +69,41 @@ class CliqueFamily:
         return np.stack((2 * spins * (spins.sum(1, keepdims=True) - spins), 2 * spins), 2)
 
     def losses(self, theta: Array) -> Array:
-        """Return -log p_theta(x_i | x_-i) (states, sites), in nats."""
+        """Return the negative log-probability of each spin given all others, in every state.
+
+        Args:
+            theta: Coupling and field (2,).
+
+        Returns:
+            Losses (states, sites) in nats.
+        """
         return np.logaddexp(0.0, -(self._slopes @ theta))
 
     @property
     def beta(self) -> float:
-        """Smallest conditional probability over the box (Assumption 4.1.3). It is attained in a corner."""
+        """Smallest conditional probability of a spin over all models in the box (beta of Assumption 4.1.3).
+
+        It is attained in a corner of the box.
+        """
         corners = product(self.couplings, self.fields)
         return min(smallest_conditional(self.probabilities(*corner), self.blocks) for corner in corners)
 
     def farthest(self, coupling: float, field: float) -> float:
-        """Return the total variation distance between a model and the farthest corner of the box."""
+        """Return the total variation distance between a model and the corner of the box that is farthest from it.
+
+        Args:
+            coupling: Coupling J of the model.
+            field: Field h of the model.
+        """
         own = self.probabilities(coupling, field)
         corners = product(self.couplings, self.fields)
         return max(total_variation(self.probabilities(*corner), own) for corner in corners)
 
     def cells(self, eps: float) -> int:
-        """Return an upper bound on C_eps, the number of cells in which log-probabilities vary by at most eps / 2.
+        """Return an upper bound on the number of cells that cover the box (C_eps of Assumption 4.1.4).
 
-        A log-probability changes by at most 2 per unit of h and 2 (N - 1) per unit of J. Each parameter may contribute
-        half of eps / 2 (Assumption 4.1.4). The bound of the theorem increases with the number of cells.
+        Log-probabilities vary by at most eps / 2 in a cell. A log-probability changes by at most 2 per unit of the
+        field and 2 (N - 1) per unit of the coupling. The bound of Theorem 4.1.4 increases with the number of cells.
         """
         spans = self.couplings[1] - self.couplings[0], self.fields[1] - self.fields[0]
         rates = 2 * (self.sites - 1), 2
@@ -97,13 +114,21 @@ class CliqueFamily:
     def draw(
         self, coupling: float, field: float, samples: int, masks: int, draws: np.random.Generator
     ) -> StateCounts:
-        """Sample a data set of `samples` states with `masks` masks each, and return its counts."""
+        """Sample a data set, and return its counts.
+
+        Args:
+            coupling: Coupling J of the sampled model.
+            field: Field h of the sampled model.
+            samples: Number of samples.
+            masks: Number of masks per sample.
+            draws: Random number generator.
+        """
         states = draws.multinomial(samples, self.probabilities(coupling, field).numpy())
         uniform = np.full(self.sites, 1 / self.sites)
         return StateCounts(states, np.stack([draws.multinomial(count * masks, uniform) for count in states]))
 
     def fit(self, counts: StateCounts) -> Array:
-        """Return the parameters (2,) in the box that minimize L^_PL, which is convex."""
+        """Return the coupling and field (2,) in the box that minimize the convex `empirical_loss` of a data set."""
         weights = counts.masks / counts.masks.sum()
 
         def objective(theta: Array) -> tuple[float, Array]:
@@ -119,21 +144,35 @@ class CliqueFamily:
         return np.asarray(found.x)
 
     def empirical_loss(self, counts: StateCounts, theta: Array) -> float:
-        """Return L^_PL, the mean of -log p_theta(x_i | x_-i) over samples and masks, in nats."""
+        """Return the mean negative log-probability in nats of a masked spin given the others, over samples and masks.
+
+        Args:
+            counts: The data set.
+            theta: Coupling and field (2,) of the model.
+        """
         return float((counts.masks * self.losses(theta)).sum() / counts.masks.sum())
 
     def averaged_loss(self, counts: StateCounts, theta: Array) -> float:
-        """Return L~_PL, the expectation of `empirical_loss` over masks, in nats."""
+        """Return the expectation of `empirical_loss` over random masks of the same samples, in nats.
+
+        Args:
+            counts: The data set.
+            theta: Coupling and field (2,) of the model.
+        """
         return float((counts.samples @ self.losses(theta)).sum() / (counts.samples.sum() * self.sites))
 
     def conditional_entropy(self, counts: StateCounts) -> float:
-        """Return the mean of -log p~(x_i | x_-i), in nats, where p~ is the empirical distribution of the samples.
+        """Return the part of `empirical_loss` that no model can reduce, in nats.
 
-        This is the part of `empirical_loss` that no parameters can reduce.
+        It is the mean negative log-probability of the masked spins under the empirical distribution of the samples.
         """
         own = conditionals(torch.from_numpy(counts.samples / counts.samples.sum()), self.blocks).numpy()
         return float(-xlogy(counts.masks, np.where(counts.masks > 0, own, 1.0)).sum() / counts.masks.sum())
 
     def tensorization(self, theta: Array) -> float:
-        """Return an upper bound on C_AT(p_theta)."""
+        """Return an upper bound on a model's constant of approximate tensorization of entropy (C_AT).
+
+        Args:
+            theta: Coupling and field (2,) of the model.
+        """
         return tensorization_upper_bound(self.probabilities(float(theta[0]), float(theta[1])), self.blocks)

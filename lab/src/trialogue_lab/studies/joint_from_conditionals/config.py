@@ -12,20 +12,26 @@ from trialogue_lab.studies.joint_from_conditionals.clique_family import CliqueFa
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes(Settings):
-    """Sizes of the data sets of one clique, and the box that contains the fitted parameters (J, h).
+    """True model and size of the data sets, and the box that contains the fitted parameters.
 
-    In the box, J is between 0 and 2 `coupling`, and h is between `field` - `margin` and `field` + `margin`.
+    The models are Ising models on a clique of spins, with a coupling J between all pairs and a field h. In the box, J
+    is between 0 and 2 `coupling`, and h is between `field` - `margin` and `field` + `margin`.
+
+    Args:
+        sites: Number of spins.
+        coupling: Coupling J of the true model.
+        field: Field h of the true model.
+        margin: Half of the range of the field in the box.
+        samples: Number of samples.
+        masks: Number of masks per sample.
     """
 
     sites: Annotated[int, Interval(ge=2, le=4)]
     coupling: Positive
-    """Coupling J of the data's distribution."""
     field: Finite
-    """Field h of the data's distribution."""
     margin: Positive = 0.2
     samples: Count
     masks: Count
-    """Number of masks per sample."""
 
     def check(self) -> None:
         """Raise `InputError` if the number of masks does not fit into 64 bits."""
@@ -36,7 +42,7 @@ class Sizes(Settings):
 
     @property
     def family(self) -> CliqueFamily:
-        """The models that are fitted."""
+        """The models that are fitted, with parameters in the box."""
         return CliqueFamily(
             self.sites, (0.0, 2 * self.coupling), (self.field - self.margin, self.field + self.margin)
         )
@@ -51,7 +57,18 @@ class Sizes(Settings):
 class Config(Settings):
     """Settings of one run.
 
-    The theorem is tested for each of `sizes`. Decays and convexity are tested on random Ising models.
+    Args:
+        sizes: Sizes of data sets for which Theorem 4.1.4 is tested.
+        delta: Probability that the bound of the theorem may fail.
+        eps: Accuracy of the cover of the box by cells (Assumption 4.1.4).
+        data_sets: Number of data sets per seed and size.
+        spins: Number of spins of the random Ising models on which decays and convexity are tested.
+        models: Number of these models per seed.
+        deviation: Standard deviation of the couplings and fields of the random models.
+        thetas: Number of parameters per model at which the Hessian is computed. They are normal with standard deviation
+            3 `deviation`.
+        times: Times at which the decay of the chi-square and KL divergence is measured.
+        seeds: Seeds of the data sets and of the random models.
     """
 
     sizes: Some[Sizes] = (
@@ -61,20 +78,12 @@ class Config(Settings):
         Sizes(sites=3, coupling=0.03, field=1.0, samples=10**7, masks=10**11),
     )
     delta: Probability = 0.1
-    """Probability that the bound of the theorem may fail."""
     eps: Positive = 0.05
-    """Accuracy of the cover of the box by cells (Assumption 4.1.4)."""
     data_sets: Annotated[int, Ge(2)] = 20
-    """Number of data sets per seed and size."""
     spins: Annotated[int, Interval(ge=2, le=5)] = 3
-    """Number of spins of the random models."""
     models: Count = 5
-    """Number of random models per seed."""
     deviation: Positive = 0.5
-    """Standard deviation of the couplings and fields of the random models."""
     thetas: Count = 10
-    """Number of parameters per model at which the Hessian is computed. They are normal with standard deviation
-    3 `deviation`."""
     times: Different[Positive] = (0.5, 1.0, 2.0, 5.0, 10.0)
     seeds: Seeds = tuple(range(12))
 

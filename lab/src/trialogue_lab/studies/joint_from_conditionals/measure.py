@@ -29,7 +29,7 @@ SPLITS = (0.1, 0.5, 0.9)
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task for the slow decay, and one per seed."""
+    """Return one task per seed, and one for a distribution whose entropy decays slowly."""
     return [
         Part("slow", lambda _: slow_rows(config)),
         *(Part(f"seed-{seed}", partial(_measure, config, seed)) for seed in config.seeds),
@@ -50,11 +50,17 @@ def _measure(config: Config, seed: int, _: Path) -> Rows:
 
 
 def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, Any]:
-    """Measure the share of data sets that satisfy each bound, and the means of the bounds and the bounded quantities.
+    """Measure the share of data sets that satisfy each bound, and average the bounds and the bounded quantities.
 
     `stated` is the bound of Theorem 4.1.4 with the loss as defined. `proved` is the bound with the loss of its proof,
-    which is relative to the samples' own conditionals. `variation` is TV(p_theta^, p_X). `average`, `lemma` and
-    `empirical` are Corollary 4.3.1 and Lemmas 4.3.5 and 4.3.6.
+    which is relative to the samples' conditional entropy. `average`, `lemma` and `empirical` are Corollary 4.3.1, Lemma
+    4.3.5 and Lemma 4.3.6. `variation` is the total variation distance of the fitted and the true distribution.
+
+    Args:
+        config: Settings of the run.
+        sizes: Size of the data sets and the true model.
+        seed: Seed of the data sets.
+        place: Index of `sizes` in the config.
     """
     family = sizes.family
     size = {"sites": sizes.sites, "vocab_size": 2, "samples": sizes.samples}
@@ -99,7 +105,18 @@ def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, 
 
 
 def lemma_distances(config: Config, sizes: Sizes, beta: float) -> list[float]:
-    """Return distances of Lemma 4.3.5 that each hold with probability 1 - delta, one for each of `SPLITS`."""
+    """Return upper bounds by Lemma 4.3.5 on the difference of the empirical and the mask-averaged loss.
+
+    Each bound holds with probability 1 - delta. They differ in the share of delta that is assigned to the masks.
+
+    Args:
+        config: Settings with the failure probability delta.
+        sizes: Size of the data sets.
+        beta: Smallest conditional probability of a spin.
+
+    Returns:
+        One bound for each share in `SPLITS`.
+    """
     counts = {"sites": sizes.sites, "vocab_size": 2, "samples": sizes.samples, "masks": sizes.masks}
     distances = []
     for share in SPLITS:
@@ -110,18 +127,31 @@ def lemma_distances(config: Config, sizes: Sizes, beta: float) -> list[float]:
 
 
 def random_model(spins: int, deviation: float, draws: np.random.Generator) -> Ising:
-    """Sample an Ising model with normal couplings and fields of the given standard deviation."""
+    """Sample an Ising model with normal couplings and fields.
+
+    Args:
+        spins: Number of spins.
+        deviation: Standard deviation of the couplings and fields.
+        draws: Random number generator.
+    """
     parameters = deviation * draws.standard_normal(spins * (spins + 1) // 2)
     return Ising.from_parameters(torch.from_numpy(parameters), spins)
 
 
 def decay_rows(config: Config, model: Ising, masks: BlockDistribution, draws: np.random.Generator) -> Rows:
-    """Measure the decay of chi^2 and KL to the model in continuous time, from two starting distributions.
+    """Measure how fast the distribution of a continuous-time Gibbs sampler approaches its model.
 
-    The starts are a random distribution and the least likely state. `chi_square` is the maximum over times of
-    log chi^2(p_t) - log chi^2(p_0) + 2 t / C, with the Poincaré constant C. `entropy` is the maximum of
-    log KL(p_t) - log KL(p_0) + t / c, with an upper bound c on C_AT. Both are at most zero if the decay is as fast as
-    the constants imply.
+    Args:
+        config: Times at which the distance is measured.
+        model: The model.
+        masks: Distribution of the set of sites that is resampled.
+        draws: Random number generator of the starting distribution.
+
+    Yields:
+        One row for a random starting distribution, and one for the least likely state. `chi_square` is the maximum over
+        times t of log chi^2(p_t) - log chi^2(p_0) + 2 t / C, with the Poincaré constant C. `entropy` is the maximum of
+        log KL(p_t) - log KL(p_0) + t / c, with an upper bound c on the constant of approximate tensorization of
+        entropy. Both are at most zero if the decay is as fast as the constants imply.
     """
     p = model.probabilities()
     matrix = block_dynamics(p, masks)
@@ -144,10 +174,14 @@ def decay_rows(config: Config, model: Ising, masks: BlockDistribution, draws: np
 
 
 def slow_rows(config: Config) -> Rows:
-    """Compute the decay of KL from a rare state for one block of all sites.
+    """Compute the decay of the KL divergence from a rare state, for a sampler that resamples all sites at once.
 
-    For this block, C_AT = 1 and p_t = e^-t p_0 + (1 - e^-t) q. `log_ratio` is log KL(p_t, q) - log KL(p_0, q). The
-    published upper bound is -2 t / C_AT, and the corrected one is -t / C_AT.
+    For this sampler, C_AT = 1 and p_t = e^-t p_0 + (1 - e^-t) q, where q is the target and C_AT the constant of
+    approximate tensorization of entropy.
+
+    Yields:
+        One row per probability of the rare state and time. `log_ratio` is log KL(p_t, q) - log KL(p_0, q). The
+        published upper bound is -2 t / C_AT, and the corrected one is -t / C_AT.
     """
     for rare in (1e-2, 1e-4, 1e-8):
         q = torch.full((8,), (1 - rare) / 7, dtype=torch.float64)
@@ -160,15 +194,31 @@ def slow_rows(config: Config) -> Rows:
 
 
 def distribution_at(matrix: Tensor, start: Tensor, time: float) -> Tensor:
-    """Return the distribution at `time` of the continuous-time chain with transition matrix `matrix` and rate one."""
+    """Return the distribution of a continuous-time Markov chain that makes one step per unit of time on average.
+
+    Args:
+        matrix: Transition matrix (states, states) of a step.
+        start: Initial distribution (states,).
+        time: Time.
+
+    Returns:
+        The distribution (states,) at this time.
+    """
     identity = torch.eye(len(matrix), dtype=torch.float64)
     return start @ torch.linalg.matrix_exp(time * (matrix - identity))
 
 
 def convexity_row(config: Config, draws: np.random.Generator) -> dict[str, float]:
-    """Compute the extreme eigenvalues of the Hessian of the weighted loss in (J, h), over random parameters.
+    """Compute extreme eigenvalues of the Hessian of a weighted pseudolikelihood loss, over random parameters.
 
-    The data's distribution and the weights of the three blocks, which cover all sites, are random.
+    The data's distribution is random, and so are the weights of the three sets of masked sites.
+
+    Args:
+        config: Number of spins and of parameters.
+        draws: Random number generator.
+
+    Returns:
+        The `smallest` and the `largest` eigenvalue. The loss is convex if the smallest one is not negative.
     """
     spins = config.spins
     data = torch.from_numpy(draws.dirichlet(np.ones(2**spins)))

@@ -14,31 +14,34 @@ CONTEXT = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run. The defaults are the preset `default`."""
+    """Settings of one run. The defaults are the preset `default`.
+
+    Args:
+        seeds: Seeds of the distributions, the associations, the priors and the generic heads.
+        vocab_size: Number of tokens N in the experiment that stores the distributions after all pairs of tokens.
+        width: Width of the narrow network. The width of the wide network is `vocab_size` - 1.
+        head_width: Head width of the networks that store all distributions. It is small, so that features are added in
+            small steps.
+        provisions: Additional features as a share of the number of contexts. They are rounded up to whole heads.
+        small_vocab_size: Number of tokens in the experiments that store only some contexts or compare encoders.
+        association_heads: Numbers of heads of width two, in two dimensions.
+        kept_heads: Numbers of heads of the networks that store the most likely contexts.
+        prior_exponent: Exponent a of the prior of contexts: the r-th most likely one has a prior proportional to r^-a.
+        widths: Widths of encoders. All are below the rank of the distributions.
+        look_up_width: Width of the encoders of Theorem 2, large enough for nearly orthogonal vectors.
+    """
 
     seeds: Seeds = tuple(range(101, 113))
-    """Seeds of the distributions, the associations, the priors and the generic heads."""
     vocab_size: Annotated[int, Ge(4)] = 20
-    """Number of tokens N in the experiment that stores the distributions after all pairs of tokens."""
     width: Annotated[int, Ge(2)] = 10
-    """Width of the narrow network. The width of the wide network is `vocab_size` - 1."""
     head_width: Count = 3
-    """Head width of the networks that store all distributions. It is small, so that features are added in small
-    steps."""
     provisions: Increasing[Annotated[float, Interval(ge=0, le=3)]] = (0.0, 0.02, 0.05, 0.1, 0.3)
-    """Additional features as a share of the number of contexts. They are rounded up to whole heads."""
     small_vocab_size: Annotated[int, Ge(4)] = 10
-    """Number of tokens in the experiments that store only some contexts or compare encoders."""
     association_heads: Increasing[Count] = (5, 10, 20, 30, 40, 49)
-    """Numbers of heads of width two, in two dimensions."""
     kept_heads: Increasing[Count] = (2, 4, 6, 8, 10)
-    """Numbers of heads of the networks that store the most likely contexts."""
     prior_exponent: Positive = 1.5
-    """Exponent a of the prior of contexts: the r-th most likely one has a prior proportional to r^-a."""
     widths: Increasing[Count] = (2, 3, 5, 7, 8)
-    """Widths of encoders. All are below the rank of the distributions."""
     look_up_width: Count = 600
-    """Width of the encoders of Theorem 2, large enough for nearly orthogonal vectors."""
 
     def check(self) -> None:
         """Raise `InputError` if a width is not smaller than the rank of the distributions."""

@@ -42,7 +42,7 @@ _SHAPE_COLUMNS = ("vocab_size", "context", "width", "head_width", "heads")
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task for the ranks, and one per seed."""
+    """Return one task for the ranks of features, and one per seed for the constructed networks."""
     return [
         Part("ranks", _ranks),
         *(
@@ -53,7 +53,13 @@ def parts(config: Config) -> list[Part]:
 
 
 def sample_distributions(seed: int, contexts: int, vocab_size: int, name: str = "laws") -> Tensor:
-    """Sample distributions from a Dirichlet distribution with concentration 1/2.
+    """Sample next-token distributions from a Dirichlet distribution with concentration 1/2.
+
+    Args:
+        seed: Seed of the distributions.
+        contexts: Number of distributions T.
+        vocab_size: Number of tokens N.
+        name: Name of the random stream.
 
     Returns:
         Log-probabilities (T, N), float64. Probabilities below 1e-12 are raised to it.

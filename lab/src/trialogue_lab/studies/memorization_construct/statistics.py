@@ -1,4 +1,9 @@
-"""Statistics of the study: exact numbers for ranks and bounds, and one number per seed for all others."""
+"""Statistics of the study about attention-only networks whose weights are constructed to store distributions.
+
+A context is a sequence of two tokens, and its distribution is that of the next token. The features of a network are the
+outputs of its heads on all contexts, and their rank limits the number of contexts that it can store. An encoder is a
+table of logits of limited rank that approximates the distributions. The networks are constructed to represent it.
+"""
 
 import math
 
@@ -12,11 +17,11 @@ draws = Replication("draw", "seeds")
 
 @exact
 def rank_error(rows: Rows, formula: str, generic: bool | None = None) -> float:
-    """Return the largest difference over shapes between the measured rank and a formula.
+    """Return the largest difference, over network shapes, between the measured rank of the features and a formula.
 
     Args:
-        rows: The rows of the result.
-        formula: Column of the formula.
+        rows: Measured rows of a run, by kind.
+        formula: Column of the formula: "printed" for the published one, or "mended" for the corrected one.
         generic: Whether to select the shapes for which the published formula holds. None for all shapes.
     """
     table = rows["rank"] if generic is None else rows.where("rank", generic=generic)
@@ -25,13 +30,16 @@ def rank_error(rows: Rows, formula: str, generic: bool | None = None) -> float:
 
 @draws
 def held(rows: Rows, column: str, provision: float = 0.05, wide: bool = True) -> "Series[float]":
-    """Return a column of the rows about networks that store all distributions.
+    """Return a measured value of networks that store the next-token distributions of all contexts.
 
     Args:
-        rows: The rows of the result.
-        column: Name of the column.
+        rows: Measured rows of a run, by kind.
+        column: Name of the value, for example "error", the largest error of a log-probability.
         provision: Additional features, as a share of the number of contexts.
-        wide: Whether to select the wide network.
+        wide: Whether to select the wide network instead of the narrow one.
+
+    Returns:
+        One value per seed.
     """
     table = rows["held"]
     width = table.width.max() if wide else table.width.min()
@@ -40,38 +48,88 @@ def held(rows: Rows, column: str, provision: float = 0.05, wide: bool = True) ->
 
 @draws
 def digits(rows: Rows, column: str, provision: float) -> "Series[float]":
-    """Return the decimal logarithm of `held` for the narrow network."""
+    """Return the decimal logarithm of a measured value of narrow networks that store all distributions.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        column: Name of the value (see `held`), for example "error_float32".
+        provision: Additional features, as a share of the number of contexts.
+
+    Returns:
+        One logarithm per seed.
+    """
     return held(column, provision, False)(rows).map(math.log10)
 
 
 @draws
 def association(rows: Rows, column: str, heads: int) -> "Series[float]":
-    """Return a column of the rows about networks that store associations in two dimensions."""
+    """Return a measured value of networks that store one token per context, with an embedding width of two.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        column: Name of the value, for example "accuracy" on all contexts or "right", the accuracy on stored contexts.
+        heads: Number of attention heads.
+
+    Returns:
+        One value per seed.
+    """
     return rows.where("association", heads=heads).groupby("seed")[column].mean()
 
 
 @draws
 def beyond_bound(rows: Rows) -> "Series[float]":
-    """Return the accuracy minus the bound, averaged over networks that do not store all contexts."""
+    """Return the accuracy of constructed networks on all contexts minus its lower bound.
+
+    Returns:
+        One mean per seed, over networks that cannot store all contexts.
+    """
     table = rows["association"].query("stored < contexts")
     return (table.accuracy - table.bound).groupby(table.seed).mean()
 
 
 @draws
 def approximate(rows: Rows, column: str, heads: int) -> "Series[float]":
-    """Return a column of the rows about networks that store the most likely contexts."""
+    """Return a measured value of networks that store the distributions of the most likely contexts only.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        column: Name of the value, for example "kl", the divergence from the true distributions in nats.
+        heads: Number of attention heads.
+
+    Returns:
+        One value per seed.
+    """
     return rows.where("approximate", heads=heads).groupby("seed")[column].mean()
 
 
 @exact
 def least_slack(rows: Rows, bound: str) -> float:
-    """Return the smallest logarithm of the ratio of a bound to |KL (network) - KL (encoder)|."""
+    """Return the smallest log ratio of a bound of Theorem 1 to the quantity that it bounds, over all networks.
+
+    The quantity is the absolute difference between the KL divergences of the network and of its encoder from the
+    targets. The bound holds if the result is at least zero.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        bound: Column of the bound, "tight" or "loose".
+    """
     return float(np.log(_slack(rows, bound)).min())
 
 
 @draws
 def tightness(rows: Rows, bound: str) -> "Series[float]":
-    """Return the decimal logarithm of the ratio of a bound to the quantity that it bounds, averaged over heads."""
+    """Return the decimal logarithm of the ratio of a bound of Theorem 1 to the quantity that it bounds.
+
+    The quantity is the absolute difference between the KL divergences of the network and of its encoder from the
+    targets.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        bound: Column of the bound, "tight" or "loose".
+
+    Returns:
+        One mean over numbers of heads per seed.
+    """
     return _slack(rows, bound).map(math.log10).groupby("seed").mean()
 
 
@@ -83,25 +141,49 @@ def _slack(rows: Rows, bound: str) -> "Series[float]":
 
 @draws
 def ridge_gain(rows: Rows) -> "Series[float]":
-    """Return the decimal logarithm of the ratio of the KL of Theorem 1 to the KL of ridge regression, averaged."""
+    """Return how much closer ridge regression is to the targets than the construction of Theorem 1.
+
+    Returns:
+        One mean per seed of log10 of the ratio of KL divergences, Theorem 1 divided by ridge regression.
+    """
     table = rows["approximate"].query("left > 0")
     return (table.kl / table.ridge).map(math.log10).groupby(table.seed).mean()
 
 
 @draws
 def encoder(rows: Rows, column: str, width: int) -> "Series[float]":
-    """Return a divergence of the encoders of one width, in nats."""
+    """Return the KL divergence of encoders, tables of logits of limited rank, from the true distributions, in nats.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        column: "truncated" for the truncated singular value decomposition, or "nearest" for the optimized encoder.
+        width: Rank of the logits.
+
+    Returns:
+        One divergence per seed.
+    """
     return rows.where("encoder", width=width).groupby("seed")[column].mean()
 
 
 @draws
 def log_optimum_ratio(rows: Rows) -> "Series[float]":
-    """Return the logarithm of the ratio of the optimized encoder's KL to the truncated one's, averaged over widths."""
+    """Return the log ratio of the KL divergence of the optimized encoder to that of the truncated encoder.
+
+    Returns:
+        One mean per seed, over widths below the rank of the targets.
+    """
     table = rows["encoder"].query("width < width.max()")
     return (table.nearest / table.truncated).map(math.log).groupby(table.seed).mean()
 
 
 @exact
 def look_up_slack(rows: Rows, bound: str) -> float:
-    """Return the smallest difference over seeds between a bound of Theorem 2 and the KL of its encoder."""
+    """Return the smallest difference, over seeds, between a bound of Theorem 2 and the KL divergence of its encoder.
+
+    The bound holds if the result is at least zero.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        bound: Column of the bound, "bound" or "simple".
+    """
     return float((rows["look-up"][bound] - rows["look-up"].kl).min())

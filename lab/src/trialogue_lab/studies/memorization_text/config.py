@@ -14,45 +14,50 @@ TRAINED, TRANSFORMER, TABLE = "trained", "transformer", "table"
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run. The defaults are the preset `default`."""
+    """Settings of one run. The defaults are the preset `default`.
+
+    Args:
+        seeds: Indices of the samples. Each one is also the seed of its random heads, initial weights and batches.
+        text: Name of a corpus of the hub, or path of a file or folder. A path in the working directory takes
+            precedence. Empty for a small generated text, for tests.
+        test_share: Share of the text, at its end, that is held out if a file or folder has no test split.
+        vocab_size: Size of the byte-level BPE vocabulary. With 257, each token is a byte or the end of a document.
+        length: Tokens per row. Rows of the text are assigned to samples in turn.
+        samples: Number of samples that the text is divided into. Must be larger than every seed.
+        rows: Largest number of rows of a sample that are counted and trained on.
+        context_lengths: Context lengths S, in tokens.
+        contexts: Number of contexts to store: the most frequent ones of the sample, or all if it has fewer.
+        smoothing: Number that is added to every count of a token after a context.
+        widths: Embedding widths d, which are also the head widths.
+        shares: Number of features of the networks that do not store all contexts, as a share of the number of contexts.
+        provision: Additional features of the networks that store all contexts, as a share of the number of contexts.
+        trained_shares: Shares for which networks of as many parameters are trained.
+        steps: Number of training steps of trained networks.
+        batch_size: Batch size of trained networks.
+        attention_rate: Learning rate of attention-only transformers.
+        transformer_rate: Learning rate of the transformer.
+        layers: Number of layers of the transformer.
+    """
 
     seeds: Seeds = (1, 2, 3, 4, 5)
-    """Indices of the samples. Each one is also the seed of its random heads, initial weights and batches."""
     text: str = "tinystories"
-    """Name of a corpus of the hub, or path of a file or folder. A path in the working directory takes precedence. Empty
-    for a small generated text, for tests."""
     test_share: Probability = 0.1
-    """Share of the text, at its end, that is held out if a file or folder has no test split."""
     vocab_size: Annotated[int, Ge(257)] = 257
-    """Size of the byte-level BPE vocabulary. With 257, each token is a byte or the end of a document."""
     length: Annotated[int, Ge(4)] = 256
-    """Tokens per row. Rows of the text are assigned to samples in turn."""
     samples: Count = 12
-    """Number of samples that the text is divided into. Must be larger than every seed."""
     rows: Count = 300
-    """Largest number of rows of a sample that are counted and trained on."""
     context_lengths: Increasing[Annotated[int, Interval(ge=2, le=8)]] = (2, 3)
-    """Context lengths S, in tokens."""
     contexts: Count = 850
-    """Number of contexts to store: the most frequent ones of the sample, or all if it has fewer."""
     smoothing: Positive = 0.01
-    """Number that is added to every count of a token after a context."""
     widths: Increasing[Annotated[int, Ge(2)]] = (8, 24)
-    """Embedding widths d, which are also the head widths."""
     shares: Increasing[Probability] = (0.1, 0.25, 0.5, 0.75, 0.9)
-    """Number of features of the networks that do not store all contexts, as a share of the number of contexts."""
     provision: Probability = 0.1
-    """Additional features of the networks that store all contexts, as a share of the number of contexts."""
     trained_shares: Increasing[Probability] = (0.25,)
-    """Shares for which networks of as many parameters are trained."""
     steps: Count = 500
     batch_size: Count = 128
     attention_rate: Positive = 1e-2
-    """Learning rate of attention-only transformers."""
     transformer_rate: Positive = 1e-2
-    """Learning rate of the transformer."""
     layers: Count = 2
-    """Number of layers of the transformer."""
 
     def check(self) -> None:
         """Raise `InputError` if fields contradict each other."""

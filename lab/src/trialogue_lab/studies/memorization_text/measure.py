@@ -29,7 +29,7 @@ WEIGHT_BYTES = 4
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per sample."""
+    """Return one task per sample of the text."""
     return [
         Part(f"sample-{seed}", partial(_measure_sample, config, seed), columns={"seed": seed})
         for seed in config.seeds
@@ -58,12 +58,28 @@ class TextSample:
         self.known = torch.tensor([tuple(row) in stored for row in self.held_out.contexts.tolist()])
 
     def scores(self, predictor: Predictor) -> dict[str, float]:
-        """Return KL (distribution || prediction) and the losses on held-out text, in nats per token."""
+        """Score predictions of the next token on the stored contexts and on held-out text.
+
+        Args:
+            predictor: Function from contexts (n, S) to log-probabilities (n, N).
+
+        Returns:
+            `kl`, the KL divergence of the predictions from the sample's distributions, and the losses returned by
+            `losses`. All are in nats per token.
+        """
         kl = divergence(self.targets, predictor(self.contexts), self.prior)
         return {"kl": kl, **self.losses(predictor)}
 
     def losses(self, predictor: Predictor) -> dict[str, float]:
-        """Return the losses on all held-out text and on its known contexts, in nats per token."""
+        """Return the losses of predictions of the next token on held-out text, in nats per token.
+
+        Args:
+            predictor: Function from contexts (n, S) to log-probabilities (n, N).
+
+        Returns:
+            `held_out`, the mean over all positions, and `held_out_known`, the mean over positions after stored
+            contexts.
+        """
         counts = self.held_out.counts
         losses = -(counts * predictor(self.held_out.contexts)).sum(1)
         return {

@@ -21,7 +21,15 @@ _BATCH = 4096
 
 
 def next_token_logits(network: AttentionOnly | Transformer, contexts: Tensor) -> Tensor:
-    """Return logits (n, N) of the token after each of `contexts` (n, S)."""
+    """Compute the logits of the token after each context.
+
+    Args:
+        network: The network.
+        contexts: Token ids (n, S).
+
+    Returns:
+        Logits (n, N), where N is the number of tokens of the vocabulary.
+    """
     logits: Tensor
     if isinstance(network, AttentionOnly):
         logits = network(contexts)
@@ -32,7 +40,13 @@ def next_token_logits(network: AttentionOnly | Transformer, contexts: Tensor) ->
 
 
 def next_token_loss(network: AttentionOnly | Transformer, contexts: Tensor, following: Tensor) -> Tensor:
-    """Return the mean cross-entropy, in nats, of the tokens `following` (n,) after `contexts` (n, S)."""
+    """Return the mean cross-entropy of the next token, in nats.
+
+    Args:
+        network: The network.
+        contexts: Token ids (n, S).
+        following: The token ids (n,) that follow the contexts.
+    """
     return F.cross_entropy(next_token_logits(network, contexts), following)
 
 
@@ -65,7 +79,15 @@ def trained_network(
     seed: int,
     folder: Path,
 ) -> AttentionOnly | Transformer:
-    """Return a trained network of the given shape. Load it from `folder` if it is there."""
+    """Train a network to predict the next token of a text, or load it if it was trained before.
+
+    Args:
+        config: Settings of the training.
+        shape: Shape of the network.
+        rows: Text (n, L), int64.
+        seed: Seed of the initial weights and batches.
+        folder: Folder of the trained networks.
+    """
     attention = isinstance(shape, AttentionOnlyConfig)
     context = shape.context if isinstance(shape, AttentionOnlyConfig) else shape.max_length
     training = TrainingConfig(
@@ -85,7 +107,15 @@ def trained_network(
 
 @torch.no_grad()
 def next_token_log_probs(network: AttentionOnly | Transformer, contexts: Tensor) -> Tensor:
-    """Return log-probabilities (n, N) float64 of the token after each of `contexts` (n, S)."""
+    """Compute the log-probabilities of the token after each context.
+
+    Args:
+        network: The network.
+        contexts: Token ids (n, S).
+
+    Returns:
+        Log-probabilities (n, N) float64, where N is the number of tokens of the vocabulary.
+    """
     parts = [next_token_logits(network, part).double() for part in contexts.split(_BATCH)]
     return torch.cat(parts).log_softmax(-1)
 
@@ -96,10 +126,16 @@ def count_parameters(network: AttentionOnly | Transformer) -> int:
 
 
 def matching_transformer(vocab_size: int, context: int, layers: int, size: int) -> TransformerConfig:
-    """Return the shape of a causal transformer for `context` tokens that has about `size` parameters.
+    """Return the shape of a causal transformer that has about a given number of parameters.
 
     The transformer has the largest width for which an MLP of four times the width fits. The MLP is then widened to use
     the remaining parameters.
+
+    Args:
+        vocab_size: Number of tokens of the vocabulary.
+        context: Maximum number of tokens of a sequence.
+        layers: Number of layers.
+        size: Number of parameters.
     """
 
     def shape(width: int, more: int = 0) -> TransformerConfig:

@@ -17,35 +17,49 @@ CONTEXT = 2
 class Config(Settings):
     """Settings of one run.
 
-    Each seed trains every network once, with its own random associations and initial weights. The networks have
-    the sizes of Experiments 1 to 6. The large and the deep experiments use smaller networks than the document.
+    Each seed trains every network once, with its own random associations and initial weights. The networks have the
+    sizes of Experiments 1 to 6. The large and the deep experiments use smaller networks than the document.
+
+    Args:
+        seeds: Seeds of the associations and the initial weights.
+        steps: Steps of Adam, each on all contexts.
+        learning_rate: Peak learning rate. It is reached after a tenth of the steps and then falls linearly to zero.
+        initial_scale: Standard deviation of the initial embeddings.
+        vocab_size: Number of tokens in Experiments 1 to 4.
+        widths: Widths d = d_h of the networks with `heads` heads (Experiments 1 and 4).
+        heads: Numbers of heads in Experiments 1 and 4.
+        fixed_heads: Number of heads of the networks whose widths vary.
+        fixed_width: Value of the width that is held constant while the other one varies.
+        head_widths: Head widths below `fixed_width` (Experiment 2).
+        embedding_widths: Embedding widths other than `fixed_width` (Experiment 3).
+        mlp_vocab_size: Number of tokens in Experiment 5.
+        mlp_heads: Number of heads H, compared with one head and an MLP of width 2 d (H - 1) (Experiment 5).
+        small_vocab_size: Number of tokens in Experiment 6.
+        small_heads: Number of heads in two dimensions (Experiment 6).
+        large_vocab_size: Number of tokens in the large experiment.
+        large_widths: Widths d = d_h in the large experiment.
+        large_heads: Numbers of heads in the large experiment.
+        deep_vocab_size: Number of tokens in the experiment with several layers.
+        deep_width: Width in the experiment with several layers.
+        deep_heads: Numbers of heads per layer in the experiment with several layers.
+        deep_layers: Number of layers of the deep networks.
     """
 
     seeds: Seeds = tuple(range(1, 6))
     steps: Count = 400
-    """Steps of Adam, each on all contexts."""
     learning_rate: Positive = 0.03
-    """Peak learning rate. It is reached after a tenth of the steps and then falls linearly to zero."""
     initial_scale: Positive = 0.2
-    """Standard deviation of the initial embeddings."""
     vocab_size: Annotated[int, Ge(4)] = 50
     widths: Increasing[Count] = (5, 10, 13)
-    """Widths d = d_h of the networks with `heads` heads (Experiments 1 and 4)."""
     heads: Increasing[Count] = (1, 6, 11, 16)
     fixed_heads: Count = 20
-    """Number of heads of the networks whose widths vary."""
     fixed_width: Count = 10
-    """Value of the width that is held constant while the other one varies."""
     head_widths: Increasing[Count] = (1, 4, 7)
-    """Head widths below `fixed_width` (Experiment 2)."""
     embedding_widths: Increasing[Count] = (5, 9, 11, 15)
-    """Embedding widths other than `fixed_width` (Experiment 3)."""
     mlp_vocab_size: Annotated[int, Ge(4)] = 70
     mlp_heads: Increasing[Count] = (1, 6, 11)
-    """Number of heads H, compared with one head and an MLP of width 2 d (H - 1) (Experiment 5)."""
     small_vocab_size: Annotated[int, Ge(4)] = 10
     small_heads: Increasing[Count] = (1, 5, 9, 13, 17, 21)
-    """Number of heads in two dimensions (Experiment 6)."""
     large_vocab_size: Annotated[int, Ge(4)] = 80
     large_widths: Increasing[Count] = (20,)
     large_heads: Increasing[Count] = (1, 6, 11)

@@ -38,7 +38,7 @@ def parts(config: Config) -> list[Part]:
 
 
 def experiments(config: Config) -> dict[str, list[Network]]:
-    """Return the form and the shape of the networks of each experiment."""
+    """Return the form and the shape of the networks of every experiment, by the name of the experiment."""
 
     def net(form: str, size: int, width: int, head_width: int, heads: int, **fields: int) -> Network:
         shape = AttentionOnlyConfig(
@@ -87,22 +87,37 @@ def experiments(config: Config) -> dict[str, list[Network]]:
 
 
 def association_loss(model: AttentionOnly, tokens: Tensor) -> Tensor:
-    """Return the mean cross-entropy, in nats, of the `tokens` (N^S,) int64 that follow the contexts."""
+    """Return the mean cross-entropy of a network on all contexts, in nats.
+
+    Args:
+        model: The network.
+        tokens: The token (N^S,) int64 that is associated with each context of S tokens.
+    """
     return functional.cross_entropy(model.whole_logits(), tokens)
 
 
 def sample_tokens(seed: int, vocab_size: int) -> Tensor:
-    """Sample a uniformly distributed token for every context.
+    """Sample one uniformly distributed token for every context of two tokens.
+
+    Args:
+        seed: Seed of the tokens.
+        vocab_size: Number of tokens N.
 
     Returns:
-        Tokens (N^S,), int64.
+        Tokens (N^2,), int64.
     """
     random = generator(seed, "memorization-train", "tokens", vocab_size)
     return torch.randint(0, vocab_size, (vocab_size**CONTEXT,), generator=random)
 
 
 def initial_network(config: Config, shape: AttentionOnlyConfig, seed: int) -> AttentionOnly:
-    """Return an untrained network whose embeddings are scaled by `config.initial_scale`."""
+    """Return an untrained network whose embeddings are scaled by `config.initial_scale`.
+
+    Args:
+        config: Settings of the run.
+        shape: Shape of the network.
+        seed: Seed of the initial weights.
+    """
     network = AttentionOnly(shape, seed_of(seed, "memorization-train", "weights"))
     with torch.no_grad():
         network.embedding.mul_(config.initial_scale)

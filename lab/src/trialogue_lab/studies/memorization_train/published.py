@@ -17,7 +17,13 @@ EXPERIMENTS = {
 class PublishedAccuracy(NamedTuple):
     """A network and its published accuracy.
 
-    `heads` of a network with an MLP is the number of heads of the attention-only network of as many parameters.
+    Attributes:
+        form: "per-head" for values per head, "shared" for one value map for all heads, or "MLP".
+        width: Embedding width.
+        head_width: Width of a head.
+        heads: Number of heads. For a network with an MLP, the number of heads of the attention-only network of as many
+            parameters.
+        accuracy: Published accuracy.
     """
 
     form: str

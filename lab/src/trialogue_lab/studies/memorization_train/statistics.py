@@ -1,4 +1,8 @@
-"""Statistics of the study. Each returns one number per seed, from one training of each network."""
+"""Statistics of the study about networks that are trained to associate a random token with every context.
+
+Networks have attention only, except where an MLP is named. d is the embedding width, d_h the width of a head and H the
+number of heads. Each statistic has one number per seed, from one training of each network.
+"""
 
 from collections.abc import Callable
 
@@ -20,13 +24,15 @@ _VOCAB_SIZES = {"mlp": 70, "two-dimensions": 10}
 
 
 def trained(rows: Rows, experiment: str, form: str = "", **values: int) -> DataFrame:
-    """Return the trained networks of an experiment.
+    """Return the rows of the trained networks of one experiment.
 
     Args:
-        rows: The rows of the result.
-        experiment: Name of the experiment.
-        form: Form of the networks. Empty for all forms.
-        **values: Values of columns. `heads` of a network with an MLP is H, where the width of the MLP is 2 d (H - 1).
+        rows: Measured rows of a run, by kind.
+        experiment: Name of the experiment, for example "heads".
+        form: "per-head" for values per head, "shared" for one value map for all heads, "MLP" or "deep". Empty for all
+            forms.
+        **values: Values of columns that select the networks, for example `width=10`. For a network with an MLP, `heads`
+            is H if the width of the MLP is 2 d (H - 1).
 
     Raises:
         NoRows: If there are no such networks.
@@ -45,25 +51,44 @@ def trained(rows: Rows, experiment: str, form: str = "", **values: int) -> DataF
 
 @trainings
 def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int) -> "Series[float]":
-    """Return the mean accuracy of the networks with the given values."""
+    """Return the accuracy of trained networks on all contexts.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        experiment: Name of the experiment, for example "heads".
+        form: Form of the networks, for example "per-head" or "shared" (see `trained`).
+        **values: Values of columns that select the networks, for example `heads=6`.
+
+    Returns:
+        One mean over the selected networks per seed.
+    """
     return trained(rows, experiment, form, **values).groupby("seed").accuracy.mean()
 
 
 @trainings
 def least_beyond(rows: Rows) -> "Series[float]":
-    """Return the smallest difference between the accuracy and the lower bound, over networks with per-head values."""
+    """Return the smallest difference between the accuracy of a trained network and its theoretical lower bound.
+
+    The minimum is over all networks whose heads have separate value maps.
+
+    Returns:
+        One difference per seed.
+    """
     table = rows.where("training", form=PER_HEAD)
     return (table.accuracy - table.bound).groupby(table.seed).min()
 
 
 def line(table: DataFrame) -> tuple[float, float]:
-    """Fit a line to the accuracy as a function of the number of heads, for accuracies up to `SATURATED`.
+    """Fit a line to the accuracy as a function of the number of heads, by least squares.
+
+    Args:
+        table: Rows of trained networks (see `trained`). Networks with an accuracy above 0.95 are omitted.
 
     Returns:
-        The slope, and the share of the variance that the line explains.
+        The slope, and the coefficient of determination R^2.
 
     Raises:
-        NoRows: If there are fewer than three such networks.
+        NoRows: If fewer than three networks remain.
     """
     table = table[table.accuracy <= SATURATED]
     if len(table) < 3:
@@ -78,20 +103,48 @@ def _by_seed(table: DataFrame, statistic: Callable[[DataFrame], float]) -> "Seri
 
 @trainings
 def slope(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Series[float]":
-    """Return the number of associations stored per head: the slope of `line` times the number of contexts."""
+    """Return the number of associations that one additional head stores.
+
+    This is the slope of the accuracy in the number of heads (see `line`), multiplied by the number of contexts.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        experiment: Name of the experiment.
+        width: Embedding width d.
+        form: Form of the networks (see `trained`).
+
+    Returns:
+        One number per seed.
+    """
     table = trained(rows, experiment, form, width=width)
     return _by_seed(table, lambda own: line(own)[0] * own.contexts.iloc[0])
 
 
 @trainings
 def straightness(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Series[float]":
-    """Return the share of the variance of the accuracy that `line` explains."""
+    """Return how well the accuracy is described by a linear function of the number of heads.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        experiment: Name of the experiment.
+        width: Embedding width d.
+        form: Form of the networks (see `trained`).
+
+    Returns:
+        One coefficient of determination R^2 per seed.
+    """
     return _by_seed(trained(rows, experiment, form, width=width), lambda own: line(own)[1])
 
 
 @trainings
 def exponent(rows: Rows) -> "Series[float]":
-    """Return the exponent of d = d_h in the slope, fitted in the logarithms of both."""
+    """Return the exponent with which the slope of the accuracy in the number of heads grows with the width.
+
+    Heads are as wide as the embedding. The exponent is fitted to the logarithms of both.
+
+    Returns:
+        One exponent per seed.
+    """
 
     def fit(own: DataFrame) -> float:
         widths = own.width.unique()
@@ -103,20 +156,42 @@ def exponent(rows: Rows) -> "Series[float]":
 
 @trainings
 def bend(rows: Rows, form: str) -> "Series[float]":
-    """Return 100 times the coefficient of d_h^2 in a quadratic fit of the accuracy, for d = 10."""
+    """Return the curvature of the accuracy as a function of the head width, for embedding width 10.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        form: Form of the networks, "per-head" or "shared".
+
+    Returns:
+        100 times the coefficient of the square in a quadratic fit, per seed.
+    """
     table = trained(rows, "head-width", form)
     return _by_seed(table, lambda own: 100 * float(np.polyfit(own.head_width, own.accuracy, 2)[0]))
 
 
 @trainings
 def gain(rows: Rows, form: str, start: int, end: int) -> "Series[float]":
-    """Return the increase in accuracy from embedding width `start` to `end`, for d_h = 10."""
+    """Return the increase in accuracy from one embedding width to another, for head width 10.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        form: Form of the networks, for example "per-head" or "shared".
+        start: The smaller embedding width.
+        end: The larger embedding width.
+
+    Returns:
+        One difference per seed.
+    """
     return accuracy("width", form, width=end)(rows) - accuracy("width", form, width=start)(rows)
 
 
 @trainings
 def own_values(rows: Rows) -> "Series[float]":
-    """Return the accuracy with per-head values minus the accuracy with a shared map, averaged over d_h below d."""
+    """Return the accuracy of networks with a value map per head minus that of networks with one map for all heads.
+
+    Returns:
+        One mean per seed, over head widths below the embedding width.
+    """
     table = trained(rows, "head-width")
     cells = table[table.head_width < table.width].pivot_table("accuracy", ["seed", "head_width"], "form")
     return (cells[PER_HEAD] - cells[SHARED]).groupby("seed").mean()
@@ -124,16 +199,23 @@ def own_values(rows: Rows) -> "Series[float]":
 
 @trainings
 def mlp_gain(rows: Rows) -> "Series[float]":
-    """Return the accuracy with an MLP minus the accuracy of heads alone, averaged over numbers of parameters."""
+    """Return the accuracy of networks with one head and an MLP minus that of networks with several heads and no MLP.
+
+    Returns:
+        One mean per seed, over numbers of parameters that both have.
+    """
     table = trained(rows, "mlp").pivot_table("accuracy", ["seed", "heads"], "form").dropna()
     return (table[MLP] - table[PER_HEAD]).groupby("seed").mean()
 
 
 @trainings
 def mlp_slope(rows: Rows) -> "Series[float]":
-    """Return the slope of the accuracy in the number of parameters of an MLP, divided by the slope for heads.
+    """Return the ratio of the accuracy gained per parameter of an MLP to the accuracy gained per parameter of heads.
 
-    Both slopes include the network with one head and no MLP.
+    Both slopes are fitted by least squares and include the network with one head and no MLP.
+
+    Returns:
+        One ratio per seed.
     """
 
     def ratio(own: DataFrame) -> float:
@@ -145,9 +227,15 @@ def mlp_slope(rows: Rows) -> "Series[float]":
 
 
 def with_published(rows: Rows, experiment: str) -> DataFrame:
-    """Return the published networks of an experiment, with one row for each of our trainings.
+    """Return the published networks of an experiment, joined with our trainings of the same networks.
 
-    `published` is the published accuracy. `accuracy` is ours, and NaN for networks that were not trained.
+    Args:
+        rows: Measured rows of a run, by kind.
+        experiment: Name of the experiment, a key of `POINTS`.
+
+    Returns:
+        One row per published network and seed. `published` is the published accuracy. `accuracy` is ours, and NaN for
+        networks that were not trained.
     """
     table = trained(rows, experiment)
     table = table[table.vocab_size == _VOCAB_SIZES.get(experiment, 50)]
@@ -157,7 +245,18 @@ def with_published(rows: Rows, experiment: str) -> DataFrame:
 
 @trainings
 def ahead(rows: Rows, experiment: str) -> "Series[float]":
-    """Return our accuracy minus the published one, averaged over the published networks that were trained."""
+    """Return our accuracy minus the published one.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        experiment: Name of the experiment, a key of `POINTS`.
+
+    Returns:
+        One mean per seed, over the published networks that were trained.
+
+    Raises:
+        NoRows: If no trained network has a published accuracy.
+    """
     table = with_published(rows, experiment).dropna(subset="accuracy").astype({"seed": int})
     if table.empty:
         raise NoRows(f"no network of {experiment} has a published accuracy")
@@ -166,18 +265,46 @@ def ahead(rows: Rows, experiment: str) -> "Series[float]":
 
 @trainings
 def heads_against_depth(rows: Rows) -> "Series[float]":
-    """Return the accuracy of one layer minus the accuracy of several layers with as many heads, averaged."""
+    """Return the accuracy of networks with one layer minus that of networks with several layers.
+
+    Both have the same number of heads in total.
+
+    Returns:
+        One difference of means over numbers of heads per seed.
+    """
     table = trained(rows, "deep").groupby(["seed", "form"]).accuracy.mean().unstack()
     return table[PER_HEAD] - table[DEEP]
 
 
 @trainings
 def constant(rows: Rows, experiment: str, width: int) -> "Series[float]":
-    """Return the constant C of C H d_h d, estimated as the slope divided by d_h d, for d_h = d."""
+    """Return the constant C in the number of stored associations, C H d_h d.
+
+    It is estimated for head width d_h equal to the embedding width d, as the number of associations per additional head
+    divided by d^2.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        experiment: Name of the experiment.
+        width: Embedding width d.
+
+    Returns:
+        One constant per seed.
+    """
     return slope(experiment, width)(rows) / width**2
 
 
 @trainings
 def beyond_slope(rows: Rows, width: int) -> "Series[float]":
-    """Return the number of associations stored per head, divided by the d_h that the bound adds per head."""
+    """Return the ratio of the measured to the guaranteed number of associations that an additional head stores.
+
+    The theoretical bound guarantees as many associations per head as the head is wide.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        width: Embedding width, which is also the head width.
+
+    Returns:
+        One ratio per seed.
+    """
     return slope("heads", width)(rows) / width

@@ -23,20 +23,22 @@ def size_label(size: int) -> str:
 class Config(Settings):
     """Settings of one run.
 
-    Each seed is one set of random models. The models of a set for different standard deviations of the couplings use
-    the same random numbers.
+    The models of a set for different standard deviations of the couplings use the same random numbers.
+
+    Args:
+        sites: Number of spins. All states and masks are enumerated. With two spins, the information matrix is singular.
+        couplings: Standard deviations of the normal couplings.
+        field: Standard deviation of the normal fields.
+        blocks: Number of random blocks of the weighted and the adaptive mask distributions.
+        models: Number of models in a set.
+        seeds: Seeds of the sets of random models.
     """
 
     sites: Annotated[int, Interval(ge=3, le=8)] = 5
-    """Number of spins. All states and masks are enumerated. With two spins, the information matrix is singular."""
     couplings: Different[Deviation] = (0.0, 0.1, 0.3, 0.6)
-    """Standard deviations of the normal couplings."""
     field: Deviation = 0.3
-    """Standard deviation of the normal fields."""
     blocks: Annotated[int, Ge(2)] = 6
-    """Number of random blocks of the weighted and the adaptive mask distributions."""
     models: Count = 12
-    """Number of models in a set."""
     seeds: Seeds = tuple(range(12))
 
 

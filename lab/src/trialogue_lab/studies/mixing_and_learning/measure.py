@@ -27,7 +27,7 @@ RANK_TOLERANCE = 1e-9
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per set of models."""
+    """Return one task per set of random models."""
     return [Part(f"seed-{seed}", partial(_measure, config, seed)) for seed in config.seeds]
 
 
@@ -45,12 +45,15 @@ def _measure(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
 
 
 def bound_rows(config: Config, targets: list[Any], seed: int) -> Iterator[dict[str, Any]]:
-    """Compare the asymptotic covariance with its bound: one row per mask distribution, over all models.
+    """Compare the asymptotic covariance of the estimator with its bound.
 
     Args:
         config: Settings of the run.
         targets: The models.
         seed: Seed of the set of models.
+
+    Yields:
+        One row per mask distribution, with extremes and means over all models.
     """
     numbers: dict[str, list[dict[str, float]]] = {}
     for place, model in enumerate(targets):
@@ -71,7 +74,16 @@ def bound_rows(config: Config, targets: list[Any], seed: int) -> Iterator[dict[s
 
 
 def mask_distributions(config: Config, seed: int, place: int) -> dict[str, BlockDistribution]:
-    """Return all mask distributions for a model: every k, random weighted blocks, and random adaptive blocks."""
+    """Return all mask distributions for a model, by name.
+
+    They are k uniformly random sites for every k, random blocks with weights, and random blocks with weights that
+    depend on the state.
+
+    Args:
+        config: Number of sites and of blocks.
+        seed: Seed of the set of models.
+        place: Index of the model in its set.
+    """
     sizes = range(1, config.sites + 1)
     uniform = {size_label(size): block_distribution(config.sites, 2, block_size=size) for size in sizes}
     return uniform | {
@@ -81,12 +93,20 @@ def mask_distributions(config: Config, seed: int, place: int) -> dict[str, Block
 
 
 def bound_of(model: pseudolikelihood.ExponentialFamily, masks: BlockDistribution) -> dict[str, float]:
-    """Return the quantities of Theorems 4.1.2 and 4.1.3 for one model and one mask distribution.
+    """Compare the asymptotic covariance Gamma with its bound C I^{-1} (Theorems 4.1.2 and 4.1.3).
 
-    `constant` is C, and `best` is the smallest constant that satisfies the bound. `slack` is the smallest eigenvalue of
-    C I^{-1} - Gamma, and `efficiency` is the smallest eigenvalue of Gamma - I^{-1}. Both are relative to the largest
-    eigenvalue of the first matrix. `information_slack` is the smallest eigenvalue of I_PL - I / C. `tightness` is
-    `best` divided by C, and `trace_share` is Tr Gamma / (C Tr I^{-1}).
+    I is the Fisher information, I_PL the inverse of Gamma, and C the Poincaré constant of the Gibbs sampler that
+    resamples the masked sites.
+
+    Args:
+        model: The model.
+        masks: Distribution of the set of masked sites.
+
+    Returns:
+        `constant` is C, and `best` is the smallest constant that satisfies the bound. `slack` is the smallest
+        eigenvalue of C I^{-1} - Gamma, and `efficiency` is the smallest eigenvalue of Gamma - I^{-1}. Both are relative
+        to the largest eigenvalue of the first matrix. `information_slack` is the smallest eigenvalue of I_PL - I / C.
+        `tightness` is `best` divided by C. `trace` is Tr Gamma, and `trace_share` is Tr Gamma / (C Tr I^{-1}).
     """
     probabilities, features = pseudolikelihood.enumerated(model)
     bound = bound_covariance(probabilities, features, masks)
@@ -105,16 +125,25 @@ def bound_of(model: pseudolikelihood.ExponentialFamily, masks: BlockDistribution
 
 
 def classes_of_pairs(model: pseudolikelihood.ExponentialFamily, masks: BlockDistribution) -> float:
-    """Return the number of closed classes of the chain of eq. (4.26) on (X, K).
+    """Return the number of closed classes of the Markov chain on pairs of a state X and a block K (equation 4.26).
 
     The chain has a Poincaré constant only if it has one class.
+
+    Args:
+        model: The model.
+        masks: Distribution of the block given the state.
     """
     probabilities, _ = pseudolikelihood.enumerated(model)
     return float(ergodicity(joint_block_dynamics(probabilities, masks)).closed_classes)
 
 
 def summary(values: list[dict[str, float]]) -> dict[str, float]:
-    """Return the extremes and means over models that statistics and pages use."""
+    """Aggregate the values returned by `bound_of` over models.
+
+    Returns:
+        Minima of slacks, minima, means and maxima of shares, and means of logarithms. The keys have the suffixes
+        `_least` and `_most` and the prefix `log_`.
+    """
     table = DataFrame(values)
     found = {name: table[name].min() for name in ("slack", "information_slack", "efficiency")}
     for name in ("tightness", "trace_share"):
@@ -127,11 +156,18 @@ def summary(values: list[dict[str, float]]) -> dict[str, float]:
 
 
 def more_rows(targets: list[Any]) -> Iterator[dict[str, Any]]:
-    """Measure Theorem 4.1.1: one row per step from k to k + 1 masked sites, over the models `targets`.
+    """Measure how much one more masked site improves the estimator (Theorem 4.1.1).
 
-    `smallest` and `smallest_most` are the minimum and the maximum over models of the smallest eigenvalue of
-    Gamma^k - Gamma^{k+1}, divided by Tr Gamma^k. `trace_drop` is the minimum of 1 - Tr Gamma^{k+1} / Tr Gamma^k.
-    `rank_most` is the largest number of improved directions. `identity` is the largest error of I^{k+1} = I^k + C.
+    Gamma^k is the asymptotic covariance with k masked sites, and I^k its inverse.
+
+    Args:
+        targets: The models.
+
+    Yields:
+        One row per step from k to k + 1 masked sites. `smallest` and `smallest_most` are the minimum and the maximum
+        over models of the smallest eigenvalue of Gamma^k - Gamma^{k+1}, divided by Tr Gamma^k. `trace_drop` is the
+        minimum of 1 - Tr Gamma^{k+1} / Tr Gamma^k. `rank_most` is the largest number of directions that improve.
+        `identity` is the largest error of the identity I^{k+1} = I^k + C.
     """
     gains = DataFrame([gain for model in targets for gain in _gains(model)])
     for masked in gains.masked.unique().tolist():

@@ -58,7 +58,13 @@ class RandomFamily:
 
 
 def random_family(sites: int, seed: int, place: int) -> RandomFamily:
-    """Sample an exponential family with normal features and parameters."""
+    """Sample an exponential family with normal features and parameters.
+
+    Args:
+        sites: Number of sites.
+        seed: Seed of the set of models.
+        place: Index of the model in its set.
+    """
     draws = _generator(seed, RandomFamily.name, place)
     features, parameters = draws.standard_normal((2**sites, 6)), 0.5 * draws.standard_normal(6)
     return RandomFamily(torch.from_numpy(features), torch.from_numpy(parameters), sites)

@@ -11,7 +11,14 @@ from trialogue_lab.studies.parallel_gap.config import Instance
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run."""
+    """Settings of one run.
+
+    Args:
+        instances: Instances of Corollary 4.1.1 that are simulated.
+        runs: Number of runs per seed on each instance.
+        seeds: Seeds of the simulations.
+        decoder_sites: Numbers of sites of the constructed decoders. All states are enumerated.
+    """
 
     instances: Some[Instance] = (
         Instance(delta=0.5, steps=1, clique=25, sites=25),
@@ -28,10 +35,8 @@ class Config(Settings):
         Instance(delta=0.9, steps=10, clique=40, sites=400),
     )
     runs: Count = 200
-    """Number of runs per seed on each instance."""
     seeds: Seeds = tuple(range(12))
     decoder_sites: Different[Annotated[int, Interval(ge=2, le=5)]] = (2, 3, 4)
-    """Numbers of sites of the decoders. All states are enumerated."""
 
 
 PRESETS = {

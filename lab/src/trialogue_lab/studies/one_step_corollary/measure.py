@@ -19,7 +19,7 @@ _STEPS = 8
 
 
 def parts(config: Config) -> list[Part]:
-    """Return two tasks for exact numbers and decoders, and one per seed of the simulations."""
+    """Return one task for exact probabilities, one for decoders, and one per seed of the simulations."""
     return [
         Part("exact", lambda _: one_step_rows(config.instances)),
         Part("decoders", lambda _: decoder_rows(config.decoder_sites)),
@@ -32,10 +32,16 @@ def _simulated_rows(config: Config, seed: int, _: Path) -> Iterator[dict[str, An
 
 
 def decoder_rows(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Test Propositions 4.1.2 and 4.1.3 by construction, on random maps and kernels with two and three tokens.
+    """Test Propositions 4.1.2 and 4.1.3, which construct parallel decoders that imitate a given map or kernel.
 
-    `states_apart` is the number of states, over all starts and eight greedy steps, in which the decoder and the map
-    differ. `kernel_error` is the largest error of a probability.
+    Maps and kernels are random, with two and three tokens per site.
+
+    Args:
+        sizes: Numbers of sites.
+
+    Yields:
+        One row per size. `states_apart` is the number of states, over all starts and eight greedy steps, in which the
+        decoder and the map differ. `kernel_error` is the largest error of a probability of the kernel.
     """
     for sites, vocab in product(sizes, (2, 3)):
         stream = generator(0, "one-step-corollary", "decoder", sites, vocab)

@@ -35,7 +35,16 @@ DELTAS = (0.5, 0.1)
 
 
 def one_step_rows(instances: Sequence[Instance]) -> Iterator[dict[str, Any]]:
-    """Yield the exact probabilities of Corollary 4.1.1 from the worst start, with its bounds."""
+    """Compute the exact probabilities of Corollary 4.1.1 from the worst starting state.
+
+    Args:
+        instances: Instances of the corollary.
+
+    Yields:
+        One row per instance. `arrives` is the probability that one step of k-Gibbs turns all spins of the clique up,
+        and `promised` its lower bound. `stuck` is the probability that M independent parallel updates do not. `both` is
+        the product of both.
+    """
     for one in instances:
         theory = one.corollary
         blocks, parallel = one.log_matrices
@@ -70,7 +79,12 @@ def _hitting(
 
 
 def hitting_rows() -> Iterator[dict[str, Any]]:
-    """Yield the smallest probability of Proposition 4.1.4 to be in R_1 after a step, with its bounds, on a grid."""
+    """Compute the smallest probability, over starting states, that a step of k-Gibbs turns all spins of the clique up.
+
+    Yields:
+        One row per Ising model, block size k and delta, with the probability `rate` and the bounds of Proposition
+        4.1.4.
+    """
     sizes = ((6, 4), (8, 5), (10, 6), (12, 8))
     grid = [
         (sites, clique, size, excess, field)
@@ -100,9 +114,13 @@ def hitting_rows() -> Iterator[dict[str, Any]]:
 
 
 def stuck_rows() -> Iterator[dict[str, Any]]:
-    """Yield the smallest probability of Proposition 4.1.5 to keep the clique's sum at most -2 for T steps.
+    """Compute the probability that independent parallel updates keep most spins of the clique down for T steps.
 
-    The first rows satisfy the corrected assumptions, the last ones only the printed ones.
+    "Most" means that the sum of the spins (+1 or -1) is at most -2 (Proposition 4.1.5).
+
+    Yields:
+        One row per Ising model and delta. The first rows satisfy the corrected assumptions of the proposition, and the
+        last ones only the printed ones.
     """
     for clique, excess, delta in product((10, 20, 40), (1.0, 2.0, 4.0), DELTAS):
         bound = bounds.stuck_bound(clique, excess, delta)
@@ -123,9 +141,14 @@ def _stuck(
 
 
 def growth_rows() -> Iterator[dict[str, Any]]:
-    """Yield the expected steps to R_1 by clique size, with h_G and J_0 for delta = 0.1.
+    """Compute how the expected number of steps until all spins of the clique point up grows with the clique.
 
-    k-Gibbs starts with all spins down, the others with the most up spins for which the sum is at most -2.
+    k-Gibbs on the whole clique starts with all spins down. Single-spin Gibbs and independent parallel updates start
+    with the most up spins for which the sum of the spins is at most -2. Parameters are the smallest that the
+    assumptions allow for delta = 0.1.
+
+    Yields:
+        One row per clique size, with the logarithm of the expected number of steps for each sampler.
     """
     for clique in (4, 6, 8, 12, 16, 24, 32, 44, 60, 75):
         least = bounds.smallest_parameters(clique, delta=0.1, steps=1)
@@ -146,7 +169,16 @@ def growth_rows() -> Iterator[dict[str, Any]]:
 def simulated_corollary_rows(
     instances: Sequence[Instance], runs: int, seeds: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
-    """Simulate Corollary 4.1.1, one step of k-Gibbs and M parallel steps, on the instances that are small enough."""
+    """Simulate one step of k-Gibbs and M independent parallel updates (Corollary 4.1.1).
+
+    Args:
+        instances: Instances of the corollary. Large ones are skipped.
+        runs: Number of runs per seed.
+        seeds: Seeds of the simulations.
+
+    Yields:
+        One row per instance, sampler and seed, with the share of runs that turn all spins of the clique up.
+    """
     for one in instances:
         if one.sites > SIMULATED_SITES or one.steps > SIMULATED_STEPS:
             continue
@@ -163,7 +195,15 @@ def simulated_corollary_rows(
 
 
 def simulated_hitting_rows(runs: int, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Simulate Proposition 4.1.4, T steps of k-Gibbs, on the first four named instances."""
+    """Simulate T steps of k-Gibbs on four small Ising models (Proposition 4.1.4).
+
+    Args:
+        runs: Number of runs per seed.
+        seeds: Seeds of the simulations.
+
+    Yields:
+        One row per model, delta and seed, with the share of runs that turn all spins of the clique up.
+    """
     for sites, clique, size, excess, field in NAMED[:4]:
         model, matrix, _, by_delta = _hitting(sites, clique, size, excess, field)
         for delta, bound in by_delta.items():

@@ -15,13 +15,13 @@ PARALLEL = "independent parallel"
 
 @dataclass(frozen=True, kw_only=True)
 class Instance(Settings):
-    """An instance of Corollary 4.1.1: a clique among free spins.
+    """An instance of Corollary 4.1.1: spins of a clique that are coupled with each other, among free spins.
 
-    The field of the clique, J_0 and k are the smallest that Assumptions 4.1.6 and 4.1.7 allow. Fields are equal inside
-    the clique and zero outside.
+    The field of the clique, the coupling and k are the smallest that Assumptions 4.1.6 and 4.1.7 allow. Fields are
+    equal inside the clique and zero outside.
 
     Args:
-        delta: Risk δ of the corollary.
+        delta: Failure probability δ of the corollary.
         steps: Number M of steps of independent parallel updates.
         clique: Number |C| of spins of the clique.
         sites: Number N of all spins.
@@ -41,7 +41,7 @@ class Instance(Settings):
 
     @property
     def corollary(self) -> bounds.OneStep:
-        """The bounds of the corollary."""
+        """The bounds that Corollary 4.1.1 gives for this instance."""
         sizes = (self.sites, self.clique, self.block_size, self.least.excess, self.least.clique_field)
         return bounds.one_step_corollary(*sizes, delta=self.delta, steps=self.steps)
 
@@ -52,29 +52,38 @@ class Instance(Settings):
 
     @property
     def block_size(self) -> int:
-        """The block size k."""
+        """The number k of spins that k-Gibbs resamples per step, the smallest that the assumptions allow."""
         return bounds.smallest_block_size(self.sites, self.clique, self.delta)
 
     @property
     def least(self) -> bounds.LeastParameters:
-        """The smallest J_0 and h_G."""
+        """The smallest coupling excess J_0 and field h_G of the clique that the assumptions allow.
+
+        The coupling of the clique is J = J_0 + h_G.
+        """
         return bounds.smallest_parameters(self.clique, delta=self.delta, steps=self.steps)
 
     @property
     def field(self) -> float:
-        """The field h of each spin of the clique."""
+        """The field h of each spin of the clique, which is the field h_G of the clique divided by its size."""
         return self.least.clique_field / self.clique
 
     @property
     def log_matrices(self) -> tuple[Array, Array]:
-        """Log transition matrices of the number of up spins, of k-Gibbs and of independent parallel updates."""
+        """Log transition matrices of the number of up spins in the clique.
+
+        The first is for k-Gibbs, and the second for independent parallel updates.
+        """
         coupling = self.least.excess + self.least.clique_field
         blocks = chains.block_chain(self.sites, self.clique, coupling, self.field, self.block_size)
         return blocks, chains.parallel_chain(self.clique, coupling, self.field)
 
     @property
     def start(self) -> int:
-        """The largest number of up spins of the clique for which the sum of its spins is at most -2."""
+        """Number of up spins in the clique from which independent parallel updates start.
+
+        It is the largest number for which the sum of the spins (+1 or -1) is at most -2.
+        """
         return self.clique // 2 - 1
 
 

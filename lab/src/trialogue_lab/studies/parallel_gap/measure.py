@@ -15,7 +15,10 @@ Row = dict[str, Any]
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the exact tasks, the simulations and one task per network. The networks of the control come last."""
+    """Return the tasks for exact numbers and simulations, and one task per network.
+
+    Networks that imitate independent parallel updates, the control, come last.
+    """
 
     def exact(_: Path) -> Iterator[Row]:
         corollary = cliques.one_step_rows(config.instances)

@@ -31,14 +31,14 @@ PRODUCT = 1e-12
 
 @dataclass(frozen=True)
 class Imitation:
-    """A training of a network on single steps of a chain on a clique, from uniformly random states.
+    """A training of a network on single steps of a sampler, from uniformly random states of an Ising model on a clique.
 
     Args:
-        chain: `GIBBS` for k-Gibbs with k = `sites`, or `PARALLEL`.
+        chain: `GIBBS` for k-Gibbs with k = `sites`, or `PARALLEL` for independent parallel updates.
         sites: Number of spins.
         coupling: Coupling of the clique, which has no field.
         steps: Number of training steps.
-        batch_size: Number of transitions of a batch.
+        batch_size: Number of transitions in a batch.
     """
 
     chain: str
@@ -48,21 +48,30 @@ class Imitation:
     batch_size: int
 
     def model(self) -> Ising:
-        """Return the clique, which has two modes of equal weight."""
+        """Return the Ising model on the clique, which has two modes of equal weight."""
         return Ising.clique(self.sites, self.sites, self.coupling, 0.0)
 
     def sampler(self) -> Chain[Any]:
-        """Return the imitated chain."""
+        """Return the imitated sampler."""
         return BlockGibbs(self.sites) if self.chain == GIBBS else IndependentParallel()
 
     def transitions(self) -> Array:
-        """Return the transition matrix (states, states) of the chain."""
+        """Return the transition matrix (states, states) of the imitated sampler."""
         matrix: Array = transition_matrix(self.sampler(), self.model()).numpy()
         return matrix
 
 
 def two_mode_rows(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Yield the distances to products of the distribution with all spins up or all down, with probability 1/2 each."""
+    """Compute how far a distribution with two opposite states is from product distributions.
+
+    All spins point up or all point down, with probability 1/2 each.
+
+    Args:
+        sizes: Numbers of spins.
+
+    Yields:
+        One row per size with the values of `product_distances`.
+    """
     for sites in sizes:
         distribution = np.zeros(2**sites)
         distribution[[0, -1]] = 0.5
@@ -71,11 +80,14 @@ def two_mode_rows(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
 
 
 def product_distances(distribution: Array) -> dict[str, float]:
-    """Return the distances from a distribution, with one axis per site, to product distributions.
+    """Return the distances from a distribution to product distributions.
+
+    Args:
+        distribution: Probabilities with one axis per site.
 
     Returns:
-        The smallest KL in nats ("best_divergence"), the TV of the product that attains it ("likely_variation"), and the
-        smallest TV that was found ("best_variation").
+        The smallest KL divergence in nats ("best_divergence"), the total variation of the product that attains it
+        ("likely_variation"), and the smallest total variation that was found ("best_variation").
     """
     closest = product_kernels.closest_in_divergence(distribution)
     variation = float(np.abs(distribution - product_kernels.joint_distribution(closest.sites)).sum()) / 2
@@ -87,7 +99,7 @@ def product_distances(distribution: Array) -> dict[str, float]:
 
 @cache
 def best_products(imitation: Imitation) -> dict[str, float]:
-    """Return the `product_distances` of a step, as the mean over starting states."""
+    """Return the mean of `product_distances` over the transition distributions of all starting states."""
     # Steps of the whole clique are the same from every state up to rounding, so equal rows are computed once.
     rows, counts = np.unique(imitation.transitions().round(14), axis=0, return_counts=True)
     by_row = [product_distances(row.reshape((2,) * imitation.sites)) for row in rows]
@@ -95,7 +107,16 @@ def best_products(imitation: Imitation) -> dict[str, float]:
 
 
 def kernel_rows(sizes: Sequence[int], coupling: float) -> Iterator[dict[str, Any]]:
-    """Yield the distances between the steps of each chain and the products of their marginals, maximal over states."""
+    """Compute how far the steps of several samplers are from independent updates of all sites.
+
+    Args:
+        sizes: Numbers of spins.
+        coupling: Coupling of the Ising model on a clique.
+
+    Yields:
+        One row per size and sampler. "divergence" and "variation" are the largest KL divergence and total variation,
+        over starting states, between the step and the product of its marginals.
+    """
     for sites in sizes:
         model = Ising.clique(sites, sites, coupling, 0.0)
         first = torch.zeros(1, sites, dtype=torch.bool)
@@ -115,11 +136,16 @@ def kernel_rows(sizes: Sequence[int], coupling: float) -> Iterator[dict[str, Any
 
 
 def network_row(imitation: Imitation, seed: int) -> dict[str, Any]:
-    """Train one network and compare its transitions with those of the imitated chain.
+    """Train one network, and compare its transitions with those of the imitated sampler.
+
+    Args:
+        imitation: The sampler and the settings of the training.
+        seed: Seed of the training.
 
     Returns:
-        The KL in nats and the TV from the step to the network, and the distances of the best products, as means over
-        states. "limit_variation" is the TV between the model and the limit of repeated network steps.
+        "divergence" and "variation", the KL divergence in nats and the total variation between a step of the sampler
+        and of the network, and the distances of the best products (see `product_distances`), all averaged over states.
+        "limit_variation" is the total variation between the Ising model and the limit of repeated steps of the network.
     """
     truth = imitation.transitions()
     network = product_kernels.product_transitions(predictions(imitation, seed))
@@ -135,7 +161,15 @@ def network_row(imitation: Imitation, seed: int) -> dict[str, Any]:
 
 
 def predictions(imitation: Imitation, seed: int) -> Array:
-    """Return the predictions (states, sites, 2) of a network trained with `seed`, for every site of every state."""
+    """Train a network and return its predictions for every site of every state.
+
+    Args:
+        imitation: The sampler and the settings of the training.
+        seed: Seed of the training.
+
+    Returns:
+        Probabilities (states, sites, 2).
+    """
     shape = TransformerConfig(
         vocab_size=2, layers=2, heads=2, width=32, mlp_width=64, max_length=imitation.sites, causal=False
     )
@@ -165,7 +199,15 @@ def predictions(imitation: Imitation, seed: int) -> Array:
 
 
 def sampled_steps(imitation: Imitation, seed: int) -> tuple[Tensor, Tensor]:
-    """Return uniformly random states and the states after one step, both (steps * batch_size, sites)."""
+    """Sample the transitions that a network is trained on.
+
+    Args:
+        imitation: The sampler and the settings of the training.
+        seed: Seed of the transitions.
+
+    Returns:
+        Uniformly random states and the states after one step, both (steps * batch_size, sites).
+    """
     count = imitation.steps * imitation.batch_size
     random = generator(seed, "parallel-gap", "states", imitation.sites)
     before = torch.randint(0, 2, (count, imitation.sites), generator=random)

@@ -21,7 +21,14 @@ UNIFORM, PLANTED, PERIODIC, SHARED = "uniform", "planted", "periodic", "shared t
 
 
 class NamedChain(NamedTuple):
-    """A chain of the study with its name and parameters."""
+    """A Potts chain with its name and parameters.
+
+    Attributes:
+        name: Name of the family of chains.
+        chain: The chain.
+        patterns: Number of stored patterns. A pattern of several tokens counts once per phase.
+        penalty: Energy of a wrong token in a window, or the largest window energy of a random chain.
+    """
 
     name: str
     chain: PottsChain
@@ -30,16 +37,26 @@ class NamedChain(NamedTuple):
 
 
 def uniform(patterns: int, window: int, penalty: float, vocab: int) -> NamedChain:
-    """Return a chain of one-token patterns in which every wrong token of a window costs `penalty`.
+    """Return a Potts chain of patterns of one repeated token, in which all wrong tokens cost the same.
 
-    Tokens from `patterns` to `vocab - 1` belong to no pattern.
+    Args:
+        patterns: Number of patterns. Token i is repeated in pattern i.
+        window: Number of tokens in a window.
+        penalty: Energy of a wrong token in a window.
+        vocab: Number of tokens. Tokens from `patterns` on belong to no pattern.
     """
     chain = PottsChain.from_patterns([[token] for token in range(patterns)], window, penalty, vocab)
     return NamedChain(UNIFORM, chain, patterns, penalty)
 
 
 def planted(patterns: int, window: int, penalty: float) -> NamedChain:
-    """Return a chain of one-token patterns with random energies between `penalty / 2` and `penalty`."""
+    """Return a Potts chain of patterns of one repeated token, in which other windows have random energies.
+
+    Args:
+        patterns: Number of patterns, which is also the number of tokens.
+        window: Number of tokens in a window.
+        penalty: Largest energy of a window. The smallest positive energy is at least half of it.
+    """
     draws = generator(0, "potts-coherence", "planted", patterns, window)
     energies = penalty * (1 + torch.rand([patterns] * window, generator=draws, dtype=torch.float64)) / 2
     for token in range(patterns):
@@ -50,19 +67,33 @@ def planted(patterns: int, window: int, penalty: float) -> NamedChain:
 
 
 def periodic(penalty: float) -> NamedChain:
-    """Return a chain of two patterns with three tokens and three phases, which share no two successive tokens."""
+    """Return a Potts chain of two patterns with three tokens each, which share no two successive tokens.
+
+    Args:
+        penalty: Energy of a wrong token in a window.
+    """
     return NamedChain(PERIODIC, PottsChain.from_patterns([[0, 1, 2], [2, 1, 0]], 3, penalty), 6, penalty)
 
 
 def shared_tokens(penalty: float) -> NamedChain:
-    """Return a chain of the patterns 0000... and 0101..., which agree at every second site."""
+    """Return a Potts chain of the patterns 0000... and 0101..., which agree at every second site.
+
+    Args:
+        penalty: Energy of a wrong token in a window.
+    """
     return NamedChain(SHARED, PottsChain.from_patterns([[0, 0], [0, 1]], 3, penalty), 3, penalty)
 
 
 def families(
     patterns: Sequence[int], windows: Sequence[int], penalties: Sequence[float]
 ) -> Iterator[NamedChain]:
-    """Yield all chains whose exact quantities are computed."""
+    """Yield all Potts chains that are computed exactly.
+
+    Args:
+        patterns: Numbers of patterns of the uniform chains.
+        windows: Numbers of tokens in a window.
+        penalties: Largest window energies of the random chains.
+    """
     vocab = max(2, *patterns)
     for window in windows:
         for count in patterns:
@@ -73,10 +104,19 @@ def families(
 
 
 def chain_rows(family: NamedChain, temperatures: Sequence[float], lengths: Sequence[int]) -> Iterator[Row]:
-    """Yield decay rates and crossing length by temperature, and walls, runs and free energies by length.
+    """Compute exact properties of a Potts chain, in particular its domain walls (changes between stored patterns).
 
-    `wall_decay` is the rate at which P(no wall) falls with the length, and `ground_decay` the rate of P(no excitation).
-    `run` is the mean length of the first coherent run in windows, which is cut off at the end of the chain.
+    Args:
+        family: The chain.
+        temperatures: Temperatures.
+        lengths: Sequence lengths in tokens.
+
+    Yields:
+        One row per temperature. `wall_decay` is the rate at which the probability of no wall falls with the length,
+        `ground_decay` is the same for sequences that follow one pattern exactly, and `crossing_length` is the length
+        from which walls are likely. One row per temperature and length with the expected number of walls `walls`, the
+        probability `wall` of at least one, and the mean number `run` of windows before the first wall or the end of the
+        sequence. If there are several patterns, also with the free energy of a wall and its bound.
     """
     chain, energies = family.chain, family.chain.energies
     common = {
@@ -124,7 +164,11 @@ def chain_rows(family: NamedChain, temperatures: Sequence[float], lengths: Seque
 
 
 def closed_form_rows() -> Iterator[Row]:
-    """Yield the largest differences between closed forms of the nearest-neighbour chain and transfer matrices."""
+    """Compare closed forms of the nearest-neighbor Potts chain with transfer matrices.
+
+    Yields:
+        One row per number of tokens, coupling and temperature, with the largest absolute errors.
+    """
     for vocab, coupling, temperature in product((2, 3, 5), (0.3, 1.3, 3.0), (0.3, 0.7, 3.0)):
         energies = coupling * (1 - torch.eye(vocab, dtype=torch.float64))
         chain, solved = PottsChain(energies), NearestNeighbourPotts(vocab, coupling, temperature)
@@ -152,7 +196,11 @@ def closed_form_rows() -> Iterator[Row]:
 
 
 def control_rows() -> Iterator[Row]:
-    """Yield two patterns with increasing energies of a wall, and two patterns with forbidden walls."""
+    """Compute chains of two patterns in which domain walls (changes between patterns) get more expensive.
+
+    Yields:
+        One row per energy of a wall. Walls of infinite energy are forbidden.
+    """
     for cost in (2.0, 5.0, 10.0, 20.0, math.inf):
         energies = torch.full((2, 2), cost, dtype=torch.float64).fill_diagonal_(0.0)
         solved = NearestNeighbourPotts(2, cost, 1.0)
@@ -166,7 +214,15 @@ def control_rows() -> Iterator[Row]:
 
 
 def curve_rows(settings: Sequence[Sampled], points: int) -> Iterator[Row]:
-    """Yield the exact P(at least one wall) by length, up to thirty crossing lengths."""
+    """Compute the exact probability of at least one domain wall as a function of the sequence length.
+
+    Args:
+        settings: Chains and temperatures.
+        points: Number of lengths, logarithmically spaced up to thirty crossing lengths.
+
+    Yields:
+        One row per chain and length.
+    """
     for setting in settings:
         chain = setting.chain
         longest = 3 * setting.lengths[-1]
@@ -177,7 +233,18 @@ def curve_rows(settings: Sequence[Sampled], points: int) -> Iterator[Row]:
 
 
 def sampled_rows(settings: Sequence[Sampled], chains: int, sweeps: int, seed: int) -> Iterator[Row]:
-    """Yield the share of sequences with a wall, for exact samples and for Gibbs sampling from a stored pattern."""
+    """Sample sequences of Potts chains, and measure the share of sequences with a domain wall.
+
+    Args:
+        settings: Chains and temperatures.
+        chains: Number of sequences per chain and length.
+        sweeps: Number of sweeps of Gibbs sampling.
+        seed: Seed of the samples.
+
+    Yields:
+        One row per chain and length. `wall` is the exact probability, `drawn` the share among exact samples, and
+        `gibbs` the share after Gibbs sampling from a stored pattern.
+    """
     for setting in settings:
         chain, temperature = setting.chain, setting.temperature
         for place, length in enumerate(setting.lengths):

@@ -15,7 +15,13 @@ _MAX_LENGTH = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Sampled(Settings):
-    """A chain of `patterns` one-token patterns at a temperature, whose walls are sampled."""
+    """A Potts chain whose sequences are sampled to count domain walls, that is, changes between stored patterns.
+
+    Args:
+        patterns: Number of stored patterns, each of which repeats one token.
+        window: Number of tokens in a window, on which the energy depends.
+        temperature: Temperature, in units of the energy of a wrong token.
+    """
 
     patterns: Annotated[int, Ge(2)]
     window: Annotated[int, Ge(2)]
@@ -23,12 +29,15 @@ class Sampled(Settings):
 
     @property
     def chain(self) -> PottsChain:
-        """The chain. Every wrong token of a window costs energy 1."""
+        """The Potts chain, in which every wrong token of a window costs energy 1."""
         return PottsChain.from_patterns([[token] for token in range(self.patterns)], self.window)
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """A tenth of the crossing length, the crossing length, and ten times it (at least two windows each)."""
+        """Sequence lengths: a tenth of the crossing length, the crossing length, and ten times the crossing length.
+
+        From the crossing length, domain walls are likely. All lengths are at least two windows.
+        """
         crossing = crossing_length(self.window, self.chain.max_energy, self.temperature, self.patterns)
         return tuple(max(2 * self.window, round(share * crossing)) for share in (0.1, 1.0, 10.0))
 
@@ -37,10 +46,25 @@ class Sampled(Settings):
 class Config(Settings):
     """Settings of one run.
 
-    The exact chains have all combinations of `patterns`, `windows`, `temperatures` and `lengths`. Random energies have
-    the maxima `penalties`. Each chain of `sampled` is sampled `chains` times per seed, by Gibbs sampling with `sweeps`
-    sweeps. There are `models` random autoregressive models of each of `widths`. Tori with `sides` are simulated
-    `plane_chains` times for `plane_sweeps` sweeps at each of `plane_temperatures`.
+    Exact properties are computed for Potts chains with all combinations of `patterns`, `windows`, `temperatures` and
+    `lengths`.
+
+    Args:
+        patterns: Numbers of stored patterns.
+        windows: Numbers of tokens in a window, on which the energy depends.
+        penalties: Largest window energies of the chains with random energies.
+        temperatures: Temperatures.
+        lengths: Sequence lengths in tokens.
+        sampled: Chains whose sequences are sampled.
+        chains: Number of sampled sequences per chain, length and seed.
+        sweeps: Number of sweeps of Gibbs sampling of a sequence.
+        widths: Numbers of previous tokens that the random autoregressive models depend on.
+        models: Number of random autoregressive models per width.
+        sides: Side lengths of the tori of Ising spins.
+        plane_temperatures: Temperatures of the Ising spins.
+        plane_chains: Number of simulations per torus and temperature.
+        plane_sweeps: Number of sweeps of a simulation.
+        seeds: Seeds of the samples and simulations.
     """
 
     patterns: Different[Count] = (1, 2, 3, 4)

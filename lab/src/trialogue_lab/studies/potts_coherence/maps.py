@@ -19,7 +19,12 @@ TEMPERATURES = (0.5, 2.0)
 
 
 def random_model(width: int, place: int) -> Table:
-    """Return a model with uniform random conditionals given the last `width` tokens or a shorter prefix."""
+    """Return an autoregressive model with random next-token distributions.
+
+    Args:
+        width: Number of previous tokens that a distribution depends on.
+        place: Index of the model, which is its seed.
+    """
     draws = generator(0, "potts-coherence", "model", width, place)
     weights = [
         -torch.rand([VOCAB] * (known + 1), generator=draws, dtype=torch.float64).log()
@@ -34,7 +39,7 @@ def random_model(width: int, place: int) -> Table:
 
 
 def sequence_probabilities(oracle: Autoregressive) -> Tensor:
-    """Return the probabilities (V^L,) of all sequences that an oracle generates."""
+    """Return the probabilities (V^L,) of all sequences of `LENGTH` tokens under an autoregressive model."""
     states = whole_sequences(VOCAB, LENGTH)
     total = torch.zeros(len(states), dtype=torch.float64)
     for place in range(LENGTH):
@@ -44,7 +49,17 @@ def sequence_probabilities(oracle: Autoregressive) -> Tensor:
 
 
 def map_rows(widths: Sequence[int], models: int) -> Iterator[dict[str, Any]]:
-    """Yield the total variation between models and their Boltzmann distributions, and greedy patterns and decay."""
+    """Map random autoregressive models to Potts chains and back (Theorem 1.2).
+
+    Args:
+        widths: Numbers of previous tokens that a model depends on.
+        models: Number of models per width.
+
+    Yields:
+        One row per model, with total variation distances between the model and the Boltzmann distributions of its
+        chain, and the patterns that greedy decoding repeats with the smallest rate at which sampling leaves one
+        (Corollary 1.2.1).
+    """
     states = whole_sequences(VOCAB, LENGTH)
     for width in widths:
         for place in range(models):

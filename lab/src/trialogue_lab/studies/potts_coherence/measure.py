@@ -13,7 +13,7 @@ from trialogue_lab.studies.potts_coherence.plane import exact_plane_rows, plane_
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the exact tasks, and two tasks per seed."""
+    """Return the tasks for exact numbers, and two tasks per seed of the simulations."""
 
     def exact_chains(_: Path) -> Iterator[chains.Row]:
         for family in chains.families(config.patterns, config.windows, config.penalties):

@@ -16,9 +16,12 @@ PLANE, RING = "plane", "ring"
 
 
 def exact_plane_rows() -> Iterator[dict[str, Any]]:
-    """Yield the magnetisation of the infinite lattice and its bound by Peierls' argument (J = 1).
+    """Compute the magnetization of the infinite two-dimensional Ising model with J = 1.
 
-    A wall costs 2 per bond.
+    It is compared with its bound by Peierls' argument. A domain wall costs energy 2 per bond.
+
+    Yields:
+        One row per temperature, and one row with the critical temperature and the temperature of Peierls' argument.
     """
     # The magnetisation falls as the eighth root of the distance from the critical temperature.
     near = peierls.critical_temperature() * (1 - np.logspace(-8, -1.5, 14))
@@ -38,9 +41,15 @@ def exact_plane_rows() -> Iterator[dict[str, Any]]:
 
 
 def plane_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the mean magnetisation per spin after Gibbs sampling from all spins up, on tori and on rings.
+    """Simulate Ising spins that start with all spins up, on tori and on rings with as many spins.
 
-    A ring has the same number of spins and sweeps as the torus of this side.
+    Args:
+        config: Side lengths, temperatures, and numbers of chains and sweeps.
+        seed: Seed of the Gibbs sampling.
+
+    Yields:
+        One row per shape, side length and temperature, with the mean magnetization per spin and its value in the
+        infinite system.
     """
     for side in config.sides:
         start = torch.ones(config.plane_chains, side * side, dtype=torch.int64)

@@ -23,7 +23,7 @@ _SHORT = 8
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task for the chains at low temperature, and two tasks per seed."""
+    """Return one task for the exact chains at low temperature, and two tasks per seed of the simulations."""
     simulated = [
         Part(f"{name}-{seed}", partial(measure, config, seed), lane=str(seed))
         for seed in config.seeds
@@ -46,14 +46,17 @@ def _plane(config: Config, seed: int, _: Path) -> Iterator[Row]:
 
 
 def cold_rows(family: NamedChain, length: int) -> Iterator[Row]:
-    """Yield P(no wall) at temperatures from the smallest positive energy of a window to a 64th of it.
+    """Compute the probability that a sequence of a Potts chain has no domain wall, at low temperatures.
 
-    The column `cold` is this energy divided by the temperature. At eight tokens, the column `limit` is the share of
-    sequences with energy zero that have no wall, by enumeration.
+    Temperatures are the smallest positive energy of a window, divided by 1, 2, 4, ..., 64.
 
     Args:
         family: The chain.
-        length: Length of the longer chain in tokens.
+        length: Length of the longer sequences in tokens. The shorter ones have eight tokens.
+
+    Yields:
+        One row per temperature and length. `cold` is the divisor of the temperature. For eight tokens, `limit` is the
+        share of minimum-energy sequences that have no wall, by enumeration.
     """
     chain = family.chain
     smallest = float(chain.energies[chain.energies > 0].min())

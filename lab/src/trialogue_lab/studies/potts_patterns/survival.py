@@ -14,17 +14,21 @@ from trialogue_lab.theory.potts.map import context_log_probs
 
 
 def survival_rows(widths: Sequence[int], models: int, chains: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield one row per random model, about texts that start on its greedy pattern with the smallest decay rate.
+    """Measure how long texts of random models follow a pattern that greedy decoding repeats forever.
 
-    Texts have a number of whole periods after which about a tenth of them still follow the pattern. The column `rate`
-    is the exact decay rate in nats per token, and `measured` the rate estimated from the texts. The columns `half` and
-    `whole` are the shares of texts that follow the pattern for half of the periods and for all.
+    The pattern is the one with the smallest decay rate. Texts start on it and are so long that about a tenth of them
+    follow it to the end.
 
     Args:
         widths: Context widths of the models.
         models: Number of models per width.
         chains: Number of texts per model.
         seed: Seed of the texts.
+
+    Yields:
+        One row per model. `rate` is the exact decay rate in nats per token, and `measured` is its estimate from the
+        texts. `half` and `whole` are the shares of texts that follow the pattern for half of their length and to the
+        end.
     """
     for width in widths:
         for place in range(models):

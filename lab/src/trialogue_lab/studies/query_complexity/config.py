@@ -16,42 +16,48 @@ Digits = Annotated[Increasing[Annotated[int, Interval(ge=1, le=200)]], MinLen(2)
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run."""
+    """Settings of one run.
+
+    Args:
+        optimum_lengths: String lengths D of Theorem 3.1.1 for which the dynamic program is run.
+        hidden_lengths: String lengths D of Theorem 3.1.1 for which sampling with a perfect verifier is computed.
+        caps: Maximum numbers of rejections at one position, after which tokenwise rejection fails.
+        search_lengths: String lengths D for which the searcher is simulated.
+        searches: Number of hidden strings per length and seed.
+        search_seeds: Seeds of the simulated searches.
+        zero_lengths: String lengths D of Proposition 3.1.1.
+        walked_lengths: String lengths D of Proposition 3.1.1 for which the samplers are simulated.
+        walks: Number of outputs per sampler, length and seed.
+        walk_seeds: Seeds of the simulated samplers.
+        law_lengths: String lengths D of Proposition 3.1.2.
+        dyck_lengths: Lengths of Dyck strings with two types of brackets.
+        verified_lengths: String lengths D of Theorem 3.1.1 for which a string is generated with the verifier alone.
+        knapsacks: Number of random knapsacks, with up to 10 weights, that are solved by constrained generation.
+        superincreasing: Number of superincreasing knapsacks that are solved greedily.
+        lattice_size: Number of weights of the knapsacks that are solved by lattice reduction.
+        lattice_digits: Numbers of binary digits of the weights of these knapsacks.
+        lattices: Number of these knapsacks per number of digits and seed.
+        lattice_seeds: Seeds of these knapsacks.
+    """
 
     optimum_lengths: OptimumLengths = tuple(range(1, 15))
-    """String lengths D of Theorem 3.1.1 for which the dynamic program is run."""
     hidden_lengths: Lengths = tuple(range(2, 33, 2))
-    """String lengths D of Theorem 3.1.1 for which sampling with a perfect verifier is computed."""
     caps: Increasing[Count] = (1, 4, 16)
-    """Maximum numbers of rejections at one position, after which tokenwise rejection fails."""
     search_lengths: Increasing[Annotated[int, Interval(ge=2, le=12)]] = (2, 3, 4, 5, 6, 7, 8)
-    """String lengths D for which the searcher is simulated."""
     searches: Count = 100
-    """Number of hidden strings per length and seed."""
     search_seeds: Seeds = tuple(range(20))
     zero_lengths: Increasing[Annotated[int, Interval(ge=1, le=40)]] = (1, 2, 4, 6, 8, 12, 16, 24, 32)
-    """String lengths D of Proposition 3.1.1."""
     walked_lengths: ShortLengths = (2, 4, 6)
-    """String lengths D of Proposition 3.1.1 for which the samplers are simulated."""
     walks: Count = 200
-    """Number of outputs per sampler, length and seed."""
     walk_seeds: Seeds = tuple(range(20))
     law_lengths: ShortLengths = tuple(range(1, 11))
-    """String lengths D of Proposition 3.1.2."""
     dyck_lengths: EvenLengths = (2, 4, 8, 12, 16, 20, 24, 28, 32)
-    """Lengths of Dyck strings with two types of brackets."""
     verified_lengths: Increasing[Annotated[int, Interval(ge=1, le=8)]] = (1, 2, 4, 6)
-    """String lengths D of Theorem 3.1.1 for which a string is generated with the verifier alone."""
     knapsacks: Count = 240
-    """Number of random knapsacks, with up to 10 weights, that are solved by constrained generation."""
     superincreasing: Count = 3000
-    """Number of superincreasing knapsacks that are solved greedily."""
     lattice_size: Annotated[int, Interval(ge=4, le=40)] = 20
-    """Number of weights of the knapsacks that are solved by lattice reduction."""
     lattice_digits: Digits = (10, 15, 20, 25, 30, 40, 60, 80)
-    """Numbers of binary digits of the weights of these knapsacks."""
     lattices: Count = 10
-    """Number of these knapsacks per number of digits and seed."""
     lattice_seeds: Seeds = tuple(range(12))
 
 

@@ -20,7 +20,15 @@ BRACKETS = 4
 
 
 def optimum_rows(lengths: Iterable[int]) -> Rows:
-    """Yield the expected queries of the optimal searcher: dynamic program, closed form and printed bound."""
+    """Compute the expected number of queries that an optimal searcher needs to find the hidden string (Theorem 3.1.1).
+
+    Args:
+        lengths: String lengths.
+
+    Yields:
+        One row per length. `queried` and `inferred` are computed by dynamic programming, without and with inferring the
+        last candidate. `closed_form` and `printed` are formulas.
+    """
     for length in lengths:
         candidates = 2 ** (length - 1)
         yield {
@@ -34,7 +42,15 @@ def optimum_rows(lengths: Iterable[int]) -> Rows:
 
 
 def order_rows(lengths: Iterable[int]) -> Rows:
-    """Yield the largest and mean number of queries, over hidden strings, of a search in a fixed order."""
+    """Compute the number of queries of a searcher that tries candidates for the hidden string in a fixed order.
+
+    Args:
+        lengths: String lengths.
+
+    Yields:
+        One row per length, with and without inferring the last candidate. `most` and `mean` are over all hidden
+        strings.
+    """
     for length in lengths:
         order = list(product((0, 1), repeat=length - 1))
         for inferred in (True, False):
@@ -53,9 +69,14 @@ def order_rows(lengths: Iterable[int]) -> Rows:
 
 
 def hidden_rows(lengths: Iterable[int], caps: Iterable[int]) -> Rows:
-    """Yield the costs of sampling with a perfect verifier on a hidden string.
+    """Compute the costs of sampling a hidden string with a perfect verifier.
 
-    The cost per output assumes that tokenwise rejection starts again after FAIL.
+    Args:
+        lengths: String lengths.
+        caps: Maximum numbers of rejections at one position, after which tokenwise rejection fails and starts again.
+
+    Yields:
+        One row per length for rejection and tokenwise rejection, and one per length and maximum.
     """
     caps = tuple(caps)
     for length in lengths:
@@ -82,7 +103,11 @@ def hidden_rows(lengths: Iterable[int], caps: Iterable[int]) -> Rows:
 
 
 def zero_rows(lengths: Iterable[int]) -> Rows:
-    """Yield the exact and the printed costs of the string of zeros (Proposition 3.1.1)."""
+    """Compute the exact and the published numbers of queries for sampling the string of zeros (Proposition 3.1.1).
+
+    Args:
+        lengths: String lengths.
+    """
     for length in lengths:
         oracle, verifier, _ = hidden_string.all_zeros_task(length)
         yield {
@@ -96,10 +121,17 @@ def zero_rows(lengths: Iterable[int]) -> Rows:
 
 
 def distribution_rows(lengths: Iterable[int]) -> Rows:
-    """Yield the output distribution of tokenwise rejection (Proposition 3.1.2).
+    """Compute the output distribution of tokenwise rejection if all strings except the string of ones are allowed.
 
-    The allowed strings are all strings except the string of ones. Masses are in units of 2^-D, and `last` is the mass
-    of 1...10. The total variation is computed in fractions, and also from the sampler itself (`walked`).
+    This is the example of Proposition 3.1.2. The distribution is computed in fractions.
+
+    Args:
+        lengths: String lengths D.
+
+    Yields:
+        One row per length. `variation` is the total variation to the model given the constraint, and `walked` is the
+        same number computed from the sampler. `last` is the probability of 1...10 and `least`, `least_of_a` and `most`
+        are extremes of the other probabilities, in units of 2^-D.
     """
     for length in lengths:
         last = (*(1,) * (length - 1), 0)
@@ -132,7 +164,11 @@ def distribution_rows(lengths: Iterable[int]) -> Rows:
 
 
 def dyck_rows(lengths: Iterable[int]) -> Rows:
-    """Yield the costs of Dyck strings under a uniform oracle."""
+    """Compute the costs of sampling Dyck strings (balanced brackets) from a uniform model.
+
+    Args:
+        lengths: String lengths.
+    """
     for length in lengths:
         task = dyck_task(length)
         yield {
@@ -144,15 +180,25 @@ def dyck_rows(lengths: Iterable[int]) -> Rows:
 
 
 def dyck_task(length: int) -> ConstrainedTask:
-    """Return the task of generating Dyck strings of `length` with two types of uniform brackets."""
+    """Return the task of generating Dyck strings with two types of brackets from a uniform model.
+
+    Args:
+        length: String length.
+    """
     oracle = Table(lambda _: (1 / BRACKETS,) * BRACKETS, BRACKETS, max_length=length, memory=0)
     return ConstrainedTask(oracle, Dyck(length, (0.5, 0.5)), length)
 
 
 def verifier_rows(dyck_lengths: Iterable[int], hidden_lengths: Iterable[int]) -> Rows:
-    """Yield the verifier calls of trying every token, and the share of oracles that can generate the output.
+    """Count the verifier calls of generating a string by trying every token at every position.
 
-    For hidden strings, the first token that the verifier accepts is used, and all hidden strings are enumerated.
+    Args:
+        dyck_lengths: Lengths of Dyck strings.
+        hidden_lengths: Lengths of hidden strings, all of which are enumerated.
+
+    Yields:
+        One row per task and length. `calls` is the number of verifier calls, `bound` its bound, and `solved` the share
+        of models that can generate the output.
     """
 
     def row(task: str, length: int, calls: int, tokens: int, solved: float) -> dict[str, Any]:
@@ -173,5 +219,5 @@ def verifier_rows(dyck_lengths: Iterable[int], hidden_lengths: Iterable[int]) ->
 
 
 def can_generate(oracle: HiddenString, string: Prefix) -> bool:
-    """Return whether the oracle generates `string` with positive probability."""
+    """Return whether the model generates `string` with positive probability."""
     return all(oracle.weights(string[:position])[token] > 0 for position, token in enumerate(string))

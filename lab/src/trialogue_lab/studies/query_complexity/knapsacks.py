@@ -19,10 +19,17 @@ Knapsack = tuple[tuple[int, ...], int]
 
 
 def random_rows(count: int) -> Rows:
-    """Yield random knapsacks and whether the solvers are right about each, compared with brute force.
+    """Solve random knapsacks with several solvers, and compare the results with brute force.
 
-    Every second knapsack has a solution by construction. Each generator has an oracle that draws ones with its own
-    probability. A result is wrong if it is FAIL although a solution exists, or if it is not a solution.
+    Every second knapsack has a solution by construction. A result is wrong if it is FAIL although a solution exists, or
+    if it is not a solution.
+
+    Args:
+        count: Number of knapsacks.
+
+    Yields:
+        One row per knapsack. `generated_wrong` is for constrained generation from a model that samples random bits, and
+        `table_wrong` for dynamic programming. `calls` is the number of verifier calls.
     """
     rng = numpy_generator(0, "query-complexity", "knapsacks")
     for index in range(count):
@@ -45,9 +52,16 @@ def random_rows(count: int) -> Rows:
 
 
 def greedy_rows(count: int) -> Rows:
-    """Yield counts of superincreasing knapsacks, their totals, and the totals that the greedy pass gets wrong.
+    """Solve superincreasing knapsacks greedily, for all totals of each knapsack.
 
-    One weight in four is equal to the sum of the previous weights. All totals of each knapsack are tried.
+    One weight in four is equal to the sum of the previous weights, so that some totals have several solutions.
+
+    Args:
+        count: Number of knapsacks.
+
+    Yields:
+        One row for knapsacks whose subset sums are all different, and one for the others, with the numbers of
+        knapsacks, totals and wrong results.
     """
     rng = numpy_generator(0, "query-complexity", "superincreasing")
     counts_by_uniqueness: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
@@ -70,7 +84,14 @@ def greedy_rows(count: int) -> Rows:
 
 
 def lattice_rows(config: Config) -> Rows:
-    """Yield the share of solvable knapsacks that lattice reduction solves, by number of binary digits."""
+    """Solve random knapsacks that have a solution by lattice reduction.
+
+    Args:
+        config: Numbers of weights, digits and knapsacks, and seeds.
+
+    Yields:
+        One row per seed and number of binary digits, with the density of the knapsacks and the number solved.
+    """
     for seed in config.lattice_seeds:
         for digits in config.lattice_digits:
             knapsacks = [

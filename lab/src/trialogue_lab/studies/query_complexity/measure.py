@@ -47,7 +47,17 @@ def parts(config: Config) -> list[Part]:
 
 
 def search_rows(lengths: Iterable[int], searches: int, seeds: Iterable[int]) -> Rows:
-    """Yield the mean queries of the searcher in random order, with and without inferring the last candidate."""
+    """Simulate a searcher that tries candidates for the hidden string in random order.
+
+    Args:
+        lengths: String lengths.
+        searches: Number of hidden strings per length and seed.
+        seeds: Seeds of the hidden strings and orders.
+
+    Yields:
+        One row per seed and length, with and without inferring the last candidate. `queries` is the mean number of
+        queries, and `right` the share of correct results.
+    """
     for seed in seeds:
         for length in lengths:
             rng = numpy_generator(seed, "query-complexity", "hidden strings", length)
@@ -72,7 +82,16 @@ def search_rows(lengths: Iterable[int], searches: int, seeds: Iterable[int]) -> 
 
 
 def walk_rows(lengths: Iterable[int], walks: int, seeds: Iterable[int]) -> Rows:
-    """Yield the mean queries of samplers that generate the string of zeros, and the printed costs."""
+    """Run samplers that generate the string of zeros (Proposition 3.1.1).
+
+    Args:
+        lengths: String lengths.
+        walks: Number of outputs per sampler, length and seed.
+        seeds: Seeds of the outputs.
+
+    Yields:
+        One row per seed, length and sampler, with the mean number of queries and the published number.
+    """
     for seed in seeds:
         for length in lengths:
             task = all_zeros_task(length)

@@ -16,26 +16,30 @@ ORDERS: tuple[Order, ...] = get_args(Order)
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run. The defaults are the preset `default`."""
+    """Settings of one run. The defaults are the preset `default`.
+
+    Args:
+        stopped_digits: Digits of the numbers that end with a stop token. All numbers are enumerated.
+        objects: Numbers of objects in twenty questions.
+        rounds: Number of questions per game.
+        clues: Numbers of clues of a Sudoku puzzle of 16 cells.
+        puzzles: Number of Sudoku puzzles over which look-ups are averaged.
+        density_digits: Digits of the primes that are sampled by density.
+        vectors: Number of probability vectors for which the overlap bound is tested.
+        cost_digits: Digits of the primes in the tuples whose first number is measured.
+        cost_samples: Number of tuples over which a cost is averaged.
+        cost_seeds: Seeds of these tuples.
+    """
 
     stopped_digits: Different[Annotated[int, Interval(ge=1, le=5)]] = (1, 2, 3, 4)
-    """Digits of the numbers that end with a stop token. All numbers are enumerated."""
     objects: Different[Annotated[int, Interval(ge=64, le=1 << 16)]] = (256, 1024, 4096)
-    """Numbers of objects in twenty questions."""
     rounds: Annotated[int, Interval(ge=2, le=12)] = 8
-    """Number of questions per game."""
     clues: Different[Annotated[int, Interval(ge=0, le=16)]] = (4, 6, 8)
-    """Numbers of clues of a Sudoku puzzle of 16 cells."""
     puzzles: Count = 20
-    """Number of Sudoku puzzles over which look-ups are averaged."""
     density_digits: Annotated[Increasing[Annotated[int, Interval(ge=4, le=7)]], MinLen(3)] = (4, 5, 6, 7)
-    """Digits of the primes that are sampled by density."""
     vectors: Count = 10_000
-    """Number of probability vectors for which the overlap bound is tested."""
     cost_digits: Annotated[Increasing[Annotated[int, Interval(ge=1, le=4)]], MinLen(2)] = (1, 2, 3)
-    """Digits of the primes in the tuples whose first number is measured."""
     cost_samples: Count = 3
-    """Number of tuples over which a cost is averaged."""
     cost_seeds: Seeds = tuple(range(6))
 
 

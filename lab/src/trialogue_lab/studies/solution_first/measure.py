@@ -44,7 +44,14 @@ def parts(config: Config) -> list[Part]:
 
 
 def stop_rows(config: Config) -> Rows:
-    """Compute the TV between numbers that are written digit by digit and then stopped, and uniform numbers."""
+    """Compute the distance between numbers that are generated digit by digit with a stop token and uniform numbers.
+
+    Args:
+        config: Numbers of digits.
+
+    Yields:
+        One total variation per number of digits.
+    """
     for digits in config.stopped_digits:
         numbers = RandomNumbers(digits)
         oracle = Stopped(numbers)
@@ -54,7 +61,11 @@ def stop_rows(config: Config) -> Rows:
 
 
 def activation_rows() -> Rows:
-    """Compute the TV between [pq, p, q] with p and q in random activations and uniform tuples, and count factorings."""
+    """Compare tuples [pq, p, q] with uniform ones, if the primes p and q are stored in random activations.
+
+    Yields:
+        One row per number of digits, with the total variation and the number of factorings that generation needs.
+    """
     for digits in (1, 2):
         tuples = SemiprimeTuples(digits)
         uniform = {tuple(row): 1 / tuples.size for row in tuples.states().tolist()}
@@ -67,10 +78,15 @@ def activation_rows() -> Rows:
 
 
 def sudoku_rows(config: Config) -> Rows:
-    """Write puzzles and their solutions in both orders, and count the cells that are looked up.
+    """Generate Sudoku puzzles and their solutions in both orders, and count the cells that are looked up.
 
-    `error` is the largest |log p + log N| over sampled sequences, where p is the probability by the chain rule and N
-    is the number of sequences. `looks` is the mean number of look-ups per token, and `dearest` is the largest one.
+    Args:
+        config: Numbers of clues and puzzles.
+
+    Yields:
+        One row with the probability of a dead end, and one per number of clues and order. `error` is the largest |log p
+        + log N| over sampled sequences, where p is the probability by the chain rule and N is the number of sequences.
+        `looks` is the mean number of look-ups per token, and `dearest` is the largest one.
     """
     yield {"kind": "dead ends", "probability": dead_end_probability()}
     for clues, order in product(config.clues, get_args(SudokuOrder)):
@@ -95,10 +111,15 @@ def sudoku_rows(config: Config) -> Rows:
 
 
 def question_rows(config: Config) -> Rows:
-    """Count look-ups for one answer after i answers, averaged over games about hashes, with and without an index.
+    """Count the look-ups for one answer in twenty questions about hashes, with and without an index of objects.
 
-    `fitting` is the number of objects divided by 2^i. `variation` is the TV between the games of the player with the
-    index and the games about a fixed object.
+    Args:
+        config: Numbers of objects and questions.
+
+    Yields:
+        One row per number of objects and of previous answers i, averaged over games. `fitting` is the number of objects
+        divided by 2^i. `indexed` and `rescanned` are the numbers of look-ups. `variation` is the total variation
+        between games of a player with the index and games about a fixed object.
     """
     for objects in config.objects:
         indexed = IndexedTwentyQuestions.of_hashes(objects, config.rounds)
@@ -132,9 +153,15 @@ def _looks(player: TwentyQuestions | SudokuPuzzles, prefix: Prefix) -> tuple[int
 
 
 def density_rows(config: Config) -> Rows:
-    """Compute the TV of the first k of n digits of a prime by density.
+    """Compute the total variation of the first k of n digits of a prime that is sampled by the density of primes.
 
-    This is also the TV of whole primes whose last n - k digits are exact.
+    This is also the total variation of whole primes whose last n - k digits are sampled exactly.
+
+    Args:
+        config: Numbers of digits n.
+
+    Yields:
+        One row per n and k.
     """
     for digits in config.density_digits:
         for length, variation in enumerate(density_variation(digits).tolist(), start=1):
@@ -143,7 +170,16 @@ def density_rows(config: Config) -> Rows:
 
 
 def overlap_rows(config: Config) -> Rows:
-    """Compare the largest overlap with the root of the mean probability. Each row is the worst case of one batch."""
+    """Compare the largest overlap of a generator with its upper bound, on random vectors of success probabilities.
+
+    The bound is the square root of the mean success probability.
+
+    Args:
+        config: Number of vectors.
+
+    Yields:
+        One row per batch of vectors, with the largest difference and the largest ratio of overlap and bound.
+    """
     for start in range(0, config.vectors, _BATCH):
         batch = range(start, min(start + _BATCH, config.vectors))
         stream = generator(0, "solution-first", "chances", start)
@@ -158,7 +194,16 @@ def overlap_rows(config: Config) -> Rows:
 
 
 def cost_rows(config: Config, seed: int, _: Path) -> Rows:
-    """Measure the mean cost of each digit of a tuple's first number: primality tests, products and factoring steps."""
+    """Measure the cost of each digit of the first number of a tuple, which is the product or a factor.
+
+    Args:
+        config: Numbers of digits and of tuples.
+        seed: Seed of the tuples.
+
+    Yields:
+        One row per number of digits, order and position, with mean numbers of primality tests, products and factoring
+        steps.
+    """
     for digits, order in product(config.cost_digits, ORDERS):
         costs = first_number_costs(digits, order, config.cost_samples, seed)
         for position, spent in enumerate(costs):

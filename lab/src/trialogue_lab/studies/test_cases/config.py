@@ -19,43 +19,56 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 
 def headed(head: str, role: Role) -> str:
-    """Return the head of a column for one of the two models."""
+    """Return the heading of a table column for the pretrained model or for models trained from scratch."""
     return head if role == "pretrained" else f"{head}, from scratch"
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredModel(Settings):
-    """A model and the sizes of its measurements. The defaults are those of SmolLM2 in the preset `night`."""
+    """A model and the sizes of its measurements. The defaults are those of SmolLM2 in the preset `night`.
+
+    Args:
+        model: Hub id, folder or short name of a causal language model. "surrogate" for a model that is trained from
+            scratch.
+        dtype: Data type of the computation.
+        weights: Format of the weights. See `load_pretrained`.
+        training_steps: Number of training steps of a surrogate. Every repetition trains its own.
+        cases: Number of test cases that a prompt requests.
+        examples: Number of demonstrations of the target function. The prompts of the thesis have none.
+        example_length: Largest number of digits in a list of a demonstration.
+        names: Number of target functions per repetition.
+        runs: Number of completions per target function.
+        max_new_tokens: Maximum number of tokens of a completion.
+        training_prompts: Number of prompts whose completions train a verifier.
+        training_runs: Number of completions per training prompt of a verifier.
+        layer: Number of blocks after which the verifier reads the hidden state. -1 for the input of the output head.
+        layers: Layers whose verifiers are compared.
+        depths: Numbers of layers of the verifiers that are compared.
+        probe_epochs: Number of epochs of the training of a verifier.
+        probe_batch_size: Batch size of the training of a verifier.
+        batch_size: Number of completions that are generated in one batch.
+        together: Number of repetitions whose completions are generated in one batch. Each has its own verifier.
+    """
 
     model: str = "smollm2"
-    """Hub id, folder or short name of a causal language model. "surrogate" for a model that is trained from scratch."""
     dtype: str = "float32"
     weights: str = "float32"
-    """Format of the weights. See `load_pretrained`."""
     training_steps: Count = 1600
-    """Number of training steps of a surrogate. Every repetition trains its own."""
     cases: Count = 4
     examples: Natural = 1
-    """Number of demonstrations of the target function. The prompts of the thesis have none."""
     example_length: Count = 2
     names: Count = 3
-    """Number of target functions per repetition."""
     runs: Count = 4
-    """Number of completions per target function."""
     max_new_tokens: Count = 96
     training_prompts: Count = 14
     training_runs: Count = 12
-    """Number of completions per training prompt of a verifier."""
     layer: int = 24
-    """Number of blocks after which the verifier reads the hidden state. -1 for the input of the output head."""
     layers: Different[int] = (6, 15, 24, -1)
-    """Layers whose verifiers are compared."""
     depths: Different[Count] = (1, 2, 4, 8)
     probe_epochs: Count = 30
     probe_batch_size: Count = 64
     batch_size: Count = 64
     together: Count = 4
-    """Number of repetitions whose completions are generated in one batch. Each has its own verifier."""
 
     def check(self) -> None:
         """Check the configuration.
@@ -72,7 +85,12 @@ class MeasuredModel(Settings):
         return self.model == SURROGATE
 
     def probe(self, seed: int, depth: int) -> ProbeConfig:
-        """Return the training configuration of a verifier."""
+        """Return the training configuration of a verifier.
+
+        Args:
+            seed: Seed of the training.
+            depth: Number of layers of the verifier.
+        """
         return ProbeConfig(
             depth=depth,
             epochs=self.probe_epochs,
@@ -83,7 +101,12 @@ class MeasuredModel(Settings):
         )
 
     def prompt(self, name: str, seed: int) -> str:
-        """Return a prompt for test cases of the function `name`."""
+        """Return a prompt that requests test cases of a function.
+
+        Args:
+            name: Name of the function.
+            seed: Seed of the demonstration in the prompt.
+        """
         return (
             surrogate_prompt(name)
             if self.is_surrogate
@@ -91,7 +114,15 @@ class MeasuredModel(Settings):
         )
 
     def prompts(self, seed: int, out_of_distribution: bool) -> list[tuple[str, str]]:
-        """Return names and prompts of the target functions of a repetition."""
+        """Return the target functions of a repetition, for which test cases are requested.
+
+        Args:
+            seed: Seed of the repetition.
+            out_of_distribution: Whether functions have the name of another task.
+
+        Returns:
+            Pairs of the name of a function and the prompt.
+        """
         names = random_names(self.names, seed_of(seed, "test names"), TRAINING_NAMES)
         if out_of_distribution:
             first = seed_of(seed, "misleading names") % len(OOD_NAMES)
@@ -99,7 +130,14 @@ class MeasuredModel(Settings):
         return [(name, self.prompt(name, seed_of(seed, "prompt"))) for name in names]
 
     def training_prompts_of(self, seed: int) -> list[tuple[str, str]]:
-        """Return names and prompts of the target functions for the training of a verifier."""
+        """Return the target functions whose completions train the verifier of a repetition.
+
+        Args:
+            seed: Seed of the repetition.
+
+        Returns:
+            Pairs of the name of a function and the prompt.
+        """
         names = [TRAINING_NAMES[place % len(TRAINING_NAMES)] for place in range(self.training_prompts)]
         return [
             (name, self.prompt(name, seed_of(seed, "training", place))) for place, name in enumerate(names)
@@ -142,16 +180,21 @@ SMALLEST = replace(
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Configuration of one run, with the values of the preset `default`."""
+    """Settings of one run. The defaults are the preset `default`.
+
+    Args:
+        seeds: Repetitions with the pretrained model. Each has its own names, demonstrations, completions and verifiers.
+        comparisons: Number of the first repetitions that also compare layers, depths, thresholds and names.
+        planes: Number of the first repetitions that also measure the grid of top-p and temperature.
+        scratch_seeds: Repetitions with their own model, trained from scratch. All of them measure every decoding.
+        pretrained: The pretrained model and its measurements.
+        scratch: The models trained from scratch and their measurements.
+    """
 
     seeds: Seeds = (0, 1)
-    """Repetitions with the pretrained model. Each has its own names, demonstrations, completions and verifiers."""
     comparisons: Natural = 2
-    """Number of the first repetitions that also compare layers, depths, thresholds and names."""
     planes: Natural = 2
-    """Number of the first repetitions that also measure the grid of top-p and temperature."""
     scratch_seeds: Seeds = tuple(range(1000, 1004))
-    """Repetitions with their own model, trained from scratch. All of them measure every decoding."""
     pretrained: MeasuredModel = QUICK_SMOLLM2
     scratch: MeasuredModel = SCRATCH
 
@@ -168,18 +211,28 @@ class Config(Settings):
             raise InputError("scratch_seeds", self.scratch_seeds, "must not contain any of the seeds")
 
     def subject(self, role: Role) -> MeasuredModel:
-        """Return the settings of one of the two models."""
+        """Return the settings of the pretrained model or of the models trained from scratch."""
         return self.pretrained if role == "pretrained" else self.scratch
 
     def repetitions(self, role: Role, extent: Extent) -> tuple[int, ...]:
-        """Return the seeds of the repetitions that measure the decodings of an extent."""
+        """Return the seeds of the repetitions that measure a group of decodings.
+
+        Args:
+            role: "pretrained" for the pretrained model, or "scratch" for models trained from scratch.
+            extent: Group of decodings: "all", "comparisons" or "plane".
+        """
         if role == "scratch":
             return self.scratch_seeds
         counts = {"all": len(self.seeds), "comparisons": self.comparisons, "plane": self.planes}
         return self.seeds[: counts[extent]]
 
     def decodings(self, role: Role, extent: Extent) -> list[DecodingRule]:
-        """Return the decodings of an extent."""
+        """Return the decodings of a group.
+
+        Args:
+            role: "pretrained" for the pretrained model, or "scratch" for models trained from scratch.
+            extent: Group of decodings: "all" for those that all repetitions measure, "comparisons" or "plane".
+        """
         subject = self.subject(role)
         others = tuple(layer for layer in subject.layers if layer != subject.layer)
         depths = tuple(depth for depth in subject.depths if depth > 1)

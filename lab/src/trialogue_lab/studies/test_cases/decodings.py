@@ -106,17 +106,17 @@ PLANE = tuple(DecodingRule(top_p=top_p, temperature=t) for top_p in TOP_PS for t
 
 
 def block_best_of(n: int) -> DecodingRule:
-    """Return block best-of-n with the top-p and temperature of the baseline."""
+    """Return block best-of-n with `n` candidates per line, and with the top-p and temperature of nucleus sampling."""
     return DecodingRule(judge="trained", candidates=n)
 
 
 def below_half(decoding: DecodingRule) -> DecodingRule:
-    """Return a decoding with the threshold 0.5."""
+    """Return the same decoding, in which the verifier rejects prefixes with a score below 0.5."""
     return replace(decoding, threshold=0.5)
 
 
 def out_of_distribution(decoding: DecodingRule) -> DecodingRule:
-    """Return a decoding for functions with misleading names."""
+    """Return the same decoding, applied to functions that have the name of another task."""
     return replace(decoding, out_of_distribution=True)
 
 
@@ -138,10 +138,10 @@ MAIN = (
 
 
 def decodings_of(extent: Extent, layers: tuple[int, ...], depths: tuple[int, ...]) -> list[DecodingRule]:
-    """Return the decodings of an extent. Extents have no decoding in common.
+    """Return the decodings that are measured by the same repetitions. Every decoding belongs to one group.
 
     Args:
-        extent: The extent.
+        extent: Group: "all" for decodings that all repetitions measure, or "comparisons" or "plane".
         layers: Layers of the trained verifier, other than the layer of the configuration.
         depths: Depths of the trained verifier above 1.
     """
@@ -164,7 +164,7 @@ def decodings_of(extent: Extent, layers: tuple[int, ...], depths: tuple[int, ...
 
 
 def extent_of(decoding: DecodingRule) -> Extent:
-    """Return the extent of a decoding."""
+    """Return which repetitions measure a decoding: "all", or those for "comparisons" or for the "plane" of settings."""
     if decoding in MAIN:
         return "all"
     return "plane" if decoding in PLANE and decoding not in (WIDE_BASELINE, HOT_BASELINE) else "comparisons"

@@ -84,14 +84,18 @@ def measure_decoding(
 def cumulative_rows(
     subject: MeasuredModel, runs: int, evaluations: Sequence[Evaluation], samples: Samples, own: range
 ) -> list[dict[str, float]]:
-    """Return the totals of a repetition after 1, 2, ... runs of each of its names.
+    """Return the totals of a repetition after 1, 2, ... completions ("runs") of each of its prompts.
 
     Args:
-        subject: The sizes of the measurement.
-        runs: Number of generated runs. Greedy completions are all equal, so that one run counts for all.
-        evaluations: Evaluations of the repetition's completions, ordered by name and run.
+        subject: Sizes of the measurement.
+        runs: Number of generated completions per prompt. It is 1 for greedy decoding, whose completions are all equal.
+            The single completion then counts for all runs.
+        evaluations: Evaluations of the repetition's completions, ordered by prompt and run.
         samples: Samples of all repetitions.
         own: Indices of the repetition's samples.
+
+    Returns:
+        One row per number of runs with correct and distinct correct cases, accuracies, queries and verifier calls.
     """
     queries = samples.queries[own.start : own.stop].view(-1, runs)
     calls = samples.verifier_calls[own.start : own.stop].view(-1, runs)
@@ -118,7 +122,11 @@ def cumulative_rows(
 
 
 def slope(rows: Sequence[dict[str, float]]) -> float:
-    """Return distinct correct cases per 100 queries as runs are added, by least squares with an intercept."""
+    """Return the number of distinct correct test cases gained per 100 model calls, by least squares with an intercept.
+
+    Args:
+        rows: Totals after each number of completions (see `cumulative_rows`).
+    """
     queries = np.array([row["queries"] for row in rows])
     distinct = np.array([row["distinct_correct"] for row in rows])
     centered = queries - queries.mean()
@@ -165,7 +173,12 @@ def complete(
 
 
 def make_sampler(decoding: decodings.DecodingRule, oracle: TextOracle) -> Sampler[Any]:
-    """Return the sampler of a decoding."""
+    """Return the sampler of a decoding.
+
+    Args:
+        decoding: The decoding.
+        oracle: The model, whose tokenization defines the line ends of block best-of-n.
+    """
     if decoding.candidates:
         newlines = tuple(oracle.tokenization.tokens_ending_with("\n").tolist())
         return BlockBestOfN(decoding.candidates, newlines, min_tokens=_MIN_BLOCK_TOKENS)
@@ -183,7 +196,17 @@ def make_verifiers(
     prompts: Sequence[Prompt],
     artifacts: Path,
 ) -> list[Verifier] | None:
-    """Return the verifier of each prompt. Prompts of the same repetition share it."""
+    """Return the verifier of each prompt, or None for a decoding without a verifier.
+
+    Prompts of the same repetition share a verifier.
+
+    Args:
+        subject: The model and the sizes of its measurements.
+        decoding: The decoding.
+        oracle: The loaded model.
+        prompts: The prompts.
+        artifacts: Folder of training completions and states.
+    """
     if decoding.judge == "none":
         return None
     by_seed: dict[int, Verifier] = {}
@@ -204,7 +227,7 @@ def make_verifiers(
 
 
 def stop_after_cases(subject: MeasuredModel, oracle: TextOracle) -> Callable[[Sequence[int]], bool]:
-    """Return a stopping rule: whether a completion has as many lines as the prompt requests cases."""
+    """Return a function that decides whether a completion has as many lines as the prompt requests test cases."""
 
     def has_all_lines(completion: Sequence[int]) -> bool:
         lines = oracle.tokenization.text(completion, final=False).split("\n")[:-1]
@@ -214,10 +237,19 @@ def stop_after_cases(subject: MeasuredModel, oracle: TextOracle) -> Callable[[Se
 
 
 def measure_speed(subject: MeasuredModel, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Measure queries and processor seconds of completions that are generated one at a time.
+    """Measure model calls and processor seconds of completions that are generated one at a time.
 
-    Decodings alternate. The candidates of block best-of-n run together. The last row has the rank correlation of
-    queries and seconds over the completions of all other decodings.
+    Decodings alternate, so that a slowdown of the machine affects all of them. The candidates of block best-of-n run
+    together.
+
+    Args:
+        subject: The model and the sizes of its measurements.
+        seed: Seed of the repetition.
+        artifacts: Folder of models, training completions and states.
+
+    Yields:
+        One row per decoding. The last row has the rank correlation of calls and seconds over the completions of all
+        decodings but block best-of-n.
     """
     oracle = oracle_of(subject, seed, artifacts)
     measured: dict[decodings.DecodingRule, list[tuple[int, float]]] = {decoding: [] for decoding in TIMED}

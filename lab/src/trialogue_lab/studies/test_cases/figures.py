@@ -34,7 +34,11 @@ _CURVES = {
 
 
 def curve_of(name: str) -> Curve:
-    """Return the curve style of the decoding with a name. The line is dotted for misleading names."""
+    """Return the color, label and line style of a decoding.
+
+    Args:
+        name: Name of the decoding (see `DecodingRule.name`). The line is dotted for misleading function names.
+    """
     judge, *words = name.split("-")
     curve = _CURVES["block" if "block" in words else judge]
     return curve._replace(label=f"{curve.label}, misleading names", line=":") if "ood" in words else curve

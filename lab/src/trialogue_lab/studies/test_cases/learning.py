@@ -57,7 +57,16 @@ class Completion(NamedTuple):
 
 
 def oracle_of(subject: MeasuredModel, seed: int, artifacts: Path) -> TextOracle:
-    """Return the language model of a repetition. A process loads a pretrained model once for all repetitions."""
+    """Return the language model of a repetition.
+
+    A process loads a pretrained model once for all repetitions. A model from scratch is trained if it is not in
+    `artifacts`.
+
+    Args:
+        subject: The model.
+        seed: Seed of the repetition.
+        artifacts: Folder of trained models.
+    """
     if subject.is_surrogate:
         return train_surrogate(subject.cases, subject.training_steps, seed, artifacts)
     key = (subject.model, subject.dtype, subject.weights)
@@ -71,7 +80,12 @@ def oracle_of(subject: MeasuredModel, seed: int, artifacts: Path) -> TextOracle:
 def collect_completions(subject: MeasuredModel, seed: int, artifacts: Path) -> list[Completion]:
     """Generate the completions on which the verifiers of a repetition are trained, or load them from `artifacts`.
 
-    An incorrect completion ends with the line of its first error, since nothing is learned from the rest.
+    An incorrect completion ends with the line of its first error, since the rest is not used for training.
+
+    Args:
+        subject: The model and the sizes of its measurements.
+        seed: Seed of the repetition.
+        artifacts: Folder of models and completions.
     """
     path = artifacts / f"completions-{seed}.json"
     if not path.exists():
@@ -97,9 +111,14 @@ def collect_completions(subject: MeasuredModel, seed: int, artifacts: Path) -> l
 def stop_after_first_error(
     names: set[str], tokenization: TextTokens, cases: int
 ) -> Callable[[Sequence[int]], bool]:
-    """Return a stopping rule: whether a completion has ended the line of its first error.
+    """Return a function that decides whether a completion has ended the line of its first error.
 
-    The rule has no access to the prompt. A completion therefore continues if it is correct for any of the `names`.
+    The function has no access to the prompt. A completion therefore continues if it is correct for any of the names.
+
+    Args:
+        names: Names of all target functions.
+        tokenization: Tokenization of the completions.
+        cases: Number of requested test cases.
     """
     newlines = set(tokenization.tokens_ending_with("\n").tolist())
 
@@ -146,16 +165,16 @@ def make_examples(
     kind: Kind,
     random: np.random.Generator,
 ) -> Examples:
-    """Return the examples of completions.
+    """Return the training examples of a verifier: prefixes of completions with a label.
 
-    Completions with content after their last case are skipped. Those without a correct prefix before their error are
-    skipped too, so that the classes stay balanced.
+    Completions with content after their last case are skipped. Erroneous completions without a correct prefix before
+    their error are also skipped, so that the classes stay balanced.
 
     Args:
         completions: Completions of prompts for `cases` test cases.
         tokenization: Tokenization of the completions.
         cases: Number of requested cases.
-        kind: "token" for tokenwise examples, "block" for blockwise examples.
+        kind: "token" for tokenwise examples, "block" for blockwise examples, which end with lines.
         random: Generator for the choice of correct prefixes.
     """
     examples = Examples([], [], [])
@@ -202,7 +221,16 @@ def _blockwise(
 
 
 def compute_states(subject: MeasuredModel, seed: int, kind: Kind, artifacts: Path) -> tuple[Tensor, Tensor]:
-    """Compute hidden states (n, layers, width) and labels (n,) of the examples, or load them from `artifacts`.
+    """Compute hidden states of the training examples of a verifier, or load them from `artifacts`.
+
+    Args:
+        subject: The model and the sizes of its measurements.
+        seed: Seed of the repetition.
+        kind: "token" for tokenwise examples, "block" for blockwise examples, which end with lines.
+        artifacts: Folder of models, completions and states.
+
+    Returns:
+        Hidden states (n, layers, width), and labels (n,) that are 1 for correct and 0 for erroneous prefixes.
 
     Raises:
         InputError: If all examples have the same label.
@@ -226,7 +254,16 @@ def compute_states(subject: MeasuredModel, seed: int, kind: Kind, artifacts: Pat
 def train_verifier(
     subject: MeasuredModel, seed: int, kind: Kind, layer: int, depth: int, artifacts: Path
 ) -> TrainedProbe:
-    """Train the probe of a verifier on the states of one layer."""
+    """Train a verifier on the hidden states of one layer.
+
+    Args:
+        subject: The model and the sizes of its measurements.
+        seed: Seed of the repetition.
+        kind: "token" for tokenwise examples, "block" for blockwise examples, which end with lines.
+        layer: Layer of the hidden states.
+        depth: Number of layers of the verifier.
+        artifacts: Folder of models, completions and states.
+    """
     states, labels = compute_states(subject, seed, kind, artifacts)
     place = subject.layers.index(layer)
     config = subject.probe(seed_of(seed, "probe", kind), depth)
@@ -234,13 +271,13 @@ def train_verifier(
 
 
 class GroundTruth(Verifier):
-    """The evaluator as a verifier: whether a completion is free of errors so far (thesis Table 3.12).
+    """Verifier that evaluates a completion exactly: whether it is free of errors so far (thesis Table 3.12).
 
     Args:
-        names: Name of the target function by the tokens of the prompt.
+        names: Name of the target function by the token ids of the prompt.
         tokenization: Tokenization of the completions.
-        cases: Number of requested cases.
-        eos: End of sequence, or None.
+        cases: Number of requested test cases.
+        eos: End-of-sequence token, or None.
     """
 
     most = 1.0
@@ -251,7 +288,15 @@ class GroundTruth(Verifier):
         self._names, self._tokenization, self._cases, self._eos = names, tokenization, cases, eos
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return 1 for each of the `rows` (n,) whose completion has no error so far, and 0 for the others."""
+        """Return 1 for each completion without an error so far, and 0 for the others.
+
+        Args:
+            decoding: The sequences being generated.
+            rows: Indices (n,) of the sequences to evaluate.
+
+        Returns:
+            Values (n,) float64.
+        """
         verdicts = []
         starts, lengths = decoding.start[rows].tolist(), decoding.lengths[rows].tolist()
         for tokens, start, length in zip(decoding.tokens[rows].tolist(), starts, lengths, strict=True):

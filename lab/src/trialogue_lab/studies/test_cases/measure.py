@@ -56,9 +56,15 @@ def _scratch_tasks(config: Config) -> Iterator[Part]:
 
 
 def measure_learning(subject: MeasuredModel, seed: int, artifacts: Path) -> MeasuredRows:
-    """Count the first errors of the training completions, and train a probe per layer, depth and kind.
+    """Count the first errors of the training completions, and train verifiers on several layers, depths and kinds.
 
-    The validation accuracies of the probes are in Tables 3.9 and 3.11.
+    Args:
+        subject: The model and the sizes of its measurements.
+        seed: Seed of the repetition.
+        artifacts: Folder of models, completions and states.
+
+    Yields:
+        One row per kind of error, and one per verifier with its validation accuracy (Tables 3.9 and 3.11).
     """
     oracle = oracle_of(subject, seed, artifacts)
     counts: Counter[str] = Counter()

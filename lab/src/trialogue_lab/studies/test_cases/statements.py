@@ -43,7 +43,7 @@ class ModelStatement:
 
     @property
     def on_pretrained(self) -> Claim:
-        """The claim about the pretrained model. A margin makes it a grade."""
+        """The claim about the pretrained model. If its criterion has a margin of equality, the claim is a grade."""
         criterion, place = self.criterion("pretrained"), f"{THESIS}, {self.source}"
         if not self.entry:
             return ours(self.id, self.words, criterion, place, self.published)
@@ -53,7 +53,7 @@ class ModelStatement:
 
     @property
     def on_both(self) -> tuple[Claim, Claim]:
-        """The claim about the pretrained model, and the claim of this project about models from scratch."""
+        """The claim about the pretrained model, and this project's claim about models trained from scratch."""
         from_scratch = ours(
             f"{self.id}-from-scratch",
             f"Trained from scratch on flawed completions alone: {self.words}",
@@ -65,10 +65,19 @@ class ModelStatement:
 
 
 def more(first: DecodingRule, second: DecodingRule, column: str = "accuracy_distinct") -> CriterionOf:
-    """Return the criterion that a column, by default distinct accuracy, is larger for the first decoding."""
+    """Return a function from a model's role to the criterion that a value is larger for the first decoding.
+
+    Args:
+        first: Decoding with the larger value.
+        second: Decoding with the smaller value.
+        column: Name of the value (default: distinct accuracy).
+    """
     return lambda role: gain(first, second, role, column) > 0
 
 
 def same(first: DecodingRule, second: DecodingRule) -> CriterionOf:
-    """Return the criterion that two decodings have the same distinct accuracy within the margin."""
+    """Return a function from a model's role to the criterion that two decodings have the same distinct accuracy.
+
+    Accuracies count as the same if they differ by at most 0.05.
+    """
     return lambda role: gain(first, second, role).near(0, MARGIN)

@@ -1,4 +1,9 @@
-"""Statistics of the study, with one number per repetition, for either of the two models."""
+"""Statistics of the study about generating test cases for a function with Algorithm 1 (backtracking) and baselines.
+
+A test case is a line of Python that asserts the result of the function. Distinct accuracy is the number of distinct
+correct cases divided by the number of requested cases. Queries are model calls. The "pretrained" model is the same in
+all repetitions, and a model "from scratch" is trained in every repetition. Statistics have one number per repetition.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,7 +49,18 @@ def _rows_of(rows: Rows, table: str, role: Role, extent: Extent) -> DataFrame:
 
 
 def drawn(rows: Rows, decoding: str, column: str, role: Role, extent: Extent) -> "Series[float]":
-    """Return the values of a column for the decoding with a name, by repetition of an extent."""
+    """Return the measured values of a column for one decoding.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        decoding: Name of the decoding (see `DecodingRule.name`).
+        column: Name of the column, for example "accuracy_distinct" or "queries".
+        role: "pretrained" or "scratch".
+        extent: Repetitions to select: "all", or those that measure "comparisons" or the "plane" of settings.
+
+    Returns:
+        One value per seed of the repetitions.
+    """
     table = _rows_of(rows, "draw", role, extent)
     return table[table.decoding == decoding].set_index("seed")[column]
 
@@ -55,13 +71,27 @@ def measured(
     role: Role = "pretrained",
     extent: Extent | None = None,
 ) -> Statistic:
-    """Value of a column for a decoding, in the repetitions of an extent (default: the decoding's extent)."""
+    """Return the statistic of a measured value of one decoding, with one number per repetition.
+
+    Args:
+        decoding: The decoding.
+        column: Name of the value. The default is distinct accuracy, the distinct correct cases per requested case.
+        role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
+        extent: Repetitions to select: "all", or those that measure "comparisons" or the "plane" of settings (default:
+            all that measure this decoding).
+    """
     extent = extent or extent_of(decoding)
     return _statistic(role, extent, drawn, decoding.name, column, role, extent)
 
 
 def per_query(decoding: DecodingRule, role: Role = "pretrained", extent: Extent | None = None) -> Statistic:
-    """Distinct correct cases per 100 queries."""
+    """Return the statistic of distinct correct test cases per 100 model calls.
+
+    Args:
+        decoding: The decoding.
+        role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
+        extent: Repetitions to select (see `measured`).
+    """
     correct, queries = (
         measured(decoding, column, role, extent) for column in ("distinct_correct", "queries")
     )
@@ -74,25 +104,48 @@ def gain(
     role: Role = "pretrained",
     column: str = "accuracy_distinct",
 ) -> Statistic:
-    """Value of a column for the first decoding minus the value for the second one."""
+    """Return the statistic of the difference of a measured value between two decodings.
+
+    Args:
+        first: Decoding from which the other is subtracted.
+        second: Decoding that is subtracted.
+        role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
+        column: Name of the value. The default is distinct accuracy, the distinct correct cases per requested case.
+    """
     extent = _common_extent(first, second)
     return measured(first, column, role, extent) - measured(second, column, role, extent)
 
 
 def gain_per_query(first: DecodingRule, second: DecodingRule, role: Role = "pretrained") -> Statistic:
-    """Distinct correct cases per 100 queries for the first decoding minus those for the second one."""
+    """Return the statistic of the difference of two decodings in distinct correct test cases per 100 model calls.
+
+    Args:
+        first: Decoding from which the other is subtracted.
+        second: Decoding that is subtracted.
+        role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
+    """
     extent = _common_extent(first, second)
     return per_query(first, role, extent) - per_query(second, role, extent)
 
 
 def ratio(first: DecodingRule, second: DecodingRule, column: str, role: Role = "pretrained") -> Statistic:
-    """Value of a column for the first decoding divided by the value for the second one."""
+    """Return the statistic of the ratio of a measured value between two decodings.
+
+    Args:
+        first: Decoding in the numerator.
+        second: Decoding in the denominator.
+        column: Name of the value, for example "queries".
+        role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
+    """
     extent = _common_extent(first, second)
     return measured(first, column, role, extent) / measured(second, column, role, extent)
 
 
 def gain_of_depth(role: Role = "pretrained") -> Statistic:
-    """Mean distinct accuracy for verifiers of 2, 4 and 8 layers minus the distinct accuracy for one layer."""
+    """Return the statistic of the gain in distinct accuracy from deeper verifiers.
+
+    The distinct accuracies with verifiers of 2, 4 and 8 layers are averaged, and that with one layer is subtracted.
+    """
     second, fourth, eighth = (
         measured(replace(decodings.TRAINED, depth=depth), role=role) for depth in (2, 4, 8)
     )
@@ -100,7 +153,11 @@ def gain_of_depth(role: Role = "pretrained") -> Statistic:
 
 
 def gain_on_misleading(role: Role = "pretrained") -> Statistic:
-    """Loss of distinct accuracy through misleading names, for nucleus sampling minus that for Algorithm 1."""
+    """Return the statistic of how much better Algorithm 1 handles misleading function names than nucleus sampling.
+
+    A misleading name belongs to another task. The number is the decrease of distinct accuracy through misleading names
+    with nucleus sampling, minus the same decrease with Algorithm 1.
+    """
     of_trained, of_nucleus = (
         measured(rule, role=role, extent="comparisons") for rule in (decodings.TRAINED, decodings.BASELINE)
     )
@@ -113,7 +170,14 @@ def gain_on_misleading(role: Role = "pretrained") -> Statistic:
 
 
 def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Statistic:
-    """Share of distinct cases among correct cases. It is 1 if no case is correct."""
+    """Return the statistic of the share of distinct test cases among the correct ones.
+
+    It is 1 if no case is correct.
+
+    Args:
+        decoding: The decoding.
+        role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
+    """
 
     def distinct(rows: Rows, decoding: str, role: Role) -> "Series[float]":
         found, correct = (
@@ -125,7 +189,14 @@ def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Statist
 
 
 def lead_of_best(role: Role = "pretrained") -> Statistic:
-    """Distinct accuracy at (0.95, 1) minus that at the best other setting, as chosen by the other repetitions."""
+    """Return the statistic of the lead of top-p 0.95 and temperature 1 over the best other setting.
+
+    The lead is the difference in distinct accuracy, the distinct correct cases per requested case. For each repetition,
+    the best other setting is chosen by the mean over all other repetitions, which avoids a selection bias.
+
+    Args:
+        role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
+    """
 
     def lead(rows: Rows, role: Role) -> "Series[float]":
         table = _rows_of(rows, "draw", role, "plane").pivot(
@@ -143,7 +214,12 @@ def lead_of_best(role: Role = "pretrained") -> Statistic:
 
 
 def validation(role: Role, /, **values: object) -> Statistic:
-    """Validation accuracy of the probes with the given values in their columns."""
+    """Return the statistic of the validation accuracy of verifiers.
+
+    Args:
+        role: "pretrained" for the pretrained model, or "scratch" for models trained from scratch.
+        **values: Values of columns that select the verifiers, for example `layer=24` or `depth=1`.
+    """
 
     def validated(rows: Rows, /, role: Role, **values: object) -> "Series[float]":
         return rows.where("probe", model=role, **values).groupby("seed").validation_accuracy.mean()
@@ -152,9 +228,13 @@ def validation(role: Role, /, **values: object) -> Statistic:
 
 
 def timed(decoding: str, column: str, role: Role = "pretrained") -> Statistic:
-    """Value of a column for completions that are generated one at a time.
+    """Return the statistic of a measured value of completions that are generated one at a time.
 
-    A further column is "milliseconds", the processor time per query.
+    Args:
+        decoding: Name of the decoding, or "one at a time" for all.
+        column: "queries" per completion, "cpu_seconds" per completion, "milliseconds" of processor time per query, or
+            "rank_correlation" of queries and seconds.
+        role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
     """
 
     def spent(rows: Rows, decoding: str, column: str, role: Role) -> "Series[float]":
@@ -166,6 +246,11 @@ def timed(decoding: str, column: str, role: Role = "pretrained") -> Statistic:
 
 
 def milliseconds(decoding: DecodingRule, role: Role = "pretrained") -> Statistic:
-    """Processor time per query in milliseconds, for completions that are generated in batches."""
+    """Return the statistic of processor time per model call in milliseconds, for completions generated in batches.
+
+    Args:
+        decoding: The decoding.
+        role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
+    """
     spent, queries = (measured(decoding, column, role) for column in ("cpu_seconds", "queries"))
     return replace(spent * 1000 / queries, logarithmic=False)

@@ -49,7 +49,7 @@ class PieceTokens:
         return [_PIECES.index(piece) for piece in _PIECE.findall(text)]
 
     def text(self, tokens: Iterable[int], final: bool = True) -> str:
-        """Return the text of tokens."""
+        """Return the text of token ids. `final` has no effect, because every token is a complete piece of text."""
         del final
         return "".join(_PIECES[token] for token in tokens if token < len(_PIECES))
 
@@ -59,7 +59,11 @@ class PieceTokens:
 
 
 class Surrogate(Autoregressive):
-    """The trained transformer as an oracle with a tokenization."""
+    """A transformer that is trained from scratch to generate flawed test cases, with its tokenization.
+
+    Args:
+        model: The trained transformer.
+    """
 
     tokenization: Any
 
@@ -68,17 +72,29 @@ class Surrogate(Autoregressive):
         self.vocab_size, self.eos, self.max_length = model.vocab_size, model.eos, model.max_length
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
-        """Open a context of the transformer."""
+        """Open a context of the transformer.
+
+        Args:
+            rows: Number of sequences.
+            capacity: Maximum number of tokens of a sequence.
+            layers: Layers whose hidden states are returned.
+        """
         return self.model.open(rows, capacity, layers)
 
 
 def surrogate_prompt(name: str) -> str:
-    """Return the prompt of the surrogate for the function `name`."""
+    """Return the prompt of the model from scratch, which is the name of the target function."""
     return f"{name}\n"
 
 
 def surrogate_completion(name: str, cases: int, random: np.random.Generator) -> str:
-    """Return a random completion with flaws, on which the surrogate is trained."""
+    """Return a random completion with flaws, on which the model from scratch is trained.
+
+    Args:
+        name: Name of the target function.
+        cases: Number of requested test cases.
+        random: Random number generator.
+    """
     is_short = random.random() < _SHORT_PROBABILITY
     count = random.integers(1, cases) if is_short and cases > 1 else cases
     lines = [_line(name, random) for _ in range(count)]
@@ -97,10 +113,10 @@ def _line(name: str, random: np.random.Generator) -> str:
 
 
 def train_surrogate(cases: int, steps: int, seed: int, artifacts: Path) -> Surrogate:
-    """Train the surrogate of a repetition, or load it from `artifacts`.
+    """Train the model from scratch of a repetition, or load it from `artifacts`.
 
     Args:
-        cases: Number of cases that a prompt requests.
+        cases: Number of test cases that a prompt requests.
         steps: Number of training steps.
         seed: Seed of the repetition.
         artifacts: Folder of trained models.

@@ -46,7 +46,7 @@ CONCENTRATION, LENGTHS = 0.1, (100, 150)
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per small model, per large model and per landscape, and one for the lengths."""
+    """Return one task per small model, per large model and per landscape of the loss, and one for document lengths."""
     return [
         *(
             Part("documents-{}-{}-{}".format(*size), partial(_documents, config, size))
@@ -59,7 +59,7 @@ def parts(config: Config) -> list[Part]:
 
 
 def masking_of(config: Config) -> BertMasking:
-    """Return the masking of a run."""
+    """Return the masking of tokens with the probabilities of the config."""
     return BertMasking(**config.shared(BertMasking))
 
 

@@ -23,7 +23,7 @@ _TOPICS_SHOWN = 8
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per model and seed. A model is loaded once for all of its seeds."""
+    """Return one task per model and seed. The tasks of a model run in order, so that it is loaded once."""
     return [
         Part(
             f"{name}-{seed}",

@@ -1,4 +1,8 @@
-"""Statistics of the study: measures of pairs of words of one topic, compared with other pairs."""
+"""Statistics of the study about word topics in pretrained models.
+
+A measure, for example the cosine of embeddings or attention, is averaged over pairs of words. Pairs of words of the
+same topic are compared with pairs of different topics. Each seed samples passages of the texts and fits topics to them.
+"""
 
 import math
 
@@ -17,9 +21,20 @@ MIN_PAIRS = 30
 def compared(
     rows: Rows, model: str, measure: str, *, single: bool = True, weights: str = PRETRAINED
 ) -> DataFrame:
-    """Return the rows of a model and a measure, one for each seed, text and number of words.
+    """Return the measurements of word pairs of one model.
 
-    With `single`, every word has one topic, otherwise one or more. Raises `NoRows` if no row matches.
+    Args:
+        rows: Measured rows of a run, by kind.
+        model: Name of the model.
+        measure: Name of the measure, for example of the similarity of embeddings.
+        single: Whether every word has a single topic. Otherwise, it may have several.
+        weights: "pretrained", or "random" for the same architecture with random weights.
+
+    Returns:
+        One row per seed, text and number of words of a topic.
+
+    Raises:
+        NoRows: If no row matches.
     """
     table = rows.where("comparison", model=model, measure=measure, single=single, weights=weights)
     if table.empty:
@@ -37,9 +52,18 @@ def _log_ratio(table: DataFrame) -> "Series[float]":
 
 @draws
 def gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return same topic minus different topics, as a mean over texts and numbers of words, with one topic per word.
+    """Return the mean of a measure over word pairs of the same topic minus its mean over pairs of different topics.
 
-    A minimum instead of the mean would be below zero because of noise alone.
+    Every word has a single topic. Differences are averaged over texts and numbers of words, because their minimum would
+    be negative because of noise alone.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        model: Name of the model.
+        measure: Name of the measure.
+
+    Returns:
+        One difference per seed.
     """
     table = compared(rows, model, measure)
     return _mean(table, table.same - table.different)
@@ -54,9 +78,19 @@ def ratio(
     single: bool = True,
     weights: str = PRETRAINED,
 ) -> "Series[float]":
-    """Return the ratio of same topic to different topics, as a geometric mean over texts.
+    """Return the ratio of the mean of a measure over word pairs of the same topic to its mean over different topics.
 
-    Without a number of words, the mean is also over all numbers. A seed with a mean that is not positive has no ratio.
+    Args:
+        rows: Measured rows of a run, by kind.
+        model: Name of the model.
+        measure: Name of the measure.
+        words: Number of words of a topic. None for all numbers.
+        single: Whether every word has a single topic.
+        weights: "pretrained", or "random" for the same architecture with random weights.
+
+    Returns:
+        One geometric mean over texts, and over numbers of words if `words` is None, per seed. Seeds for which a mean is
+        not positive are omitted.
     """
     table = compared(rows, model, measure, single=single, weights=weights)
     table = table if words is None else table[table.words == words]
@@ -68,9 +102,18 @@ def ratio(
 
 @draws
 def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
-    """Count the combinations of text, number of words and measure in which the same-topic mean is larger.
+    """Count the comparisons in which a measure is larger for word pairs of the same topic than of different topics.
 
-    A word may have several topics.
+    Words may have several topics.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        model: Name of the model.
+        measures: Names of the measures.
+
+    Returns:
+        Comparisons with a larger value and all comparisons, per seed. There is one per text, number of words and
+        measure.
     """
     table = rows.where("comparison", model=model, single=False, weights=PRETRAINED)
     table = table[table.measure.isin(measures)]
@@ -82,10 +125,20 @@ def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
 
 @draws
 def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return same topic minus pairs that often occur together, as a mean over texts and numbers of words.
+    """Return the mean of a measure over word pairs of the same topic minus its mean over the most frequent pairs.
 
-    Each word has one topic. Raises `NoRows` if a text of any sample has fewer than 30 pairs, or if the numbers of pairs
-    of both kinds differ.
+    The most frequent pairs are those that share the most passages. Every word has a single topic.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        model: Name of the model.
+        measure: Name of the measure.
+
+    Returns:
+        One mean over texts and numbers of words per seed.
+
+    Raises:
+        NoRows: If a comparison has fewer than 30 pairs of a kind, or different numbers of pairs of both kinds.
     """
     table = compared(rows, model, measure)
     few = (table.same_pairs < MIN_PAIRS) | (table.same_pairs != table.together_pairs)
@@ -98,7 +151,19 @@ def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def level(rows: Rows, model: str, measure: str, pairs: str, words: int) -> "Series[float]":
-    """Return the mean of a measure over pairs of a class (a column of the rows) and texts, with one topic per word."""
+    """Return the mean of a measure over word pairs of one class. Every word has a single topic.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        model: Name of the model.
+        measure: Name of the measure.
+        pairs: Class of the pairs: "same" topic, "different" topics, or "together" for the pairs that share the most
+            passages.
+        words: Number of words of a topic.
+
+    Returns:
+        One mean over texts per seed.
+    """
     table = compared(rows, model, measure)
     table = table[table.words == words]
     return _mean(table, table[pairs])
@@ -106,7 +171,19 @@ def level(rows: Rows, model: str, measure: str, pairs: str, words: int) -> "Seri
 
 @draws
 def fall(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return the ratio for the smallest number of words divided by the ratio for the largest."""
+    """Return how much larger the contrast between topics is for topics of few words than for topics of many words.
+
+    The contrast is the ratio of the mean of a measure over word pairs of the same topic to its mean over different
+    topics.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        model: Name of the model.
+        measure: Name of the measure.
+
+    Returns:
+        One ratio of contrasts, smallest over largest number of words, per seed.
+    """
     table = compared(rows, model, measure)
     few, many = (table[table.words == count] for count in (table.words.min(), table.words.max()))
     return (_log_ratio(few) - _log_ratio(many)).map(math.exp)
@@ -114,7 +191,19 @@ def fall(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return the ratio of the model divided by the ratio of its architecture with random weights, in the first text."""
+    """Return how much larger the contrast between topics is in a pretrained model than with random weights.
+
+    The contrast is the ratio of the mean of a measure over word pairs of the same topic to its mean over different
+    topics. Only the first text is used.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        model: Name of the model.
+        measure: Name of the measure.
+
+    Returns:
+        One ratio of contrasts per seed.
+    """
     control = compared(rows, model, measure, weights=RANDOM)
     table = compared(rows, model, measure)
     table = table[table.text.isin(control.text)]
@@ -123,6 +212,16 @@ def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def published_gain(rows: Rows, measure: str) -> "Series[float]":
-    """Return same topic minus different topics, as a mean over the source's models, texts and numbers of words."""
+    """Return the difference of a measure between word pairs of the same topic and of different topics.
+
+    The models are those of the source.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        measure: Name of the measure.
+
+    Returns:
+        One mean over models, texts and numbers of words per seed.
+    """
     tables = [compared(rows, model, measure) for model in PUBLISHED]
     return DataFrame([_mean(table, table.same - table.different) for table in tables]).mean()

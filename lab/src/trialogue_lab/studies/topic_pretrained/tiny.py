@@ -12,7 +12,11 @@ _TOPICS, _WORDS, _DOCUMENTS, _LENGTH = 4, 10, 80, 40
 
 
 def synthetic_documents() -> list[str]:
-    """Return documents of 40 words, mostly from one topic of ten words, some from a second, a tenth from any topic."""
+    """Return random documents of 40 words that have topics of ten words, for tests.
+
+    About 80 % of the words of a document are from one topic and 20 % from a second, except that a tenth of all words
+    are from random topics.
+    """
     random = numpy_generator(0, "made-up documents")
     words = synthetic_words()
     documents = []
@@ -46,7 +50,12 @@ def synthetic_tokenizer() -> Any:
 
 
 def tiny_model(name: str, *, causal: bool) -> AttendingModel:
-    """Return a model of two layers of width 16 with the tokenizer above, and random weights seeded by its name."""
+    """Return a transformer with two layers of width 16 and random weights, for tests.
+
+    Args:
+        name: Name of the model, which is the seed of its weights.
+        causal: Whether the model is a decoder instead of an encoder.
+    """
     import transformers
 
     tokenizer = synthetic_tokenizer()

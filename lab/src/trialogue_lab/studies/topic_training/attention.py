@@ -16,7 +16,13 @@ _BATCH_SIZE = 64
 
 
 class AttentionByClass(NamedTuple):
-    """Mean attention of a position to positions of the same word, of other words of its topic, and of other topics."""
+    """Mean attention weights by class of the attending and the attended word.
+
+    Attributes:
+        same_word: Mean weight of positions with the same word.
+        same_topic: Mean weight of positions with another word of the same topic.
+        other: Mean weight of positions with a word of another topic.
+    """
 
     same_word: float
     same_topic: float

@@ -33,7 +33,11 @@ def entry_means(matrix: Tensor, model: TopicModel) -> dict[str, float]:
 
 
 def entry_rows(matrix: Tensor) -> Iterator[dict[str, Any]]:
-    """Yield the entries between words, one row per row of the matrix, for a figure."""
+    """Yield the entries of a matrix between words, one row per row of the matrix, for a figure.
+
+    Args:
+        matrix: Matrix (V + 1, V + 1). Its first row and column belong to [MASK] and are left out.
+    """
     for place, line in enumerate(matrix.detach()[1:, 1:].double().tolist()):
         entries = {f"word_{each}": round(value, 5) for each, value in enumerate(line)}
         yield {"kind": "matrix", "row": place, **entries}

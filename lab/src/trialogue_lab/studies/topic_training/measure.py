@@ -68,12 +68,12 @@ class TopicTraining:
     network: dict[str, Any] = field(default_factory=dict)
 
     def columns(self) -> dict[str, Any]:
-        """Return the columns that every row about the training has."""
+        """Return the settings as columns that every row about the training has."""
         return {name: value for name, value in vars(self).items() if name != "network"}
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per seed and group of trainings."""
+    """Return one task per seed and group of trainings: embeddings, values, attention, or stages of training."""
     groups = {"embeddings": _embeddings, "values": _values, "attention": _attention, "stages": _stages}
     return [
         Part(f"{name}-{seed}", partial(measure, config, seed), columns={"seed": seed})
@@ -83,13 +83,18 @@ def parts(config: Config) -> list[Part]:
 
 
 def model_of(config: Config) -> TopicModel:
-    """Return the topic model of the documents."""
+    """Return the topic model that generates the documents."""
     return TopicModel(config.topics, config.words_per_topic, concentration=config.concentration)
 
 
 @lru_cache(maxsize=1)
 def documents(config: Config, seed: int) -> tuple[CountedDocuments, CountedDocuments]:
-    """Return the training documents and the test documents of a seed, with their masks."""
+    """Return the training documents and the test documents of a seed, with fixed masks.
+
+    Args:
+        config: Settings of the documents.
+        seed: Seed of the documents and the masks.
+    """
     model = model_of(config)
 
     def sample(number: int, name: str) -> CountedDocuments:

@@ -1,4 +1,9 @@
-"""Statistics of the study, one number per set of documents."""
+"""Statistics of the study about transformers that are trained on documents of a topic model.
+
+Entries of a trained matrix, and attention weights, belong to pairs of words. A pair is of the same word, of the same
+topic, or of different topics. Losses are "CE" (cross-entropy) or "squared". Statistics have one number per seed, that
+is, per set of documents.
+"""
 
 import math
 from collections.abc import Callable
@@ -20,7 +25,16 @@ FACTOR, DEVIATIONS = 10.0, 5.0
 
 
 def rows_by_seed(rows: Rows, kind: str, **values: object) -> DataFrame:
-    """Return the rows of a kind with the given values, indexed by seed. Raises `NoRows` if no row matches."""
+    """Return measurements of one kind, indexed by seed.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        kind: Kind of the rows.
+        **values: Values of columns that select the rows.
+
+    Raises:
+        NoRows: If no row matches.
+    """
     table = rows.where(kind, **values)
     if table.empty:
         raise NoRows(f"no rows of the kind {kind!r} with {values}")
@@ -41,25 +55,60 @@ def _attended(
 def entries(
     rows: Rows, name: str, column: str, loss: str, optimizer: str, rate: float = FIGURE_RATE
 ) -> "Series[float]":
-    """Return a column of the rows about a training, such as the mean of a class of matrix entries."""
+    """Return a measured value of a training, for example the mean of a class of entries of the trained matrix.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        name: Name of the training, for example "with L2".
+        column: Name of the value, for example "block", the mean entry of different words of the same topic.
+        loss: "CE" or "squared".
+        optimizer: "adam" or "sgd".
+        rate: Learning rate.
+
+    Returns:
+        One value per seed.
+    """
     return _training(rows, name, loss, optimizer, rate)[column].astype(float)
 
 
 @trainings
 def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return the progress of a training.
+    """Return how far a training has got, relative to Adam with a learning rate of 0.01.
 
-    This is the fall of its test loss below the loss of the best constant prediction, divided by the same fall for Adam
-    at a learning rate of 0.01.
+    Progress is the difference between the loss of the best constant prediction and the test loss of the training. It is
+    divided by the same difference for Adam.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        name: Name of the training, for example "with L2".
+        loss: "CE" or "squared".
+        optimizer: "adam" or "sgd".
+        rate: Learning rate.
+
+    Returns:
+        One ratio per seed.
     """
     return _progress(rows, name, loss, optimizer, rate)
 
 
 @trainings
 def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return the difference of mean entries, same topic (off the diagonal) minus other topics, in standard deviations.
+    """Return the mean entry of words of the same topic minus that of different topics, in standard deviations.
 
-    The standard deviation is over entries of other topics. Raises `NoRows` if a training has made no progress.
+    The standard deviation is over entries of different topics. Diagonal entries are omitted.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        name: Name of the training, for example "with L2".
+        loss: "CE" or "squared".
+        optimizer: "adam" or "sgd".
+        rate: Learning rate.
+
+    Returns:
+        One contrast per seed.
+
+    Raises:
+        NoRows: If the loss of a training has hardly fallen below that of a constant prediction.
     """
     table = _trained_rows(rows, name, loss, optimizer, rate)
     return (table.block - table.other) / table.other_std
@@ -69,9 +118,22 @@ def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 def prominence(
     rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE
 ) -> "Series[float]":
-    """Return the mean same-topic entry, including the diagonal, divided by the absolute mean entry of other topics.
+    """Return the mean entry of words of the same topic divided by the absolute mean entry of different topics.
 
-    Raises `NoRows` if a training has made no progress.
+    Diagonal entries count as entries of the same topic.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        name: Name of the training, for example "with L2".
+        loss: "CE" or "squared".
+        optimizer: "adam" or "sgd".
+        rate: Learning rate.
+
+    Returns:
+        One ratio per seed.
+
+    Raises:
+        NoRows: If the loss of a training has hardly fallen below that of a constant prediction.
     """
     table = _trained_rows(rows, name, loss, optimizer, rate)
     return table.in_topic / table.other.abs()
@@ -79,10 +141,23 @@ def prominence(
 
 @trainings
 def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return the mean same-topic entry divided by the smaller of two thresholds.
+    """Return how clearly the entries of words of the same topic stand out from the entries of different topics.
 
-    The thresholds are ten times the absolute mean entry of other topics, and five standard deviations of these entries.
-    Raises `NoRows` if a training has made no progress.
+    The mean entry of the same topic, including the diagonal, is divided by the smaller of two thresholds. These are ten
+    times the absolute mean entry of different topics, and five standard deviations of these entries.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        name: Name of the training, for example "with L2".
+        loss: "CE" or "squared".
+        optimizer: "adam" or "sgd".
+        rate: Learning rate.
+
+    Returns:
+        One ratio per seed. The entries stand out if it is above 1.
+
+    Raises:
+        NoRows: If the loss of a training has hardly fallen below that of a constant prediction.
     """
     table = _trained_rows(rows, name, loss, optimizer, rate)
     return table.in_topic / np.minimum(FACTOR * table.other.abs(), DEVIATIONS * table.other_std)
@@ -90,7 +165,17 @@ def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 
 @trainings
 def gap(rows: Rows, name: str, loss: str) -> "Series[float]":
-    """Return the relative excess of the test loss of training one part over training the whole network, by Adam."""
+    """Return the relative increase of the test loss if only a part of the network is trained, by Adam.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        name: "embedding alone", compared with the whole network, or "without L2" (values under uniform attention),
+            compared with values and attention.
+        loss: "CE" or "squared".
+
+    Returns:
+        One ratio minus 1 per seed.
+    """
     joint = {"embedding alone": "all", "without L2": "with values"}[name]
     part, full = (_training(rows, each, loss, "adam", FIGURE_RATE).test for each in (name, joint))
     return part / full - 1
@@ -106,7 +191,20 @@ def attention(
     shift: int = 0,
     loss: str = "CE",
 ) -> "Series[float]":
-    """Return the mean attention to a class of word pairs, scaled to documents of 100 words."""
+    """Return the mean attention weight of a class of word pairs, scaled to documents of 100 words.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        column: Class of the pairs: "same_word", "same_topic" or "other".
+        optimizer: "adam" or "sgd".
+        rate: Learning rate.
+        name: "with values" if value matrices are trained too, or "diagonal values" for fixed ones.
+        shift: Number of words by which topics are shifted, 0 or 4. The shift of 4 reproduces the authors' analysis.
+        loss: "CE" or "squared".
+
+    Returns:
+        One mean per seed.
+    """
     return _attended(rows, optimizer, rate, name, shift, loss)[column]
 
 
@@ -120,7 +218,23 @@ def over(
     name: str = "with values",
     shift: int = 0,
 ) -> "Series[float]":
-    """Return the log ratio of attention to two classes. Raises `NoRows` if a training has made no progress."""
+    """Return the log ratio of the mean attention weights of two classes of word pairs.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        first: Class in the numerator: "same_word", "same_topic" or "other".
+        second: Class in the denominator.
+        optimizer: "adam" or "sgd".
+        rate: Learning rate.
+        name: "with values" if value matrices are trained too, or "diagonal values" for fixed ones.
+        shift: Number of words by which topics are shifted, 0 or 4. The shift of 4 reproduces the authors' analysis.
+
+    Returns:
+        One log ratio per seed.
+
+    Raises:
+        NoRows: If the loss of a training has hardly fallen below that of a constant prediction.
+    """
     _trained_rows(rows, name, "CE", optimizer, rate)
     table = _attended(rows, optimizer, rate, name, shift)
     return (table[first] / table[second]).map(math.log)
@@ -128,9 +242,13 @@ def over(
 
 @trainings
 def ordered(rows: Rows) -> Counts:
-    """Return the share of settings of Table 2.1 with attention same word > same topic > other topics.
+    """Count the settings of Table 2.1 in which attention is ordered by topic.
 
-    Settings in which the training has made no progress are left out.
+    Mean attention must be larger to the same word than to other words of its topic, and larger to these than to other
+    topics. Trainings whose loss has hardly fallen below that of a constant prediction are omitted.
+
+    Returns:
+        Settings in this order and all settings, per seed.
     """
     in_order, moved = [], []
     for optimizer, rate in SETTINGS:
@@ -145,22 +263,52 @@ def ordered(rows: Rows) -> Counts:
 def early_growth(
     rows: Rows, matrix: str = "keys", name: str = "one layer", optimizer: str = "sgd"
 ) -> "Series[float]":
-    """Return the growth of |W^K| divided by the growth of |W^V|, until |W^V| reaches 40 % of its final norm."""
+    """Return the growth of a weight norm relative to the growth of the norm of the value matrix, early in training.
+
+    The early part ends when the norm of the value matrix reaches 40 % of its final value.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        matrix: Name of the matrix, for example "keys" for W^K.
+        name: Name of the training, "one layer" or "four layers".
+        optimizer: "adam" or "sgd".
+
+    Returns:
+        One ratio per seed.
+    """
     return _by_seed(rows, name, optimizer, lambda table: _growth(table, matrix))
 
 
 @trainings
 def slowing(rows: Rows, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
-    """Return the ratio of the growth of |W^V| per step, second stage over first stage.
+    """Return how much more slowly the norm of the value matrix grows in the second stage of training than in the first.
 
-    The first stage ends when |W^K| has grown by half. Without a second stage, the ratio is 1.
+    The first stage ends when the norm of the key matrix has grown by half.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        name: Name of the training, "one layer" or "four layers".
+        optimizer: "adam" or "sgd".
+
+    Returns:
+        One ratio of growths per step, second over first stage, for each seed. It is 1 without a second stage.
     """
     return _by_seed(rows, name, optimizer, _slowing)
 
 
 @trainings
 def growth(rows: Rows, matrix: str, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
-    """Return the final norm of a matrix divided by its initial norm."""
+    """Return the ratio of the final to the initial norm of a weight matrix.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        matrix: Name of the matrix, for example "keys" or "values".
+        name: Name of the training, "one layer" or "four layers".
+        optimizer: "adam" or "sgd".
+
+    Returns:
+        One ratio per seed.
+    """
     return _by_seed(
         rows, name, optimizer, lambda table: float(table[matrix].iloc[-1] / table[matrix].iloc[0])
     )

@@ -23,7 +23,7 @@ ARMS = (WITH_L2, WITHOUT_L2, WITH_ATTENTION, USUAL_WEIGHTS)
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per seed."""
+    """Return one task per seed, which trains all value matrices on one set of documents."""
     return [
         Part(f"values-{seed}", partial(_values, config, seed), columns={"seed": seed})
         for seed in config.seeds

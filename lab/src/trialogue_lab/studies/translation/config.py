@@ -100,11 +100,16 @@ class Config(Settings):
 
     @property
     def tokenize(self) -> str:
-        """The tokenizer of sacreBLEU: by characters for Chinese targets, else its default."""
+        """Tokenizer of sacreBLEU: "zh" (by characters) for Chinese targets, and its default "13a" otherwise."""
         return "zh" if self.text in HUB_PAIRS and HUB_PAIRS[self.text].target == "zh" else "13a"
 
     def of(self, arm: str, seed: int) -> TranslationTraining:
-        """Return the training settings of the network `arm`."""
+        """Return the training settings of a network.
+
+        Args:
+            arm: Name of the network, for example "twin" (autoregressive) or "refiner".
+            seed: Seed of the training.
+        """
         settings = self.shared(TranslationTraining) | {"steps": self.refiner_steps, "bf16": self.bf16 or None}
         common = TranslationTraining(**settings, mlp_width=4 * self.width, seed=seed)
         if arm in SMALL:

@@ -9,7 +9,14 @@ from trialogue.errors import one_of
 
 
 class HubPairs(NamedTuple):
-    """Repository and configuration of a parallel corpus, and its languages as two-letter codes."""
+    """A parallel corpus of the Hugging Face hub.
+
+    Attributes:
+        repository: Name of the repository.
+        configuration: Configuration of the dataset.
+        source: Two-letter code of the source language.
+        target: Two-letter code of the target language.
+    """
 
     repository: str
     configuration: str

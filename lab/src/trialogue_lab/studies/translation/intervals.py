@@ -19,7 +19,17 @@ _RESAMPLES = 1000
 def bleu_interval(
     outputs: Sequence[str], references: Sequence[str], *, seed: int, tokenize: str = "13a"
 ) -> Any:
-    """Return the 95 % percentile interval (`low`, `high`) of the corpus BLEU of `outputs`."""
+    """Return a 95 % bootstrap interval of corpus BLEU over sentences, by the percentile method.
+
+    Args:
+        outputs: Translations.
+        references: One reference per translation.
+        seed: Seed of the bootstrap samples.
+        tokenize: Tokenizer of sacreBLEU (default: "13a").
+
+    Returns:
+        A named tuple with the fields `low` and `high`.
+    """
     require_aligned(outputs, references)
     # Only the n-gram counts of each sentence are used, and `effective_order` avoids a warning about sentence scores.
     metric = BLEU(tokenize=tokenize, effective_order=True)
@@ -35,7 +45,15 @@ def bleu_interval(
 
 
 def stutter_interval(repeats: Stutter, seed: int) -> Any:
-    """Return the 95 % percentile interval (`low`, `high`) of the rate of repeated words."""
+    """Return a 95 % bootstrap interval of the rate of repeated words over sentences, by the percentile method.
+
+    Args:
+        repeats: Numbers of repeated words and of word pairs of each sentence.
+        seed: Seed of the bootstrap samples.
+
+    Returns:
+        A named tuple with the fields `low` and `high`.
+    """
     counts = np.stack((repeats.repeated, repeats.pairs), -1)
     return _interval(counts, lambda sums: float(sums[0] / max(1, sums[1])), seed)
 

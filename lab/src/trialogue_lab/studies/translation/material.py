@@ -57,7 +57,13 @@ class HeldOut(NamedTuple):
 
 
 class TranslationCorpus(NamedTuple):
-    """Training pairs as padded token ids with the end of the sequence, the test sentences and the vocabulary."""
+    """Training pairs, test sentences and vocabulary of a run.
+
+    Attributes:
+        train: Padded token ids of the sources and the targets, with the end of the sequence.
+        tested: The test sentences.
+        vocabulary: The vocabulary of both languages.
+    """
 
     train: tuple[Tensor, Tensor]
     tested: HeldOut
@@ -65,7 +71,15 @@ class TranslationCorpus(NamedTuple):
 
 
 def material(config: Config, seed: int, artifacts: Path) -> TranslationCorpus:
-    """Return the split and encoded text, and record its checksum in the provenance of the task."""
+    """Split and encode the text, or load the result from `artifacts`.
+
+    The checksum of the text is recorded in the provenance of the run.
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the split.
+        artifacts: Folder of the prepared text.
+    """
     folder = artifacts / f"text-{seed}"
     with _locked(artifacts, f"text-{seed}"):
         if not (folder / "tested.json").exists():
@@ -78,7 +92,13 @@ def material(config: Config, seed: int, artifacts: Path) -> TranslationCorpus:
 
 
 def twin_of(config: Config, seed: int, artifacts: Path) -> CausalTranslator:
-    """Return the trained autoregressive twin."""
+    """Train the twin, an autoregressive network of the same size as the refiner, or load it from `artifacts`.
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the split and the training.
+        artifacts: Folder of the prepared text and the networks.
+    """
     held = material(config, seed, artifacts)
     recipe = config.of(TWIN, seed).twin(len(held.vocabulary), *held.train)
     with _locked(artifacts, f"{TWIN}-{seed}"):
@@ -86,7 +106,17 @@ def twin_of(config: Config, seed: int, artifacts: Path) -> CausalTranslator:
 
 
 def refiner_of(config: Config, arm: str, seed: int, artifacts: Path) -> Refiner:
-    """Return the trained refiner `arm`. Large refiners are pupils of the twin, small ones start from random weights."""
+    """Train a refiner, or load it from `artifacts`.
+
+    Large refiners are trained on translations by the autoregressive twin and start from its weights. Small refiners
+    start from random weights.
+
+    Args:
+        config: Settings of the run.
+        arm: Name of the refiner, for example "refiner", "mask-predict" or a small one like "one stage".
+        seed: Seed of the split and the training.
+        artifacts: Folder of the prepared text and the networks.
+    """
     held, pupil = material(config, seed, artifacts), arm in (REFINER, MASK_PREDICT)
     sources, targets = held.train
     if pupil or arm == DISTILLED:

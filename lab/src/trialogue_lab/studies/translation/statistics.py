@@ -1,4 +1,9 @@
-"""Statistics of the study about the trained networks. Replications are sets of test sentences or rounds of timing."""
+"""Statistics of the study about translation by iterative refinement.
+
+The refiner predicts all target tokens in parallel and revises them in several steps. The twin is an autoregressive
+network of the same size. The refiner's candidates are several target lengths, called hypotheses. Replications are sets
+of test sentences or rounds of timing.
+"""
 
 from pandas import DataFrame, Series
 
@@ -14,24 +19,55 @@ rounds = Replication("draw", "rounds", objects=TRAINED)
 
 @test_sets
 def score(rows: Rows, arm: str, steps: int, hypotheses: int, column: str = "bleu") -> "Series[float]":
-    """Return a score of each set of test sentences. The twin has `steps` 0."""
+    """Return a score of translations, for each set of test sentences.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        arm: Name of the network, for example "refiner", or "twin" for the autoregressive network.
+        steps: Number of refinement steps. 0 for the twin.
+        hypotheses: Number of target lengths that the refiner tries, or the beam size of the twin.
+        column: Name of the score: "bleu" (default), "chrf", "stutter" (rate of repeated words), "passes" or another
+            column.
+
+    Returns:
+        One mean over trainings per set.
+    """
     return _score(rows, arm, steps, hypotheses, column)
 
 
 @small_sets
 def small(rows: Rows, arm: str, steps: int = 4, column: str = "bleu") -> "Series[float]":
-    """Return a score of a small refiner, for each of its sets of test sentences."""
+    """Return a score of a refiner that is trained for fewer updates, for each set of test sentences.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        arm: Name of the refiner, for example "two stages" or "distilled".
+        steps: Number of refinement steps.
+        column: Name of the score: "bleu" (default), "chrf", "stutter" (rate of repeated words) or another column.
+
+    Returns:
+        One mean over trainings per set.
+    """
     return _score(rows, arm, steps, 1, column)
 
 
 @test_sets
 def attention(rows: Rows, column: str, stutter: bool) -> "Series[float]":
-    """Return the jackknife pseudo-value, for each set, of a mean over adjacent positions that repeat a token or do not.
+    """Return the mean of an attention measure over adjacent target positions.
 
-    The statistic is the mean over pairs of positions, then over trainings, so that sets without repeats count too.
+    The mean is over pairs of positions, then over trainings, so that sets of sentences without repeated tokens count
+    too.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        column: Name of the measure.
+        stutter: Whether to select pairs of positions with the same token instead of pairs with different tokens.
+
+    Returns:
+        One jackknife pseudo-value per set of test sentences.
 
     Raises:
-        NoRows: If in some training fewer than two sets, or fewer than half of them, have such pairs.
+        NoRows: If fewer than two sets, or fewer than half of them, have such pairs in a training.
     """
     table = rows["attention"]
     chosen, sets = table[table.stutter == stutter], rows.config["sets"]
@@ -50,7 +86,17 @@ def attention(rows: Rows, column: str, stutter: bool) -> "Series[float]":
 
 @rounds
 def latency(rows: Rows, contender: str, column: str, sentences: str = "all") -> "Series[float]":
-    """Return the seconds per sentence of each round, as the "median" or "p99" over sentences."""
+    """Return the time that a translation of one sentence takes, in seconds.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        contender: Name of the method, for example "twin" or "4 steps, 5".
+        column: "median" or "p99" (99th percentile) over sentences.
+        sentences: "all" or "long".
+
+    Returns:
+        One mean over trainings per round of measurements.
+    """
     return rows.where("latency", contender=contender, sentences=sentences).groupby("round")[column].mean()
 
 
@@ -58,30 +104,57 @@ def latency(rows: Rows, contender: str, column: str, sentences: str = "all") -> 
 def corpus(
     rows: Rows, arm: str, steps: int, hypotheses: int, stratum: str = "all", column: str = "bleu"
 ) -> float:
-    """Return a score of all test sentences of a stratum, as the mean over trainings."""
+    """Return a score of translations of all test sentences of one kind, averaged over trainings.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        arm: Name of the network, for example "refiner", or "twin" for the autoregressive network.
+        steps: Number of refinement steps. 0 for the twin.
+        hypotheses: Number of target lengths that the refiner tries, or the beam size of the twin.
+        stratum: Kind of the sentences: "all", "familiar" (a training target equals the reference up to one word),
+            "new", or "new, 12 tokens or more".
+        column: Name of the score: "bleu" (default), "chrf" or "stutter" (rate of repeated words).
+    """
     table = rows.where("corpus", arm=arm, steps=steps, hypotheses=hypotheses, stratum=stratum)
     return _mean(table, column)
 
 
 @exact
 def length(rows: Rows, column: str) -> float:
-    """Return how often the most probable target lengths are correct."""
+    """Return how often the refiner predicts the length of the reference correctly, averaged over trainings.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        column: "first" if the most probable length must be correct, "within_one" if it may differ by one token, or
+            "among_three" or "among_five" if the correct length must be among that many.
+    """
     return _mean(rows["length"], column)
 
 
 @exact
 def parameters(rows: Rows, arm: str) -> float:
-    """Return the number of parameters of a network."""
+    """Return the number of parameters of a trained network.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+        arm: Name of the network, "twin" (autoregressive) or "refiner".
+    """
     return _mean(rows.where("network", arm=arm), "parameters")
 
 
 def greedy(column: str = "bleu") -> Statistic:
-    """Return a score of the twin's greedy translations."""
+    """Return the statistic of a score of greedy translations by the autoregressive network (the twin)."""
     return score(TWIN, 0, 1, column)
 
 
 def refined(steps: int, hypotheses: int, column: str = "bleu") -> Statistic:
-    """Return a score of the refiner's translations."""
+    """Return the statistic of a score of translations by the refiner.
+
+    Args:
+        steps: Number of refinement steps.
+        hypotheses: Number of target lengths that the refiner tries.
+        column: Name of the score (default: "bleu").
+    """
     return score(REFINER, steps, hypotheses, column)
 
 

@@ -40,10 +40,14 @@ _CROSS_PUBLISHED = {
 
 
 def attention_rows(attention: AdjacentAttention) -> Iterator[dict[str, Any]]:
-    """Yield one row for the pairs of positions that repeat a token, and one for the other pairs.
+    """Summarize attention at pairs of adjacent target positions.
 
-    A row holds means and standard deviations over pairs of the minimum, mean and maximum over heads. Without such
-    pairs there is no row.
+    Args:
+        attention: Attention measures of all pairs.
+
+    Yields:
+        One row for pairs with the same token, and one for pairs with different tokens. Columns are means and standard
+        deviations over pairs of the minimum, mean and maximum over heads. Without such pairs there is no row.
     """
     for stutter in (True, False):
         chosen = attention.stutter == stutter
@@ -65,13 +69,13 @@ def attention_rows(attention: AdjacentAttention) -> Iterator[dict[str, Any]]:
 def attention_claims(
     where: str, attention: Attention, setting: str, preconditions: tuple[Precondition, ...] = ()
 ) -> tuple[Claim, ...]:
-    """Return the claims of section 4.2.4 about both tables.
+    """Return the claims of section 4.2.4 about attention at adjacent target positions (Tables 4.4 and 4.5).
 
     Args:
         where: Beginning of every statement.
-        attention: Statistic of a column of `attention_rows`.
-        setting: `setting` of every claim.
-        preconditions: `preconditions` of every claim.
+        attention: Function that returns the statistic of a column of `attention_rows`.
+        setting: Field `setting` of every claim.
+        preconditions: Field `preconditions` of every claim.
     """
 
     def excess(column: str) -> Statistic:
@@ -115,12 +119,12 @@ def attention_claims(
 
 
 def attention_tables(translators: Translators, published: str, over: str) -> tuple[ResultTable, ...]:
-    """Return both tables, with the published numbers next to one of the translators.
+    """Return Tables 4.4 and 4.5 about attention at adjacent target positions, with the published numbers.
 
     Args:
-        translators: The statistics of each translator in the rows.
-        published: Name of the translator that the published numbers are shown for.
-        over: Replications over which standard deviations are taken, such as "trainings".
+        translators: Function that returns the statistics of each translator in the rows.
+        published: Name of the translator next to which the published numbers are shown.
+        over: Replications over which standard deviations are taken, for example "trainings".
     """
     tables = (
         (

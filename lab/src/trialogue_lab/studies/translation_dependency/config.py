@@ -55,9 +55,12 @@ class Sentence(Settings):
         return sum(map(sum, self.words))
 
     def translations(self, coupling: float, slips: float = SLIPS) -> HiddenMarkov:
-        """Return the distribution of the translations at a coupling J.
+        """Return the distribution of the translations of the sentence.
 
-        Use `slips=0.0` for the distribution of the correct translations alone.
+        Args:
+            coupling: Coupling J. A word keeps the synonym number of the previous word with odds e^J.
+            slips: Probability that a token is replaced by a random one. With 0, only correct translations have positive
+                probability.
         """
         phrases = phrases_of_lengths(self.words)
         return translation_model(phrases, coupling=coupling, swapping=self.swapping, slips=slips)

@@ -23,11 +23,11 @@ Distributions = dict[int, Tensor]
 
 
 class Truth:
-    """The true distribution of translations.
+    """The true distribution of the translations of a sentence.
 
     Args:
         translations: Distribution of the translations.
-        correct: Distribution whose support are the correct translations.
+        correct: Distribution under which exactly the correct translations have positive probability.
         longest: Number of tokens of the longest translation.
 
     Attributes:
@@ -48,11 +48,14 @@ class Truth:
             self._repeats[length] = (tokens[:, 1:] == tokens[:, :-1]).double().sum(1) / max(1, length - 1)
 
     def compared(self, distributions: Distributions) -> dict[str, float]:
-        """Compare distributions with the truth, as means over lengths.
+        """Compare distributions with the true distribution of translations.
+
+        Args:
+            distributions: Distributions (V^N,) of the sequences of N tokens, by N.
 
         Returns:
-            The KL in nats ("divergence"), the total variation ("variation"), the share of correct translations
-            ("valid") and the share of repeated adjacent tokens ("stutter").
+            Means over lengths of the KL divergence in nats ("divergence"), the total variation ("variation"), the share
+            of correct translations ("valid") and the share of equal adjacent tokens ("stutter").
         """
         means = dict.fromkeys(("divergence", "variation", "valid", "stutter"), 0.0)
         for length, weight in self.lengths.items():
@@ -64,13 +67,26 @@ class Truth:
         return means
 
     def joint(self, distributions: Distributions) -> tuple[float, float]:
-        """Return the KL in nats and the total variation of joint distributions q(N, x), which may sum to less."""
+        """Compare a joint distribution of length and tokens with the true one.
+
+        Args:
+            distributions: Probabilities (V^N,) of the sequences of N tokens, by N. They may sum to less than one.
+
+        Returns:
+            The KL divergence in nats and the total variation.
+        """
         truth = torch.cat([weight * self.distributions[length] for length, weight in self.lengths.items()])
         joint = torch.cat([distributions[length] for length in self.lengths])
         return divergence_and_variation(truth / truth.sum(), joint)
 
     def total_correlation(self, vocab: int) -> float:
-        """Return the total correlation in nats of the tokens given the length, as the mean over lengths."""
+        """Return the total correlation of the target tokens given the length, averaged over lengths.
+
+        This is the KL divergence in nats from the true distribution to the product of its marginals.
+
+        Args:
+            vocab: Number of tokens of the vocabulary.
+        """
         return sum(
             weight * closest_in_divergence(self.distributions[length].view((vocab,) * length)).distance
             for length, weight in self.lengths.items()
@@ -78,7 +94,16 @@ class Truth:
 
 
 def sentence_rows(sentence: Sentence, config: Config, _: Path) -> Iterator[dict[str, Any]]:
-    """Yield the gap of refinement by coupling and pass, and its gap for a deterministic teacher."""
+    """Compute the exact output distribution of refinement on one sentence.
+
+    Args:
+        sentence: The sentence.
+        config: Couplings and number of passes.
+
+    Yields:
+        One row per coupling with the total correlation, one per coupling, model and pass with the distances from the
+        true distribution, and one per coupling for a teacher that always uses the same synonyms.
+    """
     columns = {"sentence": sentence.name, "pattern": sentence.pattern, "swapping": sentence.swapping}
     for coupling in config.couplings:
         translations, correct = sentence.translations(coupling), sentence.translations(coupling, slips=0.0)
@@ -123,7 +148,17 @@ def _compared_passes(model: Masked, truth: Truth, passes: int) -> Iterator[tuple
 
 
 def chain_rows(sentence: Sentence, config: Config, _: Path) -> Iterator[dict[str, Any]]:
-    """Yield the gap of Markov chains and of refinement by model calls, all after the same first pass from masks."""
+    """Compare Markov chains with refinement on one sentence, by the number of model calls.
+
+    All start with the same first pass from masks.
+
+    Args:
+        sentence: The sentence.
+        config: Coupling and number of passes.
+
+    Yields:
+        One row per sampler and number of model calls with the distances from the true distribution.
+    """
     translations = sentence.translations(config.chain_coupling)
     correct = sentence.translations(config.chain_coupling, slips=0.0)
     truth = Truth(translations, correct, sentence.longest)

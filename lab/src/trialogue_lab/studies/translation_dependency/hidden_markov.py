@@ -55,7 +55,14 @@ class HiddenMarkov(Masked, Energy):
         )
 
     def energy(self, tokens: Tensor) -> Tensor:
-        """Return -log p(N, x) (rows,) float64 of `tokens` (rows, N), which is +inf for impossible sequences."""
+        """Return the negative log-probability of sequences and their length.
+
+        Args:
+            tokens: Token ids (rows, N).
+
+        Returns:
+            -log p(N, x) (rows,) float64, which is +inf for impossible sequences.
+        """
         tokens = self.checked_tokens(tokens)
         message = self.initial.expand(len(tokens), -1)
         total = torch.zeros(len(tokens), dtype=torch.float64)
@@ -68,7 +75,14 @@ class HiddenMarkov(Masked, Energy):
 
     @validated
     def length_log_probs(self, longest: Natural) -> Tensor:
-        """Return log p(N) (longest + 1,) of the lengths N = 0, ..., `longest`. No sequence is empty."""
+        """Return the log-probabilities of the sequence lengths. No sequence is empty.
+
+        Args:
+            longest: Largest length.
+
+        Returns:
+            Log-probabilities (longest + 1,) of the lengths 0, ..., `longest`.
+        """
         probabilities, message = [0.0], self.initial
         for _ in range(longest):
             probabilities.append(float(message @ self.ending))
@@ -76,20 +90,35 @@ class HiddenMarkov(Masked, Energy):
         return torch.tensor(probabilities, dtype=torch.float64).log()
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return log p(x_i | unmasked tokens except i, N) (rows, N, V) of every site i."""
+        """Return the log-probabilities of the token at every site, given the other unmasked tokens and the length.
+
+        Args:
+            tokens: Token ids (rows, N).
+            masked: Whether each token is masked (rows, N).
+
+        Returns:
+            Log-probabilities (rows, N, V).
+        """
         tokens = self.checked_tokens(tokens, masked)
         evidence = self.emissions.T[tokens].masked_fill(masked[:, :, None], 1.0)
         return self.posterior_log_probs(evidence, lambda states: states @ self.emissions)
 
     def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return `log_probs`, whose values at unmasked sites already ignore the site itself."""
+        """Return `log_probs`, which already ignores the token at the predicted site."""
         return self.log_probs(tokens, masked)
 
     def checked_tokens(self, tokens: Tensor, masked: Tensor | None = None) -> Tensor:
-        """Return `tokens` (rows, N) as int64, with 0 at masked sites.
+        """Validate token ids, and set masked sites to 0.
+
+        Args:
+            tokens: Token ids (rows, N).
+            masked: Whether each token is masked (rows, N). None if no token is masked.
+
+        Returns:
+            Token ids (rows, N), int64.
 
         Raises:
-            InputError: If a token outside the mask is not between 0 and V - 1, or an argument has another shape.
+            InputError: If an unmasked token is not between 0 and V - 1, or an argument has another shape.
         """
         hint = f"use token ids from 0 to {self.vocab_size - 1}, of shape (rows, sites)"
         ids = whole_tensor("tokens", tokens, hint)
@@ -132,9 +161,11 @@ class HiddenMarkov(Masked, Energy):
 
 
 class Denoiser(Masked):
-    """The perfect denoiser of `clean`: log p(x_i | y, N), where y is x with the noise of PaDIR's first training stage.
+    """The perfect denoiser of a distribution of sequences, which predicts clean tokens from noisy ones.
 
-    It is the model that perfect training of iterative refinement would reach. Masked sites are predicted without noise.
+    Every token of the noisy sequence y is the clean token of x or a random token, as in the first training stage of
+    PaDIR (parallel decoder with iterative refinement). The denoiser returns log p(x_i | y, N). It is the model that
+    perfect training of iterative refinement would reach. Masked sites are predicted without noise.
 
     Args:
         clean: Distribution of the clean sequences x.
@@ -151,11 +182,27 @@ class Denoiser(Masked):
             raise InputError("noise_tokens", noise_tokens, hint)
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return log p(x_i | unmasked clean tokens, N) (rows, N, V)."""
+        """Return the log-probabilities of the token at every site, given the other unmasked tokens without noise.
+
+        Args:
+            tokens: Clean token ids (rows, N).
+            masked: Whether each token is masked (rows, N).
+
+        Returns:
+            Log-probabilities (rows, N, V).
+        """
         return self.clean.log_probs(tokens, masked)
 
     def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return log p(x_i | unmasked noisy tokens, N) (rows, N, V)."""
+        """Return the log-probabilities of the clean token at every site, given the unmasked noisy tokens.
+
+        Args:
+            tokens: Noisy token ids (rows, N).
+            masked: Whether each token is masked (rows, N).
+
+        Returns:
+            Log-probabilities (rows, N, V).
+        """
         clean, vocab = self.clean, self.vocab_size
         channel = torch.full((vocab, vocab), (1 - self.correct) / self.noise_tokens, dtype=torch.float64)
         channel += self.correct * torch.eye(vocab, dtype=torch.float64)

@@ -120,7 +120,14 @@ def _words_after(state: _State, words: int, swapping: float) -> list[tuple[str, 
 
 
 def phrases_of_lengths(lengths: Sequence[Sequence[int]]) -> list[list[list[int]]]:
-    """Return phrases of distinct tokens 0, 1, 2, ..., given the lengths of the synonyms of each word."""
+    """Return synonyms made of distinct tokens 0, 1, 2, ...
+
+    Args:
+        lengths: For each word, the numbers of tokens of its synonyms.
+
+    Returns:
+        For each word its synonyms, each a list of token ids.
+    """
     token = iter(range(sum(map(sum, lengths))))
     return [[[next(token) for _ in range(length)] for length in word] for word in lengths]
 
@@ -139,7 +146,14 @@ class Translations(HiddenMarkov):
         self._index = {token: number for number, token in enumerate(alphabet.tolist())}
 
     def log_prob(self, target: Sequence[int]) -> float:
-        """Return log p(target | source) of token ids, or -inf if `target` is empty or impossible."""
+        """Return the log-probability of a translation, given its source sentence.
+
+        Args:
+            target: Token ids.
+
+        Returns:
+            The log-probability, which is -inf if `target` is empty or impossible.
+        """
         tokens = [self._index.get(token, -1) for token in target]
         if not tokens or min(tokens) < 0:
             return -np.inf
@@ -149,15 +163,15 @@ class Translations(HiddenMarkov):
 @validated
 @dataclass(frozen=True, kw_only=True)
 class TranslationLanguage:
-    """A random lexicon and the probabilities by which sentences are translated with it.
+    """A random lexicon, and the probabilities with which sentences are translated by it.
 
     A source sentence consists of distinct words. Token ids start with the special tokens of `SubwordVocabulary`, then
     the source words, then the target tokens. No two synonyms share a token.
 
     Args:
         words: Number of source words.
-        coupling: See `translation_model`.
-        swapping: See `translation_model`.
+        coupling: Coupling J. A word keeps the synonym number of the previous word with odds e^J.
+        swapping: Probability that two neighboring words are swapped.
         expanding: Probability that a synonym has two tokens instead of one.
         slips: Probability that a token is replaced by a random token of the sentence's synonyms.
         synonyms: Number of synonyms in use. With 1, every sentence has one translation.
@@ -191,7 +205,10 @@ class TranslationLanguage:
 
     @validated
     def phrases(self, source: Several[int]) -> list[list[list[int]]]:
-        """Return the synonyms of the words of `source`, as token ids.
+        """Return the synonyms of each word of a source sentence, as token ids.
+
+        Args:
+            source: Token ids of distinct source words.
 
         Raises:
             InputError: If `source` is empty, repeats a word or has an id that is not a source word.
@@ -237,7 +254,15 @@ class TranslationLanguage:
         return [(SPECIAL + row[:size]).tolist() for row, size in zip(order, sizes, strict=True)]
 
     def translate(self, sources: Sequence[Sequence[int]], *, seed: int) -> list[list[int]]:
-        """Sample one translation of each of `sources`."""
+        """Sample one translation of each source sentence.
+
+        Args:
+            sources: Token ids of the source words of each sentence.
+            seed: Seed of the translations.
+
+        Returns:
+            Token ids of each translation.
+        """
         random = numpy_generator(seed, "translation language", "translations")
         return [self._sample(self.phrases(source), random) for source in sources]
 

@@ -16,7 +16,7 @@ from trialogue_lab.studies.translation_dependency.networks import network_rows
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per sentence, per set of chains and per network, then one for the user's translator."""
+    """Return one task per sentence, per set of Markov chains and per network, then one for the user's translator."""
     numbered = list(enumerate(config.sentences))
     tasks = [Part(f"sentence-{number}", partial(sentence_rows, one, config)) for number, one in numbered]
     tasks += [

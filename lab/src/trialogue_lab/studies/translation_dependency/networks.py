@@ -38,7 +38,13 @@ KEPT: tuple[Literal["nothing", "stutter"], ...] = ("nothing", "stutter")
 
 
 def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
-    """Return the training recipe of the network `arm` on translations sampled with `seed`."""
+    """Return the training recipe of a network.
+
+    Args:
+        config: Settings of the language and the training.
+        arm: Name of the network, for example "twin" (autoregressive) or "refiner, S = 2".
+        seed: Seed of the sentences, translations and weights.
+    """
     language = config.language(1 if arm == DETERMINISTIC else 2)
     sources = language.sources(config.pairs, config.source_lengths, seed=seed)
     pairs = encoded_pairs(sources, language.translate(sources, seed=seed), config.longest)
@@ -58,7 +64,18 @@ def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
 
 
 def network_rows(config: Config, arm: str, seed: int, artifacts: Path) -> Rows:
-    """Train one network, score its translations, enumerate its distributions and measure its attention."""
+    """Train one network and measure it.
+
+    Args:
+        config: Settings of the run.
+        arm: Name of the network, for example "twin" (autoregressive) or "refiner, S = 2".
+        seed: Seed of the training.
+        artifacts: Folder of the trained networks.
+
+    Yields:
+        One row per number of passes with the scores of translations, rows about enumerated output distributions, and
+        rows about attention. There are none about the attention of the twin.
+    """
     network = trained(recipe(config, arm, seed), artifacts).network
     sources, *_ = _test_set(config, seed)
     if arm == TWIN:
@@ -132,13 +149,16 @@ def _compared(truth: Truth, joint: Distributions) -> dict[str, float]:
 
 
 def perfect_distributions(config: Config, translations: Translations, targets: Tensor) -> Tensor:
-    """Return the distributions (passes, A^N) after each pass of a perfect denoiser, as the mean over starts.
+    """Return the output distributions after each pass of refinement with a perfect denoiser.
 
     Args:
         config: Settings of the run.
         translations: Distribution of the translations.
         targets: Token ids (starts, N) that refinement starts from. A token that no translation contains can only be
             noise, and is treated as a mask.
+
+    Returns:
+        Distributions (passes, A^N), averaged over starts.
     """
     known = targets[:, :, None] == torch.from_numpy(translations.alphabet)
     perfect = Denoiser(translations, config.correct, config.noise_tokens)
@@ -148,7 +168,16 @@ def perfect_distributions(config: Config, translations: Translations, targets: T
 
 
 def random_targets(config: Config, length: int, seed: int) -> Tensor:
-    """Return targets (starts, length) of random tokens of the language, from which refinement starts."""
+    """Return random target tokens from which refinement starts.
+
+    Args:
+        config: Settings with the number of starts and the language.
+        length: Number of tokens of a target.
+        seed: Seed of the tokens.
+
+    Returns:
+        Token ids (starts, length).
+    """
     random = generator(seed, "translation dependency", "starts", length)
     return torch.randint(SPECIAL, SPECIAL + config.noise_tokens, (config.starts, length), generator=random)
 

@@ -19,13 +19,14 @@ _ENTRIES_AT_ONCE = 2**22
 
 
 class ParallelSteps:
-    """The map from the distribution of the state to its distribution after one pass.
+    """Map from the distribution of a token sequence to its distribution after one refinement pass.
 
-    States are in the order of `itertools.product`. The distributions g may sum to less than one. The missing mass
-    leaves the V^N sequences and does not return.
+    A pass samples all N tokens independently given the current sequence. Sequences are in the order of
+    `itertools.product`. The token distributions may sum to less than one. The missing mass leaves the V^N sequences and
+    does not return.
 
     Args:
-        sites: Distributions g (V^N, N, V) of the N sites given every state.
+        sites: Distributions (V^N, N, V) of the N tokens given every sequence.
 
     Raises:
         InputError: If `sites` has another shape or is not a set of such probabilities.
@@ -46,16 +47,19 @@ class ParallelSteps:
 
 
 def refinement_distributions(model: Masked, sites: int, steps: int, start: str | Tensor = "mask") -> Tensor:
-    """Return the distributions (steps + 1, V^N) float64 after 0, ..., `steps` passes of refinement.
+    """Compute the exact distributions of a token sequence after each pass of refinement.
 
     A pass is one step of `Refinement` that samples all tokens and keeps none. For a model without its own
     `refined_log_probs` it is one step of `IndependentParallel`.
 
     Args:
-        model: The model that is refined with.
+        model: The model that predicts the tokens.
         sites: Number N of tokens.
         steps: Number of passes.
         start: "random" for the uniform distribution, "mask" for a pass from masks, or a distribution (V^N,).
+
+    Returns:
+        Distributions (steps + 1, V^N) float64 after 0, ..., `steps` passes.
 
     Raises:
         InputError: If there are more than `MOST_STATES` sequences or an argument is invalid.
@@ -78,9 +82,12 @@ def refinement_distributions(model: Masked, sites: int, steps: int, start: str |
 
 
 def divergence_and_variation(truth: Tensor, distribution: Tensor) -> tuple[float, float]:
-    """Return KL(truth, distribution) in nats and the total variation of two distributions (states,).
+    """Return the KL divergence in nats and the total variation of two distributions.
 
-    Mass that `distribution` lacks counts as an outcome of its own.
+    Args:
+        truth: Probabilities (states,).
+        distribution: Probabilities (states,), which may sum to less than one. The missing mass counts as one further
+            outcome.
     """
     truth = checked_probabilities("truth", truth, tuple(truth.shape))
     positive = truth > 0
@@ -108,7 +115,14 @@ def _site_distributions(model: Masked, tokens: Tensor, masked: bool) -> Tensor:
 
 
 def product_distributions(sites: Tensor) -> Tensor:
-    """Return the product distributions (rows, V^k) of the site distributions (rows, k, V). Without sites it is 1."""
+    """Return the product distributions of independent tokens.
+
+    Args:
+        sites: Token distributions (rows, k, V).
+
+    Returns:
+        Distributions (rows, V^k) of sequences of k tokens, in the order of `itertools.product`. For k = 0, they are 1.
+    """
     product = torch.ones(len(sites), 1, dtype=torch.float64)
     for site in sites.double().unbind(1):
         product = (product[:, :, None] * site[:, None, :]).flatten(1)

@@ -21,25 +21,31 @@ ROUTINES = (TRIAL_DIVISION, RHO, TESTS)
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run."""
+    """Settings of one run.
+
+    Args:
+        vectors: Number of random vectors of factoring probabilities on which the overlap bound is tested.
+        cost_digits: Numbers of digits of the primes for which costs are counted.
+        cost_samples: Number of tuples over which a cost is averaged.
+        cost_seeds: Seeds of the tuples for which costs are counted.
+        training_digits: Numbers of digits of the primes on which networks are trained. All tuples are enumerated.
+        training_seeds: Seeds of the networks.
+        training_steps: Number of training steps of a network.
+        batch_size: Number of tuples per training step.
+        width: Width of the networks, which have four heads.
+        emitted: Number of tuples that are sampled from a trained network.
+    """
 
     vectors: Count = 1500
-    """Number of random vectors of factoring probabilities on which the overlap bound is tested."""
     cost_digits: Annotated[Different[Annotated[int, Interval(ge=1, le=9)]], MinLen(2)] = (2, 3, 4, 5, 6, 7)
-    """Numbers of digits of the primes for which costs are counted."""
     cost_samples: Count = 20
-    """Number of tuples over which a cost is averaged."""
     cost_seeds: Seeds = tuple(range(10))
     training_digits: Different[Annotated[int, Interval(ge=1, le=3)]] = (1, 2, 3)
-    """Numbers of digits of the primes on which networks are trained. All tuples are enumerated."""
     training_seeds: Seeds = tuple(range(7))
     training_steps: Count = 1000
     batch_size: Count = 64
-    """Number of tuples per training step."""
     width: Annotated[Count, MultipleOf(4)] = 64
-    """Width of the networks, which have four heads."""
     emitted: Count = 1000
-    """Number of tuples that are sampled from a trained network."""
 
 
 PRESETS = {

@@ -36,7 +36,14 @@ GPT4: tuple[int, ...] = (
 
 
 def exact_rows(vectors: int) -> Rows:
-    """Yield all rows that are computed without sampling. The overlap bound is tested on `vectors` random vectors."""
+    """Compute all numbers of the study that need no sampling.
+
+    Args:
+        vectors: Number of random vectors of success probabilities on which the overlap bound is tested.
+
+    Yields:
+        The rows of all other functions of this module, and a test of whether GPT-4's answers are random.
+    """
     rows = (
         distribution_rows,
         seed_rows,
@@ -51,7 +58,11 @@ def exact_rows(vectors: int) -> Rows:
 
 
 def distribution_rows() -> Rows:
-    """Yield the total variation of each oracle from the uniform distribution over tuples, and the factorings."""
+    """Compare the output distributions of generators of tuples with the uniform distribution.
+
+    Yields:
+        One row per number of digits and order of the numbers, with the total variation and the number of factorings.
+    """
     for digits, stream in product((1, 2), STREAMS):
         tuples = SemiprimeTuples(digits, "factors-first" if stream == FACTORS_FIRST else "product-first")
         oracle = hidden_factors(tuples) if stream == HIDDEN else tuples
@@ -66,7 +77,12 @@ def distribution_rows() -> Rows:
 
 
 def seed_rows() -> Rows:
-    """Yield the total variation of a random seed of b bits from the tuples, and the bound N / 2^b."""
+    """Compare generators that derive a tuple from a random seed of b bits with the uniform distribution.
+
+    Yields:
+        One row per number of digits and of bits, with the total variation and its bound N / 2^b, where N is the number
+        of tuples.
+    """
     for digits, bits in product((1, 2), (4, 6, 8, 10)):
         tuples = SemiprimeTuples(digits)
         yield {
@@ -80,7 +96,11 @@ def seed_rows() -> Rows:
 
 
 def reduction_rows() -> Rows:
-    """Yield the number of semiprimes that an exact generator of [pq, p, q] factors."""
+    """Factor semiprimes with an exact generator of tuples [pq, p, q].
+
+    Yields:
+        One row per number of digits, with the numbers of semiprimes and of those that are factored.
+    """
     for digits in (1, 2, 3):
         tuples = SemiprimeTuples(digits)
         products = list(overlap.semiprime_masses(tuples))
@@ -89,7 +109,11 @@ def reduction_rows() -> Rows:
 
 
 def trial_rows() -> Rows:
-    """Yield the expected random completions until one is prime, at each digit of a random prime."""
+    """Compute the expected number of random completions of a prefix until one is prime.
+
+    Yields:
+        One row per number of digits of a random prime and position.
+    """
     for digits in range(1, 7):
         primes = RandomPrimes(digits)
         for position, trials in enumerate(primes.expected_trials().tolist()):
@@ -98,9 +122,11 @@ def trial_rows() -> Rows:
 
 
 def density_rows() -> Rows:
-    """Yield the total variation of the first digits of primes by density.
+    """Compute the total variation of the first digits of primes that are sampled by the density of primes.
 
-    The last `counted` digits, none or four, are counted exactly.
+    Yields:
+        One row per number of digits, length of the prefix, and number `counted` of last digits that are sampled by
+        exact counts. `uniform` is the total variation of uniform digits.
     """
     for digits, counted in product((4, 5, 6), (0, 4)):
         both = torch.stack((density_variation(digits, counted), uniform_variation(digits)), 1).tolist()
@@ -110,7 +136,18 @@ def density_rows() -> Rows:
 
 
 def overlap_rows(vectors: int) -> Rows:
-    """Yield overlaps and their bound sqrt(epsilon): tight cases, random probabilities, and generators as oracles."""
+    """Compare the largest overlap of a generator with its bound sqrt(epsilon).
+
+    A generator produces tuples of a semiprime and its factors. Its overlap with their uniform distribution is 1 minus
+    the total variation, and epsilon is the mean probability of factoring a semiprime.
+
+    Args:
+        vectors: Number of random vectors of factoring probabilities.
+
+    Yields:
+        Rows of kind "tight" for cases that attain the bound, "chances" for random probabilities, and "generator" for
+        generators that attain the largest overlap.
+    """
     for factored in (1, 5, 10, 25, 50, 100):
         yield {"kind": "tight", "factored": factored, **_overlap(overlap.tightest_success(100, factored))}
     for vector in range(vectors):
@@ -133,16 +170,22 @@ def overlap_rows(vectors: int) -> Rows:
 
 
 def support_rows() -> Rows:
-    """Yield the share of tuples that trial division factors with at most n^k divisions."""
+    """Compute the share of tuples with n-digit primes that trial division factors with at most n^k divisions.
+
+    Yields:
+        One row per exponent k and n.
+    """
     for exponent, digits in product((4, 5, 6), range(1, 8)):
         share = share_factored(digits, digits**exponent)
         yield {"kind": "support", "exponent": exponent, "digits": digits, "share": share}
 
 
 def coin_rows() -> Rows:
-    """Yield distances between a randomized algorithm and its average over coins (footnote 1).
+    """Compare a randomized algorithm with its average over random bits (footnote 1).
 
-    The coins are fresh for every call, or fixed.
+    Yields:
+        One row for fresh random bits at every call, and one for fixed random bits, with total variation distances from
+        the average and from the uniform distribution over tuples.
     """
     states = [tuple(row) for row in SemiprimeTuples(1).states().tolist()]
 
@@ -162,7 +205,12 @@ def coin_rows() -> Rows:
 
 
 def game_rows() -> Rows:
-    """Yield distances and costs of twenty questions and polynomials, with and without a fixed solution."""
+    """Compare generators that keep no fixed solution with generators that do, for twenty questions and polynomials.
+
+    Yields:
+        One row per number of objects or degree, with the total variation and, for twenty questions, the mean number of
+        objects that are looked up per token.
+    """
     for objects in (16, 64, 256, 1024):
         player = TwentyQuestions.of_hashes(objects, 8)
         variation = total_variation(_visible_distribution(player), listed_distribution(player.law()))

@@ -17,7 +17,7 @@ Rows = Iterator[dict[str, Any]]
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the exact task, the cost task, and the network tasks. Networks with one seed form a chain of tasks."""
+    """Return one task for exact numbers, one for costs, and one per network. Networks of the same seed run in order."""
     return [
         Part("exact", lambda _: exact_rows(config.vectors)),
         Part("costs", lambda _: cost_rows(config)),
@@ -33,7 +33,14 @@ def parts(config: Config) -> list[Part]:
 
 
 def cost_rows(config: Config) -> Rows:
-    """Yield the mean cost of the first digit of the second number, given the first, by seed, size and routine."""
+    """Count the operations for the first digit of the second number of a tuple, given the first number.
+
+    Args:
+        config: Numbers of digits and of tuples, and seeds.
+
+    Yields:
+        One row per seed, number of digits and routine.
+    """
     for seed, size in product(config.cost_seeds, config.cost_digits):
         easy = partial(second_number_cost, size, "factors-first", config.cost_samples, seed)
         hard = partial(second_number_cost, size, "product-first", config.cost_samples, seed)

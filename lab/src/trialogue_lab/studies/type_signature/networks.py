@@ -20,13 +20,14 @@ _BATCH_ROWS = 4096
 
 @dataclass(frozen=True)
 class NetworkTraining:
-    """A network that is trained on `steps` batches of `batch_size` tuples.
+    """Settings of a network that is trained to generate tuples.
 
     Args:
         digits: Number of digits of the primes.
-        stream: One of the orders, or product first after a hidden stream with p and q.
-        steps: Training steps.
-        batch_size: Tuples per step.
+        stream: Order of the numbers, "product first" or "factors first", or "product first, hidden p and q" with hidden
+            tokens in front.
+        steps: Number of training steps.
+        batch_size: Number of tuples per step.
         width: Width of the network.
     """
 
@@ -38,22 +39,34 @@ class NetworkTraining:
 
     @property
     def tuples(self) -> SemiprimeTuples:
-        """The distribution of the visible tokens."""
+        """Uniform distribution over the tuples of visible tokens."""
         order: Order = "factors-first" if self.stream == FACTORS_FIRST else "product-first"
         return SemiprimeTuples(self.digits, order)
 
     @property
     def hidden(self) -> int:
-        """Number of hidden tokens."""
+        """Number of hidden tokens in front of a tuple."""
         return 2 * self.digits if self.stream == HIDDEN else 0
 
     def add_hidden_tokens(self, public: Tensor) -> Tensor:
-        """Return full sequences (n, hidden + 4 digits) for visible tokens (n, 4 digits), with p and q in front."""
+        """Put the digits of p and q in front of tuples, if the stream has hidden tokens.
+
+        Args:
+            public: Visible tokens (n, 4 digits).
+
+        Returns:
+            Full sequences (n, hidden + 4 digits).
+        """
         return torch.cat((public[:, 2 * self.digits :], public), 1) if self.hidden else public
 
 
 def train_network(training: NetworkTraining, seed: int) -> Transformer:
-    """Return the network of `training`, trained with this seed."""
+    """Train a network to generate tuples.
+
+    Args:
+        training: Settings of the network and its training.
+        seed: Seed of the tuples and the initial weights.
+    """
     length = training.hidden + training.tuples.max_length
     width = training.width
     shape = TransformerConfig(
@@ -77,12 +90,17 @@ def train_network(training: NetworkTraining, seed: int) -> Transformer:
 
 
 def network_rows(training: NetworkTraining, samples: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield measures of the agreement between one network and its data.
+    """Train a network and measure how well it has learned the uniform distribution over tuples.
 
-    `valid` is the share of `samples` whose visible tokens are a valid tuple. `overlap` is the overlap with the uniform
-    distribution over tuples. With a hidden stream, it counts true hidden streams only, and is a lower bound of the
-    overlap of the visible tokens. `excess` is the KL divergence in nats from the data to the network, in total and by
-    position.
+    Args:
+        training: Settings of the network and its training.
+        samples: Number of generated tuples.
+        seed: Seed of the training.
+
+    Yields:
+        One row per network. `valid` is the share of generated tuples that are valid. `overlap` is the overlap with the
+        uniform distribution. With a hidden stream, it counts true hidden tokens only and is a lower bound. `excess` is
+        the KL divergence in nats from the data to the network. Further rows have the excess by position.
     """
     network, tuples = train_network(training, seed), training.tuples
     common = {"seed": seed, "digits": training.digits, "stream": training.stream}

@@ -20,32 +20,43 @@ KINDS: tuple[Literal["exact", "last token", "uniform"], ...] = (EXACT, LAST_TOKE
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Settings):
-    """Settings of one run."""
+    """Settings of one run.
+
+    The value of a prefix is the expected outcome of its completions, and the horizon is the length of a sequence.
+
+    Args:
+        seeds: Seeds of the random trees, which determine probabilities, outcomes and signs of errors.
+        chain_seeds: Seeds of the trees for which the random walk is also computed from its transitions.
+        horizons: Horizons of the random trees, which are enumerated.
+        errors: Maximum errors e. Values at inner nodes are within a factor 1 + e of the exact values.
+        long_horizons: Horizons that are too long for enumeration.
+        draw_seeds: Seeds of independent sets of outputs at long horizons.
+        draws: Number of outputs in each set.
+        tilt: Parameter of the outcome at long horizons, with a factor 1 + tilt per token 0 and 1 - tilt per token 1.
+        training_seeds: Seeds of the models of Dyck strings.
+        length: Length of the Dyck strings.
+        steps: Number of training steps of these models.
+        rollouts: Number of prompts whose completions the values are trained on, with one prefix for each.
+        prompts: Number of prompts on which all samplers are measured.
+        remaining: Smallest and largest number of tokens that a prompt leaves to complete.
+        outputs: Number of outputs per prompt of each sampler that is run on the models.
+    """
 
     seeds: Seeds = tuple(range(1, 13))
-    """Seeds of the random trees, which determine probabilities, outcomes and signs of errors."""
     chain_seeds: Seeds = (1, 2)
-    """Seeds of the trees for which the walk is also computed from its transitions."""
     horizons: Increasing[Annotated[int, Ge(2)]] = (2, 4, 6, 8, 10)
     errors: Different[Positive] = (0.3, 1.0)
-    """Maximum errors e. Values at inner nodes are within a factor 1 + e of the exact values."""
     long_horizons: Increasing[Annotated[int, Gt(2)]] = (8, 12, 16, 24, 32)
     draw_seeds: Seeds = tuple(range(1, 9))
-    """Seeds of independent sets of outputs at long horizons."""
     draws: Count = 200
-    """Number of outputs in each set."""
     tilt: Probability = 0.3
-    """Parameter of the outcome at long horizons, with a factor 1 + tilt per token 0 and 1 - tilt per token 1."""
     training_seeds: Seeds = tuple(range(1, 9))
     length: Annotated[int, Ge(8)] = 16
     steps: Count = 400
     rollouts: Annotated[int, Ge(100)] = 3000
-    """Number of prompts whose completions the values are trained on, with one prefix for each."""
     prompts: Count = 12
     remaining: tuple[Annotated[int, Interval(ge=2, le=5)], Annotated[int, Interval(ge=2, le=5)]] = (3, 5)
-    """Smallest and largest number of tokens that a prompt leaves to complete."""
     outputs: Count = 300
-    """Number of outputs per prompt of each sampler that is run on the models."""
 
     def check(self) -> None:
         """Raise `InputError` if fields contradict each other."""
@@ -70,7 +81,7 @@ class Config(Settings):
         )
 
     def training(self, seed: int) -> TrainingConfig:
-        """Return the training settings of the model with this seed."""
+        """Return the training settings of the model of Dyck strings with this seed."""
         return TrainingConfig(
             steps=self.steps,
             batch_size=32,

@@ -33,7 +33,13 @@ PARTICLES = 8
 
 
 def trained_model(config: Config, seed: int, artifacts: Path) -> Transformer:
-    """Return the trained model, loaded from `artifacts` if it exists."""
+    """Train the model of Dyck strings of a seed, or load it from `artifacts`.
+
+    Args:
+        config: Settings of the model and its training.
+        seed: Seed of the training.
+        artifacts: Folder of the trained models.
+    """
     recipe = Recipe(Transformer, config.model(), partial(_strings, config, seed), config.training(seed))
     return trained(recipe, artifacts).network
 
@@ -43,13 +49,33 @@ def _strings(config: Config, seed: int, step: int) -> Tensor:
 
 
 def prompts_of(config: Config, number: int, seed: int, role: str) -> tuple[Tensor, Tensor]:
-    """Return the tokens and lengths of prompts from another distribution than the training distribution."""
+    """Sample prompts from another distribution of Dyck strings than the training distribution.
+
+    Args:
+        config: Settings with the distribution and the lengths.
+        number: Number of prompts.
+        seed: Seed of the training.
+        role: Name of the random stream.
+
+    Returns:
+        Token ids (number, width) and lengths (number,).
+    """
     lengths = (config.length - config.remaining[1], config.length - config.remaining[0])
     return config.prompt_distribution().sample_prompts(number, lengths, seed_of(seed, "prompts", role))
 
 
 def measure_dyck(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Yield distances, accuracies and costs of all methods, averaged over prompts."""
+    """Train a model of Dyck strings and its values, and measure all samplers on it.
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the training.
+        artifacts: Folder of the trained models.
+
+    Yields:
+        One row per sampler and kind of values with means over prompts: total variation from the target, accuracy and
+        model calls.
+    """
     model = trained_model(config, seed, artifacts)
     value_training = train_values(
         model,
@@ -72,7 +98,18 @@ def measure_dyck(config: Config, seed: int, artifacts: Path) -> Iterator[dict[st
 def measure_prompt(
     config: Config, model: Transformer, probe: Verifier, prompt: Prefix, seed: int
 ) -> Iterator[dict[str, Any]]:
-    """Yield one row per method and values for one prompt."""
+    """Measure all samplers on one prompt.
+
+    Args:
+        config: Settings of the run.
+        model: Model of Dyck strings.
+        probe: Trained values.
+        prompt: Token ids of the prompt.
+        seed: Seed of the noise and the samples.
+
+    Yields:
+        One row per sampler and kind of values.
+    """
     constraint, horizon = config.training_distribution(), config.length - len(prompt)
     tree = prefix_tree(model, prompt=prompt, max_new_tokens=horizon)
     exact = exact_values(model, constraint, prompt=prompt, max_new_tokens=horizon)

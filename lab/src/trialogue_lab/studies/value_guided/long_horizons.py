@@ -33,20 +33,44 @@ _SAMPLES = 200_000
 
 
 class ProductValues(Verifier):
-    """The product over tokens of 1 + tilt for each token 0 and 1 - tilt for each token 1."""
+    """Value of a sequence: the product over tokens of 1 + tilt for each token 0 and 1 - tilt for each token 1.
+
+    Args:
+        tilt: Parameter between 0 and 1.
+    """
 
     def __init__(self, tilt: float) -> None:
         self._factors = torch.tensor([1 + tilt, 1 - tilt], dtype=torch.float64)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the values (n,), float64, of the sequences in `rows` (n,)."""
+        """Return the value of each selected sequence.
+
+        Args:
+            decoding: The sequences being generated.
+            rows: Indices (n,) of the selected sequences.
+
+        Returns:
+            Values (n,), float64.
+        """
         tokens, lengths = decoding.tokens[rows], decoding.lengths[rows]
         within = torch.arange(tokens.shape[1]) < lengths[:, None]
         return torch.where(within, self._factors[tokens], 1.0).prod(1)
 
 
 def action_level_shares(horizon: int, tilt: float, error: float) -> Array:
-    """Return the probability (horizon,) of token 0 at each position under action-level sampling."""
+    """Return the exact probability of token 0 at each position of an output of action-level sampling.
+
+    Action-level sampling weights each next token by its value. The model is a sequence of fair coins.
+
+    Args:
+        horizon: Length of the sequence.
+        tilt: Parameter of the values (see `ProductValues`).
+        error: Values are too large by a factor of 1 + `error` after token 0, and too small by this factor after token
+            1.
+
+    Returns:
+        Probabilities (horizon,).
+    """
     target = (1 + tilt) / 2
     odds = np.full(horizon, target / (1 - target) * (1 + error) ** 2)
     odds[-1] = target / (1 - target)
@@ -54,7 +78,19 @@ def action_level_shares(horizon: int, tilt: float, error: float) -> Array:
 
 
 def first_leaf_shares(horizon: int, tilt: float, error: float) -> Array:
-    """Return the probability (horizon,) of token 0 at each position of the first leaf of the walk."""
+    """Return the exact probability of token 0 at each position of the first leaf of a value-guided random walk.
+
+    The first leaf is the first complete sequence that the walk reaches. The model is a sequence of fair coins.
+
+    Args:
+        horizon: Length of the sequence.
+        tilt: Parameter of the values (see `ProductValues`).
+        error: Values are too large by a factor of 1 + `error` after token 0, and too small by this factor after token
+            1.
+
+    Returns:
+        Probabilities (horizon,).
+    """
     target = np.array([1 + tilt, 1 - tilt]) / 2
     errors = np.array([1 + error, 1 / (1 + error)])
     # Conductance from the parent of a node to the leaves below the node, per unit of p V*. It is 1 for a leaf.
@@ -68,21 +104,48 @@ def first_leaf_shares(horizon: int, tilt: float, error: float) -> Array:
 
 
 def log_ratios(tokens: NDArray[np.int64], shares: Array, tilt: float) -> Array:
-    """Return the log ratio (n,) of the product distribution with `shares` to the restricted distribution."""
+    """Return the log ratio of an output distribution with independent tokens to the target distribution.
+
+    Args:
+        tokens: Token ids (n, horizon).
+        shares: Probability (horizon,) of token 0 at each position of an output.
+        tilt: Parameter of the target, in which token 0 has probability (1 + tilt) / 2.
+
+    Returns:
+        Log ratios (n,).
+    """
     target = (1 + tilt) / 2
     ratios = np.where(tokens == 0, np.log(shares / target), np.log((1 - shares) / (1 - target)))
     return np.asarray(ratios.sum(1))
 
 
 def variation(shares: Array, tilt: float, seed: int) -> tuple[float, float]:
-    """Return the total variation from the restricted distribution, and its probability of the event A."""
+    """Estimate the total variation between an output distribution with independent tokens and the target distribution.
+
+    Args:
+        shares: Probability (horizon,) of token 0 at each position of an output.
+        tilt: Parameter of the target, in which token 0 has probability (1 + tilt) / 2.
+        seed: Seed of the samples from the target.
+
+    Returns:
+        The total variation, and the target probability of the event A that the output distribution is larger.
+    """
     draws = numpy_generator(seed, "restricted", len(shares)).random((_SAMPLES, len(shares)))
     ratios = log_ratios((draws >= (1 + tilt) / 2).astype(np.int64), shares, tilt)
     return float(np.maximum(0, 1 - np.exp(ratios)).mean()), float((ratios > 0).mean())
 
 
 def measure_long_horizons(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    """Yield distances of the outputs of the samplers, and the computed distances."""
+    """Run samplers on sequences of fair coins that are too long for enumeration.
+
+    Args:
+        config: Settings of the run.
+        seed: Seed of the outputs.
+
+    Yields:
+        One row per horizon and sampler. `computed` is the computed total variation from the target, and `sampled` is
+        its estimate from the outputs.
+    """
     values = NoisyValues(ProductValues(config.tilt), ERROR, LAST_TOKEN)
     samplers: dict[str, tuple[Sampler[Any], Any]] = {
         "action level": (ActionLevel(), action_level_shares),

@@ -10,7 +10,7 @@ from trialogue_lab.studies.value_guided.trees import measure_trees
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of trees, long horizons and models."""
+    """Return one task per random tree, per set of outputs at long horizons, and per trained model."""
     measured = (
         ("trees", measure_trees, config.seeds),
         ("long", measure_long_horizons, config.draw_seeds),

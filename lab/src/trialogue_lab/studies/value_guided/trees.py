@@ -20,7 +20,12 @@ MIXED, LEAVES_MIXED = 0.25, 0.05
 
 
 def random_oracle(seed: int, horizon: int) -> Table:
-    """Return a two-token oracle whose first token has a random probability from 0.3 to 0.7 after each prefix."""
+    """Return a model of two tokens, in which the first has a random probability between 0.3 and 0.7 after each prefix.
+
+    Args:
+        seed: Seed of the probabilities.
+        horizon: Length of the sequences.
+    """
 
     def next_probs(prefix: Prefix) -> tuple[float, float]:
         share = float(numpy_generator(seed, "law", prefix).uniform(0.3, 0.7))
@@ -30,12 +35,26 @@ def random_oracle(seed: int, horizon: int) -> Table:
 
 
 def outcome_of(seed: int, sequence: Prefix) -> float:
-    """Return the outcome of a complete sequence, uniform between 0 and 1."""
+    """Return the outcome of a complete sequence, a random number between 0 and 1.
+
+    Args:
+        seed: Seed of the outcomes.
+        sequence: Token ids of the sequence.
+    """
     return float(numpy_generator(seed, "outcome", sequence).random())
 
 
 def measure_trees(config: Config, seed: int, _: Path) -> Rows:
-    """Yield one row per horizon, kind and size of error, and a row of the chain for `chain_seeds`."""
+    """Compute the output distributions of samplers on a random tree with controlled errors in the values.
+
+    Args:
+        config: Horizons and errors.
+        seed: Seed of the tree.
+
+    Yields:
+        One row per horizon, kind and size of errors. For seeds in `chain_seeds`, also a row computed from the
+        transition matrix of the random walk.
+    """
     for horizon in config.horizons:
         oracle, outcome = random_oracle(seed, horizon), partial(outcome_of, seed)
         target, exact = target_distribution(oracle, outcome), exact_values(oracle, outcome)

@@ -24,10 +24,26 @@ class Config(Settings):
     """Settings of one run.
 
     For each seed, one network is trained per window of `windows`, one with sliding attention, and one with unlimited
-    attention. Each network generates `samples` continuations of `horizon` tokens per pattern at each of `temperatures`.
-    Exact rates are computed at `exact_temperatures`, and for the best models with windows up to `best_windows`.
-    Patterns have period 2^`pattern_bits` - 1, and tokens are wrong with probability `noise`. Text is measured by
-    windows of `periods` periods. Each training step has about `batch_tokens` tokens.
+    attention.
+
+    Args:
+        windows: Numbers of previous tokens that the networks with a cropped context see.
+        attention_window: Number of tokens that a layer with sliding attention attends to.
+        temperatures: Temperatures at which text is generated, in addition to greedy decoding.
+        exact_temperatures: Temperatures at which exact rates are computed.
+        best_windows: Largest window for which the best possible model is computed.
+        seeds: Seeds of the networks.
+        samples: Number of continuations per pattern and temperature.
+        horizon: Number of tokens of a continuation.
+        pattern_bits: Number of bits of a pattern, which has 2^bits - 1 tokens.
+        noise: Probability of a wrong token in the corpus.
+        periods: Number of periods of a pattern in the windows by which text is measured.
+        layers: Number of layers of the networks.
+        width: Width of the networks.
+        heads: Number of attention heads of the networks.
+        training_steps: Number of training steps of a network.
+        batch_tokens: Approximate number of tokens of a training batch.
+        learning_rate: Learning rate.
     """
 
     windows: Increasing[Count] = (3, 5, 7, 11)
@@ -90,11 +106,11 @@ class Config(Settings):
 
     @property
     def length(self) -> int:
-        """Number of tokens of prompt and continuation."""
+        """Number of tokens of a prompt and its continuation."""
         return self.measured_window + self.horizon
 
     def corpus(self) -> PatternCorpus:
-        """Return the corpus."""
+        """Return the corpus of sequences that follow the stored patterns, with noise."""
         return PatternCorpus(maximal_length_patterns(self.pattern_bits), self.noise)
 
 

@@ -27,7 +27,7 @@ _RATE_TOLERANCE = 1e-7
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the exact task, and one task per network."""
+    """Return one task for exact numbers, and one task per network."""
     networks = [
         Part(f"{seed}-{name.replace(' ', '-')}", partial(network_rows, config, name, seed), lane=str(seed))
         for seed in config.seeds
@@ -38,7 +38,7 @@ def parts(config: Config) -> list[Part]:
 
 @cache
 def chains(config: Config) -> list[PatternSurvival]:
-    """Return the chain that is killed at the first wall, for each pattern in phase 0."""
+    """Return, for each pattern, the Markov chain of texts that start on it and end when they leave it."""
     corpus = config.corpus()
     return [
         PatternSurvival(corpus.patterns, config.measured_window, pattern * corpus.period, corpus.vocab_size)
@@ -47,30 +47,67 @@ def chains(config: Config) -> list[PatternSurvival]:
 
 
 def tempered(log_probs: Tensor, temperature: float) -> Tensor:
-    """Return the next-token log-probabilities `log_probs` (..., V) at `temperature`."""
+    """Return next-token log-probabilities at a temperature.
+
+    Args:
+        log_probs: Log-probabilities (..., V) at temperature 1.
+        temperature: The temperature.
+
+    Returns:
+        Log-probabilities (..., V).
+    """
     return (log_probs / temperature).log_softmax(-1)
 
 
 def rates_of(config: Config, log_probs: Tensor) -> Array:
-    """Return the exact long-run decay rates (patterns,), in nats per token, of a model with a finite window."""
+    """Return the exact rates at which long texts of a model leave each pattern.
+
+    Args:
+        config: Settings with the patterns.
+        log_probs: Next-token log-probabilities (contexts, V) of a model with a finite window.
+
+    Returns:
+        Rates (patterns,), in nats per token.
+    """
     return np.array([chain.decay_rate(log_probs, tolerance=_RATE_TOLERANCE).rate for chain in chains(config)])
 
 
 def curves_of(config: Config, log_probs: Sequence[Tensor]) -> Array:
-    """Return the exact survival (patterns, horizon + 1) for next-token distributions by pattern."""
+    """Return the exact probabilities that a text still follows its pattern after 0, 1, ... tokens.
+
+    Args:
+        config: Settings with the patterns and the horizon.
+        log_probs: Next-token log-probabilities for texts that start on each pattern.
+
+    Returns:
+        Probabilities (patterns, horizon + 1).
+    """
     pairs = zip(chains(config), log_probs, strict=True)
     return np.stack([chain.curve(each, config.horizon) for chain, each in pairs])
 
 
 def late_error(config: Config, curves: Array, rates: Array) -> float:
-    """Return the largest log ratio of the decay over the last measured window to the long-run rate."""
+    """Return the largest log ratio of the decay near the horizon to the long-run rate, over patterns.
+
+    Args:
+        config: Settings with the measured window, over which the decay is averaged.
+        curves: Probabilities (patterns, horizon + 1) that a text still follows its pattern.
+        rates: Long-run rates (patterns,), in nats per token.
+    """
     span = config.measured_window
     late = np.log(curves[:, -1 - span] / curves[:, -1]) / span
     return float(np.abs(np.log(late / rates)).max())
 
 
 def reference_rows(config: Config, _: Path) -> Iterator[dict[str, Any]]:
-    """Yield exact rows of the corpus, and of the best model with each window up to `config.best_windows`."""
+    """Compute the exact rates at which texts leave a pattern, for the corpus and for optimal models.
+
+    Args:
+        config: Settings of the run.
+
+    Yields:
+        One row for the corpus, and one per window and temperature for the best model that sees this many tokens.
+    """
     corpus = config.corpus()
     log_probs_of_corpus = [
         corpus.label_log_probs(pattern * corpus.period, config.measured_window, config.horizon)[:, None]
@@ -91,13 +128,19 @@ def reference_rows(config: Config, _: Path) -> Iterator[dict[str, Any]]:
 
 
 def train_network(config: Config, name: str, seed: int) -> tuple[Transformer, float]:
-    """Train a network on the corpus, and return it with its mean loss over the last tenth of the steps.
+    """Train a network on the corpus.
 
-    A cropped network reads sequences of one window and the next token. The other networks read full sequences. Sliding
-    attention has no positions, so that its predictions depend on the visible tokens only.
+    A network with a cropped context is trained on sequences of one window and the next token. The other networks are
+    trained on full sequences. Sliding attention has no positions, so that its predictions depend on the visible tokens
+    only.
+
+    Args:
+        config: Settings of the networks and the training.
+        name: Name of the network.
+        seed: Seed of the training.
 
     Returns:
-        The network, and the loss in nats per token.
+        The network, and its mean loss over the last tenth of the steps, in nats per token.
     """
     corpus, window = config.corpus(), config.networks[name]
     length = config.length if window is None or name == SLIDING else window + 1
@@ -131,13 +174,31 @@ def train_network(config: Config, name: str, seed: int) -> tuple[Transformer, fl
 
 
 def token_loss(model: Transformer, tokens: Tensor) -> Tensor:
-    """Return the mean cross-entropy (nats) of every token of `tokens` (n, L), without an end token."""
+    """Return the mean cross-entropy of every token, without an end token.
+
+    Args:
+        model: The network.
+        tokens: Token ids (n, L).
+
+    Returns:
+        The loss () in nats.
+    """
     inputs = F.pad(tokens[:, :-1], (1, 0), value=model.bos)
     return F.cross_entropy(model(inputs).flatten(0, 1), tokens.flatten())
 
 
 def network_rows(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    """Train one network and yield its exact rates, and measurements of its text at each temperature."""
+    """Train one network, and measure how long its texts follow a pattern.
+
+    Args:
+        config: Settings of the run.
+        name: Name of the network.
+        seed: Seed of the training.
+
+    Yields:
+        Rows with exact rates and bounds for networks with a window, and one row per temperature with measurements of
+        texts.
+    """
     window = config.networks[name]
     model, loss = train_network(config, name, seed)
     oracle: Autoregressive = Endless(model)
@@ -166,7 +227,13 @@ def network_rows(config: Config, name: str, seed: int, _: Path) -> Iterator[dict
 
 
 def hamiltonian_of_network(model: Transformer, name: str, window: int) -> AutoregressiveHamiltonian:
-    """Return the Potts chain of a network with a window, by Theorem 1.2."""
+    """Return the Potts chain whose sequences have the same distribution as texts of a network (Theorem 1.2).
+
+    Args:
+        model: The network.
+        name: Name of the network.
+        window: Number of previous tokens that it sees.
+    """
     # The map needs predictions that do not depend on the batch, which single precision does not give.
     oracle = Endless(copy.deepcopy(model).double())
     return hamiltonian_of(oracle if name == SLIDING else Cropped(oracle, window), window)
@@ -175,7 +242,19 @@ def hamiltonian_of_network(model: Transformer, name: str, window: int) -> Autore
 def text_rows(
     config: Config, oracle: Autoregressive, network: dict[str, Any], temperature: float, exact: Array | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield measurements of text that continues each pattern, with survival curves at temperature 1."""
+    """Generate texts that continue each pattern, and measure how long they follow it.
+
+    Args:
+        config: Settings of the run.
+        oracle: The model.
+        network: Columns of every row, with the seed.
+        temperature: Sampling temperature. 0 for greedy decoding.
+        exact: Exact probabilities (horizon + 1,) that a text still follows its pattern. None if they are unknown.
+
+    Yields:
+        One row with the measurements. At temperature 1, also one row per third token with the share of texts that still
+        follow their pattern.
+    """
     measured = measure_coherence(
         oracle,
         config.corpus().patterns,

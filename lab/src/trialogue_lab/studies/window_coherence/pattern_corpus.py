@@ -24,11 +24,11 @@ _BATCH_CONTEXTS = 2**14
 
 @validated
 def maximal_length_patterns(bits: Annotated[int, Interval(ge=2, le=MAX_BITS)]) -> list[Tensor]:
-    """Return a binary sequence of maximal length and its complement, two patterns of period 2^bits - 1.
+    """Return two binary patterns that short windows cannot tell apart.
 
-    Each window of `bits` tokens occurs once per period of each pattern, with one exception. Any two labels differ in at
-    least (period - 1) / 2 tokens per period. Short windows therefore do not identify the pattern, and long windows do
-    in spite of noise.
+    They are a binary sequence of maximal length, with period 2^bits - 1, and its complement. Each window of `bits`
+    tokens occurs once per period of each pattern, with one exception. Any two patterns or shifted patterns differ in at
+    least (period - 1) / 2 tokens per period, so that long windows distinguish them in spite of noise.
 
     Args:
         bits: Number of bits, from 2 to `MAX_BITS`.
@@ -75,12 +75,21 @@ class PatternCorpus(PrefixOracle):
 
     @validated
     def predictions(self, length: Natural) -> Tensor:
-        """Return the tokens (labels, length), int64, that each label predicts."""
+        """Return the noise-free tokens (labels, length), int64, of each label, that is, each pattern in each phase."""
         return torch.stack([self._stored.predicted(label, 0, length) for label in range(self.labels)])
 
     @validated
     def sample(self, n: Natural, length: Natural, seed: Natural = 0) -> Tensor:
-        """Return `n` random sequences (n, length), int64."""
+        """Sample sequences that each follow a random pattern in a random phase, with noise.
+
+        Args:
+            n: Number of sequences.
+            length: Number of tokens of a sequence.
+            seed: Seed of the sequences.
+
+        Returns:
+            Token ids (n, length), int64.
+        """
         shape = n, length
         draws = generator(seed, "pattern corpus", "sample")
         label = torch.randint(self.labels, shape[:1], generator=draws)
@@ -90,7 +99,15 @@ class PatternCorpus(PrefixOracle):
         return torch.where(wrong, (tokens + shift) % self.vocab_size, tokens)
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return log-probabilities (n, vocab), float64, after the first `lengths` (n,) of `tokens` (n, capacity)."""
+        """Return next-token log-probabilities after prefixes.
+
+        Args:
+            tokens: Token ids (n, capacity).
+            lengths: Lengths (n,) of the prefixes.
+
+        Returns:
+            Log-probabilities (n, vocab), float64.
+        """
         longest = int(lengths.max()) if len(lengths) else 0
         predicted = self.predictions(longest + 1)
         real = torch.arange(longest) < lengths[:, None]
@@ -123,7 +140,7 @@ class PatternCorpus(PrefixOracle):
 
     @validated
     def label_log_probs(self, label: Natural, begin: Natural, length: Natural) -> Tensor:
-        """Return the log-probabilities of the tokens of a sequence that follows `label`.
+        """Return the log-probabilities of the tokens of a sequence that follows a given label (a pattern in one phase).
 
         Args:
             label: Index of the label.
