@@ -118,8 +118,8 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         self.prediction = None if config.tied else drawn((size, width), "prediction")
         self.bias = nn.Parameter(torch.zeros(size)) if config.biases != "none" else None
         all_biases = config.biases == "all"
-        # A bias of the keys has no effect, because it shifts all scores of a query equally. With one layer, biases of the
-        # values are equivalent to a bias of the prediction.
+        # A bias of the keys has no effect, because it shifts all scores of a query equally. With one layer, biases of
+        # the values are equivalent to a bias of the prediction.
         self.query_biases = nn.ParameterList(torch.zeros(width) for _ in attended if all_biases)
         self.value_biases = nn.ParameterList(torch.zeros(width) for _ in every if all_biases)
 
