@@ -165,7 +165,7 @@ def select(
 
     Args:
         entries: Entries of the ledger.
-        answers: Verdicts to keep, such as "refuted" or "withdrawn". Empty for all.
+        answers: Verdicts to keep, for example "refuted" or "withdrawn". Empty for all.
         origins: Origins to keep, "published" or "ours". Empty for both.
 
     Returns:

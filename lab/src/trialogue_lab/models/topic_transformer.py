@@ -118,7 +118,8 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         self.prediction = None if config.tied else drawn((size, width), "prediction")
         self.bias = nn.Parameter(torch.zeros(size)) if config.biases != "none" else None
         all_biases = config.biases == "all"
-        # A bias of keys shifts all scores of a query alike, and those of one layer's values are one of the prediction.
+        # A bias of the keys has no effect, because it shifts all scores of a query equally. With one layer, biases of
+        # the values are equivalent to a bias of the prediction.
         self.query_biases = nn.ParameterList(torch.zeros(width) for _ in attended if all_biases)
         self.value_biases = nn.ParameterList(torch.zeros(width) for _ in every if all_biases)
 
@@ -215,7 +216,7 @@ class TopicTransformer(nn.Module, MaskedNetwork, MaskReader):
         everywhere = torch.arange(len(self.embedding), device=counts.device)[None].expand(len(counts), -1)
         present = counts.to(self.embedding.dtype)
         shares = self._shares(0, self.embedding, everywhere, present)
-        # Where a word is not there, its weight would be that of one token more.
+        # For a word that is absent, this is the weight that one additional token of it would have.
         return shares / present.clamp_min(1)[:, None, None, :]
 
     def masked_logits(self, inputs: Tensor, rows: Tensor, sites: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ class Precondition:
     """A condition that a run must meet before a claim is tested, for example that a network has learned its task.
 
     Args:
-        statement: The condition in words.
+        statement: Description of the condition.
         criterion: The condition as a criterion. It is met if the mean of its statistic over replications is in its
             region.
     """
@@ -41,13 +41,13 @@ class Claim:
         id: Name of the claim, unique within its study.
         statement: The statement that the criterion decides, as registered.
         criterion: The statistic and the threshold that decide the statement.
-        source: Place in the source, such as "Table 3.1".
+        source: Place in the source, for example "Table 3.1".
         published: The source's words or numbers at that place.
         origin: "published" for a statement of the source. "ours" for controls, other interpretations of the source
             and statements suggested by a pilot.
         grade: Whether the threshold of a published claim is a grade chosen by this project.
-        statement_id: The source's statement, as "<document>:<identifier>", such as "thesis:M-F41". Documents are the
-            keys of `DOCUMENTS`. Several claims may test one statement. Empty for claims of "ours".
+        statement_id: The source's statement, as "<document>:<identifier>", for example "thesis:M-F41". Documents are
+            the keys of `DOCUMENTS`. Several claims may test one statement. Empty for claims of "ours".
         setting: How this study's setting differs from the setting that the source's statement is about, in one
             sentence that is shown with every verdict. Empty if the settings agree.
         preconditions: Conditions without which the claim is not tested.

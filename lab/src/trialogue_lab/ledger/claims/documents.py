@@ -19,7 +19,7 @@ def check_statement_id(statement_id: str, claim: str) -> None:
     """Raise `InputError` unless `statement_id` has the form "<document>:<identifier>" with a known document.
 
     Args:
-        statement_id: The statement id. An identifier names a printed statement such as a theorem, a figure or a table
+        statement_id: The statement id. An identifier names a printed theorem, figure or table
             ("M-T411", "T-Fig2.5", "Corollary-1"). If part of a statement is tested separately, its identifier adds a
             dot and a name ("M-C411.proof").
         claim: Id of the claim, for the error message.

@@ -149,7 +149,7 @@ class Statistic:
         """Return a copy of the statistic with one more correction, which increases its version.
 
         Args:
-            reason: Why the computation differs from that of earlier results.
+            reason: Why the computation was changed.
         """
         return replace(self, corrections=(*self.corrections, reason))
 

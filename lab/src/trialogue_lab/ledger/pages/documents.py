@@ -227,8 +227,8 @@ class _Numbers:
         """Return all claims about the given statements, including withdrawn claims.
 
         Args:
-            statement_ids: Statement ids such as "thesis:V-T311". The pattern "thesis:V-T311.*" also includes the parts
-                of the statement, such as "thesis:V-T311.proof".
+            statement_ids: Statement ids, for example "thesis:V-T311". The pattern "thesis:V-T311.*" also includes the
+                parts of the statement, for example "thesis:V-T311.proof".
 
         Returns:
             The study, id and verdict of each claim, in the order of `statement_ids`.
@@ -256,7 +256,7 @@ class _Numbers:
         return self._entry(study).verdicts
 
     def result(self, study: str) -> str:
-        """Return the folder of the result, such as "dyck-backtracking/0a1b2c3d4e5f"."""
+        """Return the folder of the result, for example "dyck-backtracking/0a1b2c3d4e5f"."""
         result = self._entry(study).result
         if result is None:
             raise InputError("study", study, "has no finished result")

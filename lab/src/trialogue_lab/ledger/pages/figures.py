@@ -47,8 +47,9 @@ def finish(axes: "Axes", title: str = "", *, legend: str | bool = False, **setti
     Args:
         axes: The axes.
         title: The title (default: none).
-        legend: Location of the legend, such as "upper left". True for the best location, False for no legend (default).
-        **settings: Arguments of `Axes.set`, such as `xlabel` or `yscale`.
+        legend: Location of the legend, for example "upper left". True for the best location, False for no legend
+            (default).
+        **settings: Arguments of `Axes.set`, for example `xlabel` or `yscale`.
     """
     axes.set(**settings)
     if title:

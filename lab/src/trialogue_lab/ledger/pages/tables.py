@@ -82,7 +82,7 @@ class CellValue(NamedTuple):
 
     Attributes:
         value: A number or a text.
-        deviation: Standard deviation over replications, or NaN if there is none.
+        deviation: Standard deviation over replications, or NaN for a value without replications.
     """
 
     value: object

@@ -31,7 +31,7 @@ _SIGNS = {"above": ">", "below": "<", "equal": "="}
 
 
 def criterion_text(verdict: Verdict) -> str:
-    """Return the criterion of a claim, such as "> 0.5", "= 1 ± 0.01" or "> 0.2 (grade)"."""
+    """Return the criterion of a claim, for example "> 0.5", "= 1 ± 0.01" or "> 0.2 (grade)"."""
     criterion = verdict.claim.criterion
     margin = f" ± {criterion.margin:g}" if criterion.margin else ""
     published = verdict.claim.origin == "published"
@@ -49,7 +49,7 @@ def interval_text(verdict: Verdict) -> str:
 
 
 def replications_text(verdict: Verdict) -> str:
-    """Return the number and the unit of replications, such as "5 × training"."""
+    """Return the number and the unit of replications, for example "5 × training"."""
     if not verdict.claim.sampled:
         return "exact"
     return f"{verdict.replications} × {verdict.claim.unit}"
@@ -76,7 +76,7 @@ def registered_text(verdict: Verdict) -> str:
 
 
 def result_text(result: Result | None) -> str:
-    """Return the preset and the hash of a result, such as "default@0a1b2c3d4e5f"."""
+    """Return the preset and the hash of a result, for example "default@0a1b2c3d4e5f"."""
     return f"{result.preset or 'custom'}@{result.hash}" if result else ABSENT
 
 
@@ -120,7 +120,7 @@ def print_ledger(
     Args:
         out: The console.
         entries: Entries of the ledger.
-        answers: Print only claims with these verdicts, such as "refuted" or "withdrawn". Empty for all (default).
+        answers: Print only claims with these verdicts, for example "refuted" or "withdrawn". Empty for all (default).
         origins: Print only claims of these origins, "published" or "ours". Empty for both (default).
         verbose: Print the power and the smallest detectable effect of undecided claims (default: False).
     """

@@ -142,7 +142,7 @@ class Draft:
 
         Args:
             measured: The part.
-            session: Provenance of the process that measured the part. By default, that of this process.
+            session: Provenance of the process that measured the part. By default, the provenance of this process.
         """
         content = {
             "started": measured.started,

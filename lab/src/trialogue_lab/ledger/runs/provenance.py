@@ -38,7 +38,7 @@ def record_model(described: Mapping[str, str]) -> None:
     """Record a model in the provenance of the part that is being measured.
 
     Args:
-        described: Properties of the model, such as its name and its data type.
+        described: Properties of the model, for example its name and its data type.
     """
     models = _models.get()
     if models is not None and described not in models:

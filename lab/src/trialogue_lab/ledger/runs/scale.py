@@ -33,7 +33,7 @@ def reduced_fields(study: Study[Any], values: Mapping[str, Any]) -> Differences:
     """Return the fields that make a run smaller than the preset `default`.
 
     Only two kinds of fields are compared: fields that count the replications of a claim, and fields that the preset
-    `smoke` makes smaller, such as numbers of seeds, samples and training steps. A field is smaller if it holds a
+    `smoke` makes smaller, for example numbers of seeds, samples and training steps. A field is smaller if it holds a
     smaller integer, a shorter list, or a list of equal length with a smaller integer at any position.
 
     Args:

@@ -1,6 +1,6 @@
 """Exact networks by construction: perfect balance (Theorem 2.2.1) and uniform attention (Corollary 2.2.1).
 
-The second layer attends to all brackets. The contributions of matched pairs cancel, so the sum is that of the
+The second layer attends to all brackets. The contributions of matched pairs cancel, so the sum has only the
 unmatched brackets, each in its own direction, at any length. A six-layer ReLU network determines the
 innermost unmatched bracket. The thesis assumes that the state of the last bracket is known; here its
 contribution to the sum is subtracted first.
@@ -146,7 +146,7 @@ def uniform_attention_transformer(
     direction = _separating(codes, torch.eye(width, dtype=torch.float64), seed)
     stage = Rectifiers()
     marks, order = _marks(stage, coordinates(direction[None])[0], codes @ direction)
-    # Unit vector s where the code is that of state s: equation 2.55.
+    # The output is unit vector s if the code represents state s (equation 2.55).
     outputs = [AffineForm()] * count
     for mark, state in zip(marks, order, strict=True):
         outputs[state] = mark
@@ -227,8 +227,8 @@ def _write_decoder(
         column = direction * -float(ratios[kind, d - 1].exp()) if token % 2 else direction
         value[:, state_of(token, d, depth)] = column
     separating = _separating(torch.eye(states, dtype=torch.float64), rest, seed)
-    # At depth 0 rounding alone is left, which LN_0 makes a unit vector of any direction: so little of it is added to
-    # the residual that the state is still told from that.
+    # At depth 0, only rounding errors remain, which LN_0 scales to a unit vector of any direction. The gain is so small
+    # that the state can still be read from the residual.
     scale = float(separating.sort().values.diff().min()) / 4
     _set_gain(network.stack[-1], scale)
     smallest *= scale
@@ -244,7 +244,7 @@ def _write_decoder(
         for here, known in zip(projected, own, strict=True)
     ]
     base, reads, behind = (hidden[1].relu(look_up(at, [float(fact[i]) for fact in facts])) for i in range(3))
-    # Layer 3, Lemma 2.2.17: of the types at all depths that at the depth behind the last bracket.
+    # Layer 3 (Lemma 2.2.17) selects the type at the depth after the last bracket.
     kinds = [
         total([unmatched[size.direction(kind, d)] * (kind + 1.0) for kind in range(types)])
         for d in range(1, depth + 1)

@@ -45,7 +45,7 @@ class DyckTransformer(nn.Module, PrefixOracle):
         if config.positions == "linear" and config.embedding != "tokens":
             width += 1
         layers = []
-        # Weights that torch would draw by itself would come from the global generator.
+        # Torch would initialize weights with its global random generator, so they are created without values.
         with torch.device("meta"):
             for mlp in config.mlps:
                 value_width = width if config.residual else config.width

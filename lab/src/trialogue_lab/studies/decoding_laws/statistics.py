@@ -91,7 +91,7 @@ def resolved(numbers: "Series[float]") -> "Series[float]":
 
 @oracles
 def queries(rows: Rows, rule: str) -> "Series[float]":
-    """Return the expected model calls of a decoding method, divided by those of sampling without a constraint.
+    """Return the expected model calls of a decoding method, divided by the calls of sampling without a constraint.
 
     Args:
         rows: Measured rows of a run, by kind.

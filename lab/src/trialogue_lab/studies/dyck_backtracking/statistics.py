@@ -130,7 +130,7 @@ def errors_ratio(first: str, second: str, top_p: float) -> Statistic:
 
 
 def queries_ratio(top_p: float, column: str = "queries") -> Statistic:
-    """Return the ratio of model calls of backtracking to those of plain sampling.
+    """Return the ratio of model calls, backtracking divided by plain sampling.
 
     The verifier is the trained probe, a classifier of hidden states.
 
@@ -153,7 +153,7 @@ def queries_ratio_until_correct(top_p: float) -> Statistic:
 
 
 def gain(top_p: float) -> Statistic:
-    """Return the accuracy of backtracking on new prompts minus that of plain sampling.
+    """Return the accuracy of backtracking on new prompts minus the accuracy of plain sampling.
 
     The verifier is the trained probe, a classifier of hidden states.
 

@@ -9,7 +9,7 @@ from trialogue_lab.ledger import Count, Positive, Seeds, Settings
 class Config(Settings):
     """Settings of one run. The defaults are the preset `default`.
 
-    The networks are trained like those of the arm "words" of the study `dyck-attention`.
+    The networks are trained like the arm "words" of the study `dyck-attention`.
 
     Args:
         seeds: Seeds of the networks.

@@ -41,7 +41,7 @@ class StateCounts(NamedTuple):
 class CliqueFamily:
     """Ising models on a clique of equal spins. The parameters theta = (J, h) are a coupling and a field in a box.
 
-    Conditional distributions are those of single masked sites given all other sites.
+    A conditional distribution is the distribution of one masked site given all other sites.
 
     Args:
         sites: Number of spins.

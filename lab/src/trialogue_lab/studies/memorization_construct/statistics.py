@@ -1,8 +1,8 @@
 """Statistics of the study about attention-only networks whose weights are constructed to store distributions.
 
-A context is a sequence of two tokens, and its distribution is that of the next token. The features of a network are the
-outputs of its heads on all contexts, and their rank limits the number of contexts that it can store. An encoder is a
-table of logits of limited rank that approximates the distributions. The networks are constructed to represent it.
+A context is a sequence of two tokens, and its distribution is the next-token distribution. The features of a network
+are the outputs of its heads on all contexts, and their rank limits the number of contexts that it can store. An encoder
+is a table of logits of limited rank that approximates the distributions. The networks are constructed to represent it.
 """
 
 import math
@@ -167,7 +167,9 @@ def encoder(rows: Rows, column: str, width: int) -> "Series[float]":
 
 @draws
 def log_optimum_ratio(rows: Rows) -> "Series[float]":
-    """Return the log ratio of the KL divergence of the optimized encoder to that of the truncated encoder.
+    """Return the log ratio of KL divergences, optimized encoder divided by truncated encoder.
+
+    An encoder is a table of logits of limited rank that approximates the true distributions.
 
     Returns:
         One mean per seed, over widths below the rank of the targets.

@@ -187,7 +187,7 @@ def gain(rows: Rows, form: str, start: int, end: int) -> "Series[float]":
 
 @trainings
 def own_values(rows: Rows) -> "Series[float]":
-    """Return the accuracy of networks with a value map per head minus that of networks with one map for all heads.
+    """Return the gain in accuracy from separate value maps of the heads, compared with one map for all heads.
 
     Returns:
         One mean per seed, over head widths below the embedding width.
@@ -199,7 +199,7 @@ def own_values(rows: Rows) -> "Series[float]":
 
 @trainings
 def mlp_gain(rows: Rows) -> "Series[float]":
-    """Return the accuracy of networks with one head and an MLP minus that of networks with several heads and no MLP.
+    """Return the gain in accuracy from an MLP with one head, compared with several heads and no MLP.
 
     Returns:
         One mean per seed, over numbers of parameters that both have.
@@ -265,7 +265,7 @@ def ahead(rows: Rows, experiment: str) -> "Series[float]":
 
 @trainings
 def heads_against_depth(rows: Rows) -> "Series[float]":
-    """Return the accuracy of networks with one layer minus that of networks with several layers.
+    """Return the gain in accuracy from one layer, compared with several layers.
 
     Both have the same number of heads in total.
 

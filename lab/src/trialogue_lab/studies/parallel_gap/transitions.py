@@ -136,7 +136,7 @@ def kernel_rows(sizes: Sequence[int], coupling: float) -> Iterator[dict[str, Any
 
 
 def network_row(imitation: Imitation, seed: int) -> dict[str, Any]:
-    """Train one network, and compare its transitions with those of the imitated sampler.
+    """Train one network, and compare its transitions with the imitated sampler.
 
     Args:
         imitation: The sampler and the settings of the training.

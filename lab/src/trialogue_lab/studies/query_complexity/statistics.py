@@ -192,7 +192,7 @@ def walked(rows: Rows, walk: str, length: int) -> "Series[float]":
 def walked_over_printed(rows: Rows, walk: str) -> "Series[float]":
     """Return the ratio of the queries of a sampler to the published number for the string of zeros.
 
-    The published number is that of Proposition 3.1.1.
+    The published number is in Proposition 3.1.1.
 
     Args:
         rows: Measured rows of a run, by kind.

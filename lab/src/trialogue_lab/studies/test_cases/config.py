@@ -25,7 +25,7 @@ def headed(head: str, role: Role) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredModel(Settings):
-    """A model and the sizes of its measurements. The defaults are those of SmolLM2 in the preset `night`.
+    """A model and the sizes of its measurements. The defaults are the values of SmolLM2 in the preset `night`.
 
     Args:
         model: Hub id, folder or short name of a causal language model. "surrogate" for a model that is trained from

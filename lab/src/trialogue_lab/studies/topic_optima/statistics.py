@@ -1,9 +1,9 @@
 """Statistics of the study about optimal weights of a one-layer transformer on topic models, all computed exactly.
 
-A topic model has T topics of v words, and every document has tau of them. Attention is described by two numbers: beta
-is the attention weight of the same word, and alpha that of other words of the same topic, both relative to words of
-other topics. Value matrices are "block" (constant within topics) or "diagonal". Extremes of columns are defined in the
-claims.
+A topic model has T topics of v words, and every document has tau of them. Attention is described by two numbers. Beta
+is the attention weight of the same word, and alpha is the weight of other words of the same topic, both relative to
+words of other topics. Value matrices are "block" (constant within topics) or "diagonal". Extremes of columns are
+defined in the claims.
 """
 
 import numpy as np

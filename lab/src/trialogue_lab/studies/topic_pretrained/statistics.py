@@ -214,7 +214,7 @@ def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
 def published_gain(rows: Rows, measure: str) -> "Series[float]":
     """Return the difference of a measure between word pairs of the same topic and of different topics.
 
-    The models are those of the source.
+    All models of the source are included.
 
     Args:
         rows: Measured rows of a run, by kind.

@@ -93,7 +93,7 @@ def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 
 @trainings
 def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return the mean entry of words of the same topic minus that of different topics, in standard deviations.
+    """Return how far entries of the same topic are above entries of different topics, in standard deviations.
 
     The standard deviation is over entries of different topics. Diagonal entries are omitted.
 
@@ -108,7 +108,7 @@ def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
         One contrast per seed.
 
     Raises:
-        NoRows: If the loss of a training has hardly fallen below that of a constant prediction.
+        NoRows: If the loss of a training has hardly fallen below the loss of a constant prediction.
     """
     table = _trained_rows(rows, name, loss, optimizer, rate)
     return (table.block - table.other) / table.other_std
@@ -133,7 +133,7 @@ def prominence(
         One ratio per seed.
 
     Raises:
-        NoRows: If the loss of a training has hardly fallen below that of a constant prediction.
+        NoRows: If the loss of a training has hardly fallen below the loss of a constant prediction.
     """
     table = _trained_rows(rows, name, loss, optimizer, rate)
     return table.in_topic / table.other.abs()
@@ -157,7 +157,7 @@ def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
         One ratio per seed. The entries stand out if it is above 1.
 
     Raises:
-        NoRows: If the loss of a training has hardly fallen below that of a constant prediction.
+        NoRows: If the loss of a training has hardly fallen below the loss of a constant prediction.
     """
     table = _trained_rows(rows, name, loss, optimizer, rate)
     return table.in_topic / np.minimum(FACTOR * table.other.abs(), DEVIATIONS * table.other_std)
@@ -233,7 +233,7 @@ def over(
         One log ratio per seed.
 
     Raises:
-        NoRows: If the loss of a training has hardly fallen below that of a constant prediction.
+        NoRows: If the loss of a training has hardly fallen below the loss of a constant prediction.
     """
     _trained_rows(rows, name, "CE", optimizer, rate)
     table = _attended(rows, optimizer, rate, name, shift)
@@ -245,7 +245,7 @@ def ordered(rows: Rows) -> Counts:
     """Count the settings of Table 2.1 in which attention is ordered by topic.
 
     Mean attention must be larger to the same word than to other words of its topic, and larger to these than to other
-    topics. Trainings whose loss has hardly fallen below that of a constant prediction are omitted.
+    topics. Trainings whose loss has hardly fallen below the loss of a constant prediction are omitted.
 
     Returns:
         Settings in this order and all settings, per seed.

@@ -74,7 +74,7 @@ def network_rows(config: Config, arm: str, seed: int, artifacts: Path) -> Rows:
 
     Yields:
         One row per number of passes with the scores of translations, rows about enumerated output distributions, and
-        rows about attention. There are none about the attention of the twin.
+        rows about attention. The attention of the twin is not measured.
     """
     network = trained(recipe(config, arm, seed), artifacts).network
     sources, *_ = _test_set(config, seed)

@@ -103,7 +103,7 @@ def most_undone(rows: Rows, sampler: str) -> float:
 
 @exact
 def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
-    """Return how much smaller the KL divergence of a Markov chain is than that of refinement.
+    """Return how much smaller the KL divergence of a Markov chain is, compared with refinement.
 
     Both have made the same number of model calls. The smallest difference over sentences is returned, in nats.
 
