@@ -59,6 +59,7 @@ from .settings import Settings as Settings
 from .settings import collect_seeds as collect_seeds
 from .study import Part as Part
 from .study import Study as Study
+from .study import parts_by_seed as parts_by_seed
 from .summary import Families as Families
 from .summary import Statement as Statement
 from .summary import families as families

@@ -8,7 +8,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -51,6 +51,24 @@ class Part:
     def rows(self, artifacts: Path) -> list[Row]:
         """Measure the part and return its rows, including the constant columns."""
         return [{**self.columns, **row} for row in self.measure(artifacts)]
+
+
+def parts_by_seed(
+    config: Any, seeds: Iterable[int], **measures: Callable[[Any, int, Path], Iterable[Row]]
+) -> list[Part]:
+    """Return one part per seed and function, whose rows begin with the seed.
+
+    Args:
+        config: Settings of the run.
+        seeds: Seeds.
+        **measures: Functions by name. Each receives the settings, a seed and the folder of artifacts, and yields rows
+            of measurements. Its parts are named "<name>-<seed>".
+    """
+    return [
+        Part(f"{name}-{seed}", partial(measure, config, seed), columns={"seed": seed})
+        for seed in seeds
+        for name, measure in measures.items()
+    ]
 
 
 _CONVENTIONS = {

@@ -19,7 +19,7 @@ from trialogue.training import (
     masked_token_loss,
     train,
 )
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import Part, parts_by_seed
 from trialogue_lab.studies.clones import material
 from trialogue_lab.studies.clones.config import (
     ENCODER,
@@ -41,15 +41,11 @@ def parts(config: Config) -> list[Part]:
 
     Clones come first, because the losses of the followed encoders are measured on them.
     """
-    tasks = (
-        ("follow", _followed, config.seeds),
-        ("networks", _networks, config.seeds[1:]),
-        ("twin", twin_rows, config.seeds),
-    )
-    return clone_parts(config) + [
-        Part(f"{name}-{seed}", partial(measure, config, seed), columns={"seed": seed})
-        for name, measure, seeds in tasks
-        for seed in seeds
+    return [
+        *clone_parts(config),
+        *parts_by_seed(config, config.seeds, follow=_followed),
+        *parts_by_seed(config, config.seeds[1:], networks=_networks),
+        *parts_by_seed(config, config.seeds, twin=twin_rows),
     ]
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from torch import Tensor
 from trialogue.models.networks.transformer import Transformer
 from trialogue.randomness import generator
 from trialogue.training import packed_token_loss
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import Part, parts_by_seed
 from trialogue_lab.studies.clones.material import INITIAL, corpus_of
 from trialogue_lab.studies.clones.measure import clone_parts, follow
 from trialogue_lab.studies.clones_gpt.config import Config
@@ -23,10 +22,7 @@ def parts(config: Config) -> list[Part]:
 
     Clones come first, because the losses of the followed decoders are measured on them.
     """
-    return clone_parts(config) + [
-        Part(f"follow-{seed}", partial(_followed, config, seed), columns={"seed": seed})
-        for seed in config.seeds
-    ]
+    return clone_parts(config) + parts_by_seed(config, config.seeds, follow=_followed)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from trialogue.samplers import Ancestral, truncated
 from trialogue.samplers.exact import exact_distribution, exact_values, target_distribution, total_variation
 from trialogue.verifiers import NoisyValues
 from trialogue.verifiers.functions.function import VerifierLike
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import Part, parts_by_seed
 from trialogue_lab.studies.decoding_laws import distributions
 from trialogue_lab.studies.decoding_laws.config import Config
 from trialogue_lab.studies.decoding_laws.difficulty import difficulty
@@ -29,11 +29,7 @@ Rows = Iterator[dict[str, Any]]
 
 def parts(config: Config) -> list[Part]:
     """Return one task of the run per seed of the random models, and one for models with uniform distributions."""
-    seeded = [
-        Part(f"oracle-{seed}", partial(_random, config, seed), columns={"seed": seed})
-        for seed in config.seeds
-    ]
-    return [*seeded, Part("uniform", partial(_uniform, config))]
+    return [*parts_by_seed(config, config.seeds, oracle=_random), Part("uniform", partial(_uniform, config))]
 
 
 def _tasks(config: Config) -> Iterator[tuple[ConstraintTask, dict[str, Any]]]:

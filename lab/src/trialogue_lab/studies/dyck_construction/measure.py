@@ -10,7 +10,7 @@ from torch import Tensor
 
 from trialogue.data import Dyck
 from trialogue.randomness import generator
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import Part, parts_by_seed
 from trialogue_lab.models.dyck_transformer import (
     DyckTransformer,
     DyckTransformerConfig,
@@ -43,10 +43,7 @@ def parts(config: Config) -> list[Part]:
     chains = [config.chain_seeds[start : start + _CHAINS_PER_TASK] for start in starts]
     return [
         *(Part(f"exact-{seed}", partial(_measure_exact, config, seed)) for seed in config.exact_seeds),
-        *(
-            Part(f"disturbed-{seed}", partial(_measure_disturbed, config, seed), columns={"seed": seed})
-            for seed in config.seeds
-        ),
+        *parts_by_seed(config, config.seeds, disturbed=_measure_disturbed),
         *(Part(f"chain-{seeds[0]}", partial(_measure_chains, seeds)) for seeds in chains),
         Part("lemma", _measure_lemma),
     ]

@@ -1,14 +1,13 @@
 """Tasks of a run. They prune random weights to numbers, matrices, scores, two layers, and whole transformers."""
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import Part, parts_by_seed
 from trialogue_lab.studies.dyck_pruning.config import Config
 from trialogue_lab.theory import pruning
 from trialogue_lab.theory.pruning import uniform_weights
@@ -38,11 +37,7 @@ def parts(config: Config) -> list[Part]:
 
     One prunes random weights to numbers, matrices, attention scores and two layers, and the other to transformers.
     """
-    return [
-        Part(f"{name}-{seed}", partial(measure, config, seed), columns={"seed": seed})
-        for seed in config.seeds
-        for name, measure in (("draw", _measure_lemmas), ("transformer", _measure_transformers))
-    ]
+    return parts_by_seed(config, config.seeds, draw=_measure_lemmas, transformer=_measure_transformers)
 
 
 def _measure_lemmas(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:

@@ -3,7 +3,6 @@
 import itertools
 import math
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor
 
 from trialogue.randomness import generator
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import Part, parts_by_seed
 from trialogue_lab.studies.gradient_flow.config import Config
 from trialogue_lab.theory.gradient_flow import (
     GaussianFlow,
@@ -36,9 +35,7 @@ _POINTS = 31
 
 def parts(config: Config) -> list[Part]:
     """Return one task per random distribution."""
-    return [
-        Part(f"law-{seed}", partial(_measure, config, seed), columns={"seed": seed}) for seed in config.seeds
-    ]
+    return parts_by_seed(config, config.seeds, law=_measure)
 
 
 def _measure(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from trialogue.errors import InputError
 from trialogue.oracles import whole_sequences
 from trialogue.randomness import generator, numpy_generator
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import Part, parts_by_seed
 from trialogue_lab.studies.memorization_construct.config import CONTEXT, Config
 from trialogue_lab.theory import memorization
 
@@ -43,13 +43,7 @@ _SHAPE_COLUMNS = ("vocab_size", "context", "width", "head_width", "heads")
 
 def parts(config: Config) -> list[Part]:
     """Return one task for the ranks of features, and one per seed for the constructed networks."""
-    return [
-        Part("ranks", _ranks),
-        *(
-            Part(f"draw-{seed}", partial(_networks, config, seed), columns={"seed": seed})
-            for seed in config.seeds
-        ),
-    ]
+    return [Part("ranks", _ranks), *parts_by_seed(config, config.seeds, draw=_networks)]
 
 
 def sample_distributions(seed: int, contexts: int, vocab_size: int, name: str = "laws") -> Tensor:

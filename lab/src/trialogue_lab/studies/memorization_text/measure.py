@@ -14,7 +14,7 @@ from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnl
 from trialogue_lab.data.ngram_table import NgramTable
 from trialogue_lab.data.ngrams import ngram_distributions
 from trialogue_lab.data.sentences import corpus_or_sentences
-from trialogue_lab.ledger import Part, record_model
+from trialogue_lab.ledger import Part, parts_by_seed, record_model
 from trialogue_lab.studies.memorization_text import networks
 from trialogue_lab.studies.memorization_text.config import EXACT, TABLE, TRAINED, TRANSFORMER, Config
 from trialogue_lab.theory import memorization
@@ -30,10 +30,7 @@ WEIGHT_BYTES = 4
 
 def parts(config: Config) -> list[Part]:
     """Return one task per sample of the text."""
-    return [
-        Part(f"sample-{seed}", partial(_measure_sample, config, seed), columns={"seed": seed})
-        for seed in config.seeds
-    ]
+    return parts_by_seed(config, config.seeds, sample=_measure_sample)
 
 
 class TextSample:

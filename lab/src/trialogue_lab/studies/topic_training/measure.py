@@ -15,7 +15,7 @@ from trialogue.errors import InputError
 from trialogue.randomness import seed_of
 from trialogue.training import TrainingConfig, train
 from trialogue_lab.data.batch_draw import sample_document_batch
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import Part, parts_by_seed
 from trialogue_lab.models.topic_transformer import TopicTransformer, TopicTransformerConfig
 from trialogue_lab.studies.topic_training.attention import attention_by_class
 from trialogue_lab.studies.topic_training.config import (
@@ -74,12 +74,9 @@ class TopicTraining:
 
 def parts(config: Config) -> list[Part]:
     """Return one task per seed and group of trainings: embeddings, values, attention, or stages of training."""
-    groups = {"embeddings": _embeddings, "values": _values, "attention": _attention, "stages": _stages}
-    return [
-        Part(f"{name}-{seed}", partial(measure, config, seed), columns={"seed": seed})
-        for seed in config.seeds
-        for name, measure in groups.items()
-    ]
+    return parts_by_seed(
+        config, config.seeds, embeddings=_embeddings, values=_values, attention=_attention, stages=_stages
+    )
 
 
 def model_of(config: Config) -> TopicModel:

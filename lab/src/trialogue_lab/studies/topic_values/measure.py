@@ -1,11 +1,10 @@
 """Measurements: for each seed, the value matrices of Figures 2.2, 2.5 and 2.6."""
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import Part, parts_by_seed
 from trialogue_lab.studies.topic_training import config as training
 from trialogue_lab.studies.topic_training.matrices import entry_means, entry_rows
 from trialogue_lab.studies.topic_training.measure import (
@@ -24,10 +23,7 @@ ARMS = (WITH_L2, WITHOUT_L2, WITH_ATTENTION, USUAL_WEIGHTS)
 
 def parts(config: Config) -> list[Part]:
     """Return one task per seed, which trains all value matrices on one set of documents."""
-    return [
-        Part(f"values-{seed}", partial(_values, config, seed), columns={"seed": seed})
-        for seed in config.seeds
-    ]
+    return parts_by_seed(config, config.seeds, values=_values)
 
 
 def _values(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:

@@ -21,7 +21,7 @@ from trialogue.samplers.translation.hypotheses import Translation, without_repea
 from trialogue.samplers.translation.refining import LengthBeam
 from trialogue.samplers.translation.writing import BeamSearch, rescored
 from trialogue_lab.analysis.adjacent_attention import refined_attention
-from trialogue_lab.ledger import Part
+from trialogue_lab.ledger import Part, parts_by_seed
 from trialogue_lab.studies.translation.config import (
     MASK_PREDICT,
     MASKS,
@@ -61,11 +61,8 @@ def parts(config: Config) -> list[Part]:
         "adjacent attention": _adjacent_attention,
         "latency": _latency,
     }
-    return [
-        Part(f"{name.replace(' ', '-')}-{seed}", partial(measure, config, seed), columns={"seed": seed})
-        for seed in config.seeds
-        for name, measure in measures.items()
-    ]
+    named = {name.replace(" ", "-"): measure for name, measure in measures.items()}
+    return parts_by_seed(config, config.seeds, **named)
 
 
 def _twin(config: Config, seed: int, artifacts: Path) -> Rows:
