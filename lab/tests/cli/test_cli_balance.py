@@ -17,7 +17,7 @@ from trialogue_lab.models.dyck_transformer import (
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an exact network, a network of two layers, one that is not causal, and one of another class."""
+    """Return a folder with an exact, a two-layer and a non-causal network, and a network of another class."""
     created = tmp_path_factory.mktemp("balance")
     save_model(uniform_attention_transformer(2, 3), created / "exact.safetensors")
     tokens = DyckTransformerConfig(embedding="tokens", residual=True, mlps=((50,), ()), initial_scale=0.5)

@@ -117,7 +117,7 @@ def test_invalid_input_is_one_line_of_error(run, arguments, line):
     assert line in errors[0]
 
 
-def test_short_prompts_and_damaged_models_are_refused(run):
+def test_short_prompts_and_damaged_models_are_rejected(run):
     assert run(*MEMORIZE, "--out", "model")[0] == 0
     code, _, err = run("generate", "--model", "model", "--prompt", "t", "--n", "1", "--max-new-tokens", "2")
     assert code == 2
