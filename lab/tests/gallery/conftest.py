@@ -31,7 +31,7 @@ def open_page(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
         pytest.skip(
             "no Chromium here, or no chromedriver (on Debian: apt-get install chromium chromium-driver)"
         )
-    page: Path = request.getfixturevalue("page")  # not built if there is no browser
+    page: Path = request.getfixturevalue("page")  # not built without a browser
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     options.add_argument("--headless=new")

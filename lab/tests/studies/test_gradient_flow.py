@@ -28,7 +28,7 @@ def test_flows_agree_with_gradients_and_gaussian_means() -> None:
         (("2 * weights.last[:, None] * ((", "weights.last[:, None] * (("), "sample_error"),
     ],
 )
-def test_a_wrong_flow_is_noticed(
+def test_wrong_flows_are_detected(
     change: tuple[str, str], column: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = altered(gradient_flow, change, compiled=False)
@@ -101,7 +101,7 @@ def test_the_published_rate_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None
     assert statistics.growth("error")(measured_growth()).item() > 0.3
 
 
-def test_the_example_by_sign_of_skew_and_last_layer() -> None:
+def test_growth_in_the_example_depends_on_the_signs_of_skew_and_last_layer() -> None:
     """M is -skew diag(a), so that row k of the first layer grows at -2 skew a_k a_l, positive for unlike signs."""
     more = dataclasses.replace(SMOKE, draws=100_000)
     rows = Rows([{"seed": 3, **row} for row in measure.example_rows(more, 3)])

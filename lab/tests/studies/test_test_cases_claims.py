@@ -1,4 +1,4 @@
-"""Claims of the study test-cases: published numbers meet them, and replications follow the configuration."""
+"""Tests of claims of the study test-cases: published numbers and numbers of replications."""
 
 import dataclasses
 import math
@@ -48,23 +48,23 @@ def rows_with(
 
 
 def thesis(decoding: DecodingRule, seed: int = 0) -> float:
-    """Return the published accuracy of a decoding, or that of Algorithm 1."""
+    """Return the published accuracy of a decoding, or the accuracy of Algorithm 1 if it is not published."""
     return PUBLISHED.get(decoding, Published(0.714)).accuracy
 
 
-def met(claim: Claim, rows: Rows) -> bool:
+def is_met(claim: Claim, rows: Rows) -> bool:
     low, high = claim.criterion.region
     if claim.criterion.direction == "equal":
         return all(low <= value <= high for value in claim.statistic(rows))
     return all(low < value < high for value in claim.statistic(rows))
 
 
-def test_the_numbers_of_the_thesis_meet_every_published_claim_but_that_of_fewer_queries() -> None:
+def test_published_numbers_meet_every_claim_except_fewer_queries() -> None:
     """Check the direction and sign of each claim with the numbers of its table."""
     rows = rows_with(PAPER, thesis, lambda decoding: 0.4 if decoding.candidates else 1.0)
     for claim in PRINTED:
         assert len(claim.statistic(rows)) == len(PAPER.seeds), claim.id
-    missed = {claim.id for claim in PRINTED if not met(claim, rows)}
+    missed = {claim.id for claim in PRINTED if not is_met(claim, rows)}
     # Table 3.13 of the thesis has more queries for Algorithm 1.
     assert missed == {"summary-queries"}
 
@@ -76,7 +76,7 @@ def test_reversed_numbers_meet_no_directed_claim() -> None:
         for claim in PRINTED
         if claim.criterion.direction != "equal" and not claim.id.startswith(("time-", "summary-queries"))
     }
-    kept = {claim.id for claim in PRINTED if claim.id in directed and met(claim, rows)}
+    kept = {claim.id for claim in PRINTED if claim.id in directed and is_met(claim, rows)}
     # A line over few queries is steep for any number of cases.
     assert all(identity.startswith("steeper-than-block") for identity in kept)
     assert len(directed) > 25
@@ -85,7 +85,7 @@ def test_reversed_numbers_meet_no_directed_claim() -> None:
 def test_a_shifted_number_changes_its_claims_only() -> None:
     before = rows_with(PAPER, thesis)
     after = rows_with(PAPER, lambda decoding, seed: thesis(decoding) + 0.1 * (decoding == RANDOM))
-    changed = {claim.id for claim in PRINTED if met(claim, before) != met(claim, after)}
+    changed = {claim.id for claim in PRINTED if is_met(claim, before) != is_met(claim, after)}
     assert changed == {"random-is-the-baseline", "trained-beats-random"}
 
 

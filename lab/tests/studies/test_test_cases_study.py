@@ -1,4 +1,4 @@
-"""The study test-cases: tasks, rows of known completions, training examples, verifiers and the surrogate."""
+"""Tests of the study test-cases: tasks, rows of known completions, training examples, verifiers and the surrogate."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -144,14 +144,14 @@ def test_rows_of_known_completions(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
             ]
             assert whole["accuracy"] == right / 4
             for row in (*partial, whole):
-                assert row["distinct_correct"] == right  # again and again
+                assert row["distinct_correct"] == right  # generated again until the limit
                 assert row["queries"] == row["runs"] * queries
             assert whole["accuracy_distinct"] == pytest.approx(right / 12, abs=1e-15)
             assert whole["slope"] == 0
             assert (whole["verifier_calls"] > 0) == (decoding == GROUND_TRUTH)
 
 
-def test_runs_that_differ_are_counted_one_by_one() -> None:
+def test_different_runs_are_counted_separately() -> None:
     texts = [
         "assert abc([1], 2) == [1, 2]\nassert abc([1], 2) == [1, 2]\n",
         "assert abc([1], 2) == [1, 2]\nassert abc([2], 2) == [2, 2]\n",
@@ -185,7 +185,7 @@ def test_training_completions_end_with_the_line_of_their_first_error() -> None:
     has_error = stop_after_first_error(names, TOKENS, 4)
     right, other = "assert abc([1], 2) == [1, 2]\n", "assert xyz([1], 2) == [1, 2]\n"
     assert not has_error(TOKENS.encode(right))
-    assert not has_error(TOKENS.encode(right + "assert abc([], 3) == [4"))  # the line goes on
+    assert not has_error(TOKENS.encode(right + "assert abc([], 3) == [4"))  # the line is not complete
     assert has_error(TOKENS.encode(right + "assert abc([], 3) == [4]\n"))
     assert not has_error(TOKENS.encode(other))  # in order for the other name
     assert has_error(TOKENS.encode(right + other))  # for none of them
@@ -235,22 +235,22 @@ def test_the_ground_truth_rejects_every_sampled_error() -> None:
     prompt = TOKENS.encode("abc\n")
     sampler = Backtracking(5, 1, argmax_redo=False)
 
-    def went_back(truth: GroundTruth) -> int:
+    def backtracks(truth: GroundTruth) -> int:
         settings = {"num_samples": 50, "max_new_tokens": 6, "trace": True}
         trace = generate(UNTRAINED, [prompt], sampler=sampler, verifier=truth, **settings).trace
         return int((trace.kept < trace.length).sum())
 
     truth = GroundTruth({tuple(prompt): "abc"}, TOKENS, 2, UNTRAINED.eos)
-    assert went_back(truth) == 50 * 5
+    assert backtracks(truth) == 50 * 5
     truth.values = lambda decoding, rows: torch.ones(len(rows))  # type: ignore[method-assign]
-    assert went_back(truth) == 0
+    assert backtracks(truth) == 0
 
 
 def test_completions_of_the_surrogate_have_the_documented_flaws() -> None:
     draw = np.random.Generator(np.random.PCG64(1))
     found = [evaluate(surrogate_completion("abc", 4, draw), "abc", 4) for _ in range(2000)]
     cases = [case.correct for one in found for case in one.cases]
-    assert abs(1 - np.mean(cases) - 0.15 * (1 - 1 / 9)) < 0.03  # some flaws leave the list as it is
+    assert abs(1 - np.mean(cases) - 0.15 * (1 - 1 / 9)) < 0.03  # some flaws do not change the list
     assert abs(np.mean([len(one.cases) < 4 for one in found]) - 0.3) < 0.05
 
 

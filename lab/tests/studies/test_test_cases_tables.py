@@ -1,4 +1,4 @@
-"""Tables and figures of the study test-cases: published numbers next to ours for the same setting."""
+"""Tests of tables and figures of the study test-cases, which show published numbers next to ours."""
 
 import dataclasses
 import math
@@ -30,7 +30,7 @@ from trialogue_lab.studies.test_cases.tables import HEAD, TABLES
 PAPER = PRESETS["paper"]
 
 
-def test_the_published_numbers_are_those_of_table_3_13() -> None:
+def test_published_numbers_agree_with_table_3_13() -> None:
     table = pd.read_csv(Path(__file__).with_name("table_3_13.csv"))
     defaults = table.fillna({"stride": 0, "candidates": 0, "threshold": 0.1})
     expected = {
@@ -67,7 +67,7 @@ def printed(decoding: DecodingRule, seed: int) -> float:
 
 @pytest.fixture(scope="module")
 def paper() -> Rows:
-    """Rows of a run whose results are the published numbers."""
+    """Return rows of a run whose results are the published numbers."""
 
     def probe(kind: str, layer: int, depth: int) -> float:
         return VALIDATION[depth] if layer == PAPER.pretrained.layer else 0.5
@@ -81,7 +81,7 @@ def paper() -> Rows:
 
 
 def compared(table: ResultTable, rows: Rows) -> dict[tuple[str, str], tuple[Any, Any]]:
-    """Return each published cell with ours, or with None if there is none."""
+    """Return pairs of each published cell and our cell, or None if we have no cell."""
     cells = table.evaluate(rows)
     return {
         (label, head): (number, cells[label, head].value if (label, head) in cells else None)

@@ -41,7 +41,7 @@ def test_edges_of_the_region_of_low_loss(rows: Rows) -> None:
     assert region.gamma_low == pytest.approx(region.beta_low / 300, rel=0.5)
 
 
-def test_heights_relative_to_the_minimum() -> None:
+def test_heights_are_relative_to_the_minimum() -> None:
     shown = heights(np.array([[1.0, 1.1], [2.0, 1.0]]))
     assert shown.min() == -4
     assert shown.max() == 0
@@ -53,7 +53,7 @@ def test_a_growth_needs_two_landscapes(rows: Rows) -> None:
         least_growth("beta_low", "diagonal").compute(Rows(single))
 
 
-def test_documents_show_what_is_read() -> None:
+def test_documents_have_the_measured_inputs() -> None:
     read, asked = population(TopicModel(4, 2, 3), BertMasking())
     assert read.shape == asked.shape == (9, 4)
     assert float((read.sum(0) - 1).abs().max()) < 1e-14

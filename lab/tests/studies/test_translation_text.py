@@ -13,9 +13,9 @@ from trialogue_lab.studies.translation.intervals import bleu_interval, stutter_i
 from trialogue_lab.studies.translation.variants import one_word_variants
 
 
-def _answering(asked):
+def _fake_loader(requests):
     def load_dataset(repository, configuration, split):
-        asked.append((repository, configuration, split))
+        requests.append((repository, configuration, split))
         other = {"train": "sehe", "validation": "frage", "test": "rufe"}[split]
         return {"translation": [{"de": f"ich {other} dich", "en": f"I {split} you"}, {"de": "", "en": "x"}]}
 
@@ -23,17 +23,17 @@ def _answering(asked):
 
 
 def test_splits_of_the_hub_have_the_requested_direction(monkeypatch):
-    asked = []
-    monkeypatch.setitem(sys.modules, "datasets", _answering(asked))
+    requests = []
+    monkeypatch.setitem(sys.modules, "datasets", _fake_loader(requests))
     found = hub_parallel("wmt14-en-de")
     assert found.train.sources == ["I train you"]
     assert found.test.targets == ["ich rufe dich"]
     assert found.train.left_out == 1
-    assert asked == [("wmt/wmt14", "de-en", split) for split in ("train", "validation", "test")]
+    assert requests == [("wmt/wmt14", "de-en", split) for split in ("train", "validation", "test")]
 
 
 def test_both_directions_of_a_corpus_have_a_name(monkeypatch):
-    monkeypatch.setitem(sys.modules, "datasets", _answering([]))
+    monkeypatch.setitem(sys.modules, "datasets", _fake_loader([]))
     there, back = hub_parallel("wmt14-de-en"), hub_parallel("wmt14-en-de")
     assert (there.train.sources, there.train.targets) == (back.train.targets, back.train.sources)
     assert len(HUB_PAIRS) == 6
@@ -75,7 +75,7 @@ def test_interval_of_the_stutter_rate_is_binomial_for_pairs():
 
 def test_one_word_variants():
     known = ["Tom is here.", "I see the old dog"]
-    asked = [
+    requests = [
         "Mary is here!",
         "tom is",
         "Tom is not here",
@@ -84,4 +84,4 @@ def test_one_word_variants():
         "Tom",
         "Tom is here",
     ]
-    assert one_word_variants(asked, known).tolist() == [True, True, True, False, True, False, True]
+    assert one_word_variants(requests, known).tolist() == [True, True, True, False, True, False, True]

@@ -1,4 +1,4 @@
-"""The study `window-coherence`: known rates, text of exact distributions, and statistics of known rows."""
+"""Tests of the study `window-coherence`: known rates, generated text, and statistics of known rows."""
 
 import dataclasses
 import math
@@ -44,7 +44,7 @@ def train_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "train_network", trained_once)
 
 
-def test_the_best_models_by_window_and_temperature() -> None:
+def test_rates_of_the_best_models_have_known_values() -> None:
     rows = list(reference_rows(SHORT, Path()))
     assert rows[0]["survival"] == pytest.approx(0.98, abs=0.01)
     found = {(row["window"], row["temperature"]): row["rate"] for row in rows[1:]}
@@ -52,8 +52,8 @@ def test_the_best_models_by_window_and_temperature() -> None:
     assert {key: found[key] for key in known} == pytest.approx(known, rel=0.005)
 
 
-def text_is_exact(name: str, temperature: float = 1.0) -> bool:
-    """Within five standard errors of 600 texts, at the horizon, and at temperature 1 on the way to it."""
+def text_agrees_with_exact_shares(name: str, temperature: float = 1.0) -> bool:
+    """Return whether shares of 600 texts agree with exact ones within five standard errors plus 0.005."""
     rows = [row for row in network_rows(SHORT, name, 0, Path()) if row.get("temperature", 1.0) == temperature]
     shares = [(row["survival"], row["exact_survival"]) for row in rows if "exact_survival" in row]
     assert len(shares) > (5 if temperature == 1 else 0)
@@ -64,25 +64,25 @@ def text_is_exact(name: str, temperature: float = 1.0) -> bool:
 
 @pytest.mark.parametrize(("name", "temperature"), [(cropped(5), 1.0), (cropped(5), 0.5), (SLIDING, 1.0)])
 def test_text_follows_the_exact_distribution(name: str, temperature: float) -> None:
-    assert text_is_exact(name, temperature)
+    assert text_agrees_with_exact_shares(name, temperature)
 
 
-def _warmer(config: Config, oracle: Autoregressive, *arguments: Any) -> Any:
+def _hotter_text(config: Config, oracle: Autoregressive, *arguments: Any) -> Any:
     return text_rows(config, truncated(oracle, 3.0), *arguments)
 
 
-def _seeing_less(base: Autoregressive, window: int) -> Cropped:
+def _shorter_window(base: Autoregressive, window: int) -> Cropped:
     # The map uses double precision, and the text is generated with single precision.
     double = next(base.base.parameters()).dtype == torch.float64  # type: ignore[attr-defined]
     return Cropped(base, window if double else 2)
 
 
-@pytest.mark.parametrize(("attribute", "broken"), [("text_rows", _warmer), ("Cropped", _seeing_less)])
-def test_text_of_another_distribution_is_noticed(
+@pytest.mark.parametrize(("attribute", "broken"), [("text_rows", _hotter_text), ("Cropped", _shorter_window)])
+def test_text_of_another_distribution_is_detected(
     attribute: str, broken: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(measure, attribute, broken)
-    assert not text_is_exact(cropped(5))
+    assert not text_agrees_with_exact_shares(cropped(5))
 
 
 def test_the_end_token_has_low_probability() -> None:
@@ -93,7 +93,7 @@ def test_the_end_token_has_low_probability() -> None:
         assert float(model(inputs)[0, -1].softmax(0)[model.eos]) < 0.05
 
 
-def test_the_loss_averages_all_tokens() -> None:
+def test_loss_averages_all_tokens() -> None:
     model, _ = train_network(dataclasses.replace(SHORT, training_steps=10), UNLIMITED, 0)
     tokens = torch.tensor([[0, 1, 1, 0], [1, 1, 0, 0]])
     expected = [_log_prob(model, row[:place], int(row[place])) for row in tokens for place in range(4)]
@@ -108,7 +108,7 @@ def _log_prob(model: Transformer, prefix: Tensor, token: int) -> float:
 
 
 def rows_of(rates: dict[str, float], late: dict[str, tuple[int, int]] | None = None) -> Rows:
-    """Rows of one training at temperature 1, and at 0.5 of half the rates, by network: rates, late ends and tokens."""
+    """Return rows of one training at temperature 1, and at temperature 0.5 with half the rates, by network."""
     records: list[dict[str, Any]] = [
         {"kind": "best", "temperature": 1.0, "window": w, "rate": 0.02} for w in (5, 7)
     ]

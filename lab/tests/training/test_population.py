@@ -63,7 +63,7 @@ def test_training_reaches_the_minimum_loss() -> None:
 
 
 @pytest.mark.parametrize(
-    ("law", "field"),
+    ("distribution", "field"),
     [
         (torch.full((2, 3), 1 / 6), "probabilities"),
         (torch.full((2, 2), 0.3), "probabilities"),
@@ -71,7 +71,7 @@ def test_training_reaches_the_minimum_loss() -> None:
         (torch.tensor(1.0), "probabilities"),
     ],
 )
-def test_invalid_input_is_rejected(law: torch.Tensor, field: str) -> None:
+def test_invalid_input_is_rejected(distribution: torch.Tensor, field: str) -> None:
     with pytest.raises(InputError) as caught:
-        MaskedPopulation(law)
+        MaskedPopulation(distribution)
     assert caught.value.field == field

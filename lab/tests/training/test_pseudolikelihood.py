@@ -101,7 +101,7 @@ def test_wrong_moments_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("k", [0, 1, 5, 9])
 @pytest.mark.parametrize("bits", [1, 2, 6])
-def test_the_transform_is_the_product_with_the_hadamard_matrix(
+def test_transform_agrees_with_the_hadamard_matrix(
     monkeypatch: pytest.MonkeyPatch, k: int, bits: int
 ) -> None:
     monkeypatch.setattr(block_moments, "_BITS_AT_ONCE", bits)

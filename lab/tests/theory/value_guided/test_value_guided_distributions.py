@@ -245,7 +245,7 @@ def test_chain_and_closed_forms_agree_with_rational_arithmetic():
 
 
 def test_conductances_of_siblings_are_precise():
-    """The conductance of the path through the sibling is 1e-18 of that of the child."""
+    """The path through the sibling has 1e-18 of the conductance of the child."""
     network = Conductances(
         np.array([-1, 0, 0, 1, 2]), np.array([0, 1, 1e-18, 1, 1]), np.array([False, False, False, True, True])
     )
