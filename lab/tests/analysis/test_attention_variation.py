@@ -44,7 +44,7 @@ def test_the_baseline_agrees_with_random_causal_attention() -> None:
     assert float(everywhere.mean()) != pytest.approx(causal_baseline(9), abs=error)
 
 
-def test_stack_likeness_of_perfect_and_wrong_attention() -> None:
+def test_stack_similarity_of_perfect_and_wrong_attention_has_the_expected_value() -> None:
     dyck = Dyck(24, (0.5, 0.5), 0.5, 4, complete=False)
     tokens = dyck.sample(30, seed=1)
     partner, depths = dyck.matching(tokens), dyck.depth(tokens)
@@ -67,7 +67,7 @@ def test_stack_likeness_of_perfect_and_wrong_attention() -> None:
     assert 0 < stack_likeness(opened, tokens) < 1
 
 
-def test_closing_accuracy_of_exact_and_constant_networks() -> None:
+def test_closing_accuracy_of_exact_and_constant_networks_has_the_expected_value() -> None:
     tokens = Dyck(60, (0.5, 0.5), 0.5, 3, complete=False).sample(30, seed=2)
     # The exact network gives only the correct closing bracket a probability.
     assert closing_accuracy(balanced_transformer(2, 3, 1.0), tokens) == (1.0, 1.0)

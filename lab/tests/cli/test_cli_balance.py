@@ -1,4 +1,4 @@
-"""`trialogue balance`: output for bracket networks, and one line of error for every invalid input."""
+"""Tests of `trialogue balance`: output for bracket networks, and one-line errors for invalid input."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ def run(capfd: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, st
     return code, *capfd.readouterr()
 
 
-def test_output_as_text(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_output_is_printed_as_text(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capfd, folder / "exact.safetensors")
     assert code == 0
     assert "accuracy from 28 to 60 brackets" in out
@@ -42,7 +42,7 @@ def test_output_as_text(folder: Path, capfd: pytest.CaptureFixture[str]) -> None
     assert "balance violation" in out
 
 
-def test_output_as_json(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_output_is_printed_as_json(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capfd, folder / "exact.safetensors", "--json")
     found = json.loads(out)
     assert code == 0
@@ -67,7 +67,7 @@ def test_output_as_json(folder: Path, capfd: pytest.CaptureFixture[str]) -> None
         (("exact.safetensors", "--prefixes", "-3"), "prefixes=-3"),
     ],
 )
-def test_invalid_input(
+def test_invalid_input_prints_a_one_line_error(
     folder: Path, capfd: pytest.CaptureFixture[str], words: tuple[str, ...], line: str
 ) -> None:
     code, out, err = run(capfd, folder / words[0], *words[1:])

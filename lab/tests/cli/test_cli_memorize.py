@@ -1,4 +1,4 @@
-"""`trialogue memorize`: models that other commands can open, and one line of error for every invalid input."""
+"""Tests of `trialogue memorize`: models that other commands can open, and one-line errors for invalid input."""
 
 import json
 from pathlib import Path
@@ -110,7 +110,7 @@ def test_ridge_regression_stores_more_contexts_than_features(run):
         ((*MEMORIZE, "--sampler", "ancestral"), "--sampler"),
     ],
 )
-def test_invalid_input_is_one_line_of_error(run, arguments, line):
+def test_invalid_input_prints_a_one_line_error(run, arguments, line):
     code, _, err = run(*arguments)
     errors = [each for each in err.splitlines() if each.startswith("trialogue: error")]
     assert (code, len(errors)) == (2, 1)

@@ -1,4 +1,4 @@
-"""The gallery page, built once for all tests, and a browser that opens it."""
+"""Fixtures with the gallery page, which is built once, and a browser."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="session")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page as a file."""
+    """Return the path of the page."""
     file = tmp_path_factory.mktemp("gallery") / "gallery.html"
     file.write_text(render_gallery(ROOT / "results"), encoding="utf-8")
     return file

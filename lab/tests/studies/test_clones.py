@@ -86,7 +86,7 @@ ORDERED = rows(
 
 
 @pytest.mark.parametrize("sampler", ["metropolis", "gibbs"])
-def test_curves_in_order(sampler):
+def test_curves_in_order_have_the_expected_statistics(sampler):
     assert statistics.in_order(sampler)(ORDERED).tolist() == [1.0, 1.0]
     later = statistics.later(sampler)(ORDERED)
     low, high = (statistics.saturation(name, sampler)(ORDERED) for name in ("layers-1", ENCODER))
@@ -168,7 +168,7 @@ def test_wrong_late_shares_are_rejected(change):
     assert found != pytest.approx([share for *_, share in LATE])
 
 
-def test_curves_out_of_order():
+def test_curves_out_of_order_are_detected():
     swapped = rows(
         {
             "layers-1": (4.0, 2.0, 1.4, 0.9, 0.1),
@@ -181,13 +181,13 @@ def test_curves_out_of_order():
     assert (statistics.later("gibbs")(swapped) < 1).all()
 
 
-def test_early_spread_of_curves():
-    """Only the steps 0 and 1 are below a third of the first saturation step, which is about 4."""
+def test_early_spread_of_curves_is_measured_before_the_first_saturation():
+    """Only steps 0 and 1 are below a third of the first saturation step, which is about 4."""
     spread = statistics.early_spread("gibbs")(ORDERED)
     assert spread.tolist() == pytest.approx([0.2 / 4.0] * 2)
 
 
-def test_difference_between_numbers_of_sweeps():
+def test_difference_between_numbers_of_sweeps_has_the_expected_value():
     for name in ("layers-1", ENCODER):
         assert statistics.between_sweeps(name, "metropolis")(ORDERED).tolist() == pytest.approx([0.01] * 2)
     with pytest.raises(LookupError):

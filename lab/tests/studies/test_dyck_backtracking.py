@@ -1,4 +1,4 @@
-"""The study dyck-backtracking: a small complete run, training, purity, traces and errors."""
+"""Tests of the study `dyck-backtracking`: a small complete run, training, purity, traces and errors."""
 
 import dataclasses
 import json
@@ -98,7 +98,7 @@ def test_rejected_prefixes_are_prefixes_that_the_verifier_rejects() -> None:
     assert bool((position < rejected_lengths).all())
 
 
-def test_too_few_errors_are_reported(tmp_path: Path) -> None:
+def test_too_few_errors_raise_an_error(tmp_path: Path) -> None:
     config = dataclasses.replace(SMOKE, max_prompts=10)
     with pytest.raises(InputError, match=r"max_prompts=10: the model of seed 0 made only \d+ of 30 errors"):
         execute(STUDY, config, tmp_path)

@@ -1,4 +1,4 @@
-"""The study dyck-balance: rows of a network, and verdicts of known rows."""
+"""Tests of the study `dyck-balance`: rows of a network, and verdicts of known rows."""
 
 from pathlib import Path
 
@@ -32,8 +32,8 @@ def rows(errors: float, unsure: float, inside: float = 0.99) -> Rows:
 
 
 def verdicts(table: Rows) -> dict[str, str]:
-    verdicts = evaluate(STUDY.claims, Evidence(rows=table, config={"seeds": range(COUNT)}, preset="default"))
-    return {verdict.claim.id: verdict.answer for verdict in verdicts}
+    found = evaluate(STUDY.claims, Evidence(rows=table, config={"seeds": range(COUNT)}, preset="default"))
+    return {verdict.claim.id: verdict.answer for verdict in found}
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_each_accuracy_decides_its_claim(errors: float, unsure: float, expected:
     assert (found["the-accuracy-matters"] == "holds") == (errors < 0 < unsure)
 
 
-def test_networks_that_have_not_learned_test_nothing() -> None:
+def test_claims_about_untrained_networks_are_not_tested() -> None:
     assert set(verdicts(rows(0.001, 0.001, inside=0.96)).values()) == {"not tested"}
 
 

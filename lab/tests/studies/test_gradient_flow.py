@@ -1,4 +1,4 @@
-"""Rows of `gradient-flow`, and wrong theories that they reject."""
+"""Tests of rows of `gradient-flow`, and of wrong theories that they reject."""
 
 import dataclasses
 
@@ -60,7 +60,7 @@ def test_without_a_first_layer_the_flow_has_the_closed_form(monkeypatch: pytest.
     assert measure.two_body_row(SMOKE, COVARIANCE, WEIGHTS)["closed_error"] > 1e-2
 
 
-def test_contribution_of_the_first_layer() -> None:
+def test_contribution_of_the_first_layer_has_the_expected_value() -> None:
     rows = [measure.bound_row(*measure.gaussian(SMOKE.size, seed)) for seed in range(12)]
     assert max(row["error"] for row in rows) < 1e-10
     assert min(row["added"] for row in rows) > 0

@@ -1,4 +1,4 @@
-"""Errors of fitted Ising models agree with their exact limits in `ising-masking`."""
+"""Tests that errors of fitted Ising models agree with their exact limits in `ising-masking`."""
 
 import dataclasses
 import math
@@ -46,7 +46,7 @@ def test_the_control_scores_every_mask_of_every_sample() -> None:
 
 
 def measured_ratios(masks: str = "one") -> list[float]:
-    """n times the squared error over its exact limit, mean over training sets, for k = 1 to 4."""
+    """Return n times the squared error over its exact limit, averaged over training sets, for k = 1 to 4."""
     config = Config(couplings=(0.05,), sizes=(5000,), data_sets=25)
     limits = [
         row["trace"]
@@ -58,7 +58,7 @@ def measured_ratios(masks: str = "one") -> list[float]:
 
 
 def agrees_with_limits(ratios: list[float]) -> bool:
-    """Each within 50 %: five standard errors of the mean of 25 training sets, whose errors have a CV of 0.5."""
+    """Return whether ratios are within 50 %, five standard errors of the mean over 25 training sets."""
     return all(abs(ratio - 1) < 0.5 for ratio in ratios)
 
 

@@ -1,4 +1,4 @@
-"""Constants and bounds of `joint-from-conditionals`, and wrong measurements that its rows reject."""
+"""Tests of constants and bounds of `joint-from-conditionals`, and of wrong measurements that its rows reject."""
 
 import math
 from itertools import product

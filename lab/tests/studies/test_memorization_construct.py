@@ -1,4 +1,4 @@
-"""Smoke rows of `memorization-construct` agree with theory, and its statistics reject wrong rows."""
+"""Tests that smoke rows of `memorization-construct` agree with theory, and that its statistics reject wrong rows."""
 
 from collections.abc import Callable
 

@@ -83,7 +83,7 @@ def test_scores_are_means_over_text_positions():
     assert found["kl"] > 0.001
 
 
-def test_training_windows_and_matching_sizes():
+def test_transformer_has_matching_size_and_training_windows():
     contexts, following = sample_windows(TEXT, 3, 50, 0, step=4)
     windows = set(map(tuple, TEXT.unfold(1, 4, 1).reshape(-1, 4).tolist()))
     assert {

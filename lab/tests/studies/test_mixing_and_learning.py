@@ -1,4 +1,4 @@
-"""Bounds on learning and the gain of masking more in `mixing-and-learning`."""
+"""Tests of bounds on learning and of the gain of masking more in `mixing-and-learning`."""
 
 import dataclasses
 from collections.abc import Callable

@@ -19,7 +19,7 @@ from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL, PRESETS, 
 SMOKE = PRESETS["smoke"]
 
 
-def test_the_instances_of_the_corollary() -> None:
+def test_instances_of_the_corollary_have_known_values() -> None:
     rows = list(cliques.one_step_rows(Config().instances))
     assert [row["arrives"] for row in rows] == pytest.approx((0.9873, 0.9629, 0.8400, 0.9838), abs=1e-4)
     assert [1 - rows[0]["promised"], 1 - rows[1]["promised"]] == pytest.approx((0.0250, 0.0491), abs=1e-4)
@@ -29,7 +29,7 @@ def test_the_instances_of_the_corollary() -> None:
     assert [Config().instances[index].block_size for index in (0, 1, 2, 3)] == [75, 14995, 439, 30798]
 
 
-def test_known_steps_into_the_larger_mode() -> None:
+def test_steps_into_the_larger_mode_have_known_values() -> None:
     rows = [row for row in cliques.hitting_rows() if row["delta"] == 0.5]
     for row, known in zip(rows, (0.0362, 0.1449, 0.0419, 0.1514), strict=False):
         assert row["bound"] == pytest.approx(known, abs=1e-4)

@@ -1,4 +1,4 @@
-"""The study `potts-coherence`: comparison with enumeration, statistics and invalid input."""
+"""Tests of the study `potts-coherence`: comparison with enumeration, statistics and invalid input."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The study `solution-first`: exact rows, and wrong measurements that they reject."""
+"""Tests of the study `solution-first`: exact rows, and wrong measurements that they reject."""
 
 import dataclasses
 import math
@@ -67,7 +67,7 @@ def test_an_index_searches_matching_objects_only(monkeypatch: pytest.MonkeyPatch
     assert broken["question"].variation.max() > 0.01
 
 
-def test_error_after_counted_digits() -> None:
+def test_error_after_counted_digits_has_the_expected_value() -> None:
     rows = {row["counted"]: row["variation"] for row in density_rows(SMOKE) if row["digits"] == 4}
     for counted in (1, 2):
         assert rows[counted] == pytest.approx(float(density_variation(4, counted)[-1]), abs=1e-12)
@@ -91,13 +91,13 @@ def test_trends_are_largest_ratios() -> None:
     assert counted_fall(2).missing_rows(variations({(4, 2): 0.5})) == "a trend needs at least two sizes"
 
 
-def test_batches_of_vectors_keep_the_worst() -> None:
+def test_vectors_are_split_into_batches_within_the_bound() -> None:
     rows = list(overlap_rows(dataclasses.replace(SMOKE, vectors=250)))
     assert [row["vectors"] for row in rows] == [100, 100, 50]
     assert all(row["excess"] <= 1e-12 and 0.5 < row["ratio"] <= 1 for row in rows)
 
 
-def test_growth_of_the_most_expensive_digit() -> None:
+def test_growth_of_the_most_expensive_digit_has_the_expected_value() -> None:
     rows = [
         {
             "kind": "first number",

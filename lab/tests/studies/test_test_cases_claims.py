@@ -119,7 +119,7 @@ def test_the_pilot_has_estimates_of_measured_statistics() -> None:
     assert set(STUDY.pilot.seeds) <= {*pilot.seeds, *pilot.scratch_seeds}
 
 
-def test_statistics_of_known_rows() -> None:
+def test_statistics_of_known_rows_have_the_expected_values() -> None:
     config = dataclasses.replace(PRESETS["night"], seeds=(0, 1, 2, 3), comparisons=3, planes=2)
     bonus = {TRAINED: 0.3, out_of_distribution(TRAINED): 0.25, out_of_distribution(BASELINE): -0.1}
     rows = rows_with(config, lambda decoding, seed: 0.1 * (seed % 10) + bonus.get(decoding, 0))

@@ -117,7 +117,9 @@ class Scripted(Table):
         super().__init__(distribution, eos + 1, eos=eos)
 
 
-def test_rows_of_known_completions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_rows_of_known_completions_have_the_expected_values(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Two repetitions run in one batch, and each has the same rows as alone."""
     subject = dataclasses.replace(SMALLEST, runs=3)
     names = [name for seed in (5, 6) for name, _ in subject.prompts(seed, False)]

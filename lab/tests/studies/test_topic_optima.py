@@ -1,4 +1,4 @@
-"""Smoke rows of `topic-optima` agree with theory."""
+"""Tests that smoke rows of `topic-optima` agree with theory."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_rows_agree_with_theory(rows: Rows) -> None:
     assert (lengths.loss <= lengths.loss_of_least_norm).all()
 
 
-def test_edges_of_the_region_of_low_loss(rows: Rows) -> None:
+def test_edges_of_the_region_of_low_loss_have_the_expected_values(rows: Rows) -> None:
     region = rows.where("region", tau=20, values="block", variant="printed").iloc[0]
     # Along either axis the loss depends on gamma alone.
     assert region.beta_low / 300 == pytest.approx(region.alpha_low * 299 / 300, rel=1e-6)

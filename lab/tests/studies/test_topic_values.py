@@ -58,7 +58,7 @@ def test_each_published_claim_can_fail(changes: dict[str, float], answer: str) -
     assert {verdict.answer for verdict in evaluate(published, evidence)} == {answer}
 
 
-def test_differences_between_arms(tmp_path: Path) -> None:
+def test_differences_between_arms_have_the_expected_values(tmp_path: Path) -> None:
     trained = {
         row["name"]: row
         for row in STUDY.parts(PRESETS["smoke"])[0].rows(tmp_path)

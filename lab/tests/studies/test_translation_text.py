@@ -1,4 +1,4 @@
-"""Hub corpora, nearly known sentences and bootstrap intervals of `translation`."""
+"""Tests of hub corpora, one-word variants of sentences and bootstrap intervals of `translation`."""
 
 import sys
 from types import SimpleNamespace
@@ -39,7 +39,7 @@ def test_both_directions_of_a_corpus_have_a_name(monkeypatch):
     assert len(HUB_PAIRS) == 6
 
 
-def test_unavailable_corpora_are_refused(monkeypatch):
+def test_unavailable_corpora_are_rejected(monkeypatch):
     def offline(*_, **__):
         raise ConnectionError("no route\nto the hub")
 
@@ -73,7 +73,7 @@ def test_interval_of_the_stutter_rate_is_binomial_for_pairs():
     assert abs(high - (0.3 + 1.96 * np.sqrt(0.3 * 0.7 / 100))) < 0.03
 
 
-def test_one_word_variants():
+def test_one_word_variants_differ_from_a_known_sentence_by_at_most_one_word():
     known = ["Tom is here.", "I see the old dog"]
     requests = [
         "Mary is here!",

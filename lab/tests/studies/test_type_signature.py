@@ -145,7 +145,7 @@ def shares(**by_size: float) -> Rows:
     )
 
 
-def test_largest_fall_of_budgets_that_factor_some_tuples() -> None:
+def test_largest_fall_includes_only_budgets_that_factor_tuples() -> None:
     for rows, quotient in (
         (shares(n1=0.4, n2=0.5, n3=0.2, n4=0.1, n5=0, n6=0), 0.5),
         (shares(n1=0.4, n2=1, n3=1, n4=0.9, n5=0.3, n6=0), 0.9),
@@ -180,7 +180,7 @@ def test_three_digits_are_compared_only_if_networks_learned_them() -> None:
     assert not verdict(0.5).startswith("precondition")
 
 
-def test_growth_of_costs_and_shares_by_training() -> None:
+def test_growth_of_costs_and_shares_by_training_has_the_expected_value() -> None:
     costs = [
         {"kind": "cost", "seed": seed, "digits": n, "routine": RHO, "cost": seed * 3.0**n}
         for seed in (1, 2)

@@ -1,4 +1,4 @@
-"""The study `value-guided`: long horizons agree with enumeration, and small runs agree with theory."""
+"""Tests of the study `value-guided`: long horizons against enumeration, and small runs against theory."""
 
 import math
 from pathlib import Path

@@ -127,30 +127,30 @@ def rows_of(rates: dict[str, float], late: dict[str, tuple[int, int]] | None = N
 RATES = {cropped(3): 0.2, cropped(5): 0.1, cropped(7): 0.04, cropped(11): 0.08}
 
 
-def test_steps_between_windows() -> None:
+def test_steps_between_windows_have_the_expected_values() -> None:
     rows = rows_of(RATES)
     assert longer()(rows).item() == pytest.approx(math.log(0.04 / 0.08))
     assert longer(last=-1)(rows).item() == pytest.approx(math.log(2))
     assert longer(first=-1)(rows).item() == pytest.approx(math.log(0.5))
 
 
-def test_crossing_length_of_the_same_network() -> None:
+def test_crossing_length_is_computed_by_network() -> None:
     rows = rows_of(RATES)
     # The longest coherent length is 25 tokens, the crossing length of all is 30.
     assert decades_beyond_crossing()(rows).item() == pytest.approx(math.log10(25 / 30))
 
 
-def test_networks_compared_with_the_best_of_equal_window() -> None:
+def test_networks_are_compared_with_the_best_model_of_equal_window() -> None:
     rows = rows_of({cropped(3): 0.2, cropped(5): 0.1, cropped(7): 0.04, SLIDING: 0.08})
     assert above_best(sliding=False)(rows).item() == pytest.approx((math.log(5) + math.log(2)) / 2)
     assert above_best(sliding=True)(rows).item() == pytest.approx(math.log(4))
 
 
-def test_cold_rate_of_the_same_network() -> None:
+def test_cold_rate_is_computed_by_network() -> None:
     assert colder(tells=True)(rows_of(RATES)).item() == pytest.approx(math.log(2))
 
 
-def test_late_walls_against_those_of_the_exact_rate() -> None:
+def test_late_walls_are_compared_with_the_exact_rate() -> None:
     rate = -math.log1p(-0.1)
     rows = rows_of({cropped(3): rate, cropped(5): rate}, {cropped(3): (30, 200), cropped(5): (2, 100)})
     assert measured_rate_error()(rows).item() == pytest.approx(math.log(32 / 30))

@@ -1,4 +1,4 @@
-"""Truncation to k-body interactions compared with the marginals and with fits of the log-probabilities."""
+"""Tests of truncation to k-body interactions against marginals and fits of log-probabilities."""
 
 import itertools
 

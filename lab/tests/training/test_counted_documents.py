@@ -30,12 +30,12 @@ def loss_by_positions(net: TopicTransformer, step: int, kind: str) -> float:
     targets = IndependentMasks(0.4).masks(*TOKENS.shape, step, 5) & (TOKENS >= 0)
     inputs = Replacement(0.5, 0.3).replaced(TOKENS, targets, 6, 6, 5, step).masked_fill(TOKENS < 0, -1)
     losses = []
-    for document, asked, right in zip(inputs, targets, TOKENS, strict=True):
-        if not asked.any():
+    for document, targets_of_document, right in zip(inputs, targets, TOKENS, strict=True):
+        if not targets_of_document.any():
             continue
         counts = net.counts(document[None])
-        predicted = net(counts, net.places(document[asked])[None])[0]
-        words = right[asked] + 1
+        predicted = net(counts, net.places(document[targets_of_document])[None])[0]
+        words = right[targets_of_document] + 1
         if kind == "squared":
             losses.append((predicted - F.one_hot(words, 7)).square().sum(1).mean())
         else:
@@ -103,7 +103,7 @@ class Turning:
         self.model = {"turns": [size * torch.stack((angles.cos(), angles.sin()))[None]], "none": []}
 
 
-def test_norms_and_rotations_of_matrices() -> None:
+def test_norms_and_rotations_of_matrices_have_the_expected_values() -> None:
     norms = WeightNorms((0, 5, 9), lambda model: model)
     assert [step for step in range(10) if norms.wants(step)] == [0, 5, 9]
     for step, angle, size in ((0, 0.3, 2.0), (5, 0.3 + torch.pi / 2, 6.0), (9, 0.3 - torch.pi / 2, 0.0)):

@@ -111,7 +111,9 @@ def test_transform_agrees_with_the_hadamard_matrix(
     )
 
 
-def test_a_context_with_more_completions_than_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_context_with_more_completions_than_a_chunk_is_summed_exactly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     samples = random_model(4, 2).sample(200, 0)
     expected = fit_pseudolikelihood(samples, 4)
     monkeypatch.setattr(block_conditionals, "_COMPLETIONS_AT_ONCE", 4)
@@ -228,7 +230,7 @@ def test_fits_without_an_estimate_are_rejected() -> None:
     assert 4 < refused < 16
 
 
-def test_invalid_input_is_rejected_in_one_line() -> None:
+def test_invalid_input_raises_a_one_line_error() -> None:
     samples = torch.randint(0, 2, (50, 3), generator=generator(0, "bad"))
     whole = torch.ones(50, 3, dtype=torch.bool)
     for given, arguments, message in (

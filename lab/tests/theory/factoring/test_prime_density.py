@@ -1,4 +1,4 @@
-"""Total variation of the prime-density approximation compared with published values."""
+"""Tests of the total variation of the prime-density approximation against published values."""
 
 import pytest
 from mpmath import li

@@ -137,7 +137,7 @@ def test_dirichlet_form_agrees_with_squared_differences():
 
 
 @pytest.mark.parametrize("adaptive", [False, True])
-def test_block_dirichlet_form_equals_that_of_the_joint_chain(adaptive):
+def test_block_dirichlet_form_agrees_with_the_joint_chain(adaptive):
     blocks = [block for block in SIX_BLOCKS if max(block) < 3] + [(0, 1, 2), (1,)]
     arguments = {"distribution": random_simplex(8, 5)} if adaptive else {"weights": random_simplex(5)}
     distribution = block_distribution(3, 2, blocks=blocks, **arguments)

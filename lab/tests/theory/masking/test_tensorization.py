@@ -1,4 +1,4 @@
-"""Upper bound of the tensorization constant compared with exact ratios, Poincaré constants and closed forms."""
+"""Tests of the upper bound of the tensorization constant against exact ratios and closed forms."""
 
 import math
 
@@ -19,7 +19,7 @@ def kl(r: Tensor, q: Tensor) -> float:
 
 
 def entropy_ratio(r: Tensor, q: Tensor, block_weights: BlockDistribution) -> float:
-    """Ratio of Definition 4.1.9 at r, which is a lower bound of the constant."""
+    """Return the ratio of Definition 4.1.9 at r, which is a lower bound of the constant."""
     below = 0.0
     for k, weight in enumerate(block_weights.given[0].tolist()):
         for fiber in block_weights.completions(k):
