@@ -57,7 +57,7 @@ REFERENCES = ["the cat sat on the mat .", "a dog had had enough of it", "we go h
 OUTPUTS = ["the the cat sat on the mat .", "a dog had had had enough of of it", "we go home now"]
 
 
-def test_interval_of_bleu():
+def test_interval_of_bleu_contains_the_score():
     outputs, references = OUTPUTS * 20, REFERENCES * 20
     low, high = bleu_interval(outputs, references, seed=1)
     assert low < quality(outputs, references).bleu < high
