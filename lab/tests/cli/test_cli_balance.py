@@ -59,7 +59,7 @@ def test_output_is_printed_as_json(folder: Path, capfd: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("other.safetensors",), "it holds the network 'transformer', not a DyckTransformer"),
+        (("other.safetensors",), "it contains the network 'transformer', not a DyckTransformer"),
         (("ahead.safetensors",), "the network is not causal"),
         (("none.safetensors",), "path="),
         (("exact.safetensors", "--length", "0"), "length=0"),
