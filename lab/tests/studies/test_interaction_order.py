@@ -27,7 +27,7 @@ def stairs() -> Staircase:
     return staircase(STEPPED, 5)
 
 
-def test_distributions_have_steps() -> None:
+def test_bounds_of_the_distribution_decrease_with_the_order() -> None:
     found = stairs()
     assert found.two - found.three > 0.05
     assert found.three - found.four > 0.05
@@ -93,7 +93,7 @@ def test_orders_agree_with_the_architecture() -> None:
     assert min(row["beyond"] for row in normed) > 1e-4
 
 
-def test_the_first_two_layers_begin_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exchange_exponent_of_the_first_two_layers_is_four(monkeypatch: pytest.MonkeyPatch) -> None:
     def exponent() -> float:
         return statistics.exchange_exponent()(
             Rows([{"seed": 5, **row} for row in small.exchange_rows(SMOKE, stairs(), 5)])

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 
 import pytest
-from case_rows import drawn_records, speed_records
+from case_rows import accuracy_records, speed_records
 
 from trialogue_lab.ledger import Claim, Rows
 from trialogue_lab.ledger.runs.results import config_values
@@ -43,7 +43,7 @@ def rows_with(
     accuracy: Callable[[DecodingRule, int], float],
     seconds: Callable[[DecodingRule], float] = lambda decoding: 1.0 if decoding == TRAINED else 0.5,
 ) -> Rows:
-    records = [*drawn_records(config, accuracy), *speed_records(config, seconds)]
+    records = [*accuracy_records(config, accuracy), *speed_records(config, seconds)]
     return Rows(records, STUDY.kind, config_values(config))
 
 
@@ -140,7 +140,7 @@ def test_the_best_other_setting_is_chosen_by_the_other_repetitions() -> None:
 
 def test_the_share_of_distinct_cases_is_one_if_none_is_correct() -> None:
     config = dataclasses.replace(PRESETS["night"], seeds=(0, 1), comparisons=0, planes=0)
-    records = drawn_records(config, lambda decoding, seed: 0.5)
+    records = accuracy_records(config, lambda decoding, seed: 0.5)
     for record in records:
         record["correct"] = 0 if record["seed"] == 0 else 2 * record["distinct_correct"]
         record["distinct_correct"] *= record["seed"] > 0

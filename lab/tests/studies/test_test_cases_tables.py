@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from case_rows import drawn_records, probe_records, speed_records
+from case_rows import accuracy_records, probe_records, speed_records
 
 from trialogue_lab.ledger import ResultTable, Rows
 from trialogue_lab.ledger.runs.results import config_values
@@ -74,7 +74,7 @@ def paper() -> Rows:
 
     return rows_of(
         PAPER,
-        *drawn_records(PAPER, printed),
+        *accuracy_records(PAPER, printed),
         *probe_records(PAPER, probe),
         *speed_records(PAPER, lambda decoding: 1.0),
     )
@@ -106,7 +106,7 @@ def test_every_measured_decoding_is_in_a_table(role: Role, head: str) -> None:
     places = {decoding: place for place, decoding in enumerate(drawn, start=1)}
     rows = rows_of(
         PAPER,
-        *drawn_records(PAPER, lambda decoding, seed: places.get(decoding, 999) / 1000),
+        *accuracy_records(PAPER, lambda decoding, seed: places.get(decoding, 999) / 1000),
         *probe_records(PAPER, lambda kind, layer, depth: 0.5),
     )
     shown = {
@@ -124,7 +124,7 @@ def test_the_night_preset_fills_every_published_table_and_adds_lines_for_its_lay
     night = PRESETS["night"]
     rows = rows_of(
         night,
-        *drawn_records(night, lambda decoding, seed: 0.25 if seed >= 1000 else 0.5),
+        *accuracy_records(night, lambda decoding, seed: 0.25 if seed >= 1000 else 0.5),
         *probe_records(night, lambda kind, layer, depth: 0.75),
     )
     for table in COMPARED:
