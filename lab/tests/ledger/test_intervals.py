@@ -86,8 +86,8 @@ def test_trials_are_pooled_only_if_they_are_declared_identical(successes: int, t
     exact = stats.binomtest(successes, trials).proportion_ci(0.95, method="exact")
     found = interval(np.array([successes / trials] * 2), 0.05, counts=counts)
     assert found == pytest.approx((successes / trials, exact.low, exact.high))
-    apart = interval(np.array([successes / trials] * 2), 0.05, counts=counts._replace(identical=False))
-    assert apart.high - apart.low > found.high - found.low
+    separate = interval(np.array([successes / trials] * 2), 0.05, counts=counts._replace(identical=False))
+    assert separate.high - separate.low > found.high - found.low
 
 
 @pytest.mark.parametrize(("ones", "n"), [(0, 5), (1, 5), (3, 5), (24, 24), (7, 40), (1, 1)])

@@ -160,8 +160,8 @@ def test_corrupted_run_is_omitted_with_a_warning(
     other = run_preset("smoke")
     (result.folder / "rows.jsonl").write_text("")
     warnings: list[str] = []
-    own = own_entries(judged(STUDY, None), tmp_path, warnings.append)
-    assert [each.result.folder for each in own if each.result] == [other.folder]
+    own_results = own_entries(judged(STUDY, None), tmp_path, warnings.append)
+    assert [each.result.folder for each in own_results if each.result] == [other.folder]
     [warning] = warnings
     assert result.hash in warning
 

@@ -231,10 +231,10 @@ def test_encoders_share_their_initial_weights_and_differ_in_their_data(smoke: Ro
 
 def test_every_clone_is_measured_at_every_step(smoke: Rows):
     losses = smoke["loss"]
-    drawn = {(name, "metropolis", sweeps) for name in SMOKE.names for sweeps in SMOKE.sweeps}
-    drawn |= {(name, "gibbs", SMOKE.sweeps[-1]) for name in SMOKE.names}
+    sampled = {(name, "metropolis", sweeps) for name in SMOKE.names for sweeps in SMOKE.sweeps}
+    sampled |= {(name, "gibbs", SMOKE.sweeps[-1]) for name in SMOKE.names}
     found = set(zip(losses.clone, losses.sampler, losses.sweeps, strict=True))
-    assert found == drawn | {(TEXT, "", 0)}
+    assert found == sampled | {(TEXT, "", 0)}
     steps = losses.groupby(["seed", "clone", "sampler", "sweeps"]).step.apply(tuple)
     assert steps.nunique() == 1
     assert steps.iloc[0][0] == 0

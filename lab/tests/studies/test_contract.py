@@ -120,9 +120,9 @@ def test_committed_figures_agree_with_the_rows(name: str, entries: dict[str, Ent
     assert entry.result is not None
     for figure in entry.study.figures:
         assert figure.caption
-        drawn = svg(figure, entry.rows)
+        figure_svg = svg(figure, entry.rows)
         committed = (entry.result.folder / "figures" / f"{figure.name}.svg").read_text("utf-8")
-        assert drawn.count("<path") == committed.count("<path"), figure.name
+        assert figure_svg.count("<path") == committed.count("<path"), figure.name
     files = {path.stem for path in (entry.result.folder / "figures").iterdir()}
     assert files == {figure.name for figure in entry.study.figures}
 

@@ -55,12 +55,12 @@ def test_a_training_ends_at_the_first_validation_with_sufficient_accuracy(tmp_pa
     config = dataclasses.replace(PRESETS["night"], seeds=(0,), **looks)
     assert isinstance(config, UntilConverged)
     strings = Strings(config.length, config.p, config.q)
-    own = strings.sample(50, seed_of(0, "validation"))
+    validation = strings.sample(50, seed_of(0, "validation"))
 
     def training(accuracy: float, steps: int = 30) -> tuple[int, float]:
         wanted = dataclasses.replace(config, converged_accuracy=accuracy, steps=steps)
         network, losses, _ = train_or_load(wanted, 0, tmp_path)
-        return len(losses), evaluate_predictions(network, own).closing_accuracy
+        return len(losses), evaluate_predictions(network, validation).closing_accuracy
 
     reached = [training(1.0, steps)[1] for steps in range(4, 30, 4)]
     wanted = (min(reached) + max(reached)) / 2

@@ -13,7 +13,7 @@ def test_measurements_of_known_patterns_have_the_expected_values() -> None:
     tokens = torch.tensor([[0, 1, 2, 3]])
     uniform = torch.ones(5, 5).tril()[None]
     uniform = uniform / uniform.sum(-1, keepdim=True)
-    own = torch.eye(5)[None]
+    self_attention = torch.eye(5)[None]
     summary = _summarize_attention(uniform, tokens)
     assert summary["from_uniform"] == 0.0
     assert (
@@ -21,9 +21,11 @@ def test_measurements_of_known_patterns_have_the_expected_values() -> None:
         == summary["on_closing_uniform"]
         == pytest.approx((0 + 1 / 3 + 1 / 4 + 2 / 5) / 4)
     )
-    summary = _summarize_attention(own, tokens)
+    summary = _summarize_attention(self_attention, tokens)
     assert (summary["on_itself"], summary["on_closing"]) == (1.0, 0.5)
-    assert summary["from_uniform"] == pytest.approx(float(variation(own, uniform)) / causal_baseline(5))
+    assert summary["from_uniform"] == pytest.approx(
+        float(variation(self_attention, uniform)) / causal_baseline(5)
+    )
 
 
 def test_statistics_of_known_rows_have_the_expected_values() -> None:

@@ -27,8 +27,8 @@ def data(samples: int = 10**5, masks: int = 10**3) -> Any:
 
 def test_losses_agree_with_the_conditionals() -> None:
     theta = np.array([0.07, 0.9])
-    own = conditionals(FAMILY.probabilities(0.07, 0.9), FAMILY.blocks)
-    assert torch.allclose(torch.from_numpy(np.exp(-FAMILY.losses(theta))), own)
+    expected = conditionals(FAMILY.probabilities(0.07, 0.9), FAMILY.blocks)
+    assert torch.allclose(torch.from_numpy(np.exp(-FAMILY.losses(theta))), expected)
 
 
 def test_a_fit_minimizes_the_stated_loss() -> None:

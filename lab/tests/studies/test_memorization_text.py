@@ -52,8 +52,8 @@ def test_rows_agree_with_theory(rows):
     assert (statistics.text("table_held_out", 2)(rows) < statistics.text("alone_held_out", 2)(rows)).all()
     table = rows["network"]
     assert (table[table.method == TABLE].bytes <= 4 * table.parameters.max()).all()
-    apart = rows["text"].groupby("context").alone_kl.nunique()
-    assert (apart == len(SMOKE.seeds)).all()  # samples have different rows
+    distinct = rows["text"].groupby("context").alone_kl.nunique()
+    assert (distinct == len(SMOKE.seeds)).all()  # samples have different rows
 
 
 def test_wrong_rows_are_detected(rows):

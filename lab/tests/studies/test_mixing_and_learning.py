@@ -57,9 +57,9 @@ def mean_conditional_variance(probabilities: Tensor, values: Tensor) -> float:
     total = 0.0
     for site in range(4):
         by_site = probabilities.view((2,) * 4).movedim(site, 0).reshape(2, -1)
-        own = values.view((2,) * 4).movedim(site, 0).reshape(2, -1)
-        mean = (by_site * own).sum(0) / by_site.sum(0)
-        total += float((by_site * (own - mean) ** 2).sum()) / 4
+        site_values = values.view((2,) * 4).movedim(site, 0).reshape(2, -1)
+        mean = (by_site * site_values).sum(0) / by_site.sum(0)
+        total += float((by_site * (site_values - mean) ** 2).sum()) / 4
     return total
 
 
@@ -103,20 +103,20 @@ def _constant_of_independent_sites(
     probabilities: Tensor, features: Tensor, block_weights: BlockDistribution
 ) -> CovarianceBound:
     """Use the constant of a chain on independent sites."""
-    own = bound_covariance(probabilities, features, block_weights)
+    bound = bound_covariance(probabilities, features, block_weights)
     wrong = float(block_weights.sites / block_weights.blocks[0].sum())
     covariance, inverse = (
         gamma(probabilities, features, block_weights),
         fisher(probabilities, features).inverse(),
     )
-    return own._replace(constant=wrong, slack=float(torch.linalg.eigvalsh(wrong * inverse - covariance)[0]))
+    return bound._replace(constant=wrong, slack=float(torch.linalg.eigvalsh(wrong * inverse - covariance)[0]))
 
 
 def _larger_constant(
     probabilities: Tensor, features: Tensor, block_weights: BlockDistribution
 ) -> CovarianceBound:
-    own = bound_covariance(probabilities, features, block_weights)
-    return own._replace(constant=1.01 * own.constant)
+    bound = bound_covariance(probabilities, features, block_weights)
+    return bound._replace(constant=1.01 * bound.constant)
 
 
 @pytest.mark.parametrize("broken", [_constant_of_independent_sites, _larger_constant])

@@ -57,11 +57,11 @@ def test_an_index_searches_matching_objects_only(monkeypatch: pytest.MonkeyPatch
     assert (table.variation < 1e-12).all()
     assert (table.rescanned >= table.objects).all()
 
-    def everything(player: IndexedTwentyQuestions, prefix: tuple[int, ...]) -> Any:
+    def weights_of_all_objects(player: IndexedTwentyQuestions, prefix: tuple[int, ...]) -> Any:
         player.looked_up += player.objects
         return [1.0, 1.0]
 
-    monkeypatch.setattr(IndexedTwentyQuestions, "weights", everything)
+    monkeypatch.setattr(IndexedTwentyQuestions, "weights", weights_of_all_objects)
     broken = Rows(list(question_rows(SMOKE)))
     assert halving_error(broken) > 1
     assert broken["question"].variation.max() > 0.01

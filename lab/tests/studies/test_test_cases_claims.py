@@ -114,8 +114,8 @@ def test_only_claims_about_the_pretrained_model_name_it() -> None:
 def test_the_pilot_has_estimates_of_measured_statistics() -> None:
     pilot = PRESETS["pilot"]
     rows = rows_with(pilot, lambda decoding, seed: 0.5 + seed / 1e5)
-    drawn = {claim.statistic.name for claim in STUDY.claims if len(claim.statistic(rows))}
-    assert set(STUDY.pilot.estimates) <= drawn
+    estimated = {claim.statistic.name for claim in STUDY.claims if len(claim.statistic(rows))}
+    assert set(STUDY.pilot.estimates) <= estimated
     assert set(STUDY.pilot.seeds) <= {*pilot.seeds, *pilot.scratch_seeds}
 
 

@@ -134,23 +134,23 @@ def test_rows_of_known_completions_have_the_expected_values(
         rows = list(draws.measure_decoding(subject, [5, 6], decoding, tmp_path))
         assert [row["table"] for row in rows] == ["draw", "progress", "progress"] * 2
         for seed, place in ((5, 0), (6, 3)):
-            whole, *partial = rows[place : place + 3]
+            complete, *partial = rows[place : place + 3]
             # In repetition 5, one of four cases is wrong. Its last four tokens are generated again four times.
             right, extra = (3, 16) if seed == 5 else (4, 0)
             queries = sum(lengths[name] for name, _ in subject.prompts(seed, False))
             queries += extra if decoding == GROUND_TRUTH else 0
-            assert [(row["seed"], row["runs"]) for row in (*partial, whole)] == [
+            assert [(row["seed"], row["runs"]) for row in (*partial, complete)] == [
                 (seed, 1),
                 (seed, 2),
                 (seed, 3),
             ]
-            assert whole["accuracy"] == right / 4
-            for row in (*partial, whole):
+            assert complete["accuracy"] == right / 4
+            for row in (*partial, complete):
                 assert row["distinct_correct"] == right  # generated again until the limit
                 assert row["queries"] == row["runs"] * queries
-            assert whole["accuracy_distinct"] == pytest.approx(right / 12, abs=1e-15)
-            assert whole["slope"] == 0
-            assert (whole["verifier_calls"] > 0) == (decoding == GROUND_TRUTH)
+            assert complete["accuracy_distinct"] == pytest.approx(right / 12, abs=1e-15)
+            assert complete["slope"] == 0
+            assert (complete["verifier_calls"] > 0) == (decoding == GROUND_TRUTH)
 
 
 def test_different_runs_are_counted_separately() -> None:
@@ -198,9 +198,9 @@ def test_training_completions_end_with_the_line_of_their_first_error() -> None:
 def test_numbers_stay_within_their_bounds(smoke_run: Callable[[str], Result]) -> None:
     rows = STUDY.rows(smoke_run(STUDY.name))
     completions, tokens = SMALLEST.names * SMALLEST.runs, SMALLEST.max_new_tokens
-    drawn = rows["draw"]
-    assert (drawn.accuracy_distinct <= drawn.accuracy + 1e-12).all()
-    assert drawn.accuracy.between(0, 1).all()
+    draws = rows["draw"]
+    assert (draws.accuracy_distinct <= draws.accuracy + 1e-12).all()
+    assert draws.accuracy.between(0, 1).all()
     assert (measured(BASELINE, "queries")(rows) <= completions * tokens).all()
     assert (measured(TRAINED, "queries")(rows) <= completions * (tokens + 4 * 4)).all()
     # Greedy completions of one name are equal: at most one run's cases are distinct.

@@ -102,8 +102,8 @@ def test_each_published_number_is_next_to_ours_for_the_same_setting(paper: Rows)
 @pytest.mark.parametrize(("role", "head"), [(role, headed(HEAD, role)) for role in ROLES])
 def test_every_measured_decoding_is_in_a_table(role: Role, head: str) -> None:
     """Every decoding has a different accuracy, which must be in a table."""
-    drawn = [rule for extent in EXTENTS for rule in PAPER.decodings(role, extent)]
-    places = {decoding: place for place, decoding in enumerate(drawn, start=1)}
+    decodings = [rule for extent in EXTENTS for rule in PAPER.decodings(role, extent)]
+    places = {decoding: place for place, decoding in enumerate(decodings, start=1)}
     rows = rows_of(
         PAPER,
         *accuracy_records(PAPER, lambda decoding, seed: places.get(decoding, 999) / 1000),

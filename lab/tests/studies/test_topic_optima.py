@@ -54,7 +54,7 @@ def test_a_growth_needs_two_landscapes(rows: Rows) -> None:
 
 
 def test_documents_have_the_measured_inputs() -> None:
-    read, asked = population(TopicModel(4, 2, 3), BertMasking())
-    assert read.shape == asked.shape == (9, 4)
+    read, targets = population(TopicModel(4, 2, 3), BertMasking())
+    assert read.shape == targets.shape == (9, 4)
     assert float((read.sum(0) - 1).abs().max()) < 1e-14
-    assert float(asked[0].abs().max()) == 0
+    assert float(targets[0].abs().max()) == 0

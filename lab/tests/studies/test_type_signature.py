@@ -76,20 +76,20 @@ QUICK = NetworkTraining(1, FACTORS_FIRST, 300, 32, 32)
 
 
 def network(training: NetworkTraining, seed: int = 0) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    whole, *positions = network_rows(training, 200, seed)
-    return whole, positions
+    summary, *positions = network_rows(training, 200, seed)
+    return summary, positions
 
 
-def is_trained(whole: dict[str, Any]) -> bool:
-    return whole["valid"] > 0.8 and whole["overlap"] > 0.7 and whole["excess"] < 0.4
+def is_trained(summary: dict[str, Any]) -> bool:
+    return summary["valid"] > 0.8 and summary["overlap"] > 0.7 and summary["excess"] < 0.4
 
 
 @pytest.mark.parametrize("stream", [FACTORS_FIRST, HIDDEN])
 def test_a_network_learns_small_tuples(stream: str) -> None:
     training = dataclasses.replace(QUICK, stream=stream)
-    whole, positions = network(training)
-    assert is_trained(whole)
-    assert sum(row["excess"] for row in positions) == pytest.approx(whole["excess"], abs=1e-9)
+    summary, positions = network(training)
+    assert is_trained(summary)
+    assert sum(row["excess"] for row in positions) == pytest.approx(summary["excess"], abs=1e-9)
     assert [row["position"] for row in positions] == list(range(-training.hidden, 5))
     assert all(row["excess"] > -1e-9 for row in positions)
 
@@ -119,9 +119,9 @@ def test_the_exact_distribution_has_no_excess_loss(monkeypatch: pytest.MonkeyPat
         return torch.cat((torch.tensor(found, dtype=torch.float64), torch.zeros(len(rows), 1)), 1)
 
     monkeypatch.setattr(networks, "_log_probs", exact_log_probs)
-    whole, positions = network(dataclasses.replace(QUICK, steps=1))
-    assert whole["overlap"] == pytest.approx(1)
-    assert whole["excess"] == pytest.approx(0, abs=1e-9)
+    summary, positions = network(dataclasses.replace(QUICK, steps=1))
+    assert summary["overlap"] == pytest.approx(1)
+    assert summary["excess"] == pytest.approx(0, abs=1e-9)
     assert [row["excess"] for row in positions] == pytest.approx([0] * 5, abs=1e-9)
 
 

@@ -65,8 +65,8 @@ def test_long_horizon_distributions_agree_with_the_tree(counts_from_shares, log_
 
 def test_product_values_are_exact():
     exact = exact_values(COINS, ProductValues(0.3))
-    asked = [(0,), (0, 1), (1, 1, 0), (0, 1, 0, 0, 1)]
-    assert values(ProductValues(0.3), COINS, asked).tolist() == pytest.approx([exact(x) for x in asked])
+    prefixes = [(0,), (0, 1), (1, 1, 0), (0, 1, 0, 0, 1)]
+    assert values(ProductValues(0.3), COINS, prefixes).tolist() == pytest.approx([exact(x) for x in prefixes])
 
 
 def test_trees_agree_with_theory(tmp_path: Path):

@@ -16,11 +16,11 @@ from trialogue_lab.theory.resampling import resampled_distribution
 
 def enumerate_distribution(q, w, number):
     distribution = np.zeros(len(q))
-    for drawn in itertools.product(range(len(q)), repeat=number):
-        weights = w[list(drawn)]
-        for x, weight in zip(drawn, weights, strict=True):
+    for draws in itertools.product(range(len(q)), repeat=number):
+        weights = w[list(draws)]
+        for x, weight in zip(draws, weights, strict=True):
             if weight:
-                distribution[x] += math.prod(q[list(drawn)]) * weight / weights.sum()
+                distribution[x] += math.prod(q[list(draws)]) * weight / weights.sum()
     return distribution
 
 

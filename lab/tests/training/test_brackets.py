@@ -19,8 +19,8 @@ def test_prepended_strings_are_balanced_and_within_the_depth(contrast: str) -> N
         tokens, lengths, before = bracket_batches(step, seed=1, batch_size=20, depth=3, contrast=contrast)  # type: ignore[arg-type]
         width = before.shape[1]
         widths.add(width)
-        whole = Dyck(width, (0.5, 0.5), 0.5, 3)
-        assert whole.is_member(before).all()
+        dyck = Dyck(width, (0.5, 0.5), 0.5, 3)
+        assert dyck.is_member(before).all()
         assert DyckWords(28, max_depth=3).is_member(tokens, lengths).all()
     assert widths == ({2, 4, 6} if contrast == "nested" else {14})
 

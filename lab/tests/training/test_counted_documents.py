@@ -73,8 +73,8 @@ def test_masks_depend_on_the_step_or_are_fixed() -> None:
     fresh, kept = (CountedDocuments(TOKENS, 6, MASKING, 10, seed=5, once=once) for once in (False, True))
     assert all(torch.equal(a, b) for a, b in zip(fresh(3), fresh(3), strict=True))
     assert not torch.equal(fresh(3).counts, fresh(4).counts)
-    everything = {tuple(row) for row in kept.all.counts.tolist()}
-    assert {tuple(row) for step in range(20) for row in kept(step).counts.tolist()} <= everything
+    all_rows = {tuple(row) for row in kept.all.counts.tolist()}
+    assert {tuple(row) for step in range(20) for row in kept(step).counts.tolist()} <= all_rows
     lengths = (TOKENS >= 0).sum(1)
     assert torch.equal(fresh.all.counts.sum(1).long(), lengths)
     unread = CountedDocuments(TOKENS, 6, MASKING, 10, seed=5, read_masked=False).all

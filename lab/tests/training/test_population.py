@@ -46,8 +46,8 @@ def test_every_site_is_masked_in_every_sequence() -> None:
     assert torch.equal((inputs == 3).long().argmax(1), sites)
     assert len(inputs.unique(dim=0)) == len(inputs)
     assert float(joint.sum()) == pytest.approx(1, abs=1e-12)
-    own = F.one_hot(LAW.states(), 3).double()
-    expected = torch.einsum("s,sna->na", LAW.probabilities(), own)
+    one_hot = F.one_hot(LAW.states(), 3).double()
+    expected = torch.einsum("s,sna->na", LAW.probabilities(), one_hot)
     found = torch.stack([joint[sites == site].sum(0) for site in range(4)])
     torch.testing.assert_close(found, expected / 4, rtol=0, atol=1e-12)
 

@@ -20,8 +20,8 @@ TRACES = {1: 28.2609, 2: 15.3355, 3: 11.4463, 4: 10.1116}
 
 
 def random_model(sites: int, seed: int, scale: float = 0.3) -> Ising:
-    drawn = torch.randn(sites * (sites + 1) // 2, generator=generator(seed, "ising"), dtype=torch.float64)
-    return Ising.from_parameters(scale * drawn, sites)
+    random = torch.randn(sites * (sites + 1) // 2, generator=generator(seed, "ising"), dtype=torch.float64)
+    return Ising.from_parameters(scale * random, sites)
 
 
 def any_masks(rows: int, sites: int, seed: int) -> Tensor:
@@ -232,14 +232,14 @@ def test_fits_without_an_estimate_are_rejected() -> None:
 
 def test_invalid_input_raises_a_one_line_error() -> None:
     samples = torch.randint(0, 2, (50, 3), generator=generator(0, "bad"))
-    whole = torch.ones(50, 3, dtype=torch.bool)
+    all_masked = torch.ones(50, 3, dtype=torch.bool)
     for given, arguments, message in (
         (samples, {}, "block_size=None: give either"),
-        (samples, {"block_size": 1, "masks": whole}, "block_size=1: give either"),
+        (samples, {"block_size": 1, "masks": all_masked}, "block_size=1: give either"),
         (samples, {"block_size": 4}, "block_size=4: there are 3 sites"),
-        (samples, {"masks": whole[:2]}, "masks=.*use bools of the shape"),
-        (samples, {"masks": ~whole}, "masks=0: every sample needs"),
-        (samples, {"masks": whole & torch.tensor([True, True, False])}, r"masks=\[2\]: "),
+        (samples, {"masks": all_masked[:2]}, "masks=.*use bools of the shape"),
+        (samples, {"masks": ~all_masked}, "masks=0: every sample needs"),
+        (samples, {"masks": all_masked & torch.tensor([True, True, False])}, r"masks=\[2\]: "),
         (samples[0], {"block_size": 1}, r"samples=\(3,\)"),
         (torch.zeros(1, 101).long(), {"block_size": 1}, r"samples=\(1, 101\): use at most 100 spins"),
         (samples.repeat(1, 14), {"block_size": 40}, "block_size=40: .*use smaller blocks"),

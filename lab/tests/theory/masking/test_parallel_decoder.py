@@ -37,16 +37,20 @@ def test_constructed_decoder_follows_any_map_for_five_steps(sites: int, vocab: i
 
 def test_decoders_with_a_broken_block_do_not_follow_the_map() -> None:
     following = random_map(3, 2)
-    whole = map_decoder(following, 2)
-    bind, look_up = whole.blocks
+    original = map_decoder(following, 2)
+    bind, look_up = original.blocks
     for broken in (
         bind._replace(w_2=torch.zeros_like(bind.w_2)),
         bind._replace(b_1=torch.zeros_like(bind.b_1)),
     ):
-        mutant = ParallelDecoder(whole.tokens, whole.positions, (broken, look_up), whole.w_pred, whole.b_pred)
+        mutant = ParallelDecoder(
+            original.tokens, original.positions, (broken, look_up), original.w_pred, original.b_pred
+        )
         assert not follows_map(mutant, following, 2)
     alone = look_up._replace(w_o=look_up.w_o / 3)
-    mutant = ParallelDecoder(whole.tokens, whole.positions, (bind, alone), whole.w_pred, whole.b_pred)
+    mutant = ParallelDecoder(
+        original.tokens, original.positions, (bind, alone), original.w_pred, original.b_pred
+    )
     assert not follows_map(mutant, following, 2)
 
 

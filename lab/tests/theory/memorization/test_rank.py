@@ -67,9 +67,9 @@ def test_rank_of_contexts_with_two_last_tokens_agrees_with_the_formula():
 def test_rank_of_contexts_of_few_tokens_agrees_with_the_formula(wide):
     config = AttentionOnlyConfig(vocab_size=50, context=3, width=8, head_width=wide, heads=3)
     contexts_of_few_tokens = whole_sequences(3, 3)
-    apart = contexts_of_few_tokens.clone()
-    apart[:, 1] += 10
-    for contexts in (contexts_of_few_tokens, apart, apart[apart[:, 0] < 2]):
+    separated = contexts_of_few_tokens.clone()
+    separated[:, 1] += 10
+    for contexts in (contexts_of_few_tokens, separated, separated[separated[:, 0] < 2]):
         assert feature_rank(50, 3, 8, wide, 3, contexts=contexts) == expected_rank_for(config, contexts)
     assert (
         expected_rank_for(config, contexts_of_few_tokens) < expected_rank(50, 3, 8, wide, 3, 27) or wide == 3

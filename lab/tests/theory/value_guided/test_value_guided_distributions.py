@@ -62,11 +62,11 @@ def test_exact_values_are_the_mean_outcomes(tree):
 
 def test_exact_values_continue_a_prompt():
     tree = TREES[1]
-    whole, below = (
+    full_values, below = (
         exact_values(tree.table(), tree.value),
         exact_values(tree.table(), tree.value, prompt=(1, 0)),
     )
-    assert below((1, 0, 1)) == pytest.approx(whole((1, 0, 1)), abs=1e-15)
+    assert below((1, 0, 1)) == pytest.approx(full_values((1, 0, 1)), abs=1e-15)
     with pytest.raises(InputError, match="prefix="):
         below((0, 1))
 
