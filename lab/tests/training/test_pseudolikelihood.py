@@ -236,7 +236,7 @@ def test_invalid_input_raises_a_one_line_error() -> None:
     for given, arguments, message in (
         (samples, {}, "block_size=None: give either"),
         (samples, {"block_size": 1, "masks": all_masked}, "block_size=1: give either"),
-        (samples, {"block_size": 4}, "block_size=4: there are 3 sites"),
+        (samples, {"block_size": 4}, "block_size=4: use at most 3, the number of sites"),
         (samples, {"masks": all_masked[:2]}, "masks=.*use bools of the shape"),
         (samples, {"masks": ~all_masked}, "masks=0: every sample needs"),
         (samples, {"masks": all_masked & torch.tensor([True, True, False])}, r"masks=\[2\]: "),
