@@ -6,7 +6,7 @@ _WITHOUT_END = frozenset({"meta", "br", "link", "img", "input"})
 
 
 class Page(HTMLParser):
-    """The ids, references and words of a page. The tags must be nested correctly."""
+    """The ids, references and words of a page. Tags must be nested correctly."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

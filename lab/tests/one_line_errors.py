@@ -8,11 +8,11 @@ from trialogue.errors import InputError
 
 
 def refusals(template: str, cases: Sequence[tuple[Any, Any]], *given: object) -> Callable[[], None]:
-    """Return a test that every call raises an `InputError` of one line that matches a pattern.
+    """Return a test that every call raises a one-line `InputError` that matches a pattern.
 
     Args:
-        template: The pattern of all cases, with "{}" for the part that differs, such as "^{}=" for the field.
-        cases: Pairs of a call and that part, in either order.
+        template: The pattern of all cases, where "{}" stands for the part of each case, for example "^{}=".
+        cases: Pairs of a call and its part of the pattern, in either order.
         given: Arguments of every call.
     """
 
@@ -27,7 +27,7 @@ def refusals(template: str, cases: Sequence[tuple[Any, Any]], *given: object) ->
                 if not re.search(pattern, str(error)) or "\n" in str(error):
                     faults.append(f"{pattern!r} is not in {str(error)!r}")
             else:
-                faults.append(f"{pattern!r}: nothing was refused")
+                faults.append(f"{pattern!r}: no error was raised")
         assert not faults, "\n".join(faults)
 
     return test

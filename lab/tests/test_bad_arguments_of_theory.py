@@ -1,4 +1,4 @@
-"""Invalid arguments of theory functions raise an error of one line that names the argument."""
+"""Tests that invalid arguments of theory functions raise a one-line error with the name of the argument."""
 
 from collections.abc import Callable
 
@@ -48,20 +48,20 @@ CASES: list[tuple[str, Callable[[], object]]] = [
 
 
 @pytest.mark.parametrize(
-    ("begins", "call"), CASES, ids=[f"{number}-{case[0]}" for number, case in enumerate(CASES)]
+    ("start", "call"), CASES, ids=[f"{number}-{case[0]}" for number, case in enumerate(CASES)]
 )
-def test_an_invalid_argument_is_named_with_its_value(begins: str, call: Callable[[], object]) -> None:
+def test_error_has_the_invalid_argument_and_its_value(start: str, call: Callable[[], object]) -> None:
     with pytest.raises(InputError) as caught:
         call()
     message = str(caught.value)
-    assert message.startswith(f"{begins}: "), message
+    assert message.startswith(f"{start}: "), message
     assert "\n" not in message
 
 
-def test_lists_and_numpy_arrays_are_pruned_like_tensors() -> None:
-    chosen, missed = closest_subset([0.5, 0.25, 1.0], 0.75)  # type: ignore[arg-type]
+def test_lists_and_numpy_arrays_are_accepted_like_tensors() -> None:
+    chosen, error = closest_subset([0.5, 0.25, 1.0], 0.75)  # type: ignore[arg-type]
     assert chosen.tolist() == [True, True, False]
-    assert missed == 0
+    assert error == 0
     assert closest_subset(np.array([0.5, 0.25]), np.float64(0.5))[1] == 0  # type: ignore[arg-type]
     from_list, from_tensor = prune_linear([[0.5]], 8), prune_linear(torch.tensor([[0.5]]), 8)  # type: ignore[arg-type]
     assert torch.equal(from_list.first, from_tensor.first)

@@ -1,11 +1,11 @@
-"""The chi-square test of samples against a uniform distribution over listed sequences."""
+"""Chi-square test of samples against the uniform distribution on given sequences."""
 
 import torch
 from scipy import stats
 
 
 def uniform_p_value(rows: torch.Tensor, states: torch.Tensor) -> float:
-    """Return the p-value of `rows` (n, L) as samples of the uniform distribution on `states`; 0 for another row."""
+    """Return the p-value of `rows` (n, L) under the uniform distribution on `states`, or 0 if a row is not a state."""
     place = {tuple(row): index for index, row in enumerate(states.tolist())}
     places = [place.get(tuple(row), len(place)) for row in rows.tolist()]
     counts = torch.bincount(torch.tensor(places), minlength=len(place) + 1)

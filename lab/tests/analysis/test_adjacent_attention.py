@@ -1,3 +1,5 @@
+"""Tests of attention between adjacent words and of refinement against single steps."""
+
 import numpy as np
 import pytest
 import torch
@@ -70,15 +72,17 @@ def test_pairs_agree_with_the_attention_weights():
 
 @pytest.mark.parametrize("at_once", [1, 256])
 def test_refinement_agrees_with_single_steps(monkeypatch, at_once):
-    """Compare with the chain itself, one step and one source at a time."""
+    """Compare with the chain itself, which runs one step of one source at a time."""
     network, chain, sources = _network(), Refinement(keep="nothing"), [[5, 6, 7], [], [8, 9]]
     refiner, stages = Refiner(network), []
     for place, source in enumerate(sources):
         if not source:
             stages.append([[]] * 4)
             continue
-        model, laws = refiner.condition_each([source])
-        targets = random_targets(likeliest_lengths(laws, 1)[0], 20, Streams(10, torch.tensor([place])))
+        model, distributions = refiner.condition_each([source])
+        targets = random_targets(
+            likeliest_lengths(distributions, 1)[0], 20, Streams(10, torch.tensor([place]))
+        )
         state = chain.init(model, targets)
         stages.append([targets.tolist()[0]])
         for _ in range(3):

@@ -25,11 +25,11 @@ from trialogue_lab.models.dyck_transformer import (
 
 def random_patterns(count: int, length: int, causal: bool) -> Tensor:
     """Sample patterns whose rows are uniform on the simplex of the previous or of all positions."""
-    drawn = torch.empty(count, length, length, dtype=torch.float64).exponential_(
+    samples = torch.empty(count, length, length, dtype=torch.float64).exponential_(
         generator=generator(0, "rows")
     )
-    drawn = drawn.tril() if causal else drawn
-    return drawn / drawn.sum(-1, keepdim=True)
+    samples = samples.tril() if causal else samples
+    return samples / samples.sum(-1, keepdim=True)
 
 
 def test_the_baseline_agrees_with_random_causal_attention() -> None:
@@ -37,14 +37,14 @@ def test_the_baseline_agrees_with_random_causal_attention() -> None:
     assert [causal_baseline(n) for n in (1, 2)] == pytest.approx([0, 1 / 3])
     pattern = random_patterns(1, 5, True)
     assert float(variation(pattern, pattern)) == 0
-    drawn = variation(*random_patterns(20_000, 9, True).view(2, -1, 9, 9))
-    error = 4 * float(drawn.std()) / math.sqrt(len(drawn))
-    assert float(drawn.mean()) == pytest.approx(causal_baseline(9), abs=error)
+    samples = variation(*random_patterns(20_000, 9, True).view(2, -1, 9, 9))
+    error = 4 * float(samples.std()) / math.sqrt(len(samples))
+    assert float(samples.mean()) == pytest.approx(causal_baseline(9), abs=error)
     everywhere = variation(*random_patterns(20_000, 9, False).view(2, -1, 9, 9))
     assert float(everywhere.mean()) != pytest.approx(causal_baseline(9), abs=error)
 
 
-def test_stack_likeness_of_perfect_and_wrong_attention() -> None:
+def test_stack_similarity_of_perfect_and_wrong_attention_has_the_expected_value() -> None:
     dyck = Dyck(24, (0.5, 0.5), 0.5, 4, complete=False)
     tokens = dyck.sample(30, seed=1)
     partner, depths = dyck.matching(tokens), dyck.depth(tokens)
@@ -61,13 +61,13 @@ def test_stack_likeness_of_perfect_and_wrong_attention() -> None:
     # Attention to a neighboring position is not stack-like.
     assert stack_likeness(perfect.roll(1, 2), tokens) == 0.0
     opened = perfect.clone()
-    asked = ((tokens % 2 == 1) & (depths > 0)).nonzero()[0]
-    opened[asked[0], asked[1] + 1] = 0
-    opened[asked[0], asked[1] + 1, 0] = 1
+    bracket = ((tokens % 2 == 1) & (depths > 0)).nonzero()[0]
+    opened[bracket[0], bracket[1] + 1] = 0
+    opened[bracket[0], bracket[1] + 1, 0] = 1
     assert 0 < stack_likeness(opened, tokens) < 1
 
 
-def test_closing_accuracy_of_exact_and_constant_networks() -> None:
+def test_closing_accuracy_of_exact_and_constant_networks_has_the_expected_value() -> None:
     tokens = Dyck(60, (0.5, 0.5), 0.5, 3, complete=False).sample(30, seed=2)
     # The exact network gives only the correct closing bracket a probability.
     assert closing_accuracy(balanced_transformer(2, 3, 1.0), tokens) == (1.0, 1.0)

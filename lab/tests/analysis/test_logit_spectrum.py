@@ -1,4 +1,4 @@
-"""Spectra of logits: those of Walsh and Hadamard for two values, and ends where the interactions of a law end."""
+"""Tests of spectra of logits against the Walsh-Hadamard transform and orders of interactions."""
 
 import pytest
 import torch
@@ -12,12 +12,12 @@ from trialogue_lab.studies.interaction_order import logit_spectrum as module
 from trialogue_lab.studies.interaction_order.logit_spectrum import logit_spectrum
 
 
-def walsh_hadamard(net: FactoredAttention, sites: int) -> torch.Tensor:
-    """The largest coefficient of the logit of value 1 over 0 at site 0, by number of other tokens."""
+def walsh_hadamard_spectrum(net: FactoredAttention, sites: int) -> torch.Tensor:
+    """Return the largest coefficient of the logit of 1 over 0 at site 0 by number of other tokens."""
     states = whole_sequences(2, sites - 1)
     tokens = torch.cat((torch.zeros(len(states), 1, dtype=torch.int64), states), 1)
-    laws = net.site_log_weights(tokens, torch.zeros(len(tokens), dtype=torch.int64))
-    logit = (laws[:, 1] - laws[:, 0]).view([2] * (sites - 1))
+    log_weights = net.site_log_weights(tokens, torch.zeros(len(tokens), dtype=torch.int64))
+    logit = (log_weights[:, 1] - log_weights[:, 0]).view([2] * (sites - 1))
     for axis in range(sites - 1):
         zero, one = logit.unbind(axis)
         logit = torch.stack((zero + one, zero - one), axis)
@@ -25,17 +25,17 @@ def walsh_hadamard(net: FactoredAttention, sites: int) -> torch.Tensor:
     return torch.stack([coefficients[sizes == size].max() for size in range(sites)])
 
 
-def test_of_two_values_it_is_that_of_walsh_and_hadamard() -> None:
+def test_spectrum_of_two_values_agrees_with_walsh_hadamard() -> None:
     net = FactoredAttention(FactoredAttentionConfig(vocab_size=2, sites=7, layers=3), seed=4)
-    found, expected = logit_spectrum(net, 7), walsh_hadamard(net, 7)
+    found, expected = logit_spectrum(net, 7), walsh_hadamard_spectrum(net, 7)
     torch.testing.assert_close(found / found.max(), expected / expected.max(), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("order", [2, 3, 4])
 @pytest.mark.parametrize("site", [0, 2, 4])
-def test_a_law_of_k_bodies_depends_on_fewer_than_k_others_at_once(order: int, site: int) -> None:
-    law = ManyBody.random(5, 3, order=order, scale=1.0, seed=1)
-    spectrum = logit_spectrum(law, 5, site)
+def test_spectrum_of_k_body_interactions_ends_at_k_minus_1_other_sites(order: int, site: int) -> None:
+    model = ManyBody.random(5, 3, order=order, scale=1.0, seed=1)
+    spectrum = logit_spectrum(model, 5, site)
     assert spectrum[order - 1] > 1e-3 * spectrum.max()
     assert spectrum[order:].max() < 1e-12 * spectrum.max()
 
@@ -44,14 +44,14 @@ def test_a_law_of_k_bodies_depends_on_fewer_than_k_others_at_once(order: int, si
     "change",
     [("log_probs - log_probs.mean(1, keepdim=True)", "log_probs"), ("triangular[:, 0] = 1.0", "pass")],
 )
-def test_another_gauge_or_basis_is_rejected(change: tuple[str, str]) -> None:
-    law = ManyBody.random(5, 3, order=2, scale=1.0, seed=1)
-    spectrum = altered(module, change, compiled=False)["logit_spectrum"](law, 5)
+def test_wrong_gauge_and_basis_are_detected(change: tuple[str, str]) -> None:
+    model = ManyBody.random(5, 3, order=2, scale=1.0, seed=1)
+    spectrum = altered(module, change, compiled=False)["logit_spectrum"](model, 5)
     assert spectrum[2:].max() > 1e-3 * spectrum.max()
 
 
 @pytest.mark.parametrize(("sites", "site", "field"), [(22, 0, "sites"), (0, 0, "sites"), (3, 3, "site")])
-def test_bad_input_is_named(sites: int, site: int, field: str) -> None:
+def test_errors_name_the_invalid_argument(sites: int, site: int, field: str) -> None:
     net = FactoredAttention(FactoredAttentionConfig(vocab_size=2, sites=max(sites, 1)))
     with pytest.raises(InputError) as caught:
         logit_spectrum(net, sites, site)

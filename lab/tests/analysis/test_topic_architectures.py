@@ -1,4 +1,4 @@
-"""Topics are measured in each architecture of the source: small models of it with random weights, saved and loaded."""
+"""Tests that topics are measured in small random models of every architecture of the source."""
 
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ BART = {
     "decoder_ffn_dim": 16,
     "max_position_embeddings": POSITIONS,
 }
-# As their checkpoints are saved: with the head of the training, and a narrower table where theirs may be.
+# Models have the training head of published checkpoints, and narrow embeddings if the architecture supports them.
 MODELS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "bert": (transformers.BertForMaskedLM, transformers.BertConfig, SHAPE | DEPTH),
     "albert": (
@@ -49,8 +49,8 @@ MODELS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 
 
 @pytest.fixture(params=MODELS)
-def saved(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
-    """The name of an architecture, and the folder of a model of it."""
+def saved_model(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
+    """Return the name of an architecture, and a folder with a model."""
     model, config, shape = MODELS[request.param]
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
@@ -59,19 +59,21 @@ def saved(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
     return request.param, tmp_path
 
 
-def test_every_architecture_of_the_source_is_measured(saved: tuple[str, Path]) -> None:
-    name, folder = saved
+def test_topics_are_measured_in_every_published_architecture(saved_model: tuple[str, Path]) -> None:
+    name, folder = saved_model
     model = load_attending(folder)
     tokens, lengths = torch.arange(20).reshape(2, 10) + 2, torch.tensor([10, 6])
     weights = model.attention(tokens, lengths)
-    assert (weights[0] > 0).all()  # both ways: of an encoder and a decoder in one it is the encoder
+    assert (
+        weights[0] > 0
+    ).all()  # bidirectional, because the encoder of an encoder-decoder model is measured
     assert torch.allclose(weights.sum(2)[0], torch.ones(10), atol=1e-5)
     assert torch.allclose(weights[1, :6, :6].sum(1), torch.ones(6), atol=1e-5)
     assert (weights[1, :, 6:] == 0).all()
     rows, read = model.embeddings(tokens[0]), model.read_embeddings(tokens[0])
     assert rows.shape == (10, TABLE if name in ("albert", "electra") else WIDTH)
     assert read.shape == (10, WIDTH)
-    assert any(torch.equal(rows, table[tokens[0]]) for table in _tables(folder))
+    assert any(torch.equal(rows, table[tokens[0]]) for table in _token_tables(folder))
 
     corpus = passages_of(synthetic_documents(), 40)
     settings = TopicSettings(topics=4, passes=2, least=2, read=8, length=24)
@@ -80,23 +82,25 @@ def test_every_architecture_of_the_source_is_measured(saved: tuple[str, Path]) -
         assert COSINE + AS_READ in found
         for each in found.values():
             assert all(np.isfinite(each.means[kind].estimate) for kind in (SAME, DIFFERENT))
-        # Weights are random, so that they attend alike within topics and between.
+        # Weights are random, so attention within topics equals attention between topics.
         assert found[ATTENTION].ratio.estimate == pytest.approx(1, abs=0.05)
 
 
-def test_no_text_is_longer_than_the_positions_that_a_model_has(saved: tuple[str, Path]) -> None:
-    name, folder = saved
+def test_texts_longer_than_the_position_embeddings_are_rejected(saved_model: tuple[str, Path]) -> None:
+    name, folder = saved_model
     model = load_attending(folder)
-    # Those of RoBERTa are counted from behind that of its padding.
-    most = POSITIONS - 2 if name == "roberta" else POSITIONS
-    assert model.max_length == most
-    model.attention(torch.full((1, most), 5), torch.tensor([most]))
+    # Positions of RoBERTa start after the position of the padding token.
+    max_length = POSITIONS - 2 if name == "roberta" else POSITIONS
+    assert model.max_length == max_length
+    model.attention(torch.full((1, max_length), 5), torch.tensor([max_length]))
     corpus = passages_of(synthetic_documents(), 40)
-    settings = TopicSettings(topics=4, passes=2, least=2, read=8, length=most + 1)
-    with pytest.raises(InputError, match=f"length={most + 1}: .* knows {most} positions"):
+    settings = TopicSettings(topics=4, passes=2, least=2, read=8, length=max_length + 1)
+    with pytest.raises(
+        InputError, match=f"length={max_length + 1}: use at most {max_length}, the maximum length"
+    ):
         measured(model, corpus, settings)
 
 
-def _tables(folder: Path) -> list[torch.Tensor]:
-    """The tables of the checkpoint that have a row for each token."""
+def _token_tables(folder: Path) -> list[torch.Tensor]:
+    """Return the tensors of the checkpoint that have a row for each token."""
     return [each for each in load_file(folder / "model.safetensors").values() if len(each) == 42]

@@ -1,4 +1,4 @@
-"""The command line: output, and one line of error for every invalid input."""
+"""Tests of the command line: output, and one-line errors for invalid input."""
 
 import json
 import os
@@ -90,7 +90,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_one_line_and_code_2(case: str, run: Run, tmp_path: Path) -> None:
+def test_invalid_input_prints_one_line_and_exits_with_code_2(case: str, run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     (tmp_path / "results").mkdir()
     tokens, words = BAD[case]
@@ -102,7 +102,7 @@ def test_bad_input_is_one_line_and_code_2(case: str, run: Run, tmp_path: Path) -
     assert words in output.err
 
 
-def test_a_corrupted_result_is_one_line_of_error_for_every_command(run: Run) -> None:
+def test_every_command_prints_one_line_for_a_corrupted_result(run: Run) -> None:
     assert run(*RUN).code == 0
     folder = STUDY.result_folder(STUDY.presets["default"], "runs")
     (folder / "rows.jsonl").write_text("", encoding="utf-8")
@@ -135,7 +135,7 @@ def test_overrides_have_the_types_of_the_config(run: Run) -> None:
     assert json.loads((folder / "config.json").read_text(encoding="utf-8"))["config"]["seeds"] == [4, 5]
 
 
-def test_the_ledger_as_text_and_as_json(run: Run) -> None:
+def test_ledger_is_printed_as_text_and_as_json(run: Run) -> None:
     run("run", "biased-coin")
     records = json.loads(run("ledger", "--json").out)
     mine = {record["claim"]: record for record in records if record["study"] == "biased-coin"}
@@ -248,7 +248,7 @@ def test_listing_studies_imports_no_large_package(tmp_path: Path) -> None:
     assert output.returncode == 0, output.stderr
 
 
-def test_ctrl_c_before_a_command_starts(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_before_a_command_exits_with_code_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt
 

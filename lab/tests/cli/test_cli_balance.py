@@ -1,4 +1,4 @@
-"""`trialogue balance`: output for bracket networks, and one line of error for every invalid input."""
+"""Tests of `trialogue balance`: output for bracket networks, and one-line errors for invalid input."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ from trialogue_lab.models.dyck_transformer import (
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an exact network, a network of two layers, one that is not causal, and one of another class."""
+    """Return a folder with an exact, a two-layer and a non-causal network, and a network of another class."""
     created = tmp_path_factory.mktemp("balance")
     save_model(uniform_attention_transformer(2, 3), created / "exact.safetensors")
     tokens = DyckTransformerConfig(embedding="tokens", residual=True, mlps=((50,), ()), initial_scale=0.5)
@@ -33,7 +33,7 @@ def run(capfd: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, st
     return code, *capfd.readouterr()
 
 
-def test_output_as_text(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_output_is_printed_as_text(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capfd, folder / "exact.safetensors")
     assert code == 0
     assert "accuracy from 28 to 60 brackets" in out
@@ -42,7 +42,7 @@ def test_output_as_text(folder: Path, capfd: pytest.CaptureFixture[str]) -> None
     assert "balance violation" in out
 
 
-def test_output_as_json(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_output_is_printed_as_json(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capfd, folder / "exact.safetensors", "--json")
     found = json.loads(out)
     assert code == 0
@@ -59,7 +59,7 @@ def test_output_as_json(folder: Path, capfd: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("other.safetensors",), "it holds the network 'transformer', not a DyckTransformer"),
+        (("other.safetensors",), "it contains the network 'transformer', not a DyckTransformer"),
         (("ahead.safetensors",), "the network is not causal"),
         (("none.safetensors",), "path="),
         (("exact.safetensors", "--length", "0"), "length=0"),
@@ -67,7 +67,7 @@ def test_output_as_json(folder: Path, capfd: pytest.CaptureFixture[str]) -> None
         (("exact.safetensors", "--prefixes", "-3"), "prefixes=-3"),
     ],
 )
-def test_invalid_input(
+def test_invalid_input_prints_a_one_line_error(
     folder: Path, capfd: pytest.CaptureFixture[str], words: tuple[str, ...], line: str
 ) -> None:
     code, out, err = run(capfd, folder / words[0], *words[1:])

@@ -1,4 +1,4 @@
-"""`trialogue memorize`: models that other commands can open, and one line of error for every invalid input."""
+"""Tests of `trialogue memorize`: models that other commands can open, and one-line errors for invalid input."""
 
 import json
 from pathlib import Path
@@ -110,14 +110,14 @@ def test_ridge_regression_stores_more_contexts_than_features(run):
         ((*MEMORIZE, "--sampler", "ancestral"), "--sampler"),
     ],
 )
-def test_invalid_input_is_one_line_of_error(run, arguments, line):
+def test_invalid_input_prints_a_one_line_error(run, arguments, line):
     code, _, err = run(*arguments)
     errors = [each for each in err.splitlines() if each.startswith("trialogue: error")]
     assert (code, len(errors)) == (2, 1)
     assert line in errors[0]
 
 
-def test_short_prompts_and_damaged_models_are_refused(run):
+def test_short_prompts_and_damaged_models_are_rejected(run):
     assert run(*MEMORIZE, "--out", "model")[0] == 0
     code, _, err = run("generate", "--model", "model", "--prompt", "t", "--n", "1", "--max-new-tokens", "2")
     assert code == 2

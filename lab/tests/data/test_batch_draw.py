@@ -1,4 +1,4 @@
-"""Batches of documents are those of committed results."""
+"""Tests that batches of documents agree with committed results."""
 
 import hashlib
 
@@ -7,8 +7,8 @@ from trialogue.data.topics.model import Documents
 from trialogue_lab.data.batch_draw import sample_document_batch
 
 
-def test_a_batch_draws_the_documents_of_committed_results() -> None:
-    """Digests of what the topic studies drew when their results were committed."""
+def test_document_batches_agree_with_committed_results() -> None:
+    """Compare digests of the documents of the topic studies."""
 
     def digest(documents: Documents) -> str:
         return hashlib.blake2b(documents.tokens.numpy().tobytes(), digest_size=8).hexdigest()

@@ -1,4 +1,4 @@
-"""Tables of limited size: what they hold, what they answer for the rest, and how many bytes that takes."""
+"""Tests of n-gram tables of limited size: stored contexts, backoff, and size in bytes."""
 
 import math
 
@@ -15,7 +15,7 @@ TEXT = torch.randint(0, 4, (9, 40), generator=generator(0, "text")).clamp_max(2)
 ORDERS = [ngram_distributions(TEXT, length, 5) for length in range(3)]
 
 
-def test_a_table_with_room_for_all_has_the_laws_of_the_text():
+def test_full_table_has_the_distributions_of_the_text():
     table, distributions = NgramTable(ORDERS, smoothing=0.1), ORDERS[2]
     assert torch.equal(table.answers(distributions.contexts), distributions.log_probs(0.1))
     assert table.contexts == (1, 3, distributions.different)
@@ -25,41 +25,43 @@ def test_a_table_with_room_for_all_has_the_laws_of_the_text():
     )
 
 
-def test_what_is_not_held_has_the_law_of_the_longest_end_that_is():
-    whole = NgramTable(ORDERS, smoothing=0.1)
-    few = NgramTable(ORDERS, smoothing=0.1, most_bytes=whole.size // 2)
-    assert few.size <= whole.size // 2
-    assert few.contexts[0] == 1 <= few.contexts[1]
+def test_missing_contexts_use_their_longest_stored_suffix():
+    full_table = NgramTable(ORDERS, smoothing=0.1)
+    small_table = NgramTable(ORDERS, smoothing=0.1, most_bytes=full_table.size // 2)
+    assert small_table.size <= full_table.size // 2
+    assert small_table.contexts[0] == 1 <= small_table.contexts[1]
     contexts = whole_sequences(5, 2)
-    alone, pairs, _ = ORDERS
-    single = {
+    unigrams, pairs, _ = ORDERS
+    bigram_log_probs = {
         int(row[0]): distribution
         for row, distribution in zip(pairs.contexts, pairs.log_probs(0.1), strict=True)
     }
-    held = list(single)[: few.contexts[1]]
+    stored = list(bigram_log_probs)[: small_table.contexts[1]]
     missing = contexts[contexts[:, 0] > 2]
-    for context, answer in zip(missing.tolist(), few.answers(missing), strict=True):
-        assert torch.equal(answer, single[context[1]] if context[1] in held else alone.log_probs(0.1)[0])
-    assert few.answers(contexts).logsumexp(1).abs().max() < 1e-12
+    for context, log_probs in zip(missing.tolist(), small_table.answers(missing), strict=True):
+        assert torch.equal(
+            log_probs, bigram_log_probs[context[1]] if context[1] in stored else unigrams.log_probs(0.1)[0]
+        )
+    assert small_table.answers(contexts).logsumexp(1).abs().max() < 1e-12
 
 
-def test_the_most_frequent_contexts_of_any_length_are_held():
-    few = NgramTable(ORDERS, most_bytes=NgramTable(ORDERS).size * 2 // 3)
+def test_most_frequent_contexts_are_stored_first():
+    small_table = NgramTable(ORDERS, most_bytes=NgramTable(ORDERS).size * 2 // 3)
     distributions = ORDERS[2]
-    same = (few.answers(distributions.contexts) == distributions.log_probs()).all(1)
-    assert int(same.sum()) == few.contexts[2]
-    assert same[: few.contexts[2]].all()
-    assert 0 < few.contexts[2] < distributions.different
+    same = (small_table.answers(distributions.contexts) == distributions.log_probs()).all(1)
+    assert int(same.sum()) == small_table.contexts[2]
+    assert same[: small_table.contexts[2]].all()
+    assert 0 < small_table.contexts[2] < distributions.different
 
 
-def test_a_table_without_room_knows_nothing():
+def test_empty_table_is_uniform():
     empty = NgramTable(ORDERS[:2], most_bytes=0)
     assert (empty.size, empty.contexts) == (0, (0, 0))
     assert torch.allclose(empty.answers(torch.tensor([[1]])).exp(), torch.full((1, 5), 0.2).double())
     assert float(empty.answers(torch.tensor([[1]]))[0, 0]) == -math.log(5)
 
 
-def test_what_cannot_be_asked_is_one_line():
+def test_invalid_arguments_raise_a_one_line_error():
     with pytest.raises(InputError, match=r"contexts=\(1, 3\): give token ids \(n, 2\)"):
         NgramTable(ORDERS).answers(torch.zeros(1, 3, dtype=torch.int64))
     with pytest.raises(InputError, match=r"orders=\[0, 2\]: give the distributions after contexts of 0, 1"):

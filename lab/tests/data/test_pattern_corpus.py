@@ -1,4 +1,4 @@
-"""The corpus of stored patterns against sums over everything that could have happened."""
+"""Tests of the corpus of stored patterns against sums over labels and errors."""
 
 import itertools
 import math
@@ -20,9 +20,9 @@ SMALL = {
 }
 
 
-def joint(corpus: PatternCorpus, length: int = LENGTH) -> Tensor:
-    """p(x) (V^length,) by the definition: label, then right and wrong tokens."""
-    law = []
+def enumerate_distribution(corpus: PatternCorpus, length: int = LENGTH) -> Tensor:
+    """Return p(x) (V^length,) by the definition: a label, then correct and wrong tokens."""
+    distribution = []
     for tokens in itertools.product(range(corpus.vocab_size), repeat=length):
         total = 0.0
         for pattern in corpus.patterns:
@@ -30,16 +30,16 @@ def joint(corpus: PatternCorpus, length: int = LENGTH) -> Tensor:
                 right = [token == int(pattern[(i + phase) % corpus.period]) for i, token in enumerate(tokens)]
                 wrong = corpus.noise / (corpus.vocab_size - 1)
                 total += math.prod(1 - corpus.noise if ok else wrong for ok in right) / corpus.labels
-        law.append(total)
-    return torch.tensor(law, dtype=torch.float64)
+        distribution.append(total)
+    return torch.tensor(distribution, dtype=torch.float64)
 
 
-def answers_exactly(corpus: PatternCorpus) -> bool:
-    law = joint(corpus).view((corpus.vocab_size,) * LENGTH)
+def has_exact_conditionals(corpus: PatternCorpus) -> bool:
+    distribution = enumerate_distribution(corpus).view((corpus.vocab_size,) * LENGTH)
     for length in range(LENGTH):
         prefixes = whole_sequences(corpus.vocab_size, length)
-        beginning = law.sum(tuple(range(length + 1, LENGTH))) if length + 1 < LENGTH else law
-        exact = beginning.reshape(-1, corpus.vocab_size)
+        marginal = distribution.sum(tuple(range(length + 1, LENGTH))) if length + 1 < LENGTH else distribution
+        exact = marginal.reshape(-1, corpus.vocab_size)
         exact = (exact / exact.sum(1, keepdim=True)).log()
         found = corpus.next_log_probs(prefixes, torch.full((len(prefixes),), length))
         if not torch.allclose(found, exact, atol=1e-12, rtol=0):
@@ -48,28 +48,32 @@ def answers_exactly(corpus: PatternCorpus) -> bool:
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_the_oracle_is_the_law(name: str) -> None:
+def test_conditionals_agree_with_enumeration(name: str) -> None:
     assert isinstance(SMALL[name], Autoregressive)
-    assert answers_exactly(SMALL[name])
+    assert has_exact_conditionals(SMALL[name])
 
 
 @pytest.mark.parametrize(
     "broken",
     [
-        lambda _, log_weights, predicted: original_law(SMALL["binary"], log_weights * 0, predicted),
-        lambda _, log_weights, predicted: original_law(SMALL["binary"], log_weights, predicted.roll(1, 1)),
-        lambda _, log_weights, predicted: original_law(SMALL["binary"], 2 * log_weights, predicted),
+        lambda _, log_weights, predicted: original_mixture(SMALL["binary"], log_weights * 0, predicted),
+        lambda _, log_weights, predicted: original_mixture(
+            SMALL["binary"], log_weights, predicted.roll(1, 1)
+        ),
+        lambda _, log_weights, predicted: original_mixture(SMALL["binary"], 2 * log_weights, predicted),
     ],
 )
-def test_another_posterior_is_noticed(broken: Callable[..., Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_posteriors_are_detected(
+    broken: Callable[..., Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(PatternCorpus, "_mixture_log_probs", broken)
-    assert not answers_exactly(SMALL["binary"])
+    assert not has_exact_conditionals(SMALL["binary"])
 
 
-original_law = PatternCorpus._mixture_log_probs
+original_mixture = PatternCorpus._mixture_log_probs
 
 
-def test_ragged_prefixes_do_not_see_their_padding() -> None:
+def test_padding_has_no_effect() -> None:
     corpus = SMALL["binary"]
     tokens = torch.tensor([[0, 1, 1, 0], [0, 1, 0, 0], [1, 1, 1, 1]])
     lengths = torch.tensor([4, 2, 0])
@@ -80,47 +84,53 @@ def test_ragged_prefixes_do_not_see_their_padding() -> None:
 
 
 @pytest.mark.parametrize("window", [0, 1, 2, 3])
-def test_a_window_has_one_law_wherever_it_lies(window: int) -> None:
+def test_window_has_the_same_distribution_at_every_position(window: int) -> None:
     corpus = SMALL["three tokens"]
-    law = joint(corpus).view((3,) * LENGTH)
+    distribution = enumerate_distribution(corpus).view((3,) * LENGTH)
     for begin in range(LENGTH - window):
         outside = [axis for axis in range(LENGTH) if not begin <= axis <= begin + window]
-        exact = law.sum(outside).reshape(3**window, 3) if outside else law.reshape(3**window, 3)
+        exact = (
+            distribution.sum(outside).reshape(3**window, 3) if outside else distribution.reshape(3**window, 3)
+        )
         exact = exact / exact.sum(1, keepdim=True)
         torch.testing.assert_close(corpus.context_log_probs(window).exp(), exact)
 
 
-def test_the_law_of_a_label() -> None:
+def test_label_has_the_expected_distribution() -> None:
     corpus = SMALL["three tokens"]
-    law = corpus.label_log_probs(1, 3, 2).exp()  # 0 1 0 1 .. shifted by one: 1 0 1 [0 1]
-    torch.testing.assert_close(law, torch.tensor([[0.7, 0.15, 0.15], [0.15, 0.7, 0.15]], dtype=torch.float64))
+    distribution = corpus.label_log_probs(1, 3, 2).exp()  # 0 1 0 1 .. shifted by one: 1 0 1 [0 1]
+    torch.testing.assert_close(
+        distribution, torch.tensor([[0.7, 0.15, 0.15], [0.15, 0.7, 0.15]], dtype=torch.float64)
+    )
 
 
-def sampled_chi2(corpus: PatternCorpus, law: Tensor, n: int = 20_000) -> float:
-    """Of the counts of sequences of 3 tokens, less their degrees of freedom, in standard deviations."""
+def sampled_chi2(corpus: PatternCorpus, distribution: Tensor, n: int = 20_000) -> float:
+    """Return chi-squared of counts of three tokens minus its degrees of freedom, in standard deviations."""
     places = corpus.vocab_size ** torch.arange(2, -1, -1)
-    counts = torch.bincount((corpus.sample(n, 3) * places).sum(1), minlength=len(law)).double()
-    freedom = len(law) - 1
-    return float((((counts - n * law) ** 2 / (n * law)).sum() - freedom) / math.sqrt(2 * freedom))
+    counts = torch.bincount((corpus.sample(n, 3) * places).sum(1), minlength=len(distribution)).double()
+    freedom = len(distribution) - 1
+    return float(
+        (((counts - n * distribution) ** 2 / (n * distribution)).sum() - freedom) / math.sqrt(2 * freedom)
+    )
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_samples_have_the_law(name: str) -> None:
+def test_samples_have_the_exact_distribution(name: str) -> None:
     corpus = SMALL[name]
-    assert sampled_chi2(corpus, joint(corpus, 3)) < 6
+    assert sampled_chi2(corpus, enumerate_distribution(corpus, 3)) < 6
     assert torch.equal(corpus.sample(7, 9, seed=3), corpus.sample(7, 9, seed=3))
     assert not torch.equal(corpus.sample(7, 9, seed=3), corpus.sample(7, 9, seed=4))
     assert corpus.sample(0, 4).shape == (0, 4)
 
 
 @pytest.mark.parametrize("bits", [2, 3, 4, 5])
-def test_patterns_of_maximal_length(bits: int) -> None:
+def test_patterns_of_maximal_length_contain_every_window_once(bits: int) -> None:
     patterns = maximal_length_patterns(bits)
     period = 2**bits - 1
     assert [len(pattern) for pattern in patterns] == [period, period]
     labels = PatternCorpus(patterns, 0.1).predictions(period)
-    apart = (labels[:, None] != labels).sum(2)
-    assert int(apart[~torch.eye(2 * period, dtype=torch.bool)].min()) == (period - 1) // 2
+    distances = (labels[:, None] != labels).sum(2)
+    assert int(distances[~torch.eye(2 * period, dtype=torch.bool)].min()) == (period - 1) // 2
     for pattern in patterns:
         windows = {tuple(pattern.repeat(2)[i : i + bits].tolist()) for i in range(period)}
         assert len(windows) == period
@@ -137,7 +147,7 @@ def test_patterns_of_maximal_length(bits: int) -> None:
         ("label", lambda: SMALL["binary"].label_log_probs(SMALL["binary"].labels, 0, 3)),
     ],
 )
-def test_bad_input_is_named(field: str, make: Callable[[], object]) -> None:
+def test_errors_name_the_invalid_argument(field: str, make: Callable[[], object]) -> None:
     with pytest.raises(InputError) as error:
         make()
     assert error.value.field == field

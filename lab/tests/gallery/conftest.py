@@ -1,4 +1,4 @@
-"""The gallery page, built once for all tests, and a browser that opens it."""
+"""Fixtures with the gallery page, which is built once, and a browser."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="session")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page as a file."""
+    """Return the path of the page."""
     file = tmp_path_factory.mktemp("gallery") / "gallery.html"
     file.write_text(render_gallery(ROOT / "results"), encoding="utf-8")
     return file
@@ -31,7 +31,7 @@ def open_page(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
         pytest.skip(
             "no Chromium here, or no chromedriver (on Debian: apt-get install chromium chromium-driver)"
         )
-    page: Path = request.getfixturevalue("page")  # not built if there is no browser
+    page: Path = request.getfixturevalue("page")  # not built without a browser
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     options.add_argument("--headless=new")

@@ -1,4 +1,4 @@
-"""The gallery page in headless Chromium."""
+"""Tests of the gallery page in headless Chromium."""
 
 import json
 import time
@@ -21,13 +21,13 @@ def value(driver: Any, scene: str) -> float:
     return float(driver.execute_script("return document.getElementById(arguments[0]).dataset.value", scene))
 
 
-def look(driver: Any, scene: str) -> None:
+def scroll_to(driver: Any, scene: str) -> None:
     driver.execute_script(
         "document.getElementById(arguments[0]).scrollIntoView({ behavior: 'instant' })", scene
     )
 
 
-def eventually(fulfilled: Callable[[], bool], seconds: float = 30) -> bool:
+def wait_until(fulfilled: Callable[[], bool], seconds: float = 30) -> bool:
     """Return whether a condition becomes true within a number of seconds."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -46,7 +46,7 @@ def drag(driver: Any, scene: str, to: float) -> None:
     driver.execute_script(script, scene, to)
 
 
-def complaints(driver: Any) -> list[str]:
+def console_messages(driver: Any) -> list[str]:
     return [entry["message"] for entry in driver.get_log("browser")]
 
 
@@ -62,19 +62,19 @@ def requests(driver: Any) -> list[str]:
 def test_every_scene_moves_without_errors_and_requests(open_page: Open) -> None:
     driver = open_page()
     for scene in SCENES:
-        look(driver, scene)
+        scroll_to(driver, scene)
         begun, before = value(driver, scene), state(driver, scene)
-        assert eventually(lambda scene=scene, begun=begun: value(driver, scene) > begun + 0.3)
+        assert wait_until(lambda scene=scene, begun=begun: value(driver, scene) > begun + 0.3)
         assert state(driver, scene) != before
-    assert complaints(driver) == []
-    asked = requests(driver)
-    assert [url for url in asked if not url.startswith("data:")] == [driver.current_url]
+    assert console_messages(driver) == []
+    urls = requests(driver)
+    assert [url for url in urls if not url.startswith("data:")] == [driver.current_url]
 
 
 def test_hidden_scenes_do_not_move(open_page: Open) -> None:
     driver = open_page()
-    look(driver, "walks")
-    assert eventually(lambda: value(driver, "walks") > 0)
+    scroll_to(driver, "walks")
+    assert wait_until(lambda: value(driver, "walks") > 0)
     assert value(driver, "layers") == 0
 
 
@@ -82,7 +82,7 @@ def test_hidden_scenes_do_not_move(open_page: Open) -> None:
 def test_the_page_fits_a_phone(open_page: Open, dark: bool) -> None:
     driver = open_page(360, dark=dark)
     for scene in SCENES:
-        look(driver, scene)
+        scroll_to(driver, scene)
         time.sleep(0.2)
     wide, outside = driver.execute_script("""
         const texts = [...document.querySelectorAll("svg text, p, button, input, select, label")];
@@ -94,37 +94,37 @@ def test_the_page_fits_a_phone(open_page: Open, dark: bool) -> None:
     """)
     assert wide <= 360
     assert outside == []
-    assert complaints(driver) == []
+    assert console_messages(driver) == []
 
 
 def test_reduced_motion_shows_the_end(open_page: Open) -> None:
     driver = open_page(reduced=True)
     for scene in SCENES:
-        look(driver, scene)
+        scroll_to(driver, scene)
         before = value(driver, scene)
         assert before > 0
         time.sleep(0.4)
         assert value(driver, scene) == before
     button = driver.find_element("css selector", "#cliques .play")
     button.click()
-    assert eventually(lambda: 0 < value(driver, "cliques") < 100)
+    assert wait_until(lambda: 0 < value(driver, "cliques") < 100)
 
 
 def test_the_keyboard_plays_pauses_and_drags(open_page: Open) -> None:
     driver = open_page()
-    look(driver, "cliques")
+    scroll_to(driver, "cliques")
     button = driver.find_element("css selector", "#cliques .play")
-    assert eventually(lambda: value(driver, "cliques") > 0.2)
+    assert wait_until(lambda: value(driver, "cliques") > 0.2)
     button.send_keys(" ")
-    stood = value(driver, "cliques")
+    paused_value = value(driver, "cliques")
     assert button.text == "Play"
     time.sleep(0.3)
-    assert value(driver, "cliques") == stood
+    assert value(driver, "cliques") == paused_value
     slider = driver.find_element("css selector", "#cliques .time")
     slider.send_keys("\ue014")  # the right arrow
-    assert value(driver, "cliques") == round(stood) + 1
+    assert value(driver, "cliques") == round(paused_value) + 1
     button.send_keys("\ue007")
-    assert eventually(lambda: value(driver, "cliques") > round(stood) + 1.1)
+    assert wait_until(lambda: value(driver, "cliques") > round(paused_value) + 1.1)
 
 
 def test_bars_count_all_recorded_runs(open_page: Open) -> None:
@@ -158,7 +158,7 @@ def test_walls_increase_with_the_temperature(open_page: Open) -> None:
 
 def test_a_new_coupling_restarts_the_scene(open_page: Open) -> None:
     driver = open_page()
-    look(driver, "cliques")
+    scroll_to(driver, "cliques")
     drag(driver, "cliques", 100)
     facts = "return [...document.querySelectorAll('#cliques .facts')].map((one) => one.textContent)"
     tight = driver.execute_script(facts)

@@ -1,4 +1,4 @@
-"""The gallery page is self-contained, reproducible and exact."""
+"""Tests that the gallery page is self-contained, reproducible and exact."""
 
 import itertools
 import json
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def recorded(page: Path) -> dict[str, Any]:
-    """The recorded data of the page."""
+    """Return the recorded data of the page."""
     found = re.search(
         r'<script type="application/json" id="recorded">(.*?)</script>', page.read_text("utf-8")
     )
@@ -51,42 +51,46 @@ def test_equal_arguments_give_equal_scenes(recorded: dict[str, Any]) -> None:
 
 
 def test_distributions_of_samplers_are_exact(recorded: dict[str, Any]) -> None:
-    walks = recorded["walks"]
-    law, judge = rule_at_the_end.oracle(), rule_at_the_end.verifier()
-    target = target_distribution(law, judge)
-    # By hand: "Dogs bark loudly" and its share of all sentences that end so.
+    scene = recorded["walks"]
+    oracle, verifier = rule_at_the_end.oracle(), rule_at_the_end.verifier()
+    target = target_distribution(oracle, verifier)
+    # Expected shares of sentences that end with "loudly", computed by hand.
     loudly = {"Dogs bark": 0.4 * 0.7 * 0.8, "Dogs swim": 0.4 * 0.3 * 0.3, "Fish swim": 0.6 * 0.95 * 0.02}
     loudly["Fish bark"] = 0.6 * 0.05 * 0.5
-    due = {said: p / sum(loudly.values()) for said, p in loudly.items()}
-    shown = {sentence(walks, node): p for node, p in enumerate(walks["target"]) if p > 0}
-    assert shown == pytest.approx({f"{said} loudly": p for said, p in due.items()}, rel=1e-5)
-    masked = exact_distribution(MaskedDecoding(), law, judge)
-    assert walks["walks"][0]["distance"] == pytest.approx(
+    expected = {start: p / sum(loudly.values()) for start, p in loudly.items()}
+    shown = {sentence(scene, node): p for node, p in enumerate(scene["target"]) if p > 0}
+    assert shown == pytest.approx({f"{start} loudly": p for start, p in expected.items()}, rel=1e-5)
+    masked = exact_distribution(MaskedDecoding(), oracle, verifier)
+    assert scene["walks"][0]["distance"] == pytest.approx(
         total_variation(masked.probabilities, target), rel=1e-5
     )
-    assert walks["walks"][0]["probabilities"][walks["tempting"]] == pytest.approx(0.6 * 0.95)
-    assert walks["walks"][3]["distance"] == 0
-    assert sentence(walks, walks["tempting"]) == rule_at_the_end.TEMPTING
+    assert scene["walks"][0]["probabilities"][scene["tempting"]] == pytest.approx(0.6 * 0.95)
+    assert scene["walks"][3]["distance"] == 0
+    assert sentence(scene, scene["tempting"]) == rule_at_the_end.TEMPTING
 
 
-def sentence(walks: dict[str, Any], node: int) -> str:
+def sentence(scene: dict[str, Any], node: int) -> str:
     words: list[str] = []
     while node > 0:
-        words.insert(0, walks["words"][node])
-        node = walks["parents"][node]
+        words.insert(0, scene["words"][node])
+        node = scene["parents"][node]
     return " ".join(words)
 
 
 def test_recorded_runs_agree_with_the_samplers(recorded: dict[str, Any]) -> None:
     """Recorded outputs and numbers of queries agree with the samplers."""
-    walks = recorded["walks"]
-    law, judge = rule_at_the_end.oracle(), rule_at_the_end.verifier()
+    scene = recorded["walks"]
+    oracle, verifier = rule_at_the_end.oracle(), rule_at_the_end.verifier()
     for place, player in enumerate(rule_at_the_end.PLAYERS[:3]):
-        runs = walks["walks"][place]["runs"]
+        runs = scene["walks"][place]["runs"]
         samples = generate(
-            law, sampler=player.sampler, verifier=judge, num_samples=rule_at_the_end.QUERIES // 3, seed=0
+            oracle,
+            sampler=player.sampler,
+            verifier=verifier,
+            num_samples=rule_at_the_end.QUERIES // 3,
+            seed=0,
         )
-        assert [sentence(walks, run["output"]) for run in runs] == [
+        assert [sentence(scene, run["output"]) for run in runs] == [
             " ".join(rule_at_the_end.WORDS[token] for token in sample.tokens)
             for sample in samples[: len(runs)]
         ]
@@ -97,9 +101,9 @@ def test_recorded_runs_agree_with_the_samplers(recorded: dict[str, Any]) -> None
 
 def test_copies_of_drafts_have_their_source() -> None:
     """The nodes of a step continue the nodes of their sources."""
-    law, judge = rule_at_the_end.oracle(), rule_at_the_end.verifier()
-    walk = SequentialMonteCarlo(particles=4, proposal="mask")
-    samples = generate(law, sampler=walk, verifier=judge, num_samples=50, seed=3, trace=True)
+    oracle, verifier = rule_at_the_end.oracle(), rule_at_the_end.verifier()
+    sampler = SequentialMonteCarlo(particles=4, proposal="mask")
+    samples = generate(oracle, sampler=sampler, verifier=verifier, num_samples=50, seed=3, trace=True)
     prefixes = [()] + [(a,) for a in (0, 1)] + [(a, b) for a in (0, 1) for b in (2, 3)]
     prefixes += [(a, b, c) for a in (0, 1) for b in (2, 3) for c in (4, 5)]
     runs = rule_at_the_end.record_runs(samples, 4, prefixes)
@@ -114,7 +118,7 @@ def test_copies_of_drafts_have_their_source() -> None:
     assert copied > 0
 
 
-def test_walls_are_counted_and_expected_exactly(recorded: dict[str, Any]) -> None:
+def test_walls_agree_with_counts_and_exact_expectations(recorded: dict[str, Any]) -> None:
     walls, chain = recorded["walls"], domain_walls.chain()
     level = walls["levels"][8]
     texts = chain.sample(domain_walls.SAMPLES, domain_walls.LENGTH, level["temperature"], seed=0)
@@ -139,18 +143,18 @@ def test_recorded_chains_agree_with_the_sampler(recorded: dict[str, Any]) -> Non
             assert shown["spins"][1:] == in_base_36(run.samples[:, 0])
 
 
-def test_exact_distribution_of_two_cliques(recorded: dict[str, Any]) -> None:
+def test_distribution_of_two_cliques_is_exact(recorded: dict[str, Any]) -> None:
     cliques = recorded["cliques"]
     for level in cliques["levels"]:
         # The cliques are independent, so the distribution is a product over magnetisations.
         ups = np.arange(5)
         ways, magnetisation = np.array([1, 4, 6, 4, 1]), 2.0 * ups - 4
-        alone = ways * np.exp(level["coupling"] * (magnetisation**2 - 4) / 2 + 0.1 * magnetisation)
-        law = np.outer(alone, alone) / alone.sum() ** 2
-        assert np.allclose(np.reshape(level["target"], (5, 5)), law, rtol=1e-5, atol=0)
+        one_clique = ways * np.exp(level["coupling"] * (magnetisation**2 - 4) / 2 + 0.1 * magnetisation)
+        product = np.outer(one_clique, one_clique) / one_clique.sum() ** 2
+        assert np.allclose(np.reshape(level["target"], (5, 5)), product, rtol=1e-5, atol=0)
         for chain in level["chains"]:
             assert set(chain["copies"][0]) == {"0"}
-            assert chain["distance"][0] == pytest.approx(1 - law[0, 0], rel=1e-4)
+            assert chain["distance"][0] == pytest.approx(1 - product[0, 0], rel=1e-4)
         # The distance from a stationary distribution never increases.
         assert np.diff(level["chains"][0]["distance"]).max() < 1e-9
         jointly, at_once = (chain["distance"][-1] for chain in level["chains"])
@@ -162,35 +166,37 @@ def test_trainings_agree_with_the_rows_of_the_study(recorded: dict[str, Any]) ->
     (file,) = (ROOT / "results" / "interaction-order" / layers["result"].split("@")[1]).glob("rows.jsonl")
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     trainings = [row for row in rows if row["kind"] == "training" and row["layers"] == 3]
-    assert [law["onsets"] for law in layers["trainings"]] == [
+    assert [training["onsets"] for training in layers["trainings"]] == [
         [row[f"onset_{layer}"] for layer in (1, 2, 3)]
         for row in sorted(trainings, key=lambda row: row["seed"])
     ]
     assert layers["last_first"] == sum(
         row["onset_3"] < min(row["onset_1"], row["onset_2"]) for row in trainings
     )
-    law = layers["trainings"][4]
+    training = layers["trainings"][4]
     curve = [
-        row for row in rows if row["kind"] == "curve" and (row["seed"], row["layers"]) == (law["seed"], 2)
+        row
+        for row in rows
+        if row["kind"] == "curve" and (row["seed"], row["layers"]) == (training["seed"], 2)
     ]
-    assert law["curves"][1]["losses"] == pytest.approx([row["loss"] for row in curve], rel=1e-5)
+    assert training["curves"][1]["losses"] == pytest.approx([row["loss"] for row in curve], rel=1e-5)
 
 
-def test_numbers_in_the_text(page: Path, recorded: dict[str, Any]) -> None:
+def test_text_shows_the_recorded_numbers(page: Path, recorded: dict[str, Any]) -> None:
     text = " ".join(page.read_text("utf-8").split("<script", maxsplit=1)[0].split())
-    walks, layers = recorded["walks"], recorded["layers"]
-    masked = _percent(walks["walks"][0]["probabilities"][walks["tempting"]]).replace("\u00a0", " ")
+    scene, layers = recorded["walks"], recorded["layers"]
+    masked = _percent(scene["walks"][0]["probabilities"][scene["tempting"]]).replace("\u00a0", " ")
     assert f"{masked} of its sentences" in text
     assert f"In {layers['last_first']} of {len(layers['trainings'])} trainings" in text
     assert "{{" not in text
 
 
-def test_missing_rows_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_rows_raise_a_one_line_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "gallery.html"
     assert cli.main(["gallery", "--out", str(out), "--results", str(tmp_path)]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "trialogue run interaction-order" in said
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert "trialogue run interaction-order" in message
     assert not out.exists()
 
 

@@ -1,4 +1,4 @@
-"""A finished run that the tests of several files read."""
+"""Fixtures with a finished run."""
 
 import pytest
 from biased_coin import STUDY
@@ -9,11 +9,11 @@ from trialogue_lab.ledger.runs.execution import execute
 
 @pytest.fixture(scope="session")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Entry:
-    """The entry of the coin for a run of its preset `default`."""
+    """Return the entry of the coin for a run of its preset `default`."""
     return judged(STUDY, execute(STUDY, STUDY.presets["default"], tmp_path_factory.mktemp("results")))
 
 
 @pytest.fixture(scope="session")
 def entry(plain: Entry) -> Entry:
-    """The entry that the tests of a file show. A file may override it."""
+    """Return the entry that the tests of a file show. A file may override it."""
     return plain

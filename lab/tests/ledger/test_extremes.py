@@ -1,4 +1,4 @@
-"""Largest and smallest values over the rows of a kind."""
+"""Tests of the largest and smallest values over the rows of a kind."""
 
 import math
 
@@ -14,7 +14,7 @@ ROWS = Rows(
 )
 
 
-def test_extremes_of_columns_and_expressions() -> None:
+def test_extremes_are_over_columns_and_expressions() -> None:
     assert largest("length", "cost")(ROWS).tolist() == [3.0]
     assert smallest("length", "cost", "bound")(ROWS).tolist() == [1.0]
     assert largest("length", "cost - bound")(ROWS).tolist() == [2.0]

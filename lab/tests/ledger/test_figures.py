@@ -1,4 +1,4 @@
-"""Functions that draw figures."""
+"""Tests of functions that draw figures."""
 
 import pytest
 from matplotlib.figure import Figure as Drawing
@@ -21,7 +21,7 @@ def test_a_decorated_function_becomes_a_figure() -> None:
 
 
 @pytest.mark.parametrize(("legend", "shown"), [(False, False), (True, True), ("upper left", True)])
-def test_titles_labels_and_legends(legend: str | bool, shown: bool) -> None:
+def test_figures_have_titles_labels_and_legends(legend: str | bool, shown: bool) -> None:
     _, [axes] = panels()
     axes.plot([0, 1], label="line")
     finish(axes, "Loss", legend=legend, xlabel="step", yscale="log")

@@ -1,4 +1,4 @@
-"""Intervals and power, compared with closed forms and simulations."""
+"""Tests of intervals and power against closed forms and simulations."""
 
 import importlib
 import math
@@ -37,7 +37,7 @@ def counts_of(successes: list[float], trials: float, *, identical: bool = False)
 
 @pytest.fixture
 def coverage(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The benchmark that writes the table of the documentation."""
+    """Return the benchmark that writes the table of the documentation."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "benchmarks"))
     return importlib.import_module("interval_coverage")
 
@@ -86,12 +86,12 @@ def test_trials_are_pooled_only_if_they_are_declared_identical(successes: int, t
     exact = stats.binomtest(successes, trials).proportion_ci(0.95, method="exact")
     found = interval(np.array([successes / trials] * 2), 0.05, counts=counts)
     assert found == pytest.approx((successes / trials, exact.low, exact.high))
-    apart = interval(np.array([successes / trials] * 2), 0.05, counts=counts._replace(identical=False))
-    assert apart.high - apart.low > found.high - found.low
+    separate = interval(np.array([successes / trials] * 2), 0.05, counts=counts._replace(identical=False))
+    assert separate.high - separate.low > found.high - found.low
 
 
 @pytest.mark.parametrize(("ones", "n"), [(0, 5), (1, 5), (3, 5), (24, 24), (7, 40), (1, 1)])
-def test_shares_of_one_trial_take_clopper_and_pearson(ones: int, n: int) -> None:
+def test_shares_of_one_trial_have_clopper_pearson_intervals(ones: int, n: int) -> None:
     values = [1.0] * ones + [0.0] * (n - ones)
     exact = stats.binomtest(ones, n).proportion_ci(0.99, method="exact")
     found = interval(np.array(values), 0.01, counts=counts_of(values, 1))
@@ -106,7 +106,7 @@ def test_equal_shares_have_the_interval_of_one_trial_each(share: float) -> None:
     assert found == pytest.approx((share, share * tail, 1 - (1 - share) * tail), abs=1e-7)
 
 
-def test_the_interval_of_shares_is_gaffke_s_near_an_end_and_the_usual_one_elsewhere() -> None:
+def test_interval_of_shares_is_gaffke_s_near_an_end_and_the_usual_interval_elsewhere() -> None:
     near = np.array([0.2, 0.9, 1.0, 0.95, 0.6])
     low, high = share_bounds(near[None], 0.05)
     weights = numpy_generator(0, "weights").dirichlet(np.ones(6), 200_000)
@@ -135,20 +135,20 @@ ERRORS = 5
 """Number of standard errors by which the misses may exceed the allowed number."""
 
 
-def test_the_coverage_is_simulated_for_these_cases(coverage: ModuleType) -> None:
+def test_coverage_is_simulated_for_the_documented_cases(coverage: ModuleType) -> None:
     assert set(coverage.CASES) == {*NUMBERS, *SHARES}
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.0025])
 @pytest.mark.parametrize("name", NUMBERS)
-def test_means_are_covered(coverage: ModuleType, name: str, alpha: float) -> None:
+def test_intervals_of_means_have_the_nominal_coverage(coverage: ModuleType, name: str, alpha: float) -> None:
     for replications in (4, 20):
         found = coverage.simulate(name, replications, alpha, 10_000)
         assert found.is_covered(alpha, ERRORS), (replications, found)
 
 
 @pytest.mark.parametrize("name", SHARES)
-def test_means_of_shares_are_covered(coverage: ModuleType, name: str) -> None:
+def test_intervals_of_means_of_shares_have_the_nominal_coverage(coverage: ModuleType, name: str) -> None:
     for replications in (4, 10):
         found = coverage.simulate(name, replications, 0.05, 2000)
         assert found.is_covered(0.05, ERRORS), (replications, found)
@@ -163,14 +163,14 @@ def test_means_of_shares_are_covered(coverage: ModuleType, name: str) -> None:
         ("pooled_bounds", "shares, mean 0.9, correlation 0.1", 0.05),
     ],
 )
-def test_the_check_rejects_intervals_that_do_not_cover(
+def test_coverage_check_rejects_intervals_that_do_not_cover(
     coverage: ModuleType, bounds: str, name: str, alpha: float
 ) -> None:
     found = coverage.simulate(name, 8, alpha, 4000, getattr(coverage, bounds))
     assert not found.is_covered(alpha, ERRORS), found
 
 
-def test_interval_of_logarithms() -> None:
+def test_logarithmic_interval_is_the_exponential_of_the_interval_of_logarithms() -> None:
     ratios = np.array([0.5, 2.0, 3.0, 1.5, 1.1])
     of_logs = interval(np.log(ratios), 0.01)
     assert interval(ratios, 0.01, logarithmic=True) == pytest.approx(np.exp(of_logs))

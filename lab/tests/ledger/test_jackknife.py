@@ -1,4 +1,4 @@
-"""Pseudo-values of means and of means over pairs, compared with values computed by hand."""
+"""Tests of pseudo-values of means and of means over pairs."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ def test_pseudo_values_of_a_mean_are_the_numbers() -> None:
     assert found.to_dict() == pytest.approx(numbers)
 
 
-def test_mean_of_pseudo_values_over_pairs() -> None:
+def test_pseudo_values_of_a_mean_over_pairs_agree_with_hand_computation() -> None:
     between = np.array([[9.0, 1.0, 2.0, 6.0], [8, 8, 3, 4], [7, 7, 7, 5], [0, 0, 0, 0]])
     found = pair_values([10, 11, 12, 13], between, 2)
     assert found.mean() == pytest.approx(21 / 6)

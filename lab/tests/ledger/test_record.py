@@ -1,4 +1,4 @@
-"""Committed results stay valid: hashes, registrations, parts, pilots and verdicts agree with the record."""
+"""Tests that hashes, registrations, parts, pilots and verdicts agree with the committed record."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tables, figures and comparisons, and the report that shows them."""
+"""Tests of tables, figures, comparisons and the report that contains them."""
 
 import math
 import re
@@ -45,7 +45,7 @@ def test_ids_of_several_figures_are_unique(entry: Entry) -> None:
     assert max(counts.values()) == 1
 
 
-def test_contents_of_the_page(page: str, entry: Entry) -> None:
+def test_page_contains_claims_verdicts_tables_and_figures(page: str, entry: Entry) -> None:
     words = " ".join(" ".join(Page(page).words).split())
     for shown in (
         STUDY.question,
@@ -106,7 +106,7 @@ def test_a_study_without_a_result_is_shown(tmp_path: Path) -> None:
         ("0.3 or so", 3, "0.3 or so"),
     ],
 )
-def test_numbers_as_text(value: object, digits: int, text: str) -> None:
+def test_numbers_are_formatted_as_text(value: object, digits: int, text: str) -> None:
     assert format_number(value, digits) == text
 
 
@@ -136,7 +136,7 @@ def test_cells_may_be_a_data_frame() -> None:
     assert sheet(table, Rows([])).lines == [("0", ["1", "0.500"]), ("1", ["2", "True"])]
 
 
-def test_comparison_of_two_results(entry: Entry, tmp_path: Path) -> None:
+def test_comparison_lists_changed_settings_verdicts_and_cells(entry: Entry, tmp_path: Path) -> None:
     assert entry.result is not None
     other = execute(STUDY, replace(STUDY.presets["default"], bias=0.4), tmp_path)
     compared = compare(STUDY, entry.result, other)
@@ -151,6 +151,6 @@ def test_comparison_of_two_results(entry: Entry, tmp_path: Path) -> None:
         compare(studies.find("dyck-backtracking"), entry.result, other)
 
 
-def test_differences() -> None:
+def test_differences_are_signed_numbers_or_a_dash() -> None:
     assert (difference(1, 1.5), difference(1.5, 1.0)) == ("+0.500", "-0.500")
     assert difference("a", 1.0) == difference(True, False) == difference(math.nan, 1.0) == "–"

@@ -1,4 +1,4 @@
-"""Results are verified when they are opened, and found by any of their names."""
+"""Tests that results are verified when they are opened, and found by any of their names."""
 
 import shutil
 import sys
@@ -45,7 +45,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def result(measured: Path, tmp_path: Path) -> Result:
-    """A copy that a test may change."""
+    """Return a copy that a test may change."""
     return open_result(Path(shutil.copytree(measured, tmp_path / measured.parent.name / measured.name)))
 
 
@@ -56,7 +56,7 @@ def run_preset(tmp_path: Path) -> Callable[[str], Result]:
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("is_missing", [False, True])
-def test_a_changed_or_missing_file_is_named(name: str, is_missing: bool, result: Result) -> None:
+def test_error_names_a_changed_or_missing_file(name: str, is_missing: bool, result: Result) -> None:
     path = result.folder / name
     content = path.read_bytes()
     path.unlink()
@@ -69,13 +69,13 @@ def test_a_changed_or_missing_file_is_named(name: str, is_missing: bool, result:
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"rows.jsonl": "x"}'])
-def test_a_damaged_done_is_found(content: str, result: Result) -> None:
+def test_damaged_done_file_is_detected(content: str, result: Result) -> None:
     (result.folder / DONE).write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match="corrupted"):
         open_result(result.folder)
 
 
-def test_a_renamed_folder_is_found(result: Result) -> None:
+def test_renamed_folder_is_detected(result: Result) -> None:
     other = shutil.copytree(result.folder, result.folder.with_name("0" * 12))
     with pytest.raises(InputError, match="not the hash of its config"):
         open_result(other)
@@ -90,7 +90,7 @@ def test_rows_are_loaded_by_any_name_of_a_result(result: Result, tmp_path: Path)
         assert set(rows.kind) == {"flips", "law"}
 
 
-def test_unknown_and_ambiguous_names_are_refused(result: Result, tmp_path: Path) -> None:
+def test_unknown_and_ambiguous_names_are_rejected(result: Result, tmp_path: Path) -> None:
     for name, folder in (
         ("other@" + result.hash, tmp_path),
         (result.hash, tmp_path / "elsewhere"),
@@ -154,14 +154,14 @@ def test_a_run_does_not_replace_a_committed_result(tmp_path: Path, monkeypatch: 
     assert [each.result.preset for each in own_entries(entry) if each.result] == ["paper", "smoke"]
 
 
-def test_a_corrupted_run_is_left_out_with_a_warning(
+def test_corrupted_run_is_omitted_with_a_warning(
     result: Result, tmp_path: Path, run_preset: Callable[[str], Result]
 ) -> None:
     other = run_preset("smoke")
     (result.folder / "rows.jsonl").write_text("")
     warnings: list[str] = []
-    own = own_entries(judged(STUDY, None), tmp_path, warnings.append)
-    assert [each.result.folder for each in own if each.result] == [other.folder]
+    own_results = own_entries(judged(STUDY, None), tmp_path, warnings.append)
+    assert [each.result.folder for each in own_results if each.result] == [other.folder]
     [warning] = warnings
     assert result.hash in warning
 
@@ -213,7 +213,7 @@ class Values:
     names: tuple[str, ...] = ("a",)
 
 
-def test_the_hash_depends_on_all_values_only() -> None:
+def test_hash_depends_on_exactly_the_values_of_the_config() -> None:
     def hash_of(study: str = "s", version: int = 1, **fields: object) -> str:
         return config_hash(study, version, config_values(Values(**fields)))  # type: ignore[arg-type]
 
@@ -229,7 +229,7 @@ def test_the_hash_depends_on_all_values_only() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), object()])
-def test_values_without_a_json_representation_are_refused(value: object) -> None:
+def test_values_without_a_json_representation_are_rejected(value: object) -> None:
     with pytest.raises(InputError, match="JSON"):
         config_values(Values(number=value))  # type: ignore[arg-type]
 

@@ -59,12 +59,12 @@ TRAININGS: Any = replace(
     ],
     ids=str,
 )
-def test_fields_that_make_a_run_smaller(config: Training, reduced: dict[str, Any]) -> None:
+def test_only_values_below_the_preset_reduce_a_run(config: Training, reduced: dict[str, Any]) -> None:
     assert reduced_fields(TRAININGS, config_values(config)) == reduced
 
 
 @pytest.mark.parametrize(("steps", "preset"), [(1000, "default"), (100_000, "paper")])
-def test_changes_from_the_closest_counting_preset(steps: int, preset: str) -> None:
+def test_changes_are_relative_to_the_closest_preset(steps: int, preset: str) -> None:
     config = Training(steps=steps, heads=2, network=Network(layers=5), folds=5)
     changes = {"heads": (2, 8), "network.layers": (5, 4), "folds": (5, 4)}
     assert changed_fields(TRAININGS, config_values(config)) == (preset, changes)

@@ -1,4 +1,4 @@
-"""Documentation pages of studies."""
+"""Tests of documentation pages of studies."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Withdrawn claims, statements and families in the ledger, on the terminal and on pages."""
+"""Tests of withdrawn claims, statements and families in the ledger, on the terminal and on pages."""
 
 import io
 import json
@@ -61,7 +61,7 @@ def change(entry: Entry, changes: dict[str, dict[str, Any]], **fields: Any) -> E
 
 @pytest.fixture(scope="module")
 def entry(plain: Entry) -> Entry:
-    """An entry with a withdrawn claim, a claim with another setting, and two claims of one statement."""
+    """Return an entry with a withdrawn claim, a claim with another setting, and two claims of one statement."""
     changes = {
         "more-heads": {"statement_id": "thesis:V-T31", "setting": SETTING},
         "near-the-bias": {"statement_id": "thesis:V-T31"},
@@ -107,12 +107,12 @@ def test_withdrawn_claims_are_read_from_the_study_s_file(
         {"reason": None},
     ],
 )
-def test_invalid_withdrawn_claims_are_refused(changes: dict[str, object], tmp_path: Path) -> None:
+def test_invalid_withdrawn_claims_are_rejected(changes: dict[str, object], tmp_path: Path) -> None:
     with pytest.raises(InputError, match=next(iter(changes))):
         read_withdrawn(withdrawn_file(tmp_path / "withdrawn.json", **changes))
 
 
-def test_record_of_a_withdrawn_claim(entry: Entry) -> None:
+def test_withdrawn_claim_has_a_record(entry: Entry) -> None:
     records = ledger_records([entry])
     assert [record["verdict"] for record in records].count("withdrawn") == 1
     assert len({tuple(record) for record in records}) == 1
@@ -139,7 +139,9 @@ def test_record_of_a_withdrawn_claim(entry: Entry) -> None:
         ("not tested", "not tested", "not tested"),
     ],
 )
-def test_combined_verdict_of_a_statement(first: Answer, second: Answer, combined: str, entry: Entry) -> None:
+def test_verdicts_are_combined_by_statement(
+    first: Answer, second: Answer, combined: str, entry: Entry
+) -> None:
     more, fewer, near, *others = entry.verdicts
     for one, other in ((first, second), (second, first)):
         verdicts = (replace(more, answer=one), fewer, replace(near, answer=other), *others)
@@ -158,7 +160,7 @@ def test_a_statement_without_claims_is_withdrawn(entry: Entry) -> None:
     assert statements([replace(entry, verdicts=(), withdrawn=(ours,))]) == []
 
 
-def test_totals_and_families(entry: Entry, plain: Entry) -> None:
+def test_totals_and_families_are_counted(entry: Entry, plain: Entry) -> None:
     assert totals([entry]) == {
         "statements": {"holds": 2},
         "published claims": {"holds": 3, "withdrawn": 1},
@@ -176,7 +178,7 @@ def test_totals_and_families(entry: Entry, plain: Entry) -> None:
     assert str(families([])) == "No verdict has sampling error."
 
 
-def test_selected_claims(entry: Entry) -> None:
+def test_claims_are_selected_by_verdict_and_origin(entry: Entry) -> None:
     def ids(**options: Sequence[str]) -> list[str]:
         return [str(record["claim"]) for record in ledger_records(select([entry], **options))]
 
@@ -187,7 +189,7 @@ def test_selected_claims(entry: Entry) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 140])
-def test_terminal(width: int, entry: Entry) -> None:
+def test_terminal_shows_all_verdicts_and_totals(width: int, entry: Entry) -> None:
     lines = print_entry(entry, width).splitlines()
     assert max(map(len, lines)) <= width
     for verdict in entry.verdicts:
@@ -222,7 +224,7 @@ def test_the_reason_of_an_undecided_claim_is_shown_on_request(entry: Entry) -> N
     assert "an estimate is not a finite number" in join_words(print_entry(lost))
 
 
-def test_report(entry: Entry) -> None:
+def test_report_shows_withdrawn_claims_and_totals(entry: Entry) -> None:
     page = render_report([entry])
     text = join_words(re.sub(r"<[^>]+>", " ", page))
     for shown in (
@@ -239,7 +241,7 @@ def test_report(entry: Entry) -> None:
     assert re.search(r"Estimate</dt><dd>[\d.]+</dd></div>\s*<div><dt>Published</dt><dd>0.7</dd>", page)
 
 
-def test_pages_of_studies(entry: Entry) -> None:
+def test_study_pages_show_withdrawn_claims_and_totals(entry: Entry) -> None:
     page = study_page(entry)
     [line] = [line for line in page.splitlines() if line.startswith("| A coin shows heads more")]
     assert f"<br>*Setting: {SETTING}*" in line

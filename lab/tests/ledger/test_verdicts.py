@@ -1,4 +1,4 @@
-"""Verdicts: decisions of intervals, error rates, and remarks next to a verdict."""
+"""Tests of verdicts: decisions of intervals, error rates, and remarks next to a verdict."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -87,7 +87,7 @@ DECISIONS = [
 
 
 @pytest.mark.parametrize(("criterion", "low", "high", "decision"), DECISIONS)
-def test_decision_of_an_interval(criterion: Criterion, low: float, high: float, decision: str) -> None:
+def test_interval_decides_the_verdict(criterion: Criterion, low: float, high: float, decision: str) -> None:
     assert decide(low, high, criterion) == decision
 
 
@@ -138,7 +138,7 @@ TWICE = Statistic("twice", lambda rows: Series(FIVE, index=[0, 1, 2, 3, 3]), dra
         (FIVE[:1], {"config": {"seeds": [0]}}, "one replication has no interval"),
     ],
 )
-def test_claims_that_are_not_tested(
+def test_claims_without_sufficient_evidence_are_not_tested(
     values: Sequence[float], evidence: dict[str, object], reason: str
 ) -> None:
     verdict = judge(claim(value() > 1), values, **evidence)
@@ -277,7 +277,7 @@ def negated(rows: Rows) -> "Series[float]":
     return -value()(rows)
 
 
-def test_a_changed_statistic_is_noticed() -> None:
+def test_changed_statistic_is_detected() -> None:
     assert judge(claim(), stored=stored(claim())).answer == "holds"
     verdict = judge(changed_claim(negated), stored=stored(claim()))
     assert verdict.answer == "altered since the run"
@@ -329,7 +329,7 @@ def test_a_verdict_that_depends_on_one_replication_has_a_remark() -> None:
         lambda: value() - Statistic("other", value().compute, Replication("training", "seeds")),
     ],
 )
-def test_invalid_claims_are_refused(build: Callable[[], object]) -> None:
+def test_invalid_claims_are_rejected(build: Callable[[], object]) -> None:
     with pytest.raises(InputError):
         build()
 

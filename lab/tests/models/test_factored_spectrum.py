@@ -1,4 +1,4 @@
-"""The polynomial order of factored attention, by the Walsh-Hadamard spectrum of its logits."""
+"""Tests of the polynomial order of factored attention by the Walsh-Hadamard spectrum of its logits."""
 
 import pytest
 import torch
@@ -9,8 +9,8 @@ from trialogue_lab.studies.interaction_order.logit_spectrum import logit_spectru
 SITES = 12
 
 
-def spectrum(net) -> torch.Tensor:
-    """The largest coefficient of the logits by number of other tokens, over the largest of all."""
+def relative_spectrum(net) -> torch.Tensor:
+    """Return the largest coefficient of the logits by number of other tokens, relative to the overall maximum."""
     found = logit_spectrum(net, SITES)
     return found / found.max()
 
@@ -20,16 +20,16 @@ def config(layers, **fields):
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3, 4])
-def test_the_spectrum_ends_at_the_order_of_the_architecture(layers):
-    share = spectrum(FactoredAttention(config(layers), seed=layers))
+def test_spectrum_ends_at_the_order_of_the_architecture(layers):
+    spectrum = relative_spectrum(FactoredAttention(config(layers), seed=layers))
     top = 2 ** (layers - 1)
-    assert share[top] > 1e-9
-    assert share[top + 1 :].max() < 1e-10
+    assert spectrum[top] > 1e-9
+    assert spectrum[top + 1 :].max() < 1e-10
     assert config(layers).max_order == top + 1
 
 
-def test_with_a_layer_norm_all_orders_appear():
-    share = spectrum(FactoredAttention(config(2, layer_norm=True)))
-    assert share[3:9].min() > 1e-9
+def test_layer_norm_has_all_orders():
+    spectrum = relative_spectrum(FactoredAttention(config(2, layer_norm=True)))
+    assert spectrum[3:9].min() > 1e-9
     assert config(2, layer_norm=True).max_order == SITES
     assert config(5).max_order == SITES

@@ -1,4 +1,4 @@
-"""The published networks against those of transformers, whose weights they are given."""
+"""Tests of published networks against transformers with the same weights."""
 
 import dataclasses
 
@@ -12,7 +12,7 @@ from trialogue_lab.models.published import gpt_neo
 
 
 def gpt_neo_of(model: Transformer, window: int = 256) -> GPTNeoForCausalLM:
-    """The GPT-Neo of transformers, global and local attention in turn, with the weights of `model`."""
+    """Return a GPT-Neo of transformers with alternating global and local attention and the weights of `model`."""
     shape = model.config
     config = GPTNeoConfig(
         vocab_size=len(model.token_embedding.weight),
@@ -47,8 +47,8 @@ def gpt_neo_of(model: Transformer, window: int = 256) -> GPTNeoForCausalLM:
     return twin
 
 
-def farthest(model: Transformer, window: int = 256) -> float:
-    """The largest difference of logits between `model` and GPT-Neo."""
+def largest_difference(model: Transformer, window: int = 256) -> float:
+    """Return the largest difference of logits between `model` and GPT-Neo."""
     with torch.no_grad():
         for block in model.blocks:
             block.qkv.bias.zero_()
@@ -63,8 +63,8 @@ def neo(**changes: object) -> Transformer:
     return small(**dataclasses.asdict(config) | changes)
 
 
-def test_a_gpt_neo_is_that_of_transformers() -> None:
-    assert farthest(neo()) < 1e-5
-    # The check sees scaled scores, and a window that is shorter than the sequences.
-    assert farthest(neo(scaled_attention=True)) > 1e-3
-    assert farthest(neo(), window=5) > 1e-3
+def test_gpt_neo_agrees_with_transformers() -> None:
+    assert largest_difference(neo()) < 1e-5
+    # Scaled scores and a window that is shorter than the sequences are detected.
+    assert largest_difference(neo(scaled_attention=True)) > 1e-3
+    assert largest_difference(neo(), window=5) > 1e-3

@@ -1,4 +1,4 @@
-"""One layer of standard attention against attention computed by torch, and what it must not see."""
+"""Tests of one layer of standard attention against PyTorch, and of masked tokens."""
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +13,7 @@ def network() -> SelfAttention:
     return SelfAttention(SelfAttentionConfig(vocab_size=3, sites=5), seed=1).double()
 
 
-def test_it_is_attention() -> None:
+def test_layer_agrees_with_scaled_dot_product_attention() -> None:
     net = network()
     for site in range(5):
         states = F.one_hot(TOKENS, 3).double()
@@ -22,12 +22,12 @@ def test_it_is_attention() -> None:
         attended = F.scaled_dot_product_attention(
             states @ net.queries.T, states @ net.keys.T, states @ net.values.T
         )
-        answer = net(TOKENS, torch.full((6,), site))
-        torch.testing.assert_close(answer, attended[:, site], rtol=1e-10, atol=1e-12)
-        assert answer.requires_grad
+        found = net(TOKENS, torch.full((6,), site))
+        torch.testing.assert_close(found, attended[:, site], rtol=1e-10, atol=1e-12)
+        assert found.requires_grad
 
 
-def test_a_masked_token_is_not_seen() -> None:
+def test_masked_token_has_no_effect() -> None:
     net, other = network(), TOKENS.clone()
     other[:, 2] = (other[:, 2] + 1) % 3
     at = torch.full((6,), 2)

@@ -1,4 +1,4 @@
-"""The transformer of topics against attention token by token, and what of it is trained."""
+"""Tests of the transformer of topics against attention over tokens, and of its trained parameters."""
 
 import math
 from typing import Any
@@ -37,8 +37,8 @@ def network(kind: type[TopicTransformer] = TopicTransformer, **shape: Any) -> To
     return made
 
 
-def by_tokens(net: TopicTransformer, inputs: Tensor) -> Tensor:
-    """Every token of every document by itself: predictions (n, N, V + 1)."""
+def forward_by_token(net: TopicTransformer, inputs: Tensor) -> Tensor:
+    """Return predictions (n, N, V + 1) computed for each token."""
     config = net.config
     states = F.one_hot((inputs + 1) % (WORDS + 1), WORDS + 1).double() @ net.embedding.double()
     for layer in range(config.layers):
@@ -62,11 +62,13 @@ def by_tokens(net: TopicTransformer, inputs: Tensor) -> Tensor:
 def error(kind: type[TopicTransformer], shape: dict[str, Any]) -> float:
     net = network(kind, **shape)
     with torch.no_grad():
-        return float((net(net.counts(INPUTS), net.places(INPUTS)) - by_tokens(net, INPUTS)).abs().max())
+        return float(
+            (net(net.counts(INPUTS), net.places(INPUTS)) - forward_by_token(net, INPUTS)).abs().max()
+        )
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_counts_of_words_are_attention_token_by_token(name: str) -> None:
+def test_attention_over_counts_agrees_with_attention_over_tokens(name: str) -> None:
     assert error(TopicTransformer, SHAPES[name]) < 1e-10
 
 
@@ -83,14 +85,14 @@ def test_counts_of_words_are_attention_token_by_token(name: str) -> None:
         (("scores = queries @ keys.mT", "scores = keys @ queries.mT"), "deep"),
     ],
 )
-def test_other_networks_are_told_apart(change: tuple[str, str], name: str) -> None:
+def test_wrong_networks_are_detected(change: tuple[str, str], name: str) -> None:
     source = ("@register_network(_NAME, TopicTransformerConfig)", "")
     any_config = ("InstanceOf[TopicTransformerConfig]", "object")
     names = altered(topic_transformer, source, any_config, change, compiled=False)
     assert error(names["TopicTransformer"], SHAPES[name]) > 1e-3
 
 
-def test_attention_of_a_token_is_that_of_one_of_its_word() -> None:
+def test_attention_weights_agree_with_attention_over_tokens() -> None:
     net = network()
     weights = net.attention(net.counts(INPUTS))[:, 0]
     places = net.places(INPUTS)
@@ -103,7 +105,7 @@ def test_attention_of_a_token_is_that_of_one_of_its_word() -> None:
     )
 
 
-def test_padding_is_not_read() -> None:
+def test_padding_has_no_effect() -> None:
     net = network(width=8, heads=2)
     padded = F.pad(INPUTS, (0, 3), value=-1)
     assert torch.equal(net.counts(padded), net.counts(INPUTS))
@@ -112,23 +114,23 @@ def test_padding_is_not_read() -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_it_is_a_masked_oracle(name: str) -> None:
+def test_network_is_a_masked_oracle(name: str) -> None:
     check_masked(network(**SHAPES[name]).float(), sites=3, tolerance=1e-5)
 
 
-def test_what_is_held_is_not_trained_and_comes_back(tmp_path: Any) -> None:
+def test_fixed_values_are_not_trained_but_saved(tmp_path: Any) -> None:
     net = TopicTransformer(TopicTransformerConfig(vocab_size=3, embeddings="one-hot", values="fixed"))
-    held = torch.arange(16.0).view(4, 4)
-    net.fix_values(held)
+    fixed_values = torch.arange(16.0).view(4, 4)
+    net.fix_values(fixed_values)
     trained = {name for name, parameter in net.named_parameters() if parameter.requires_grad}
     assert trained == {"keys.0", "queries.0", "bias"}
-    back = load_model(save_model(net, tmp_path / "net.safetensors"), TopicTransformer)
-    assert torch.equal(back.values[0], held)
+    loaded = load_model(save_model(net, tmp_path / "net.safetensors"), TopicTransformer)
+    assert torch.equal(loaded.values[0], fixed_values)
     counts = net.counts(torch.tensor([[0, 1, 3]]))
-    assert torch.equal(back(counts, torch.tensor([[0]])), net(counts, torch.tensor([[0]])))
+    assert torch.equal(loaded(counts, torch.tensor([[0]])), net(counts, torch.tensor([[0]])))
 
 
-def test_values_of_another_network_are_refused() -> None:
+def test_invalid_fixed_values_are_rejected() -> None:
     with pytest.raises(InputError, match=r"^values='trained': make the network with"):
         network().fix_values(torch.eye(6))
     with pytest.raises(InputError, match=r"^values=\(5, 5\): give a matrix \(6, 6\)"):

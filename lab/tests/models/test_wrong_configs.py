@@ -1,4 +1,4 @@
-"""Configs of the networks of studies refuse wrong fields, and the networks refuse other configs, in one line."""
+"""Tests that configs of networks reject contradictory fields."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ WRONG: list[tuple[Any, dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("config", "accepted", "wrong"), WRONG)
-def test_a_field_that_contradicts_another_is_named(
+def test_contradictory_fields_are_rejected(
     config: Any, accepted: dict[str, Any], wrong: dict[str, Any]
 ) -> None:
     (field,) = wrong

@@ -9,7 +9,7 @@ from trialogue_lab.studies.test_cases.draws import TIMED
 from trialogue_lab.studies.test_cases.published import PUBLISHED
 
 
-def drawn_records(config: Config, accuracy: Callable[[DecodingRule, int], float]) -> list[dict[str, Any]]:
+def accuracy_records(config: Config, accuracy: Callable[[DecodingRule, int], float]) -> list[dict[str, Any]]:
     """Return the rows of a run with the accuracies `accuracy(decoding, seed)` and the published numbers of queries."""
 
     def record(role: Role, decoding: DecodingRule, seed: int) -> dict[str, Any]:

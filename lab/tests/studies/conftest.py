@@ -1,4 +1,4 @@
-"""Smoke runs that the tests of several files read."""
+"""Fixtures with smoke runs."""
 
 import os
 from collections.abc import Callable

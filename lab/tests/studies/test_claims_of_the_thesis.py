@@ -1,4 +1,4 @@
-"""Preconditions of claims, and seeds of large presets, of studies of chapters 3 and 4 of the thesis."""
+"""Tests of preconditions of claims and seeds of large presets in studies of chapters 3 and 4 of the thesis."""
 
 import json
 from functools import cache
@@ -24,7 +24,7 @@ def _verdict(study: str, claim: str) -> Verdict:
     return next(verdict for verdict in _entry(study).verdicts if verdict.claim.id == claim)
 
 
-def test_stutter_of_refiners_that_have_not_learned_the_task_is_not_tested() -> None:
+def test_stutter_of_untrained_refiners_is_not_tested() -> None:
     entry = _entry("translation-dependency")
     conditional = [verdict for verdict in entry.verdicts if verdict.claim.preconditions]
     assert len(conditional) == 8
@@ -51,7 +51,7 @@ def test_weekend_presets_use_seeds_that_no_result_has(name: str) -> None:
     assert not seeds & (used | set(study.pilot.seeds))
 
 
-def test_the_night_of_the_made_up_language_has_new_seeds() -> None:
+def test_night_preset_of_the_made_up_language_has_new_seeds() -> None:
     night = PRESETS["night"]
     assert len(night.seeds) == 8
     assert not set(night.seeds) & (set(PRESETS["default"].seeds) | set(PRESETS["pilot"].seeds))

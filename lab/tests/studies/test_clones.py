@@ -1,4 +1,4 @@
-"""The studies of clones: saturation of curves, protocols of the source, exact twins, and missing texts."""
+"""Tests of the studies of clones: saturation of curves, protocols of the source, exact clones, and missing texts."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -42,7 +42,7 @@ def curve(*losses: float) -> "pd.Series[float]":
         ((104.0, 103.0, 102.0, 101.0, 100.0), 820.0),  # nor does a constant
     ],
 )
-def test_saturation_step_of_a_curve(losses, step):
+def test_saturation_step_of_a_curve_has_the_known_value(losses, step):
     assert saturation_step(curve(*losses)) == pytest.approx(step)
 
 
@@ -86,7 +86,7 @@ ORDERED = rows(
 
 
 @pytest.mark.parametrize("sampler", ["metropolis", "gibbs"])
-def test_curves_in_order(sampler):
+def test_curves_in_order_have_the_expected_statistics(sampler):
     assert statistics.in_order(sampler)(ORDERED).tolist() == [1.0, 1.0]
     later = statistics.later(sampler)(ORDERED)
     low, high = (statistics.saturation(name, sampler)(ORDERED) for name in ("layers-1", ENCODER))
@@ -106,7 +106,7 @@ def test_curves_in_order(sampler):
     assert statistics.late_share(sampler)(ORDERED).tolist() == [0.0, 0.0]
 
 
-def test_a_smaller_increase_of_the_loss_is_no_gain():
+def test_smaller_increase_of_the_loss_is_not_a_gain():
     rising = rows({"layers-1": (4.0, 2.0, 1.0, 2.0, 5.0), ENCODER: (4.0, 2.0, 1.0, 1.5, 2.0)})
     assert statistics.late_gain("gibbs")(rising).tolist() == [0.0, 0.0]
     assert (statistics.late_change(ENCODER, "gibbs")(rising) < 0).all()
@@ -137,14 +137,14 @@ LATE = [
         (4.0, 3.0, 0.0, 2.0, 1.0),
         1.0 / 4.0,
     ),  # an earlier minimum counts in the total decrease
-    ((0, 1, 10, 100), (4.0, 1.0, 2.0, 3.0), 0.0),  # a late increase is no decrease
+    ((0, 1, 10, 100), (4.0, 1.0, 2.0, 3.0), 0.0),  # a late increase does not count as a decrease
     ((0, 1, 1000), (4.0, 4.0, 0.0), (4.0 / 3.0) / 4.0),  # 100 lies two thirds of the way from 1 to 1000
     ((0, 1, 2, 5), (4.0, 3.0, 2.0, 0.0), 3.0 / 4.0),  # a tenth of five steps is before step 1
 ]
 
 
 @pytest.mark.parametrize(("steps", "losses", "share"), LATE)
-def test_late_share_of_the_decrease(steps, losses, share):
+def test_late_share_of_the_decrease_has_known_values(steps, losses, share):
     found = statistics.late_share("gibbs")(rows({"layers-1": losses}, steps=steps))
     assert found.tolist() == pytest.approx([share] * 2)
 
@@ -168,7 +168,7 @@ def test_wrong_late_shares_are_rejected(change):
     assert found != pytest.approx([share for *_, share in LATE])
 
 
-def test_curves_out_of_order():
+def test_curves_out_of_order_are_detected():
     swapped = rows(
         {
             "layers-1": (4.0, 2.0, 1.4, 0.9, 0.1),
@@ -181,13 +181,13 @@ def test_curves_out_of_order():
     assert (statistics.later("gibbs")(swapped) < 1).all()
 
 
-def test_early_spread_of_curves():
-    """Only the steps 0 and 1 are below a third of the first saturation step, which is about 4."""
+def test_early_spread_of_curves_is_measured_before_the_first_saturation():
+    """Only steps 0 and 1 are below a third of the first saturation step, which is about 4."""
     spread = statistics.early_spread("gibbs")(ORDERED)
     assert spread.tolist() == pytest.approx([0.2 / 4.0] * 2)
 
 
-def test_difference_between_numbers_of_sweeps():
+def test_difference_between_numbers_of_sweeps_has_the_expected_value():
     for name in ("layers-1", ENCODER):
         assert statistics.between_sweeps(name, "metropolis")(ORDERED).tolist() == pytest.approx([0.01] * 2)
     with pytest.raises(LookupError):
@@ -231,10 +231,10 @@ def test_encoders_share_their_initial_weights_and_differ_in_their_data(smoke: Ro
 
 def test_every_clone_is_measured_at_every_step(smoke: Rows):
     losses = smoke["loss"]
-    drawn = {(name, "metropolis", sweeps) for name in SMOKE.names for sweeps in SMOKE.sweeps}
-    drawn |= {(name, "gibbs", SMOKE.sweeps[-1]) for name in SMOKE.names}
+    sampled = {(name, "metropolis", sweeps) for name in SMOKE.names for sweeps in SMOKE.sweeps}
+    sampled |= {(name, "gibbs", SMOKE.sweeps[-1]) for name in SMOKE.names}
     found = set(zip(losses.clone, losses.sampler, losses.sweeps, strict=True))
-    assert found == drawn | {(TEXT, "", 0)}
+    assert found == sampled | {(TEXT, "", 0)}
     steps = losses.groupby(["seed", "clone", "sampler", "sweeps"]).step.apply(tuple)
     assert steps.nunique() == 1
     assert steps.iloc[0][0] == 0
@@ -262,27 +262,27 @@ def test_losses_on_exact_clones_are_bounded_by_their_entropies(smoke: Rows):
         entropy = smoke.where("twin-law", order=order).set_index("seed").entropy
         losses = statistics.twin_curves(smoke, order)
         assert (losses >= entropy - 1e-9).all(axis=None)
-        # Nothing learned: near uniform.
+        # The distribution is nearly uniform before training.
         assert losses.iloc[0].to_numpy() == pytest.approx(np.log(SMOKE.twin_vocab), abs=0.05)
     distances = smoke["twin-sampler"].pivot_table("distance", "sampler", "order")
     assert (distances.loc[["gibbs", "metropolis-by-order"]] < 1e-12).all(axis=None)
     assert (distances.loc["metropolis"] > 0.01).all()
 
 
-def test_the_entropy_of_a_site_given_the_others():
-    law = ManyBody.random(4, 3, order=3, rank=5, seed=1)
-    states, p = law.states(), law.probabilities()
-    own = law.site_log_probs(states).gather(2, states[:, :, None])[:, :, 0].mean(1)
-    assert _conditional_entropy(p.view(3, 3, 3, 3)) == pytest.approx(-float(p @ own))
+def test_entropy_of_a_site_given_the_others_agrees_with_conditionals():
+    model = ManyBody.random(4, 3, order=3, rank=5, seed=1)
+    states, p = model.states(), model.probabilities()
+    log_probs = model.site_log_probs(states).gather(2, states[:, :, None])[:, :, 0].mean(1)
+    assert _conditional_entropy(p.view(3, 3, 3, 3)) == pytest.approx(-float(p @ log_probs))
 
 
-def test_the_twin_learns_its_law(tmp_path: Path):
+def test_twin_learns_the_exact_distribution(tmp_path: Path):
     config = replace(SMOKE, twin_steps=250, twin_rows=20_000, twin_rank=20)
     found = Rows(list(twin_rows(config, 3, tmp_path)), "kind")
     last = found.where("twin-loss", order=4, step=250).loss.item()
     first = found.where("twin-loss", order=4, step=0).loss.item()
-    least = found.where("twin-law", order=4).entropy.item()
-    assert last - least < 0.5 * (first - least)
+    smallest = found.where("twin-law", order=4).entropy.item()
+    assert last - smallest < 0.5 * (first - smallest)
 
 
 def test_twin_curves_do_not_depend_on_other_orders(tmp_path: Path):
@@ -290,10 +290,10 @@ def test_twin_curves_do_not_depend_on_other_orders(tmp_path: Path):
         config = replace(SMOKE, twin_steps=20, twin_orders=orders)
         return Rows([{"seed": 3} | row for row in twin_rows(config, 3, tmp_path)], "kind")
 
-    whole, parts = twin(2, 3, 4), twin(2, 3)
+    all_orders, parts = twin(2, 3, 4), twin(2, 3)
     for order in (2, 3):
         pd.testing.assert_frame_equal(
-            statistics.twin_curves(parts, order), statistics.twin_curves(whole, order)
+            statistics.twin_curves(parts, order), statistics.twin_curves(all_orders, order)
         )
     later = statistics.twin_later(4, 3)
     assert later(parts).empty
@@ -311,13 +311,13 @@ def test_the_claim_of_all_orders_can_be_decided_at_night_and_not_by_default():
 
 
 @pytest.mark.parametrize("preset", [PRESETS["default"], GPT_PRESETS["default"]])
-def test_a_missing_text_is_refused(preset: Any, tmp_path: Path):
+def test_missing_text_is_rejected(preset: Any, tmp_path: Path):
     with pytest.raises(InputError, match="existing file or folder") as error:
         corpus_of(replace(preset, text="nowhere"), tmp_path)
     assert error.value.field == "text"
 
 
-def test_published_sizes_and_batches():
+def test_sizes_and_batches_agree_with_the_source():
     paper = PRESETS["paper"]
     shape = paper.encoder()
     assert (shape.layers, shape.heads, shape.width, shape.mlp_width) == (4, 16, 768, 1536)

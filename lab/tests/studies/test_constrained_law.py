@@ -1,4 +1,4 @@
-"""Exact distributions of the study agree with enumeration, and small runs give the expected rows."""
+"""Tests of the study `constrained-law`: exact distributions against enumeration, and rows of small runs."""
 
 import dataclasses
 import itertools
@@ -44,34 +44,34 @@ def test_distributions_of_the_tree_agree_with_enumeration(kind: str, seed: int) 
     assert tree.left_p == tree.left_q == 0.0
 
 
-@pytest.mark.parametrize("walk", [ValueGuided(), ValueGuided(lazy=False), MaskedDecoding(), Rejection()])
+@pytest.mark.parametrize("sampler", [ValueGuided(), ValueGuided(lazy=False), MaskedDecoding(), Rejection()])
 def test_samplers_have_the_same_distribution_on_the_lumped_oracle(
-    walk: ValueGuided | TokenwiseRejection | Rejection,
+    sampler: ValueGuided | TokenwiseRejection | Rejection,
 ) -> None:
     case, tree = toy()
     lumped = Lumped(tree, case.oracle.eos)
-    own = exact_distribution(walk, case.oracle, case.verifier)
-    seen = exact_distribution(walk, lumped, lumped)
-    translated = {lumped.leaves[x]: p for x, p in seen.probabilities.items() if p}
-    assert total_variation(translated, {x: p for x, p in own.probabilities.items() if p}) < 1e-9
-    if not isinstance(walk, Rejection):  # whose queries beyond the rule are lumped too
-        assert seen.expected_calls == pytest.approx(own.expected_calls)
+    exact = exact_distribution(sampler, case.oracle, case.verifier)
+    lumped_exact = exact_distribution(sampler, lumped, lumped)
+    translated = {lumped.leaves[x]: p for x, p in lumped_exact.probabilities.items() if p}
+    assert total_variation(translated, {x: p for x, p in exact.probabilities.items() if p}) < 1e-9
+    if not isinstance(sampler, Rejection):  # the lumped oracle merges invalid queries of rejection sampling
+        assert lumped_exact.expected_calls == pytest.approx(exact.expected_calls)
 
 
 @pytest.mark.parametrize("kind", TASKS)
 def test_first_leaf_distribution_agrees_with_enumeration(kind: str) -> None:
     case, tree = toy(kind, seed=2)
-    law, queries = first_leaf(tree)
-    walk = exact_distribution(ValueGuided(), case.oracle, case.verifier)
-    assert total_variation(law, {x: p for x, p in walk.probabilities.items() if p}) < 1e-9
-    assert queries == pytest.approx(walk.expected_calls)
-    assert total_variation(law, tree.masked) > 0.01
+    distribution, queries = first_leaf(tree)
+    exact = exact_distribution(ValueGuided(), case.oracle, case.verifier)
+    assert total_variation(distribution, {x: p for x, p in exact.probabilities.items() if p}) < 1e-9
+    assert queries == pytest.approx(exact.expected_calls)
+    assert total_variation(distribution, tree.masked) > 0.01
 
 
-def word_case(words: set[str], horizon: int, seed: int) -> ModelQuestion:
-    """A random table over two letters whose rule allows `words`, some of which may be too long for `horizon`."""
+def case_of_words(words: set[str], horizon: int, seed: int) -> ModelQuestion:
+    """Return a random table of two letters with a verifier of `words`, which may be longer than `horizon`."""
 
-    def law(prefix: tuple[int, ...]) -> list[float]:
+    def distribution(prefix: tuple[int, ...]) -> list[float]:
         return numpy_generator(seed, prefix).dirichlet([0.7] * 3).tolist()
 
     def text(completion: tuple[int, ...]) -> str:
@@ -82,59 +82,61 @@ def word_case(words: set[str], horizon: int, seed: int) -> ModelQuestion:
             return text(completion) in words
         return any(word.startswith(text(completion)) for word in words)
 
-    oracle = Table(law, vocab_size=3, eos=2, max_length=horizon)
+    oracle = Table(distribution, vocab_size=3, eos=2, max_length=horizon)
     return ModelQuestion(oracle, FunctionVerifier(allowed), (), text, horizon)
 
 
-def test_dead_ends_are_visited_but_lead_nowhere() -> None:
-    # After "bb" the rule allows nothing that fits: "bbb" is complete and no word.
+def test_prefixes_without_completion_are_visited_but_have_no_leaves() -> None:
+    # After "bb" the only valid continuation, "bbb", is complete and not a word.
     def allowed(completion: tuple[int, ...]) -> bool:
         text = "".join("ab"[token] for token in completion if token != 2)
         if 2 in completion or len(completion) == 3:
             return text in {"a", "ab"}
         return any(word.startswith(text) for word in ("a", "ab", "bbba"))
 
-    case = dataclasses.replace(word_case(set(), 3, 1), verifier=FunctionVerifier(allowed))
+    case = dataclasses.replace(case_of_words(set(), 3, 1), verifier=FunctionVerifier(allowed))
     tree = explore(case.oracle, case.verifier, (), 3, tolerance=1e-9, max_prefixes=100)
     assert (1, 1) in tree.nodes
-    law, queries = first_leaf(tree)
-    walk = exact_distribution(ValueGuided(), case.oracle, case.verifier)
-    assert total_variation(law, {x: p for x, p in walk.probabilities.items() if p}) < 1e-9
-    assert queries == pytest.approx(walk.expected_calls)
+    distribution, queries = first_leaf(tree)
+    exact = exact_distribution(ValueGuided(), case.oracle, case.verifier)
+    assert total_variation(distribution, {x: p for x, p in exact.probabilities.items() if p}) < 1e-9
+    assert queries == pytest.approx(exact.expected_calls)
 
 
 def test_samplers_on_the_lumped_oracle_end_in_known_leaves() -> None:
-    case = word_case({"a", "bbbb"}, 5, 3)
+    case = case_of_words({"a", "bbbb"}, 5, 3)
     tree = explore(case.oracle, case.verifier, (), 5, tolerance=1e-9, max_prefixes=100)
     partial = dataclasses.replace(tree, leaves={x: p for x, p in tree.leaves.items() if len(x) < 4})
     assert max(map(len, partial.nodes)) > max(map(len, partial.leaves))
     lumped = Lumped(partial, case.oracle.eos)
-    seen = exact_distribution(MaskedDecoding(), lumped, lumped)
-    assert {lumped.leaves[x] for x, p in seen.probabilities.items() if p} <= set(partial.leaves)
+    lumped_exact = exact_distribution(MaskedDecoding(), lumped, lumped)
+    assert {lumped.leaves[x] for x, p in lumped_exact.probabilities.items() if p} <= set(partial.leaves)
 
 
-def test_distance_of_sample_counts_exceeds_that_of_their_distribution() -> None:
-    law, number = {"a": 0.6, "b": 0.3}, 4  # and 0.1 breaks the rule
+def test_distance_of_sample_counts_exceeds_the_distance_of_their_distribution() -> None:
+    distribution, number = {"a": 0.6, "b": 0.3}, 4  # the remaining 0.1 violates the constraint
     target = {"a": 0.5, "b": 0.5}
     outcomes = {"a": 0.6, "b": 0.3, "": 0.1}
     exact = 0.0
-    for drawn in itertools.product(outcomes, repeat=number):
-        counts = {x: drawn.count(x) / number for x in law}
-        exact += math.prod(outcomes[x] for x in drawn) * distance(counts, target)
-    assert drawn_distance(law, target, number, 0, rounds=100_000) == pytest.approx(exact, abs=5e-3)
-    assert distance(law, target) < exact - 0.02
+    for sampled in itertools.product(outcomes, repeat=number):
+        counts = {x: sampled.count(x) / number for x in distribution}
+        exact += math.prod(outcomes[x] for x in sampled) * distance(counts, target)
+    assert drawn_distance(distribution, target, number, 0, rounds=100_000) == pytest.approx(exact, abs=5e-3)
+    assert distance(distribution, target) < exact - 0.02
 
 
 def test_unexplored_mass_bounds_the_missing_mass() -> None:
-    case, whole = toy(seed=1)
-    part = explore(case.oracle, case.verifier, (), SMOKE.max_new_tokens, tolerance=0.2, max_prefixes=1000)
-    missing_p = whole.accepted_mass - part.accepted_mass
-    missing_q = 1 - math.fsum(part.masked.values())
-    assert -1e-12 <= missing_p <= part.left_p + 1e-12
-    assert missing_q == pytest.approx(part.left_q)
+    case, full_tree = toy(seed=1)
+    partial_tree = explore(
+        case.oracle, case.verifier, (), SMOKE.max_new_tokens, tolerance=0.2, max_prefixes=1000
+    )
+    missing_p = full_tree.accepted_mass - partial_tree.accepted_mass
+    missing_q = 1 - math.fsum(partial_tree.masked.values())
+    assert -1e-12 <= missing_p <= partial_tree.left_p + 1e-12
+    assert missing_q == pytest.approx(partial_tree.left_q)
 
 
-def test_large_trees_and_unsatisfiable_constraints_are_refused() -> None:
+def test_large_trees_and_unsatisfiable_constraints_are_rejected() -> None:
     case = toy_case(SMOKE, "regex", 0)
     with pytest.raises(InputError, match="max_prefixes=2: "):
         explore(case.oracle, case.verifier, (), 5, tolerance=1e-9, max_prefixes=2)
@@ -142,14 +144,14 @@ def test_large_trees_and_unsatisfiable_constraints_are_refused() -> None:
         explore(case.oracle, FunctionVerifier(lambda _: 0), (), 5, tolerance=1e-9, max_prefixes=9)
 
 
-def test_distances_count_what_is_missing() -> None:
+def test_distances_include_missing_mass() -> None:
     assert distance({"a": 0.5}, {"a": 1.0}) == 0.5
     assert distance({"a": 0.5, "b": 0.5}, {"a": 1.0}) == 0.5
     assert sampling_error({"a": 1.0}, 10) == 0.0
     assert sampling_error({"a": 0.5, "b": 0.5}, 100) == pytest.approx(0.0399, abs=1e-3)
 
 
-def test_a_seed_draws_its_own_questions() -> None:
+def test_seeds_have_different_questions() -> None:
     for make in TASKS.values():
         tasks = [make(seed) for seed in range(20)]
         assert len({task.question for task in tasks}) == len(tasks)
@@ -159,25 +161,29 @@ def test_a_seed_draws_its_own_questions() -> None:
 
 def question(seed: int, kind: str, mass: float, ess: float, tv: float) -> list[dict[str, object]]:
     """Return rows of a question with ten queries per answer. `tv` is the distance of one masked sample."""
-    own = {"seed": seed, "kind": kind}
+    exact = {"seed": seed, "kind": kind}
     return [
-        own | {"measure": "tree", "accepted_mass": mass, "unexplored_p": 0.0, "unexplored_q": 0.01},
-        own | {"measure": "run", "rule": "no rule", "queries": 10.0},
+        exact | {"measure": "tree", "accepted_mass": mass, "unexplored_p": 0.0, "unexplored_q": 0.01},
+        exact | {"measure": "run", "rule": "no rule", "queries": 10.0},
         *(
-            own
+            exact
             | {"measure": "exact", "rule": "masked, weighted", "size": size, "tv": tv / size, "drawn_tv": 0.3}
             | {"ess_per_query": ess}
             for size in (1, 4)
         ),
-        own | {"measure": "simulated", "rule": "smc", "size": 4, "tv": tv / 2},
+        exact | {"measure": "simulated", "rule": "smc", "size": 4, "tv": tv / 2},
     ]
 
 
-def test_statistics_of_known_rows() -> None:
+def test_statistics_of_known_rows_have_the_expected_values() -> None:
     rows = Rows(
         [
-            *question(0, "regex", 0.1, 0.1, 0.4),  # rejection: 100 queries, 0.01 effective samples in one
-            *question(0, "json-schema", 0.001, 0.1, 0.8),  # 10,000 queries and 0.0001
+            *question(
+                0, "regex", 0.1, 0.1, 0.4
+            ),  # rejection needs 100 queries, with 0.01 effective samples per query
+            *question(
+                0, "json-schema", 0.001, 0.1, 0.8
+            ),  # 10,000 queries and 0.0001 effective samples per query
             *question(1, "regex", 0.1, 0.01, 0.2),
         ],
         STUDY.kind,
@@ -191,7 +197,7 @@ def test_statistics_of_known_rows() -> None:
     assert stats.decoded("run", "smc")(rows).empty
 
 
-def test_particles_without_a_matching_number_of_samples() -> None:
+def test_particles_without_a_matching_number_of_samples_have_no_estimate() -> None:
     config = dataclasses.replace(SMOKE, seeds=(0,), sizes=(1, 2), particles=(4, 8))
     measured = [
         {"seed": 0, "kind": kind, **row}

@@ -1,4 +1,4 @@
-"""Properties of every study and of its committed results."""
+"""Tests of properties of every study and of its committed results."""
 
 import json
 from collections.abc import Callable
@@ -73,7 +73,7 @@ def test_every_claim_has_a_short_title_of_its_own(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_no_statement_is_made_twice(name: str) -> None:
+def test_statements_are_unique(name: str) -> None:
     claims = studies.find(name).claims
     assert len({claim.statement for claim in claims}) == len(claims)
     criteria = [(claim.statistic.name, *claim.criterion.region) for claim in claims]
@@ -120,9 +120,9 @@ def test_committed_figures_agree_with_the_rows(name: str, entries: dict[str, Ent
     assert entry.result is not None
     for figure in entry.study.figures:
         assert figure.caption
-        drawn = svg(figure, entry.rows)
+        figure_svg = svg(figure, entry.rows)
         committed = (entry.result.folder / "figures" / f"{figure.name}.svg").read_text("utf-8")
-        assert drawn.count("<path") == committed.count("<path"), figure.name
+        assert figure_svg.count("<path") == committed.count("<path"), figure.name
     files = {path.stem for path in (entry.result.folder / "figures").iterdir()}
     assert files == {figure.name for figure in entry.study.figures}
 

@@ -1,4 +1,4 @@
-"""The study `decoding-laws`: closed forms against enumeration, difficulty measures, and statistics of known rows."""
+"""Tests of the study `decoding-laws`: closed forms, difficulty measures, and statistics of known rows."""
 
 import dataclasses
 import math
@@ -40,13 +40,13 @@ from trialogue_lab.studies.decoding_laws.tasks import (
 CONFIG = Config(seeds=(3, 4), candidates=(2,), drawn_among=(2,))
 
 
-def task_of(name: str, place: int = 0) -> ConstraintTask:
+def find_task(name: str, place: int = 0) -> ConstraintTask:
     family = next(family for family in LADDER if family.name == name)
     return list(family.tasks())[place]
 
 
-def drawn(name: str, seed: int = 3, place: int = 0) -> tuple[ConstraintTask, Any]:
-    task = task_of(name, place)
+def random_task(name: str, seed: int = 3, place: int = 0) -> tuple[ConstraintTask, Any]:
+    task = find_task(name, place)
     return task, random_model(task, seed, 1.0)
 
 
@@ -54,7 +54,7 @@ def free_distribution(oracle: Any) -> dict[tuple[int, ...], float]:
     return dict(exact_distribution(METHODS["no rule"].sampler, oracle).probabilities)
 
 
-def test_valid_strings() -> None:
+def test_valid_strings_of_tasks_have_the_expected_numbers() -> None:
     counts = {family.name: [len(task.valid) for task in family.tasks()] for family in LADDER}
     assert counts == {
         "first token": [9, 27],
@@ -68,18 +68,18 @@ def test_valid_strings() -> None:
         "checksum": [9, 27],
         HIDDEN: [4, 32],
     }
-    json = task_of("JSON", 1)
+    json = find_task("JSON", 1)
     texts = {"".join("[01,]"[token] for token in string) for string in json.valid}
     assert texts == {"[]", "[0]", "[1]", "[0,0]", "[0,1]", "[1,0]", "[1,1]"}
     assert json((0, 1, 3))
     assert not json((0, 1, 1))
-    # It knows the length: "[0,1" can be closed, "[0,1," cannot.
+    # The verifier includes the length: "[0,1" can be completed, and "[0,1," cannot.
     assert not json((0, 1, 3, 2, 3))
 
 
 @pytest.mark.parametrize("name", ["JSON", "checksum", "sum"])
-def test_closed_forms_are_the_walks(name: str) -> None:
-    task, oracle = drawn(name)
+def test_closed_forms_agree_with_exact_distributions_of_samplers(name: str) -> None:
+    task, oracle = random_task(name)
     free = exact_distribution(METHODS["no rule"].sampler, oracle)
     restricted = target_distribution(oracle, task)
     best = exact_distribution(BestOfN(2), oracle, task)
@@ -96,8 +96,8 @@ def test_closed_forms_are_the_walks(name: str) -> None:
 
 
 @pytest.mark.parametrize("family", [family.name for family in LADDER])
-def test_what_a_task_shows_is_of_its_laws(family: str) -> None:
-    task, oracle = drawn(family)
+def test_difficulty_measures_agree_with_exact_distributions(family: str) -> None:
+    task, oracle = random_task(family)
     target, free = target_distribution(oracle, task), free_distribution(oracle)
     masked = exact_distribution(MaskedDecoding(), oracle, task).probabilities
     found = difficulty(oracle, task)
@@ -109,42 +109,45 @@ def test_what_a_task_shows_is_of_its_laws(family: str) -> None:
     assert (found.spread < 1e-9) == (total_variation(target, masked) < 1e-9)
 
 
-def test_when_verdicts_show() -> None:
-    checksum = task_of("checksum")
-    at_once, late = difficulty(*reversed(drawn("first token"))), difficulty(uniform_model(checksum), checksum)
-    assert at_once.lateness == pytest.approx(1 / 3)
-    assert at_once.spread == pytest.approx(0, abs=1e-12)
+def test_lateness_and_spread_have_known_values() -> None:
+    checksum = find_task("checksum")
+    early, late = (
+        difficulty(*reversed(random_task("first token"))),
+        difficulty(uniform_model(checksum), checksum),
+    )
+    assert early.lateness == pytest.approx(1 / 3)
+    assert early.spread == pytest.approx(0, abs=1e-12)
     assert late.lateness == pytest.approx(1)
     assert late.rarity == pytest.approx(math.log(3))
     assert late.spread == pytest.approx(0, abs=1e-12)
-    hidden = difficulty(*reversed(drawn(HIDDEN)))
+    hidden = difficulty(*reversed(random_task(HIDDEN)))
     assert hidden.lateness == pytest.approx((1 / 3 + 2 / 3) / 2)
     assert hidden.unseen == pytest.approx(2 * math.log(2))
-    # Of two viable tokens one has no value: deviation over mean is 1, twice.
+    # One of two valid tokens has value zero at two positions, so deviation over mean is 1 twice.
     assert hidden.spread == pytest.approx(2)
 
 
-def test_what_users_believe() -> None:
-    task, oracle = drawn("no repeats")
+def test_expected_distributions_of_methods_agree_with_their_definitions() -> None:
+    task, oracle = random_task("no repeats")
     free, restricted = free_distribution(oracle), target_distribution(oracle, task)
     tempered = target_distribution(truncated(oracle, temperature=TEMPERATURE), task)
 
-    def believed(name: str, given: dict[tuple[int, ...], float] | None = None) -> Any:
+    def expected_for(name: str, given: dict[tuple[int, ...], float] | None = None) -> Any:
         return expected_distribution(name, free, restricted, tempered, given or restricted)
 
-    (mode,) = believed(methods.LIKELIEST)
+    (mode,) = expected_for(methods.LIKELIEST)
     assert restricted[mode] == max(restricted.values())
-    (mode,) = believed(methods.LIKELIEST_OF_ALL)
+    (mode,) = expected_for(methods.LIKELIEST_OF_ALL)
     assert free[mode] == max(free.values())
-    assert believed(TEMPERED) is tempered
-    sharpened = believed(SHARPENED)
+    assert expected_for(TEMPERED) is tempered
+    sharpened = expected_for(SHARPENED)
     first, second = list(restricted)[:2]
     assert math.log(sharpened[first] / sharpened[second]) == pytest.approx(
         math.log(restricted[first] / restricted[second]) / TEMPERATURE
     )
     assert total_variation(sharpened, tempered) > 1e-3
-    kept = believed(methods.KEPT, {first: 0.3, second: 0.0})
-    assert kept == {first: 1.0}
+    renormalized = expected_for(methods.KEPT, {first: 0.3, second: 0.0})
+    assert renormalized == {first: 1.0}
 
 
 def rows_of(*names: str, seeds: tuple[int, ...] = (3, 4)) -> Rows:
@@ -152,50 +155,50 @@ def rows_of(*names: str, seeds: tuple[int, ...] = (3, 4)) -> Rows:
         {"seed": seed, "family": name, "length": task.length, **row}
         for seed in seeds
         for name in names
-        for task, oracle in [drawn(name, seed)]
+        for task, oracle in [random_task(name, seed)]
         for row in measure_task(CONFIG, task, oracle, seed)
     ]
     return Rows(records, "kind", {"seeds": seeds})
 
 
 @pytest.fixture(scope="module")
-def measured() -> Rows:
+def measured_rows() -> Rows:
     return rows_of("checksum", "brackets")
 
 
-def test_rules_as_measured(measured: Rows) -> None:
+def test_measured_errors_of_methods_agree_with_theory(measured_rows: Rows) -> None:
     for name, rule in METHODS.items():
         if rule.exact:
-            assert (stats.decoded(name)(measured) < 1e-12).all(), name
-    assert (stats.decoded("no rule", "invalid")(measured) > 0.2).all()
-    mask = stats.decoded("mask")(measured)
-    assert mask.tolist() == pytest.approx(stats.decoded("tokenwise rejection")(measured).tolist())
+            assert (stats.decoded(name)(measured_rows) < 1e-12).all(), name
+    assert (stats.decoded("no rule", "invalid")(measured_rows) > 0.2).all()
+    mask = stats.decoded("mask")(measured_rows)
+    assert mask.tolist() == pytest.approx(stats.decoded("tokenwise rejection")(measured_rows).tolist())
     for name, rule in METHODS.items():
         if rule.weighs:
-            assert (stats.decoded(name, "weighted")(measured) < 1e-12).all(), name
-    # A cut before the mask weighs by the law that is cut.
-    assert (stats.decoded("top-p, then mask", "weighted")(measured) > 1e-3).any()
-    assert (stats.decoded("drawn by weight, 2")(measured) < mask).all()
-    assert stats.price("no rule")(measured).tolist() == [1, 1]
-    assert (stats.price("rejection")(measured) > stats.price("tokenwise rejection")(measured)).all()
-    # Fixed lengths, and exact values: the first leaf is exact.
-    assert (stats.decoded("first leaf, exact values")(measured) < 1e-12).all()
+            assert (stats.decoded(name, "weighted")(measured_rows) < 1e-12).all(), name
+    # If top-p truncation precedes the mask, weights refer to the truncated distribution.
+    assert (stats.decoded("top-p, then mask", "weighted")(measured_rows) > 1e-3).any()
+    assert (stats.decoded("drawn by weight, 2")(measured_rows) < mask).all()
+    assert stats.price("no rule")(measured_rows).tolist() == [1, 1]
+    assert (stats.price("rejection")(measured_rows) > stats.price("tokenwise rejection")(measured_rows)).all()
+    # For outputs of one length and exact values, the first leaf has the exact distribution.
+    assert (stats.decoded("first leaf, exact values")(measured_rows) < 1e-12).all()
 
 
-def test_a_cut_that_leaves_nothing_is_believed_in_by_no_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_methods_without_outputs_have_no_variation_and_no_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "top-p, rejection"
     monkeypatch.setattr(measure, "METHODS", {each: METHODS[each] for each in (MASK, name)})
     rows = rows_of("brackets", seeds=(3, 8, 9, 10))
     cut = rows.where("rule", rule=name)
-    lost = cut.none > 0.5
-    assert 0 < lost.sum() < len(cut)
-    assert (cut.variation.isna() == lost).all()
-    assert (cut.queries.isna() == lost).all()
-    assert (cut.restricted[lost] == 1).all()
+    is_empty = cut.none > 0.5
+    assert 0 < is_empty.sum() < len(cut)
+    assert (cut.variation.isna() == is_empty).all()
+    assert (cut.queries.isna() == is_empty).all()
+    assert (cut.restricted[is_empty] == 1).all()
 
 
-def furthest(rows: Rows, column: str) -> float:
-    """The largest of `column` among the methods for which it is proved to be zero."""
+def largest_value(rows: Rows, column: str) -> float:
+    """Return the largest value of `column` over methods for which it is proved to be zero."""
     proved = {"variation": "exact", "weighted": "weighs"}[column]
     names = [name for name, rule in METHODS.items() if getattr(rule, proved)]
     table = rows["rule"]
@@ -203,7 +206,7 @@ def furthest(rows: Rows, column: str) -> float:
 
 
 @pytest.fixture(scope="module")
-def whole_ladder() -> Rows:
+def all_tasks() -> Rows:
     names = [name for name, rule in METHODS.items() if rule.exact or rule.weighs] + [
         "first leaf, exact values"
     ]
@@ -213,31 +216,31 @@ def whole_ladder() -> Rows:
 
 
 @pytest.mark.parametrize("column", ["variation", "weighted"])
-def test_what_is_proved_holds_on_every_task(column: str, whole_ladder: Rows) -> None:
-    assert furthest(whole_ladder, column) < 1e-9
+def test_proved_identities_hold_on_every_task(column: str, all_tasks: Rows) -> None:
+    assert largest_value(all_tasks, column) < 1e-9
 
 
-def test_the_first_leaf_is_exact_where_outputs_have_one_length(whole_ladder: Rows) -> None:
-    found = whole_ladder.where("rule", rule="first leaf, exact values")
+def test_first_leaf_is_exact_only_if_outputs_have_one_length(all_tasks: Rows) -> None:
+    found = all_tasks.where("rule", rule="first leaf, exact values")
     varying = found.family.isin(VARYING)
     assert (found[~varying].variation < 1e-9).all()
     assert (found[varying].variation > 1e-3).all()
 
 
 @pytest.mark.parametrize("family", [family.name for family in LADDER])
-def test_the_walk_with_momentum_begins_again_at_the_first_refusal(family: str) -> None:
-    task, oracle = drawn(family)
-    walked = exact_distribution(METHODS["first leaf with momentum, verdicts"].sampler, oracle, task)
-    asked = finished = 0.0
+def test_value_guided_walk_with_momentum_restarts_after_a_rejection(family: str) -> None:
+    task, oracle = random_task(family)
+    exact = exact_distribution(METHODS["first leaf with momentum, verdicts"].sampler, oracle, task)
+    queries = finished = 0.0
     for x, p in free_distribution(oracle).items():
-        refused = next((end for end in range(1, len(x) + 1) if not task(x[:end])), None)
-        if refused is None:
+        first_rejection = next((end for end in range(1, len(x) + 1) if not task(x[:end])), None)
+        if first_rejection is None:
             finished += p
-            asked += p * len(x)
-        elif refused > 1:
-            # Down to the refusal, and back up over the nodes below the first token's parent; that token is masked.
-            asked += p * (refused + refused - 2)
-    assert walked.expected_calls == pytest.approx(asked / finished)
+            queries += p * len(x)
+        elif first_rejection > 1:
+            # The walk goes down to the rejected token and up to the child of the root. The first token is then masked.
+            queries += p * (first_rejection + first_rejection - 2)
+    assert exact.expected_calls == pytest.approx(queries / finished)
 
 
 @pytest.mark.parametrize(
@@ -251,38 +254,43 @@ def test_the_walk_with_momentum_begins_again_at_the_first_refusal(family: str) -
         ("weighted", "temperature, mask", {"believed": SHARPENED}),
     ],
 )
-def test_a_rule_that_is_not_exact_is_noticed(
+def test_inexact_methods_are_detected(
     column: str, name: str, broken: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutant = {MASK: METHODS[MASK], name: dataclasses.replace(METHODS[name], **broken)}
     monkeypatch.setattr(measure, "METHODS", mutant)
-    assert furthest(rows_of("checksum"), column) > 1e-3
+    assert largest_value(rows_of("checksum"), column) > 1e-3
 
 
-def known(seed: int, family: str, length: int, far: float, lateness: float) -> Iterator[dict[str, Any]]:
+def make_rows(
+    seed: int, family: str, length: int, distance: float, lateness: float
+) -> Iterator[dict[str, Any]]:
     place = {"seed": seed, "family": family, "length": length}
-    shows = dict.fromkeys(("mass", "rarity", "swing", "unseen"), 0.5) | {"lateness": lateness, "spread": far}
-    yield {**place, "kind": "task", **shows}
+    difficulties = dict.fromkeys(("mass", "rarity", "swing", "unseen"), 0.5) | {
+        "lateness": lateness,
+        "spread": distance,
+    }
+    yield {**place, "kind": "task", **difficulties}
     for rule, queries, variation in (
         ("no rule", 2.0, 0.5),
-        ("mask", length, far),
+        ("mask", length, distance),
         ("rejection", None, 1e-15),
     ):
         yield {**place, "kind": "rule", "rule": rule, "queries": queries, "variation": variation}
 
 
-def test_quantities_of_known_rows() -> None:
+def test_statistics_of_known_rows_have_the_expected_values() -> None:
     rows = Rows(
         [
-            *known(1, "a", 2, 0.1, 0.9),
-            *known(1, "a", 4, 0.4, 0.6),
-            *known(1, "b", 2, 0.2, 0.7),
-            *known(1, "b", 8, 0.3, 0.65),
-            *known(1, HIDDEN, 3, 0.9, 0.9),
-            *known(2, "a", 2, 0.0, 0.1),
-            *known(2, "a", 4, 0.2, 0.3 + 1e-13),
-            *known(2, "b", 2, 0.1, 0.3),
-            *known(2, "b", 8, 0.5, 0.4),
+            *make_rows(1, "a", 2, 0.1, 0.9),
+            *make_rows(1, "a", 4, 0.4, 0.6),
+            *make_rows(1, "b", 2, 0.2, 0.7),
+            *make_rows(1, "b", 8, 0.3, 0.65),
+            *make_rows(1, HIDDEN, 3, 0.9, 0.9),
+            *make_rows(2, "a", 2, 0.0, 0.1),
+            *make_rows(2, "a", 4, 0.2, 0.3 + 1e-13),
+            *make_rows(2, "b", 2, 0.1, 0.3),
+            *make_rows(2, "b", 8, 0.5, 0.4),
         ],
         "kind",
         {"seeds": (1, 2)},
@@ -291,7 +299,7 @@ def test_quantities_of_known_rows() -> None:
     assert stats.decoded("rejection")(rows).tolist() == [0, 0]
     assert stats.growth("mask")(rows).tolist() == pytest.approx([0.2, 0.3])
     assert stats.order("spread")(rows).tolist() == pytest.approx([1, 1])
-    # All in the other order; and two that tie but for rounding.
+    # All pairs are in reverse order for seed 1, and two values are tied up to rounding for seed 2.
     assert stats.order("lateness")(rows).tolist() == pytest.approx([-1, math.sqrt(0.9)])
     geometric = (1 * 2 * 1 * 4) ** 0.25
     assert stats.price("mask")(rows).tolist() == pytest.approx([geometric, geometric])
@@ -312,14 +320,14 @@ def test_quantities_of_known_rows() -> None:
     assert stats.task_difficulties(rows)[0].difficulty.lateness == pytest.approx(0.5)
 
 
-def test_oracles_are_drawn_by_seed_and_family() -> None:
+def test_random_oracles_depend_only_on_seed_and_family() -> None:
     tokens, length = torch.tensor([[0, 1, 2, 0]]), 2
 
-    def law(name: str, seed: int, place: int = 0) -> list[float]:
-        _, oracle = drawn(name, seed, place)
-        (law,) = oracle.next_log_probs(tokens[:, : oracle.max_length], torch.tensor([length]))
-        return list(law.tolist())
+    def next_distribution(name: str, seed: int, place: int = 0) -> list[float]:
+        _, oracle = random_task(name, seed, place)
+        (log_probs,) = oracle.next_log_probs(tokens[:, : oracle.max_length], torch.tensor([length]))
+        return list(log_probs.tolist())
 
-    assert law("sum", 1) == law("sum", 1, 1)
-    assert law("sum", 1) != law("sum", 2)
-    assert law("sum", 1) != law("checksum", 1)
+    assert next_distribution("sum", 1) == next_distribution("sum", 1, 1)
+    assert next_distribution("sum", 1) != next_distribution("sum", 2)
+    assert next_distribution("sum", 1) != next_distribution("checksum", 1)

@@ -1,4 +1,4 @@
-"""Statistics of hand-made rows in the study dyck-attention, and rows of its networks."""
+"""Tests of statistics of known rows in the study `dyck-attention`, and of rows of its networks."""
 
 import json
 from dataclasses import replace
@@ -18,7 +18,7 @@ from trialogue_lab.studies.dyck_attention.measure import parts
 from trialogue_lab.studies.dyck_attention.networks import NESTED, SETTINGS
 
 
-def made(**columns: object) -> dict[str, object]:
+def known_rows(**columns: object) -> dict[str, object]:
     return {"kind": "network", "arm": "words", **columns}
 
 
@@ -61,27 +61,29 @@ def test_the_table_is_the_mean_over_its_settings() -> None:
     assert stats.table_variation(3)(rows).empty
 
 
-def test_rank_correlation_with_the_error() -> None:
+def test_rank_correlation_with_the_error_has_the_expected_value() -> None:
     balances = [0.1 * place for place in range(12)]
-    rows = Rows([made(seed=place, balance=each, outside=1 - each) for place, each in enumerate(balances)])
+    rows = Rows(
+        [known_rows(seed=place, balance=each, outside=1 - each) for place, each in enumerate(balances)]
+    )
     assert stats.rank_correlation("words")(rows).tolist() == pytest.approx([1.0] * 12)
     assert stats.rank_correlation("words")(Rows(rows.records[:9])).empty
     assert "needs 10" in stats.rank_correlation("words").missing_rows(Rows(rows.records[:9]))
 
 
-def test_rank_correlation_with_other_accuracies() -> None:
+def test_rank_correlation_with_other_accuracies_has_the_expected_value() -> None:
     columns = [
         {"balance": 0.1 * place, "balance_released": -0.1 * place, "outside": 1 - 0.01 * place}
         | {"outside_confident": 0.5 + 0.01 * place}
         for place in range(12)
     ]
-    rows = Rows([made(seed=place, **each) for place, each in enumerate(columns)])
+    rows = Rows([known_rows(seed=place, **each) for place, each in enumerate(columns)])
     assert stats.rank_correlation("words")(rows).mean() == pytest.approx(1)
     assert stats.rank_correlation("words", "outside_confident")(rows).mean() == pytest.approx(-1)
     assert stats.rank_correlation("words", "outside_confident", "balance_released")(
         rows
     ).mean() == pytest.approx(1)
-    equal = Rows([made(seed=place, balance=0.1 * place, outside=0.5) for place in range(12)])
+    equal = Rows([known_rows(seed=place, balance=0.1 * place, outside=0.5) for place in range(12)])
     assert "all networks have the same outside" in stats.rank_correlation("words").missing_rows(equal)
 
 
@@ -118,7 +120,7 @@ def test_claims_of_the_table_are_not_tested_if_networks_are_not_trained(share: f
 
 
 def test_correct_closing_brackets_are_counted() -> None:
-    rows = Rows([made(seed=seed, inside=share, closings=200) for seed, share in ((1, 1.0), (2, 0.97))])
+    rows = Rows([known_rows(seed=seed, inside=share, closings=200) for seed, share in ((1, 1.0), (2, 0.97))])
     counts = stats.closed("words").counts(rows)
     assert counts is not None
     assert counts.successes.tolist() == [200, 194]
@@ -155,7 +157,7 @@ def test_a_setting_yields_every_pair_of_its_networks_for_every_layer() -> None:
     assert not any(part.name.startswith("table") for part in parts(Config()))
 
 
-def test_networks_of_the_table_have_a_learning_rate_of_their_own() -> None:
+def test_networks_of_the_table_have_a_separate_learning_rate() -> None:
     def losses(**changes: float) -> list[float]:
         config = replace(PRESETS["smoke"], grid_seeds=(4, 5), grid_steps=3, **changes)  # type: ignore[arg-type]
         (part,) = (part for part in parts(config) if part.name == "table-k2-d4-2-layers")

@@ -1,4 +1,4 @@
-"""The study dyck-backtracking: a small complete run, training, purity, traces and errors."""
+"""Tests of the study `dyck-backtracking`: a small complete run, training, purity, traces and errors."""
 
 import dataclasses
 import json
@@ -55,12 +55,12 @@ def test_a_training_ends_at_the_first_validation_with_sufficient_accuracy(tmp_pa
     config = dataclasses.replace(PRESETS["night"], seeds=(0,), **looks)
     assert isinstance(config, UntilConverged)
     strings = Strings(config.length, config.p, config.q)
-    own = strings.sample(50, seed_of(0, "validation"))
+    validation = strings.sample(50, seed_of(0, "validation"))
 
     def training(accuracy: float, steps: int = 30) -> tuple[int, float]:
         wanted = dataclasses.replace(config, converged_accuracy=accuracy, steps=steps)
         network, losses, _ = train_or_load(wanted, 0, tmp_path)
-        return len(losses), evaluate_predictions(network, own).closing_accuracy
+        return len(losses), evaluate_predictions(network, validation).closing_accuracy
 
     reached = [training(1.0, steps)[1] for steps in range(4, 30, 4)]
     wanted = (min(reached) + max(reached)) / 2
@@ -98,7 +98,7 @@ def test_rejected_prefixes_are_prefixes_that_the_verifier_rejects() -> None:
     assert bool((position < rejected_lengths).all())
 
 
-def test_too_few_errors_are_reported(tmp_path: Path) -> None:
+def test_too_few_errors_raise_an_error(tmp_path: Path) -> None:
     config = dataclasses.replace(SMOKE, max_prompts=10)
     with pytest.raises(InputError, match=r"max_prompts=10: the model of seed 0 made only \d+ of 30 errors"):
         execute(STUDY, config, tmp_path)

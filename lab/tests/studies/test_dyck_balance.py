@@ -1,4 +1,4 @@
-"""The study dyck-balance: rows of a network, and verdicts of known rows."""
+"""Tests of the study `dyck-balance`: rows of a network, and verdicts of known rows."""
 
 from pathlib import Path
 
@@ -31,9 +31,9 @@ def rows(errors: float, unsure: float, inside: float = 0.99) -> Rows:
     )
 
 
-def answers(table: Rows) -> dict[str, str]:
-    verdicts = evaluate(STUDY.claims, Evidence(rows=table, config={"seeds": range(COUNT)}, preset="default"))
-    return {verdict.claim.id: verdict.answer for verdict in verdicts}
+def verdicts(table: Rows) -> dict[str, str]:
+    found = evaluate(STUDY.claims, Evidence(rows=table, config={"seeds": range(COUNT)}, preset="default"))
+    return {verdict.claim.id: verdict.answer for verdict in found}
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def answers(table: Rows) -> dict[str, str]:
     ],
 )
 def test_each_accuracy_decides_its_claim(errors: float, unsure: float, expected: tuple[str, ...]) -> None:
-    found = answers(rows(errors, unsure))
+    found = verdicts(rows(errors, unsure))
     assert tuple(found.values())[:4] == expected
     assert (found["the-accuracy-matters"] == "holds") == (errors < 0 < unsure)
 
 
-def test_networks_that_have_not_learned_test_nothing() -> None:
-    assert set(answers(rows(0.001, 0.001, inside=0.96)).values()) == {"not tested"}
+def test_claims_about_untrained_networks_are_not_tested() -> None:
+    assert set(verdicts(rows(0.001, 0.001, inside=0.96)).values()) == {"not tested"}
 
 
 def test_a_network_yields_both_accuracies_and_violations() -> None:

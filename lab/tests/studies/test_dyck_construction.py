@@ -1,4 +1,4 @@
-"""Rows and statistics of `dyck-construction`."""
+"""Tests of rows and statistics of `dyck-construction`."""
 
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def test_only_the_corrected_lemma_holds_for_short_vectors() -> None:
     assert max(ratios["corrected", scale] for scale in (1e-3, 1.0, 1e3)) <= 1
 
 
-def test_statistics_by_hand() -> None:
+def test_statistics_of_known_rows_have_the_expected_values() -> None:
     pumped = [
         {"kind": "pumped", "seed": seed, "disturbance": 0.1, "pairs": pairs, "distance": 5.0 / pairs**power}
         for seed, power in ((1, 1.0), (2, 0.5))

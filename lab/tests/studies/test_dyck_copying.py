@@ -1,4 +1,4 @@
-"""Measurements of `dyck-copying` on known attention patterns, and statistics of known rows."""
+"""Tests of measurements of `dyck-copying` on known attention patterns, and of statistics of known rows."""
 
 import pytest
 import torch
@@ -9,11 +9,11 @@ from trialogue_lab.studies.dyck_copying.measure import _summarize_attention
 from trialogue_lab.studies.dyck_copying.statistics import copied, lost, sharpest
 
 
-def test_measurements_of_known_patterns() -> None:
+def test_measurements_of_known_patterns_have_the_expected_values() -> None:
     tokens = torch.tensor([[0, 1, 2, 3]])
     uniform = torch.ones(5, 5).tril()[None]
     uniform = uniform / uniform.sum(-1, keepdim=True)
-    own = torch.eye(5)[None]
+    self_attention = torch.eye(5)[None]
     summary = _summarize_attention(uniform, tokens)
     assert summary["from_uniform"] == 0.0
     assert (
@@ -21,12 +21,14 @@ def test_measurements_of_known_patterns() -> None:
         == summary["on_closing_uniform"]
         == pytest.approx((0 + 1 / 3 + 1 / 4 + 2 / 5) / 4)
     )
-    summary = _summarize_attention(own, tokens)
+    summary = _summarize_attention(self_attention, tokens)
     assert (summary["on_itself"], summary["on_closing"]) == (1.0, 0.5)
-    assert summary["from_uniform"] == pytest.approx(float(variation(own, uniform)) / causal_baseline(5))
+    assert summary["from_uniform"] == pytest.approx(
+        float(variation(self_attention, uniform)) / causal_baseline(5)
+    )
 
 
-def test_statistics_by_hand() -> None:
+def test_statistics_of_known_rows_have_the_expected_values() -> None:
     rows = Rows(
         [
             {

@@ -1,4 +1,4 @@
-"""Statistics of `dyck-pruning` on known rows, and rows of a pruned transformer."""
+"""Tests of statistics of `dyck-pruning` on known rows, and of rows of a pruned transformer."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_both_targets_must_be_within_the_error() -> None:
     assert stats.different_shared_layers()(rows).tolist() == [2.0]
 
 
-def test_errors_of_pruned_transformers() -> None:
+def test_wider_transformers_have_smaller_errors_after_pruning() -> None:
     config = replace(PRESETS["smoke"], hidden=(16, 96))
     named = {part.name: part for part in parts(config)}
     rows = Rows(list(named["transformer-1"].rows(Path())))["transformer"]

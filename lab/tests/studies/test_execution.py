@@ -1,4 +1,4 @@
-"""Execution of studies: interrupted runs resume, and finished runs are not measured again."""
+"""Tests of the execution of studies: interrupted runs resume, and finished runs are not measured again."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +24,7 @@ CONFIG = Config(flips=50, seeds=(0, 1, 2))
 
 @pytest.fixture(autouse=True)
 def runs() -> Iterator[list[str]]:
-    """Names of the parts that this process measures."""
+    """Return the names of the parts that this process measures."""
     biased_coin.RUNS.clear()
     yield biased_coin.RUNS
     biased_coin.RUNS.clear()
@@ -73,7 +73,7 @@ def test_rows_begin_with_the_columns_of_their_part() -> None:
     ]
 
 
-def test_files_of_a_finished_run(tmp_path: Path, runs: list[str]) -> None:
+def test_finished_run_has_all_files(tmp_path: Path, runs: list[str]) -> None:
     lines: list[str] = []
     result = execute(STUDY, CONFIG, tmp_path, progress=lines.append)
     assert result.folder == STUDY.result_folder(CONFIG, tmp_path)
@@ -204,7 +204,7 @@ def test_artifacts_are_shared_by_parts_and_sessions(tmp_path: Path) -> None:
     assert seen == [["seed-0", "seed-1"], ["seed-0", "seed-1"]]
 
 
-def test_a_corrupted_part_is_named(tmp_path: Path) -> None:
+def test_error_names_a_corrupted_part(tmp_path: Path) -> None:
     interrupt(tmp_path)
     part = STUDY.result_folder(CONFIG, tmp_path) / "work" / "parts" / "seed-0.json"
     part.write_text(part.read_text(encoding="utf-8")[:-9], encoding="utf-8")
@@ -242,13 +242,13 @@ def test_values_of_rows_are_stored_as_python_scalars(tmp_path: Path) -> None:
         {"x": 1.0},
     ],
 )
-def test_invalid_rows_are_refused(row: dict[str, object], tmp_path: Path) -> None:
+def test_invalid_rows_are_rejected(row: dict[str, object], tmp_path: Path) -> None:
     with pytest.raises(InputError):
         execute(study_of_rows(row), CONFIG, tmp_path)
 
 
 @pytest.mark.parametrize("names", [[], ["a", "a"], ["../a"], ["a/b"], [""]])
-def test_invalid_names_of_parts_are_refused(names: list[str], tmp_path: Path) -> None:
+def test_invalid_names_of_parts_are_rejected(names: list[str], tmp_path: Path) -> None:
     study = replace(STUDY, parts=lambda config: [Part(name, lambda _: ()) for name in names])
     with pytest.raises(InputError, match="part"):
         execute(study, CONFIG, tmp_path)

@@ -1,4 +1,4 @@
-"""Rows of `gradient-flow`, and wrong theories that they reject."""
+"""Tests of rows of `gradient-flow`, and of wrong theories that they reject."""
 
 import dataclasses
 
@@ -28,7 +28,7 @@ def test_flows_agree_with_gradients_and_gaussian_means() -> None:
         (("2 * weights.last[:, None] * ((", "weights.last[:, None] * (("), "sample_error"),
     ],
 )
-def test_a_wrong_flow_is_noticed(
+def test_wrong_flows_are_detected(
     change: tuple[str, str], column: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = altered(gradient_flow, change, compiled=False)
@@ -60,7 +60,7 @@ def test_without_a_first_layer_the_flow_has_the_closed_form(monkeypatch: pytest.
     assert measure.two_body_row(SMOKE, COVARIANCE, WEIGHTS)["closed_error"] > 1e-2
 
 
-def test_contribution_of_the_first_layer() -> None:
+def test_contribution_of_the_first_layer_has_the_expected_value() -> None:
     rows = [measure.bound_row(*measure.gaussian(SMOKE.size, seed)) for seed in range(12)]
     assert max(row["error"] for row in rows) < 1e-10
     assert min(row["added"] for row in rows) > 0
@@ -101,7 +101,7 @@ def test_the_published_rate_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None
     assert statistics.growth("error")(measured_growth()).item() > 0.3
 
 
-def test_the_example_by_sign_of_skew_and_last_layer() -> None:
+def test_growth_in_the_example_depends_on_the_signs_of_skew_and_last_layer() -> None:
     """M is -skew diag(a), so that row k of the first layer grows at -2 skew a_k a_l, positive for unlike signs."""
     more = dataclasses.replace(SMOKE, draws=100_000)
     rows = Rows([{"seed": 3, **row} for row in measure.example_rows(more, 3)])

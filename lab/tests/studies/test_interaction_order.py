@@ -1,4 +1,4 @@
-"""The study `interaction-order`: bounds, small networks, spectra, and statistics of known rows."""
+"""Tests of the study `interaction-order`: bounds, small networks, spectra, and statistics of known rows."""
 
 import dataclasses
 import math
@@ -27,7 +27,7 @@ def stairs() -> Staircase:
     return staircase(STEPPED, 5)
 
 
-def test_distributions_have_steps() -> None:
+def test_bounds_of_the_distribution_decrease_with_the_order() -> None:
     found = stairs()
     assert found.two - found.three > 0.05
     assert found.three - found.four > 0.05
@@ -35,7 +35,7 @@ def test_distributions_have_steps() -> None:
     assert found.four == population_of(found.model).entropy
 
 
-def test_distributions_without_steps_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_distributions_without_steps_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distributions, "_MAX_DRAWS", 2)
     with pytest.raises(InputError, match=r"gap=0\.9: the bounds of 2 distributions are closer"):
         staircase(dataclasses.replace(SMOKE, gap=0.9), 0)
@@ -54,7 +54,7 @@ def test_one_layer_reaches_the_two_body_bound() -> None:
     assert abs(one_layer_excess(STEPPED)) < 0.01
 
 
-def test_other_architectures_and_short_training_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_architectures_and_short_training_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     assert one_layer_excess(dataclasses.replace(STEPPED, steps=(60, 1, 1))) > 0.01
     deeper = small.network
 
@@ -78,13 +78,13 @@ def test_factored_attention_recovers_two_bodies() -> None:
     assert statistics.pair_excess("standard")(rows).item() > 0.01
 
 
-def test_another_tensor_does_not_correlate() -> None:
+def test_tensors_of_another_model_do_not_correlate() -> None:
     exact = torch.tensor([1.0, -2.0, 0.5, 3.0])
     assert small.correlation(-4 * exact, exact) == pytest.approx(1)
     assert small.correlation(exact[[1, 0, 3, 2]], exact) < 0.9
 
 
-def test_orders_are_those_of_the_architecture() -> None:
+def test_orders_agree_with_the_architecture() -> None:
     rows = [row for row in small.spectrum_rows(SMOKE, 1) if not row["norm"]]
     assert [row["bodies"] for row in rows] == [2, 3, 5, 9]
     assert all(row["bodies"] == row["bound"] for row in rows)
@@ -93,25 +93,25 @@ def test_orders_are_those_of_the_architecture() -> None:
     assert min(row["beyond"] for row in normed) > 1e-4
 
 
-def test_the_first_two_layers_begin_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exchange_exponent_of_the_first_two_layers_is_four(monkeypatch: pytest.MonkeyPatch) -> None:
     def exponent() -> float:
         return statistics.exchange_exponent()(
             Rows([{"seed": 5, **row} for row in small.exchange_rows(SMOKE, stairs(), 5)])
         ).item()
 
     assert exponent() == pytest.approx(4, abs=0.2)
-    begun = small.network
+    make_network = small.network
 
     def of_one_scale(config: Config, layers: int, seed: int, scale: float | None = None) -> FactoredAttention:
         del scale
-        return begun(config, layers, seed, 0.2)
+        return make_network(config, layers, seed, 0.2)
 
     monkeypatch.setattr(small, "network", of_one_scale)
     assert exponent() < 1
 
 
-def test_lengths_of_plateaus() -> None:
-    """100 steps down to 1, 300 there, 50 down to 0.5, 25 there, then below."""
+def test_plateau_ratios_have_known_values() -> None:
+    """The loss needs 100 steps to 1, stays 300, needs 50 to 0.5, stays 25, and then decreases further."""
     losses = np.concatenate(
         (
             np.linspace(2, 1.02, 100),
@@ -127,26 +127,28 @@ def test_lengths_of_plateaus() -> None:
     assert small.plateau_ratios(np.full(10, 0.0), [1.0]) == [1.0]
 
 
-def test_onset_is_a_tenth_of_the_displacement() -> None:
+def test_onset_is_the_first_step_beyond_a_tenth_of_the_displacement() -> None:
     assert small.onset(np.array([0.0, 0.05, 0.1, 0.11, 2.0, 1.0])) == 3
     assert small.onset(np.array([0.0, 0.9, 0.05, 1.0])) == 1
 
 
-def test_unseen_loss_is_the_mean_surprise() -> None:
-    law = ManyBody.random(5, 3, scale=1.0, seed=1)
-    drawn = torch.multinomial(law.probabilities(), 40_000, True, generator=generator(0))
-    assert heldout_loss(law, law.states()[drawn]) == pytest.approx(population_of(law).entropy, abs=0.02)
+def test_heldout_loss_is_the_cross_entropy() -> None:
+    model = ManyBody.random(5, 3, scale=1.0, seed=1)
+    samples = torch.multinomial(model.probabilities(), 40_000, True, generator=generator(0))
+    assert heldout_loss(model, model.states()[samples]) == pytest.approx(
+        population_of(model).entropy, abs=0.02
+    )
 
 
-def test_a_large_law_is_sampled_and_learned() -> None:
+def test_large_model_is_sampled_and_learned() -> None:
     config = dataclasses.replace(
         SMOKE, large_sequences=4096, large_sweeps=30, large_steps=800, large_scale=0.5, large_batch=128
     )
     rows = Rows([{"seed": 3, **row} for row in measure_large(config, 3, None)])  # type: ignore[arg-type]
-    law, curve = rows["large-law"].iloc[0], rows["large-curve"]
+    bounds, curve = rows["large-law"].iloc[0], rows["large-curve"]
     assert TEST_SEQUENCES == 1024
     last = curve.groupby("layers").loss.last()
-    assert law.four < last[3] < last[1] < law.uniform
-    assert law.four < law.three < law.two < law.uniform
-    assert last[1] == pytest.approx(law.two, abs=0.05)
+    assert bounds.four < last[3] < last[1] < bounds.uniform
+    assert bounds.four < bounds.three < bounds.two < bounds.uniform
+    assert last[1] == pytest.approx(bounds.two, abs=0.05)
     assert curve.moved_1[curve.step == 0].max() == 0

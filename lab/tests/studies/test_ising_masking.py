@@ -1,4 +1,4 @@
-"""Errors of fitted Ising models agree with their exact limits in `ising-masking`."""
+"""Tests that errors of fitted Ising models agree with their exact limits in `ising-masking`."""
 
 import dataclasses
 import math
@@ -26,7 +26,7 @@ SMOKE = PRESETS["smoke"]
         (0.3, "ordered", (121.7182, 58.9395, 40.4814, 37.0491)),
     ],
 )
-def test_exact_traces(coupling: float, pairs: str, expected: tuple[float, ...]) -> None:
+def test_exact_traces_have_known_values(coupling: float, pairs: str, expected: tuple[float, ...]) -> None:
     rows = [
         row for row in measure.exact_rows(Config()) if row["kind"] == "exact" and row["coupling"] == coupling
     ]
@@ -46,7 +46,7 @@ def test_the_control_scores_every_mask_of_every_sample() -> None:
 
 
 def measured_ratios(masks: str = "one") -> list[float]:
-    """n times the squared error over its exact limit, mean over training sets, for k = 1 to 4."""
+    """Return n times the squared error over its exact limit, averaged over training sets, for k = 1 to 4."""
     config = Config(couplings=(0.05,), sizes=(5000,), data_sets=25)
     limits = [
         row["trace"]
@@ -57,13 +57,13 @@ def measured_ratios(masks: str = "one") -> list[float]:
     return [5000 * row["squared_error"] / limit for row, limit in zip(rows, limits, strict=True)]
 
 
-def as_predicted(ratios: list[float]) -> bool:
-    """Each within 50 %: five standard errors of the mean of 25 training sets, whose errors have a CV of 0.5."""
+def agrees_with_limits(ratios: list[float]) -> bool:
+    """Return whether ratios are within 50 %, five standard errors of the mean over 25 training sets."""
     return all(abs(ratio - 1) < 0.5 for ratio in ratios)
 
 
 def test_errors_follow_the_exact_limits() -> None:
-    assert as_predicted(measured_ratios())
+    assert agrees_with_limits(measured_ratios())
 
 
 def _all_masks(samples: Tensor, **given: Any) -> PseudolikelihoodFit:
@@ -88,7 +88,7 @@ def test_a_wrong_measurement_does_not_follow_the_limits(
         return (broken if "block_size" in given else fit_pseudolikelihood)(samples, **given)
 
     monkeypatch.setattr(measure, "fit_pseudolikelihood", fit)
-    assert not as_predicted(measured_ratios())
+    assert not agrees_with_limits(measured_ratios())
 
 
 def test_samples_without_a_finite_estimate_count_as_infinite_errors() -> None:

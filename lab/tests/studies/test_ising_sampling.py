@@ -1,4 +1,4 @@
-"""Simulated and exact hitting times of `ising-sampling`."""
+"""Tests of simulated and exact hitting times of the study `ising-sampling`."""
 
 import math
 from collections.abc import Callable
@@ -21,8 +21,8 @@ from trialogue_lab.theory.cliques.chains import block_chain, parallel_chain
 SMOKE = PRESETS["smoke"]
 
 
-def cell(coupling: float, size: int, mean: float, times: float) -> list[dict[str, Any]]:
-    """The exact row of a chain, and one simulated repetition that took so many times as long."""
+def rows_of_chain(coupling: float, size: int, mean: float, times: float) -> list[dict[str, Any]]:
+    """Return the exact row of a chain, and one simulated repetition whose time is a multiple of the exact time."""
     common = {"coupling": coupling, "chain": block_label(size), "block_size": size}
     return [
         {"kind": "exact", **common, "mean": mean, "log_expected": math.log(mean)},
@@ -30,12 +30,14 @@ def cell(coupling: float, size: int, mean: float, times: float) -> list[dict[str
     ]
 
 
-def test_statistics_compare_chains_and_couplings_by_logarithms() -> None:
+def test_statistics_compare_chains_and_couplings_on_a_logarithmic_scale() -> None:
     means = {(2.0, 2): 40.0, (2.0, 9): 4.0, (2.0, 10): 1.0, (8.0, 2): 160.0, (8.0, 9): 5.0, (8.0, 10): 0.9}
-    rows = Rows([row for (coupling, size), mean in means.items() for row in cell(coupling, size, mean, 2.0)])
+    rows = Rows(
+        [row for (coupling, size), mean in means.items() for row in rows_of_chain(coupling, size, mean, 2.0)]
+    )
     assert statistics.blocks(rows, below_all=1) == ["k = 2", "k = 9"]
     assert statistics.blocks(rows, smallest=9) == ["k = 9", "k = 10"]
-    # By size and not by place: no k = 9 is a k below N - 1.
+    # Chains are compared by size. Without k = 9, the statistic uses another k below N - 1.
     assert statistics.blocks(rows, below_all=2) == ["k = 2"]
     assert statistics.log_steps_ratio("k = 2", "k = 9")(rows)[5] == pytest.approx(math.log(10 * 32) / 2)
     assert statistics.slowdown(8.0, 2.0, below_all=2)(rows)[5] == pytest.approx(math.log(4))
@@ -47,7 +49,7 @@ def test_statistics_compare_chains_and_couplings_by_logarithms() -> None:
 
 
 def small_chain(chain: Any, sites: int, clique: int, coupling: float, field: float) -> Any:
-    """The exact chain of the number of up spins."""
+    """Return the exact chain of the number of up spins."""
     if isinstance(chain, IndependentParallel):
         return parallel_chain(clique, coupling, field)
     return block_chain(sites, clique, coupling, field, chain.block_size)
@@ -74,29 +76,29 @@ def test_exact_rows_agree_with_the_transition_matrix(chain: BlockGibbs | Indepen
 
 
 def z_scores(config: Config, coupling: float, sizes: tuple[int | None, ...]) -> list[float]:
-    """Simulated mean of min(T, budget) minus the exact one, in exact standard errors; None: independent parallel."""
+    """Return differences of means of min(T, budget) in standard errors. The size None is independent parallel."""
     scores = []
     for size in sizes:
         chain = IndependentParallel() if size is None else BlockGibbs(size)
-        law = small_chain(chain, config.sites, config.clique, coupling, config.field)
-        truth = exact_row(law, config.budget)
+        exact_chain = small_chain(chain, config.sites, config.clique, coupling, config.field)
+        exact = exact_row(exact_chain, config.budget)
         rows = list(simulated_rows(config, coupling, str(size), chain))
-        error = truth["deviation"] / math.sqrt(len(rows) * config.chains)
-        scores.append((sum(row["mean"] for row in rows) / len(rows) - truth["mean"]) / error)
+        error = exact["deviation"] / math.sqrt(len(rows) * config.chains)
+        scores.append((sum(row["mean"] for row in rows) / len(rows) - exact["mean"]) / error)
     return scores
 
 
 MEASURED = Config(budget=60, chains=200, seeds=(0, 1))
 
 
-def as_computed(scores: list[float]) -> bool:
-    """Five standard errors: 1e-6 for a right sampler."""
+def agrees_with_exact_times(scores: list[float]) -> bool:
+    """Return whether all differences are below five standard errors."""
     return max(map(abs, scores)) < 5
 
 
 def test_simulated_times_agree_with_exact_ones() -> None:
-    assert as_computed(z_scores(MEASURED, 2.0, (1, 2, 4, 6, None)))
-    assert as_computed(z_scores(MEASURED, 4.0, (4, 6, 8)))
+    assert agrees_with_exact_times(z_scores(MEASURED, 2.0, (1, 2, 4, 6, None)))
+    assert agrees_with_exact_times(z_scores(MEASURED, 4.0, (4, 6, 8)))
 
 
 def _larger_blocks(chain: Any, model: Ising, **given: Any) -> HittingTimes:
@@ -123,14 +125,14 @@ def _one_step_late(chain: Any, model: Ising, **given: Any) -> HittingTimes:
 
 
 @pytest.mark.parametrize("broken", [_larger_blocks, _ordered_pairs, _one_spin_missing, _one_step_late])
-def test_a_wrong_measurement_is_rejected(
+def test_wrong_measurements_are_detected(
     broken: Callable[..., HittingTimes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clique_hits, "hitting_times", broken)
-    assert not as_computed(z_scores(MEASURED, 2.0, (1, 4, 6)))
+    assert not agrees_with_exact_times(z_scores(MEASURED, 2.0, (1, 4, 6)))
 
 
-def test_expected_steps_are_the_known_ones(smoke_run: Callable[[str], Result]) -> None:
+def test_expected_steps_agree_with_published_values(smoke_run: Callable[[str], Result]) -> None:
     rows = STUDY.rows(smoke_run(STUDY.name))
     for coupling, chain, steps in (
         (2.0, "k = 1", 45.5),

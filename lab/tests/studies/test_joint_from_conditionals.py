@@ -1,4 +1,4 @@
-"""Constants and bounds of `joint-from-conditionals`, and wrong measurements that its rows reject."""
+"""Tests of constants and bounds of `joint-from-conditionals`, and of wrong measurements that its rows reject."""
 
 import math
 from itertools import product
@@ -27,8 +27,8 @@ def data(samples: int = 10**5, masks: int = 10**3) -> Any:
 
 def test_losses_agree_with_the_conditionals() -> None:
     theta = np.array([0.07, 0.9])
-    own = conditionals(FAMILY.probabilities(0.07, 0.9), FAMILY.blocks)
-    assert torch.allclose(torch.from_numpy(np.exp(-FAMILY.losses(theta))), own)
+    expected = conditionals(FAMILY.probabilities(0.07, 0.9), FAMILY.blocks)
+    assert torch.allclose(torch.from_numpy(np.exp(-FAMILY.losses(theta))), expected)
 
 
 def test_a_fit_minimizes_the_stated_loss() -> None:
@@ -69,7 +69,7 @@ def test_the_bound_holds_and_is_below_one() -> None:
             assert row[f"{name}_within"] == 1
 
 
-def test_a_wrong_fit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_fits_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tightest bound rejects a fit far from the data. The bound of the theorem is too loose to reject it."""
     monkeypatch.setattr(measure.sample_bound, "empirical_distribution_bound", lambda **_: 1e-4)
     row = measure.bound_row(SMOKE, SMOKE.sizes[0], 0, 0)
@@ -98,16 +98,16 @@ def test_decay_bounds_hold_and_twice_the_rate_does_not() -> None:
     assert near == pytest.approx(math.log(2.731 / -math.log(1e-4)), abs=1e-2)
 
 
-def test_the_loss_is_convex_and_its_root_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loss_is_convex_but_its_square_root_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     def smallest_eigenvalue() -> float:
         rows = [measure.convexity_row(SMOKE, numpy_generator(0, "convexity", place)) for place in range(3)]
         return smallest("convexity", "smallest")(Rows([{"kind": "convexity", **row} for row in rows])).item()
 
     assert smallest_eigenvalue() > -1e-12
-    right = measure.pseudolikelihood_loss
+    exact_loss = measure.pseudolikelihood_loss
 
-    def rooted(data: torch.Tensor, log_weights: torch.Tensor, law: Any) -> torch.Tensor:
-        return right(data, log_weights, law).sqrt()
+    def square_root_loss(data: torch.Tensor, log_weights: torch.Tensor, block_weights: Any) -> torch.Tensor:
+        return exact_loss(data, log_weights, block_weights).sqrt()
 
-    monkeypatch.setattr(measure, "pseudolikelihood_loss", rooted)
+    monkeypatch.setattr(measure, "pseudolikelihood_loss", square_root_loss)
     assert smallest_eigenvalue() < -1e-6

@@ -1,4 +1,4 @@
-"""Smoke rows of `memorization-construct` agree with theory, and its statistics reject wrong rows."""
+"""Tests that smoke rows of `memorization-construct` agree with theory, and that its statistics reject wrong rows."""
 
 from collections.abc import Callable
 
@@ -35,7 +35,7 @@ def test_rows_agree_with_theory(rows):
     assert statistics.beyond_bound()(rows).abs().max() < 0.1
 
 
-def test_wrong_rows_are_noticed(rows):
+def test_wrong_rows_are_detected(rows):
     ranks = rows["rank"].assign(measured=lambda table: table.measured - 1)
     assert statistics.rank_error("mended")(Rows(ranks.to_dict("records"))).item() == 1
     bounds = rows["approximate"].assign(tight=lambda table: table.tight / 1e3)

@@ -52,8 +52,8 @@ def test_rows_agree_with_theory(rows):
     assert (statistics.text("table_held_out", 2)(rows) < statistics.text("alone_held_out", 2)(rows)).all()
     table = rows["network"]
     assert (table[table.method == TABLE].bytes <= 4 * table.parameters.max()).all()
-    apart = rows["text"].groupby("context").alone_kl.nunique()
-    assert (apart == len(SMOKE.seeds)).all()  # samples have different rows
+    distinct = rows["text"].groupby("context").alone_kl.nunique()
+    assert (distinct == len(SMOKE.seeds)).all()  # samples have different rows
 
 
 def test_wrong_rows_are_detected(rows):
@@ -83,7 +83,7 @@ def test_scores_are_means_over_text_positions():
     assert found["kl"] > 0.001
 
 
-def test_training_windows_and_matching_sizes():
+def test_transformer_has_matching_size_and_training_windows():
     contexts, following = sample_windows(TEXT, 3, 50, 0, step=4)
     windows = set(map(tuple, TEXT.unfold(1, 4, 1).reshape(-1, 4).tolist()))
     assert {

@@ -42,14 +42,14 @@ def rows_of(accuracy: Any, config: Config = PAPER) -> Rows:
 
 
 def proportional(form: str, shape: Any, power: float = 2.0) -> float:
-    """Accuracy of 0.7 associations per head and power of its width, and half as many with a shared map."""
+    """Return 0.7 associations per head and power of its width, or half as many with a shared map."""
     heads = shape.heads + shape.mlp_width / (2 * shape.width)
     each = 0.35 if form == SHARED else 0.7
     inner = min(shape.width, shape.head_width) if form == SHARED else shape.head_width
     return 0.02 + each * heads * inner * shape.width ** (power - 1) / shape.vocab_size**2
 
 
-def test_statistics_of_proportional_accuracies() -> None:
+def test_statistics_of_proportional_accuracies_have_the_expected_values() -> None:
     rows = rows_of(proportional)
     assert np.allclose(statistics.slope("heads", 10)(rows), 70)
     assert np.allclose(statistics.straightness("heads", 10)(rows), 1)

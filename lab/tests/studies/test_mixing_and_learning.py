@@ -1,4 +1,4 @@
-"""Bounds on learning and the gain of masking more in `mixing-and-learning`."""
+"""Tests of bounds on learning and of the gain of masking more in `mixing-and-learning`."""
 
 import dataclasses
 from collections.abc import Callable
@@ -23,18 +23,20 @@ from trialogue_lab.theory.masking.pseudolikelihood import pseudolikelihood_infor
 SMALL = Config(sites=4, couplings=(0.4,), models=2, seeds=(0,))
 
 
-def test_known_constants_and_traces() -> None:
+def test_constants_and_traces_agree_with_published_values() -> None:
     model = Ising.clique(4, 4, coupling=0.3, field=0.0)
     found = [measure.bound_of(model, block_distribution(4, 2, block_size=size)) for size in (1, 2, 3, 4)]
-    assert [one["constant"] for one in found] == pytest.approx((14.6987, 5.5516, 2.5172, 1), abs=1e-4)
-    assert [one["trace"] for one in found] == pytest.approx((43.7325, 23.4621, 17.8210, 16.3272), abs=1e-4)
+    assert [bound["constant"] for bound in found] == pytest.approx((14.6987, 5.5516, 2.5172, 1), abs=1e-4)
+    assert [bound["trace"] for bound in found] == pytest.approx(
+        (43.7325, 23.4621, 17.8210, 16.3272), abs=1e-4
+    )
 
 
 def test_tightness_agrees_with_power_iteration() -> None:
-    model, law = random_ising(4, 0.5, 0.3, 0, 0), block_distribution(4, 2, block_size=1)
-    one = measure.bound_of(model, law)
+    model, block_weights = random_ising(4, 0.5, 0.3, 0, 0), block_distribution(4, 2, block_size=1)
+    bound = measure.bound_of(model, block_weights)
     probabilities, features = model.probabilities(), model.features(model.states())
-    relative = gamma(probabilities, features, law) @ fisher(probabilities, features)
+    relative = gamma(probabilities, features, block_weights) @ fisher(probabilities, features)
     direction = torch.linspace(-1, 1, features.shape[1], dtype=torch.float64) + 0.1
     # Power iteration finds the direction in which Gamma is largest relative to I^-1.
     for _ in range(3000):
@@ -42,8 +44,8 @@ def test_tightness_agrees_with_power_iteration() -> None:
         direction = direction / direction.norm()
     score = features @ direction
     rate = variance(probabilities, score) / mean_conditional_variance(probabilities, score)
-    assert rate == pytest.approx(one["best"], rel=1e-9)
-    assert one["tightness"] <= 1 + 1e-12
+    assert rate == pytest.approx(bound["best"], rel=1e-9)
+    assert bound["tightness"] <= 1 + 1e-12
 
 
 def variance(probabilities: Tensor, values: Tensor) -> float:
@@ -54,10 +56,10 @@ def mean_conditional_variance(probabilities: Tensor, values: Tensor) -> float:
     """Return E Var(values | all sites but one) for one random site of four, from the definition."""
     total = 0.0
     for site in range(4):
-        law = probabilities.view((2,) * 4).movedim(site, 0).reshape(2, -1)
-        own = values.view((2,) * 4).movedim(site, 0).reshape(2, -1)
-        mean = (law * own).sum(0) / law.sum(0)
-        total += float((law * (own - mean) ** 2).sum()) / 4
+        by_site = probabilities.view((2,) * 4).movedim(site, 0).reshape(2, -1)
+        site_values = values.view((2,) * 4).movedim(site, 0).reshape(2, -1)
+        mean = (by_site * site_values).sum(0) / by_site.sum(0)
+        total += float((by_site * (site_values - mean) ** 2).sum()) / 4
     return total
 
 
@@ -66,14 +68,14 @@ def fisher(probabilities: Tensor, features: Tensor) -> Tensor:
     return (probabilities[:, None] * centred).T @ centred
 
 
-def gamma(probabilities: Tensor, features: Tensor, law: BlockDistribution) -> Tensor:
-    return pseudolikelihood_information(probabilities, features, law).inverse()
+def gamma(probabilities: Tensor, features: Tensor, block_weights: BlockDistribution) -> Tensor:
+    return pseudolikelihood_information(probabilities, features, block_weights).inverse()
 
 
 def test_the_chain_on_pairs_is_reducible() -> None:
-    law = random_masks(4, 5, True, 0, 0)
-    apart = sum(2 ** (4 - int(block.sum())) for block in law.blocks)
-    assert measure.classes_of_pairs(random_ising(4, 0.3, 0.3, 0, 0), law) == apart
+    block_weights = random_masks(4, 5, True, 0, 0)
+    classes = sum(2 ** (4 - int(block.sum())) for block in block_weights.blocks)
+    assert measure.classes_of_pairs(random_ising(4, 0.3, 0.3, 0, 0), block_weights) == classes
 
 
 def theorems_hold(rows: list[dict[str, Any]]) -> bool:
@@ -98,18 +100,23 @@ def test_the_theorems_hold_and_are_attained() -> None:
 
 
 def _constant_of_independent_sites(
-    probabilities: Tensor, features: Tensor, law: BlockDistribution
+    probabilities: Tensor, features: Tensor, block_weights: BlockDistribution
 ) -> CovarianceBound:
     """Use the constant of a chain on independent sites."""
-    own = bound_covariance(probabilities, features, law)
-    wrong = float(law.sites / law.blocks[0].sum())
-    covariance, inverse = gamma(probabilities, features, law), fisher(probabilities, features).inverse()
-    return own._replace(constant=wrong, slack=float(torch.linalg.eigvalsh(wrong * inverse - covariance)[0]))
+    bound = bound_covariance(probabilities, features, block_weights)
+    wrong = float(block_weights.sites / block_weights.blocks[0].sum())
+    covariance, inverse = (
+        gamma(probabilities, features, block_weights),
+        fisher(probabilities, features).inverse(),
+    )
+    return bound._replace(constant=wrong, slack=float(torch.linalg.eigvalsh(wrong * inverse - covariance)[0]))
 
 
-def _larger_constant(probabilities: Tensor, features: Tensor, law: BlockDistribution) -> CovarianceBound:
-    own = bound_covariance(probabilities, features, law)
-    return own._replace(constant=1.01 * own.constant)
+def _larger_constant(
+    probabilities: Tensor, features: Tensor, block_weights: BlockDistribution
+) -> CovarianceBound:
+    bound = bound_covariance(probabilities, features, block_weights)
+    return bound._replace(constant=1.01 * bound.constant)
 
 
 @pytest.mark.parametrize("broken", [_constant_of_independent_sites, _larger_constant])
@@ -122,31 +129,31 @@ def test_a_wrong_constant_is_detected(
 
 
 def test_the_constant_of_the_unweighted_chain_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unweighted(probabilities: Tensor, law: BlockDistribution) -> Tensor:
-        even = torch.full_like(law.given, 1 / len(law.blocks))
-        return block_dynamics(probabilities, dataclasses.replace(law, given=even))
+    def unweighted(probabilities: Tensor, block_weights: BlockDistribution) -> Tensor:
+        uniform = torch.full_like(block_weights.given, 1 / len(block_weights.blocks))
+        return block_dynamics(probabilities, dataclasses.replace(block_weights, given=uniform))
 
     model = random_ising(4, 0.4, 0.3, 0, 0)
-    law = block_distribution(4, 2, blocks=[[0], [1], [2], [3]], weights=[0.7, 0.1, 0.1, 0.1])
-    right = measure.bound_of(model, law)["slack"]
+    block_weights = block_distribution(4, 2, blocks=[[0], [1], [2], [3]], weights=[0.7, 0.1, 0.1, 0.1])
+    right = measure.bound_of(model, block_weights)["slack"]
     monkeypatch.setattr(
         covariance_bound,
         "poincare_constant",
-        lambda _: poincare_constant(unweighted(model.probabilities(), law)),
+        lambda _: poincare_constant(unweighted(model.probabilities(), block_weights)),
     )
     assert right > -1e-10
-    assert measure.bound_of(model, law)["slack"] < -1e-3
+    assert measure.bound_of(model, block_weights)["slack"] < -1e-3
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_without_couplings_the_bound_is_an_equality(size: int) -> None:
-    one = measure.bound_of(random_ising(4, 0.0, 0.3, 0, 0), block_distribution(4, 2, block_size=size))
-    assert one["constant"] == pytest.approx(4 / size)
-    assert one["tightness"] == pytest.approx(1)
+    bound = measure.bound_of(random_ising(4, 0.0, 0.3, 0, 0), block_distribution(4, 2, block_size=size))
+    assert bound["constant"] == pytest.approx(4 / size)
+    assert bound["tightness"] == pytest.approx(1)
 
 
 @pytest.mark.parametrize("families", [random_ising, random_family])
-def test_masking_more_is_no_worse_but_not_strictly_better(families: Callable[..., Any]) -> None:
+def test_masking_more_is_not_worse_but_not_strictly_better(families: Callable[..., Any]) -> None:
     ising = families is random_ising
     models = [
         random_ising(4, 0.4, 0.3, 0, place) if ising else random_family(4, 0, place) for place in range(3)

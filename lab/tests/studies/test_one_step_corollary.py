@@ -1,4 +1,4 @@
-"""The study `one-step-corollary`: instances, bounds and decoders."""
+"""Tests of the study `one-step-corollary`: instances, bounds and decoders."""
 
 import pytest
 import torch
@@ -19,14 +19,14 @@ def test_twelve_instances_are_simulated() -> None:
     assert max(one.sites for one in Config().instances) == 440
 
 
-def test_the_chain_of_bounds_needs_a_sixteenth() -> None:
+def test_chain_of_bounds_requires_a_constant_of_one_sixteenth() -> None:
     rows = Rows(list(one_step_rows(Config().instances)))
     excess = {claim.id: claim.statistic for claim in STUDY.claims if claim.id.startswith("chain-of-bounds")}
     assert excess["chain-of-bounds-with-16"](rows).item() >= 0
     assert excess["chain-of-bounds-with-4"](rows).item() < -0.5
 
 
-def test_decoders_by_construction(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_constructed_decoders_follow_their_map(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(row["states_apart"] == 0 and row["kernel_error"] < 1e-9 for row in decoder_rows((2, 3)))
 
     def of_another_map(following: torch.Tensor, vocab: int) -> object:

@@ -1,4 +1,4 @@
-"""Studies run with settings that differ from the presets."""
+"""Tests of studies with settings that differ from the presets."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace

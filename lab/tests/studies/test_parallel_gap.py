@@ -1,4 +1,4 @@
-"""Exact rows of cliques and of imitated steps of the study `parallel-gap`."""
+"""Tests of exact rows of cliques and of imitated steps in the study `parallel-gap`."""
 
 import dataclasses
 import math
@@ -19,7 +19,7 @@ from trialogue_lab.studies.parallel_gap.config import GIBBS, PARALLEL, PRESETS, 
 SMOKE = PRESETS["smoke"]
 
 
-def test_the_instances_of_the_corollary() -> None:
+def test_instances_of_the_corollary_have_known_values() -> None:
     rows = list(cliques.one_step_rows(Config().instances))
     assert [row["arrives"] for row in rows] == pytest.approx((0.9873, 0.9629, 0.8400, 0.9838), abs=1e-4)
     assert [1 - rows[0]["promised"], 1 - rows[1]["promised"]] == pytest.approx((0.0250, 0.0491), abs=1e-4)
@@ -29,7 +29,7 @@ def test_the_instances_of_the_corollary() -> None:
     assert [Config().instances[index].block_size for index in (0, 1, 2, 3)] == [75, 14995, 439, 30798]
 
 
-def test_known_steps_into_the_larger_mode() -> None:
+def test_steps_into_the_larger_mode_have_known_values() -> None:
     rows = [row for row in cliques.hitting_rows() if row["delta"] == 0.5]
     for row, known in zip(rows, (0.0362, 0.1449, 0.0419, 0.1514), strict=False):
         assert row["bound"] == pytest.approx(known, abs=1e-4)
@@ -51,7 +51,7 @@ def test_worst_case_step_agrees_with_the_transition_matrix() -> None:
         assert row["rate"] == pytest.approx(float(matrix[:, there].sum(1).min()))
 
 
-def test_the_statement_without_its_assumption_is_false() -> None:
+def test_statement_fails_without_its_assumption() -> None:
     rows = list(cliques.stuck_rows())
     stated = [row for row in rows if row["assumption"] == STATED]
     assert stated[0]["stuck"] == pytest.approx(0.25005, abs=1e-5)
@@ -68,7 +68,7 @@ SIMULATED = (Instance(delta=0.5, steps=10, clique=44, sites=60),)
 
 
 def shares_are_exact() -> bool:
-    """Five standard errors of 300 runs, and no fewer than 0.01."""
+    """Return whether shares of 300 runs agree with exact ones within five standard errors plus 0.01."""
     rows = [*cliques.simulated_corollary_rows(SIMULATED, 150, (0, 1))]
     rows += cliques.simulated_hitting_rows(150, (0, 1))
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
@@ -87,7 +87,7 @@ def test_simulated_shares_agree_with_exact_ones() -> None:
     assert shares_are_exact()
 
 
-def test_half_the_budget_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_the_budget_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     def shorter(chain: Any, model: Ising, budget: int, **given: Any) -> HittingTimes:
         return hitting_times(chain, model, budget=max(1, budget // 2), **given)
 
@@ -95,7 +95,7 @@ def test_half_the_budget_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not shares_are_exact()
 
 
-def test_two_modes_and_products() -> None:
+def test_distances_of_two_modes_from_products_agree_with_published_values() -> None:
     rows = {row["sites"]: row for row in transitions.two_mode_rows((2, 3, 4))}
     assert rows[2]["best_variation"] == pytest.approx(math.sqrt(2) - 1, abs=1e-6)
     assert [rows[sites]["best_variation"] for sites in (3, 4)] == pytest.approx((0.4912, 0.4994), abs=1e-4)
@@ -105,7 +105,7 @@ def test_two_modes_and_products() -> None:
     assert rows[2]["likely_variation"] == pytest.approx(0.5)
 
 
-def test_transitions_with_product_form() -> None:
+def test_only_parallel_chains_have_product_form() -> None:
     rows = {row["chain"]: row for row in transitions.kernel_rows((3,), 0.5)}
     assert rows[PARALLEL]["divergence"] < 1e-12
     assert rows["one fixed site"]["divergence"] < 1e-12
@@ -116,30 +116,30 @@ def test_transitions_with_product_form() -> None:
 WEAK = transitions.Imitation(GIBBS, 2, 0.8, 150, 256)
 
 
-def learned(row: dict[str, Any]) -> bool:
-    """Return whether the divergence is not below that of the best product distribution, and close to it."""
+def is_close_to_bound(row: dict[str, Any]) -> bool:
+    """Return whether the divergence is at least the divergence of the best product distribution, and close to it."""
     return bool(-1e-9 < row["divergence"] - row["best_divergence"] < 0.03)
 
 
-def test_a_network_comes_near_the_best_product_law() -> None:
+def test_network_approaches_the_best_product_distribution() -> None:
     row = transitions.network_row(WEAK, 0)
-    assert learned(row)
+    assert is_close_to_bound(row)
     assert row["best_divergence"] > 0.1
     assert row["variation"] >= row["best_variation"] - 1e-6
     control = transitions.network_row(dataclasses.replace(WEAK, chain=PARALLEL), 0)
-    assert learned(control)
+    assert is_close_to_bound(control)
     assert control["best_divergence"] < 1e-12
 
 
-def test_a_network_that_imitates_another_chain_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_imitation_of_another_chain_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     parallel = dataclasses.replace(WEAK, chain=PARALLEL)
     sampled_steps = transitions.sampled_steps
     monkeypatch.setattr(transitions, "sampled_steps", lambda _, seed: sampled_steps(parallel, seed))
-    assert not learned(transitions.network_row(WEAK, 0))
+    assert not is_close_to_bound(transitions.network_row(WEAK, 0))
 
 
-def test_predictions_without_product_form_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_predictions_without_product_form_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     truth = torch.from_numpy(WEAK.transitions()).numpy()
     monkeypatch.setattr(transitions, "predictions", lambda *_: None)
     monkeypatch.setattr(transitions.product_kernels, "product_transitions", lambda _: truth)
-    assert not learned(transitions.network_row(WEAK, 0))
+    assert not is_close_to_bound(transitions.network_row(WEAK, 0))

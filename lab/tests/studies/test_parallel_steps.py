@@ -1,3 +1,5 @@
+"""Tests of parallel refinement steps of translations against transition matrices of chains."""
+
 import itertools
 import math
 
@@ -25,13 +27,13 @@ def language():
     return translation_model(phrases_of_lengths(((1, 1), (1, 2))), coupling=1.0, swapping=0.3, slips=0.01)
 
 
-def _truth(language, sites):
+def _exact_distribution(language, sites):
     weights = (-language.energy(whole_sequences(language.vocab_size, sites))).exp()
     return weights / weights.sum()
 
 
 @pytest.mark.parametrize("start", ["mask", "random"])
-def test_laws_are_powers_of_the_transition_matrix_of_parallel_updates(language, start):
+def test_distributions_follow_the_transition_matrix_of_parallel_updates(language, start):
     distributions = refinement_distributions(language, 3, 3, start)
     matrix = transition_matrix(IndependentParallel(), language, sites=3)
     for before, after in itertools.pairwise(distributions):
@@ -40,24 +42,24 @@ def test_laws_are_powers_of_the_transition_matrix_of_parallel_updates(language, 
     assert torch.allclose(distributions.sum(1), torch.ones(4, dtype=torch.float64))
 
 
-def test_laws_go_on_from_the_law_they_are_given(language):
+def test_distributions_continue_from_a_given_start(language):
     distributions = refinement_distributions(language, 3, 3)
     assert torch.equal(refinement_distributions(language, 3, 2, distributions[1]), distributions[1:])
     with pytest.raises(InputError, match="start="):
         refinement_distributions(language, 3, 2, distributions[1] * 2)
 
 
-def test_the_first_pass_from_masks_loses_the_total_correlation(language):
-    truth = _truth(language, 3)
+def test_divergence_after_the_first_pass_from_masks_is_the_total_correlation(language):
+    exact = _exact_distribution(language, 3)
     first = refinement_distributions(language, 3, 0)[0]
-    best = closest_in_divergence(truth.view((language.vocab_size,) * 3))
-    assert divergence_and_variation(truth, first)[0] == pytest.approx(best.distance)
+    best = closest_in_divergence(exact.view((language.vocab_size,) * 3))
+    assert divergence_and_variation(exact, first)[0] == pytest.approx(best.distance)
     assert best.distance > 0.3
     assert (first - torch.from_numpy(best.joint()).flatten()).abs().max() < 1e-12
 
 
 @pytest.mark.parametrize("correct", [0.15, 0.9])
-def test_a_denoiser_is_refined_by_the_chain_of_that_name(language, correct):
+def test_distributions_of_a_denoiser_follow_the_refinement_chain(language, correct):
     denoiser = Denoiser(language, correct, 40)
     chain = Refinement(choice="sampled", keep="nothing")
     matrix = transition_matrix(chain, denoiser, sites=3)
@@ -76,25 +78,25 @@ class _Uniform(Energy):
         return torch.zeros(len(tokens))
 
 
-def test_what_is_no_masked_oracle_is_refused():
+def test_oracles_without_masks_are_rejected():
     with pytest.raises(InputError, match="masked model"):
         refinement_distributions(_Uniform(), 3, 1)
     with pytest.raises(InputError, match="start="):
         refinement_distributions(translation_model([[[0, 1]]], coupling=0.0, slips=0.1), 2, 1, "nothing")
 
 
-def test_what_leaves_does_not_come_back(language):
+def test_missing_mass_counts_in_divergence_and_variation(language):
     sites = site_distributions(language, whole_sequences(5, 2)).exp()
     step = ParallelSteps(sites * 0.9)
     start = torch.full((25,), 1 / 25, dtype=torch.float64)
     assert float(step(start).sum()) == pytest.approx(0.81)
-    truth = _truth(language, 2)
-    divergence, variation = divergence_and_variation(truth, truth * 0.9)
+    exact = _exact_distribution(language, 2)
+    divergence, variation = divergence_and_variation(exact, exact * 0.9)
     assert divergence == pytest.approx(-math.log(0.9))
     assert variation == pytest.approx(0.1)
 
 
-def test_what_is_no_step_is_refused():
+def test_invalid_steps_are_rejected():
     with pytest.raises(InputError, match="shape"):
         ParallelSteps(torch.ones(3, 2, 2))
     with pytest.raises(InputError, match="at most one"):

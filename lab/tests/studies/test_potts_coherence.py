@@ -1,4 +1,4 @@
-"""The study `potts-coherence`: comparison with enumeration, statistics and invalid input."""
+"""Tests of the study `potts-coherence`: comparison with enumeration, statistics and invalid input."""
 
 import math
 
@@ -27,28 +27,28 @@ SMOKE = PRESETS["smoke"]
 def test_rows_of_a_chain_agree_with_enumeration(family):
     chain, length, temperature = family.chain, 7, 0.8
     states = whole_sequences(chain.vocab_size, length)
-    law = (-chain.energy(states) / temperature).softmax(0)
+    probabilities = (-chain.energy(states) / temperature).softmax(0)
     walls = chain.domain_walls(states)
     row = next(row for row in chains.chain_rows(family, [temperature], [length]) if row["kind"] == "length")
-    assert row["walls"] == pytest.approx(float(law @ walls.sum(1).double()), abs=1e-12)
-    assert row["wall"] == pytest.approx(float(law @ walls.any(1).double()), abs=1e-12)
+    assert row["walls"] == pytest.approx(float(probabilities @ walls.sum(1).double()), abs=1e-12)
+    assert row["wall"] == pytest.approx(float(probabilities @ walls.any(1).double()), abs=1e-12)
     runs = (walls.long().cumsum(1) == 0).sum(1) + 1
-    assert row["run"] == pytest.approx(float(law @ runs.double()), abs=1e-12)
+    assert row["run"] == pytest.approx(float(probabilities @ runs.double()), abs=1e-12)
     assert row["windows"] == length - chain.window + 1
     first = next(chains.chain_rows(family, [temperature], []))
     assert first["max_energy"] == float(chain.energies.max())
     assert first["wall_decay"] > 0 < first["ground_decay"]
 
 
-def test_the_control_is_certain():
+def test_control_has_no_walls():
     rows = list(chains.control_rows())
     assert [row["forbidden"] for row in rows] == [False] * 4 + [True]
     assert rows[-1]["ground_decay"] == rows[-1]["wall"] == 0.0
     assert rows[-2]["wall"] > 1e-4
 
 
-def as_computed(setting, count, sweeps):
-    """Shares with a wall are the computed ones within five standard errors each: 2e-6 for right samplers."""
+def agrees_with_exact_shares(setting, count, sweeps):
+    """Return whether shares with a wall are within five standard errors of exact shares."""
     scores = []
     for row in chains.sampled_rows([setting], count, sweeps, 3):
         error = math.sqrt(row["wall"] * (1 - row["wall"]) / count)
@@ -61,11 +61,11 @@ SETTING = Sampled(patterns=2, window=2, temperature=0.5)
 
 def test_sampled_walls_agree_with_exact_ones():
     assert SETTING.lengths == (4, 8, 84)
-    assert as_computed(SETTING, 4000, 300)
+    assert agrees_with_exact_shares(SETTING, 4000, 300)
 
 
 def test_unmixed_chains_are_rejected():
-    assert not as_computed(SETTING, 4000, 1)
+    assert not agrees_with_exact_shares(SETTING, 4000, 1)
 
 
 def test_a_hotter_chain_is_rejected(monkeypatch):
@@ -74,10 +74,10 @@ def test_a_hotter_chain_is_rejected(monkeypatch):
 
     original = chains.window_tables
     monkeypatch.setattr(chains, "window_tables", hotter)
-    assert not as_computed(SETTING, 4000, 300)
+    assert not agrees_with_exact_shares(SETTING, 4000, 300)
 
 
-def test_maps_agree_with_the_products_of_conditionals():
+def test_maps_agree_with_products_of_conditionals():
     oracle = random_model(2, 0)
     assert float(sequence_probabilities(oracle).sum()) == pytest.approx(1, abs=1e-12)
     row = next(map_rows([2], 1))
@@ -87,13 +87,13 @@ def test_maps_agree_with_the_products_of_conditionals():
 
 
 def lengths(**columns: list[float]) -> Rows:
-    """Rows about uniform chains of two patterns, 300 tokens long."""
+    """Return rows of uniform chains of two patterns and 300 tokens."""
     names = list(columns)
     common = {"kind": "length", "family": UNIFORM, "patterns": 2, "length": 300, "windows": 299}
     return Rows([common | dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)])
 
 
-def test_windows_are_compared_at_the_same_price_in_units_of_the_temperature() -> None:
+def test_windows_are_compared_at_equal_energy_over_temperature() -> None:
     rows = lengths(
         window=[2, 3, 2, 3],
         temperature=[0.2, 0.2, 0.3, 0.3],
@@ -109,14 +109,14 @@ def test_truncated_runs_are_not_compared() -> None:
     assert statistics.run_ratio()(rows).empty
 
 
-def test_steps_of_rare_walls_are_as_large_as_those_of_many() -> None:
+def test_steps_of_rare_and_frequent_walls_are_comparable() -> None:
     columns = {"window": [2.0] * 4, "max_energy": [2.0] * 4, "temperature": [0.2, 0.3, 0.5, 1.0]}
     step = statistics.smallest_step("temperature")
     assert step(lengths(**columns, walls=[1e-9, 2e-9, 5e-9, 2.0])).tolist() == [pytest.approx(math.log(2))]
     assert step(lengths(**columns, walls=[1e-9, 2e-9, 1.9e-9, 2.0])).item() < 0
 
 
-def test_planted_tables_store_their_patterns() -> None:
+def test_planted_energies_store_their_patterns() -> None:
     chain = chains.planted(3, 3, 2.0).chain
     assert isinstance(chain, PottsChain)
     assert int((chain.energies == 0).sum()) == 3

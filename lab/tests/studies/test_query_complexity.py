@@ -1,4 +1,4 @@
-"""The study `query-complexity`: known numbers, and statistics that notice wrong measurements."""
+"""Tests of the study `query-complexity`: known values, and statistics that detect wrong measurements."""
 
 import dataclasses
 from typing import Any
@@ -15,7 +15,7 @@ from trialogue_lab.studies.query_complexity.measure import REJECTION, TOKENWISE,
 from trialogue_lab.theory.query_complexity.trying_tokens import Generated
 
 
-def test_known_numbers() -> None:
+def test_exact_rows_have_known_values() -> None:
     rows = Rows(
         [
             *exact.optimum_rows((4, 8)),
@@ -42,7 +42,7 @@ def test_known_numbers() -> None:
     assert statistics.growth("optimum", "inferred")(rows).item() == pytest.approx(0.970, abs=1e-3)
 
 
-def test_a_verifier_is_no_help_on_the_hidden_string() -> None:
+def test_verifier_does_not_reduce_the_cost_of_a_hidden_string() -> None:
     rows = Rows([*exact.hidden_rows((2, 5), (1, 3)), *exact.verifier_rows((2, 4), (1, 3))])
     assert statistics.capped_error()(rows).item() < 1e-12
     assert rows["hidden"].rejection.tolist() == pytest.approx([4, 80])
@@ -55,7 +55,7 @@ def test_a_verifier_is_no_help_on_the_hidden_string() -> None:
     assert [exact.can_generate(HiddenString((1, 0)), (1, 0, bit)) for bit in (0, 1)] == [False, True]
 
 
-def test_laws_as_fractions() -> None:
+def test_exact_distributions_as_fractions_have_known_distances() -> None:
     rows = Rows(list(exact.distribution_rows((1, 2, 3))))["law"]
     assert rows.variation.tolist() == pytest.approx([0, 1 / 6, 3 / 28])
     assert rows.walked.tolist() == pytest.approx([0, 1 / 6, 3 / 28])
@@ -75,7 +75,7 @@ def wrong_answers(count: int = 12) -> tuple[float, float, float]:
     assert {*rows["knapsack"].feasible} == {True, False}
     assert {*rows["greedy"].unique} == {True, False}
     assert statistics.calls_beyond("knapsack")(rows).item() <= 0
-    return tuple(quantity(rows).item() for quantity in found)
+    return tuple(statistic(rows).item() for statistic in found)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_wrong_answers_are_counted(
     assert [count > 0 for count in found] == [index == place for index in range(3)]
 
 
-def test_lattices_are_counted_as_shares() -> None:
+def test_solved_lattices_are_counted_as_shares() -> None:
     config = dataclasses.replace(PRESETS["smoke"], lattices=3)
     rows = Rows(list(lattice_rows(config)))
     assert statistics.solved(32)(rows).tolist() == [1, 1]
@@ -106,7 +106,7 @@ def test_lattices_are_counted_as_shares() -> None:
     assert counts.trials.tolist() == [3, 3]
 
 
-def searches_are_right() -> bool:
+def searches_agree_with_the_optimum() -> bool:
     rows = Rows([*exact.optimum_rows((2, 4)), *search_rows((2, 4), 60, (5, 6))])
     assert rows["search"].right.tolist() == [1] * 8
     ratios = [
@@ -118,26 +118,26 @@ def searches_are_right() -> bool:
     )
 
 
-def test_a_searcher_that_always_asks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert searches_are_right()
+def test_search_without_inference_of_the_last_string_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert searches_agree_with_the_optimum()
     search = measure.theory.search_hidden_string
 
-    def asking(oracle: Any, length: int, *, infer_last: bool, seed: int) -> Any:
+    def never_infer(oracle: Any, length: int, *, infer_last: bool, seed: int) -> Any:
         return search(oracle, length, infer_last=False, seed=seed)
 
-    monkeypatch.setattr(measure.theory, "search_hidden_string", asking)
-    assert not searches_are_right()
+    monkeypatch.setattr(measure.theory, "search_hidden_string", never_infer)
+    assert not searches_agree_with_the_optimum()
 
 
-def test_costs_of_samplers_agree_with_printed_ones() -> None:
+def test_costs_of_samplers_agree_with_published_values() -> None:
     rows = Rows(list(walk_rows((2, 4), 400, (3,))))
     assert rows["walk"].accepted.tolist() == [1] * 4
-    for walk in (REJECTION, TOKENWISE):
-        assert statistics.walked_over_printed(walk)(rows).item() == pytest.approx(1, abs=0.15)
+    for sampler in (REJECTION, TOKENWISE):
+        assert statistics.walked_over_printed(sampler)(rows).item() == pytest.approx(1, abs=0.15)
     assert statistics.walked(TOKENWISE, 4)(rows).item() == pytest.approx(8, abs=0.6)
 
 
-def test_a_broken_cost_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_costs_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact.theory, "rejection_cost", exact.theory.tokenwise_cost)
     rows = Rows(list(exact.zero_rows((2, 6))))
     assert statistics.largest_error("zeros", "rejection", "rejection_printed")(rows).item() > 0.1

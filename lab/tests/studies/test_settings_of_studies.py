@@ -1,4 +1,4 @@
-"""Settings out of range are refused with the name of their field."""
+"""Tests that settings out of range are rejected with the name of their field."""
 
 from dataclasses import fields, replace
 from typing import Any, get_type_hints
@@ -38,7 +38,7 @@ CONTRADICTORY: list[tuple[str, dict[str, tuple[Any, ...]]]] = [
 
 
 @pytest.mark.parametrize(("name", "wrong"), CONTRADICTORY)
-def test_a_field_that_contradicts_another_is_named(name: str, wrong: dict[str, tuple[Any, ...]]) -> None:
+def test_contradictory_fields_are_rejected(name: str, wrong: dict[str, tuple[Any, ...]]) -> None:
     config = studies.find(name).preset("default")
     for field, values in wrong.items():
         for value in values:
@@ -48,7 +48,7 @@ def test_a_field_that_contradicts_another_is_named(name: str, wrong: dict[str, t
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_a_field_outside_its_type_is_named(name: str) -> None:
+def test_error_names_the_field_outside_its_type(name: str) -> None:
     config = studies.find(name).preset("default")
     hints = get_type_hints(type(config), include_extras=True)
     for field in fields(config):
@@ -58,7 +58,7 @@ def test_a_field_outside_its_type_is_named(name: str) -> None:
             assert caught.value.field == field.name, f"{field.name}={value!r}: {caught.value}"
 
 
-def test_nested_settings_out_of_range_are_refused() -> None:
+def test_nested_settings_out_of_range_are_rejected() -> None:
     with pytest.raises(InputError, match=r"^clique=20"):
         Instance(delta=0.1, steps=100, clique=20, sites=20)
     with pytest.raises(InputError, match=r"^masks="):

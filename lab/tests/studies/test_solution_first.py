@@ -1,4 +1,4 @@
-"""The study `solution-first`: exact rows, and wrong measurements that they reject."""
+"""Tests of the study `solution-first`: exact rows, and wrong measurements that they reject."""
 
 import dataclasses
 import math
@@ -57,17 +57,17 @@ def test_an_index_searches_matching_objects_only(monkeypatch: pytest.MonkeyPatch
     assert (table.variation < 1e-12).all()
     assert (table.rescanned >= table.objects).all()
 
-    def everything(player: IndexedTwentyQuestions, prefix: tuple[int, ...]) -> Any:
+    def weights_of_all_objects(player: IndexedTwentyQuestions, prefix: tuple[int, ...]) -> Any:
         player.looked_up += player.objects
         return [1.0, 1.0]
 
-    monkeypatch.setattr(IndexedTwentyQuestions, "weights", everything)
+    monkeypatch.setattr(IndexedTwentyQuestions, "weights", weights_of_all_objects)
     broken = Rows(list(question_rows(SMOKE)))
     assert halving_error(broken) > 1
     assert broken["question"].variation.max() > 0.01
 
 
-def test_error_after_counted_digits() -> None:
+def test_error_after_counted_digits_has_the_expected_value() -> None:
     rows = {row["counted"]: row["variation"] for row in density_rows(SMOKE) if row["digits"] == 4}
     for counted in (1, 2):
         assert rows[counted] == pytest.approx(float(density_variation(4, counted)[-1]), abs=1e-12)
@@ -91,13 +91,13 @@ def test_trends_are_largest_ratios() -> None:
     assert counted_fall(2).missing_rows(variations({(4, 2): 0.5})) == "a trend needs at least two sizes"
 
 
-def test_batches_of_vectors_keep_the_worst() -> None:
+def test_vectors_are_split_into_batches_within_the_bound() -> None:
     rows = list(overlap_rows(dataclasses.replace(SMOKE, vectors=250)))
     assert [row["vectors"] for row in rows] == [100, 100, 50]
     assert all(row["excess"] <= 1e-12 and 0.5 < row["ratio"] <= 1 for row in rows)
 
 
-def test_growth_of_the_most_expensive_digit() -> None:
+def test_growth_of_the_most_expensive_digit_has_the_expected_value() -> None:
     rows = [
         {
             "kind": "first number",

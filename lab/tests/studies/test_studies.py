@@ -1,4 +1,4 @@
-"""Discovery and validation of studies."""
+"""Tests of the discovery and validation of studies."""
 
 import importlib
 import sys
@@ -51,7 +51,7 @@ def test_registered_studies_are_found() -> None:
         ("from biased_coin import STUDY", "rename the entry point to biased-coin"),
     ],
 )
-def test_an_invalid_module_is_one_line_of_error(
+def test_invalid_module_raises_a_one_line_error(
     source: str, message: str, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = write("broken_study", __init__=source)
@@ -60,7 +60,9 @@ def test_an_invalid_module_is_one_line_of_error(
         studies.find("broken")
 
 
-def test_questions_of_invalid_modules(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_modules_have_an_error_instead_of_a_question(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
     failing = write("failing_package", __init__="raise RuntimeError('boom')")
     modules = {
         "broken": write("unreadable_study", __init__="def"),
@@ -92,7 +94,7 @@ class Reserved:
         {"figures": (*STUDY.figures, *STUDY.figures)},
     ],
 )
-def test_invalid_studies_are_refused(changes: dict[str, object]) -> None:
+def test_invalid_studies_are_rejected(changes: dict[str, object]) -> None:
     with pytest.raises(InputError):
         replace(STUDY, **changes)  # type: ignore[arg-type]
 
@@ -120,14 +122,14 @@ def test_a_study_is_assembled_from_the_modules_of_its_package(write: Write) -> N
         Study.of_package(module, source="Textbook")
 
 
-def test_a_package_without_presets_is_refused(write: Write) -> None:
+def test_package_without_presets_is_rejected(write: Write) -> None:
     module = write("partial_study", measure="from biased_coin import parts\n")
     importlib.import_module(module)
     with pytest.raises(InputError, match=r"^study='partial_study': define presets in partial_study.config"):
         Study.of_package(module, source="Textbook")
 
 
-def test_presets_by_name_and_by_value() -> None:
+def test_presets_are_found_by_name_and_by_value() -> None:
     assert STUDY.preset_of(STUDY.preset("paper")) == "paper"
     assert STUDY.preset_of(Config(flips=7)) is None
     with pytest.raises(InputError, match="choose one of smoke, pilot, default, night, paper"):

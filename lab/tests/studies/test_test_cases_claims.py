@@ -1,11 +1,11 @@
-"""Claims of the study test-cases: published numbers meet them, and replications follow the configuration."""
+"""Tests of claims of the study test-cases: published numbers and numbers of replications."""
 
 import dataclasses
 import math
 from collections.abc import Callable
 
 import pytest
-from case_rows import drawn_records, speed_records
+from case_rows import accuracy_records, speed_records
 
 from trialogue_lab.ledger import Claim, Rows
 from trialogue_lab.ledger.runs.results import config_values
@@ -43,28 +43,28 @@ def rows_with(
     accuracy: Callable[[DecodingRule, int], float],
     seconds: Callable[[DecodingRule], float] = lambda decoding: 1.0 if decoding == TRAINED else 0.5,
 ) -> Rows:
-    records = [*drawn_records(config, accuracy), *speed_records(config, seconds)]
+    records = [*accuracy_records(config, accuracy), *speed_records(config, seconds)]
     return Rows(records, STUDY.kind, config_values(config))
 
 
 def thesis(decoding: DecodingRule, seed: int = 0) -> float:
-    """Return the published accuracy of a decoding, or that of Algorithm 1."""
+    """Return the published accuracy of a decoding, or the accuracy of Algorithm 1 if it is not published."""
     return PUBLISHED.get(decoding, Published(0.714)).accuracy
 
 
-def met(claim: Claim, rows: Rows) -> bool:
+def is_met(claim: Claim, rows: Rows) -> bool:
     low, high = claim.criterion.region
     if claim.criterion.direction == "equal":
         return all(low <= value <= high for value in claim.statistic(rows))
     return all(low < value < high for value in claim.statistic(rows))
 
 
-def test_the_numbers_of_the_thesis_meet_every_published_claim_but_that_of_fewer_queries() -> None:
+def test_published_numbers_meet_every_claim_except_fewer_queries() -> None:
     """Check the direction and sign of each claim with the numbers of its table."""
     rows = rows_with(PAPER, thesis, lambda decoding: 0.4 if decoding.candidates else 1.0)
     for claim in PRINTED:
         assert len(claim.statistic(rows)) == len(PAPER.seeds), claim.id
-    missed = {claim.id for claim in PRINTED if not met(claim, rows)}
+    missed = {claim.id for claim in PRINTED if not is_met(claim, rows)}
     # Table 3.13 of the thesis has more queries for Algorithm 1.
     assert missed == {"summary-queries"}
 
@@ -76,7 +76,7 @@ def test_reversed_numbers_meet_no_directed_claim() -> None:
         for claim in PRINTED
         if claim.criterion.direction != "equal" and not claim.id.startswith(("time-", "summary-queries"))
     }
-    kept = {claim.id for claim in PRINTED if claim.id in directed and met(claim, rows)}
+    kept = {claim.id for claim in PRINTED if claim.id in directed and is_met(claim, rows)}
     # A line over few queries is steep for any number of cases.
     assert all(identity.startswith("steeper-than-block") for identity in kept)
     assert len(directed) > 25
@@ -85,7 +85,7 @@ def test_reversed_numbers_meet_no_directed_claim() -> None:
 def test_a_shifted_number_changes_its_claims_only() -> None:
     before = rows_with(PAPER, thesis)
     after = rows_with(PAPER, lambda decoding, seed: thesis(decoding) + 0.1 * (decoding == RANDOM))
-    changed = {claim.id for claim in PRINTED if met(claim, before) != met(claim, after)}
+    changed = {claim.id for claim in PRINTED if is_met(claim, before) != is_met(claim, after)}
     assert changed == {"random-is-the-baseline", "trained-beats-random"}
 
 
@@ -114,12 +114,12 @@ def test_only_claims_about_the_pretrained_model_name_it() -> None:
 def test_the_pilot_has_estimates_of_measured_statistics() -> None:
     pilot = PRESETS["pilot"]
     rows = rows_with(pilot, lambda decoding, seed: 0.5 + seed / 1e5)
-    drawn = {claim.statistic.name for claim in STUDY.claims if len(claim.statistic(rows))}
-    assert set(STUDY.pilot.estimates) <= drawn
+    estimated = {claim.statistic.name for claim in STUDY.claims if len(claim.statistic(rows))}
+    assert set(STUDY.pilot.estimates) <= estimated
     assert set(STUDY.pilot.seeds) <= {*pilot.seeds, *pilot.scratch_seeds}
 
 
-def test_statistics_of_known_rows() -> None:
+def test_statistics_of_known_rows_have_the_expected_values() -> None:
     config = dataclasses.replace(PRESETS["night"], seeds=(0, 1, 2, 3), comparisons=3, planes=2)
     bonus = {TRAINED: 0.3, out_of_distribution(TRAINED): 0.25, out_of_distribution(BASELINE): -0.1}
     rows = rows_with(config, lambda decoding, seed: 0.1 * (seed % 10) + bonus.get(decoding, 0))
@@ -140,7 +140,7 @@ def test_the_best_other_setting_is_chosen_by_the_other_repetitions() -> None:
 
 def test_the_share_of_distinct_cases_is_one_if_none_is_correct() -> None:
     config = dataclasses.replace(PRESETS["night"], seeds=(0, 1), comparisons=0, planes=0)
-    records = drawn_records(config, lambda decoding, seed: 0.5)
+    records = accuracy_records(config, lambda decoding, seed: 0.5)
     for record in records:
         record["correct"] = 0 if record["seed"] == 0 else 2 * record["distinct_correct"]
         record["distinct_correct"] *= record["seed"] > 0

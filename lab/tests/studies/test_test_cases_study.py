@@ -1,4 +1,4 @@
-"""The study test-cases: tasks, rows of known completions, training examples, verifiers and the surrogate."""
+"""Tests of the study test-cases: tasks, rows of known completions, training examples, verifiers and the surrogate."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -117,7 +117,9 @@ class Scripted(Table):
         super().__init__(distribution, eos + 1, eos=eos)
 
 
-def test_rows_of_known_completions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_rows_of_known_completions_have_the_expected_values(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Two repetitions run in one batch, and each has the same rows as alone."""
     subject = dataclasses.replace(SMALLEST, runs=3)
     names = [name for seed in (5, 6) for name, _ in subject.prompts(seed, False)]
@@ -132,26 +134,26 @@ def test_rows_of_known_completions(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         rows = list(draws.measure_decoding(subject, [5, 6], decoding, tmp_path))
         assert [row["table"] for row in rows] == ["draw", "progress", "progress"] * 2
         for seed, place in ((5, 0), (6, 3)):
-            whole, *partial = rows[place : place + 3]
+            complete, *partial = rows[place : place + 3]
             # In repetition 5, one of four cases is wrong. Its last four tokens are generated again four times.
             right, extra = (3, 16) if seed == 5 else (4, 0)
             queries = sum(lengths[name] for name, _ in subject.prompts(seed, False))
             queries += extra if decoding == GROUND_TRUTH else 0
-            assert [(row["seed"], row["runs"]) for row in (*partial, whole)] == [
+            assert [(row["seed"], row["runs"]) for row in (*partial, complete)] == [
                 (seed, 1),
                 (seed, 2),
                 (seed, 3),
             ]
-            assert whole["accuracy"] == right / 4
-            for row in (*partial, whole):
-                assert row["distinct_correct"] == right  # again and again
+            assert complete["accuracy"] == right / 4
+            for row in (*partial, complete):
+                assert row["distinct_correct"] == right  # generated again until the limit
                 assert row["queries"] == row["runs"] * queries
-            assert whole["accuracy_distinct"] == pytest.approx(right / 12, abs=1e-15)
-            assert whole["slope"] == 0
-            assert (whole["verifier_calls"] > 0) == (decoding == GROUND_TRUTH)
+            assert complete["accuracy_distinct"] == pytest.approx(right / 12, abs=1e-15)
+            assert complete["slope"] == 0
+            assert (complete["verifier_calls"] > 0) == (decoding == GROUND_TRUTH)
 
 
-def test_runs_that_differ_are_counted_one_by_one() -> None:
+def test_different_runs_are_counted_separately() -> None:
     texts = [
         "assert abc([1], 2) == [1, 2]\nassert abc([1], 2) == [1, 2]\n",
         "assert abc([1], 2) == [1, 2]\nassert abc([2], 2) == [2, 2]\n",
@@ -185,7 +187,7 @@ def test_training_completions_end_with_the_line_of_their_first_error() -> None:
     has_error = stop_after_first_error(names, TOKENS, 4)
     right, other = "assert abc([1], 2) == [1, 2]\n", "assert xyz([1], 2) == [1, 2]\n"
     assert not has_error(TOKENS.encode(right))
-    assert not has_error(TOKENS.encode(right + "assert abc([], 3) == [4"))  # the line goes on
+    assert not has_error(TOKENS.encode(right + "assert abc([], 3) == [4"))  # the line is not complete
     assert has_error(TOKENS.encode(right + "assert abc([], 3) == [4]\n"))
     assert not has_error(TOKENS.encode(other))  # in order for the other name
     assert has_error(TOKENS.encode(right + other))  # for none of them
@@ -196,9 +198,9 @@ def test_training_completions_end_with_the_line_of_their_first_error() -> None:
 def test_numbers_stay_within_their_bounds(smoke_run: Callable[[str], Result]) -> None:
     rows = STUDY.rows(smoke_run(STUDY.name))
     completions, tokens = SMALLEST.names * SMALLEST.runs, SMALLEST.max_new_tokens
-    drawn = rows["draw"]
-    assert (drawn.accuracy_distinct <= drawn.accuracy + 1e-12).all()
-    assert drawn.accuracy.between(0, 1).all()
+    draws = rows["draw"]
+    assert (draws.accuracy_distinct <= draws.accuracy + 1e-12).all()
+    assert draws.accuracy.between(0, 1).all()
     assert (measured(BASELINE, "queries")(rows) <= completions * tokens).all()
     assert (measured(TRAINED, "queries")(rows) <= completions * (tokens + 4 * 4)).all()
     # Greedy completions of one name are equal: at most one run's cases are distinct.
@@ -235,22 +237,22 @@ def test_the_ground_truth_rejects_every_sampled_error() -> None:
     prompt = TOKENS.encode("abc\n")
     sampler = Backtracking(5, 1, argmax_redo=False)
 
-    def went_back(truth: GroundTruth) -> int:
+    def backtracks(truth: GroundTruth) -> int:
         settings = {"num_samples": 50, "max_new_tokens": 6, "trace": True}
         trace = generate(UNTRAINED, [prompt], sampler=sampler, verifier=truth, **settings).trace
         return int((trace.kept < trace.length).sum())
 
     truth = GroundTruth({tuple(prompt): "abc"}, TOKENS, 2, UNTRAINED.eos)
-    assert went_back(truth) == 50 * 5
+    assert backtracks(truth) == 50 * 5
     truth.values = lambda decoding, rows: torch.ones(len(rows))  # type: ignore[method-assign]
-    assert went_back(truth) == 0
+    assert backtracks(truth) == 0
 
 
 def test_completions_of_the_surrogate_have_the_documented_flaws() -> None:
     draw = np.random.Generator(np.random.PCG64(1))
     found = [evaluate(surrogate_completion("abc", 4, draw), "abc", 4) for _ in range(2000)]
     cases = [case.correct for one in found for case in one.cases]
-    assert abs(1 - np.mean(cases) - 0.15 * (1 - 1 / 9)) < 0.03  # some flaws leave the list as it is
+    assert abs(1 - np.mean(cases) - 0.15 * (1 - 1 / 9)) < 0.03  # some flaws do not change the list
     assert abs(np.mean([len(one.cases) < 4 for one in found]) - 0.3) < 0.05
 
 

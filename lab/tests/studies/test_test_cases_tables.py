@@ -1,4 +1,4 @@
-"""Tables and figures of the study test-cases: published numbers next to ours for the same setting."""
+"""Tests of tables and figures of the study test-cases, which show published numbers next to ours."""
 
 import dataclasses
 import math
@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from case_rows import drawn_records, probe_records, speed_records
+from case_rows import accuracy_records, probe_records, speed_records
 
 from trialogue_lab.ledger import ResultTable, Rows
 from trialogue_lab.ledger.runs.results import config_values
@@ -30,7 +30,7 @@ from trialogue_lab.studies.test_cases.tables import HEAD, TABLES
 PAPER = PRESETS["paper"]
 
 
-def test_the_published_numbers_are_those_of_table_3_13() -> None:
+def test_published_numbers_agree_with_table_3_13() -> None:
     table = pd.read_csv(Path(__file__).with_name("table_3_13.csv"))
     defaults = table.fillna({"stride": 0, "candidates": 0, "threshold": 0.1})
     expected = {
@@ -67,21 +67,21 @@ def printed(decoding: DecodingRule, seed: int) -> float:
 
 @pytest.fixture(scope="module")
 def paper() -> Rows:
-    """Rows of a run whose results are the published numbers."""
+    """Return rows of a run whose results are the published numbers."""
 
     def probe(kind: str, layer: int, depth: int) -> float:
         return VALIDATION[depth] if layer == PAPER.pretrained.layer else 0.5
 
     return rows_of(
         PAPER,
-        *drawn_records(PAPER, printed),
+        *accuracy_records(PAPER, printed),
         *probe_records(PAPER, probe),
         *speed_records(PAPER, lambda decoding: 1.0),
     )
 
 
 def compared(table: ResultTable, rows: Rows) -> dict[tuple[str, str], tuple[Any, Any]]:
-    """Return each published cell with ours, or with None if there is none."""
+    """Return pairs of each published cell and our cell, or None if we have no cell."""
     cells = table.evaluate(rows)
     return {
         (label, head): (number, cells[label, head].value if (label, head) in cells else None)
@@ -102,11 +102,11 @@ def test_each_published_number_is_next_to_ours_for_the_same_setting(paper: Rows)
 @pytest.mark.parametrize(("role", "head"), [(role, headed(HEAD, role)) for role in ROLES])
 def test_every_measured_decoding_is_in_a_table(role: Role, head: str) -> None:
     """Every decoding has a different accuracy, which must be in a table."""
-    drawn = [rule for extent in EXTENTS for rule in PAPER.decodings(role, extent)]
-    places = {decoding: place for place, decoding in enumerate(drawn, start=1)}
+    decodings = [rule for extent in EXTENTS for rule in PAPER.decodings(role, extent)]
+    places = {decoding: place for place, decoding in enumerate(decodings, start=1)}
     rows = rows_of(
         PAPER,
-        *drawn_records(PAPER, lambda decoding, seed: places.get(decoding, 999) / 1000),
+        *accuracy_records(PAPER, lambda decoding, seed: places.get(decoding, 999) / 1000),
         *probe_records(PAPER, lambda kind, layer, depth: 0.5),
     )
     shown = {
@@ -124,7 +124,7 @@ def test_the_night_preset_fills_every_published_table_and_adds_lines_for_its_lay
     night = PRESETS["night"]
     rows = rows_of(
         night,
-        *drawn_records(night, lambda decoding, seed: 0.25 if seed >= 1000 else 0.5),
+        *accuracy_records(night, lambda decoding, seed: 0.25 if seed >= 1000 else 0.5),
         *probe_records(night, lambda kind, layer, depth: 0.75),
     )
     for table in COMPARED:

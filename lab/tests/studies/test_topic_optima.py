@@ -1,4 +1,4 @@
-"""Smoke rows of `topic-optima` agree with theory."""
+"""Tests that smoke rows of `topic-optima` agree with theory."""
 
 import numpy as np
 import pytest
@@ -34,14 +34,14 @@ def test_rows_agree_with_theory(rows: Rows) -> None:
     assert (lengths.loss <= lengths.loss_of_least_norm).all()
 
 
-def test_edges_of_the_region_of_low_loss(rows: Rows) -> None:
+def test_edges_of_the_region_of_low_loss_have_the_expected_values(rows: Rows) -> None:
     region = rows.where("region", tau=20, values="block", variant="printed").iloc[0]
     # Along either axis the loss depends on gamma alone.
     assert region.beta_low / 300 == pytest.approx(region.alpha_low * 299 / 300, rel=1e-6)
     assert region.gamma_low == pytest.approx(region.beta_low / 300, rel=0.5)
 
 
-def test_heights_relative_to_the_minimum() -> None:
+def test_heights_are_relative_to_the_minimum() -> None:
     shown = heights(np.array([[1.0, 1.1], [2.0, 1.0]]))
     assert shown.min() == -4
     assert shown.max() == 0
@@ -53,8 +53,8 @@ def test_a_growth_needs_two_landscapes(rows: Rows) -> None:
         least_growth("beta_low", "diagonal").compute(Rows(single))
 
 
-def test_documents_show_what_is_read() -> None:
-    read, asked = population(TopicModel(4, 2, 3), BertMasking())
-    assert read.shape == asked.shape == (9, 4)
+def test_documents_have_the_measured_inputs() -> None:
+    read, targets = population(TopicModel(4, 2, 3), BertMasking())
+    assert read.shape == targets.shape == (9, 4)
     assert float((read.sum(0) - 1).abs().max()) < 1e-14
-    assert float(asked[0].abs().max()) == 0
+    assert float(targets[0].abs().max()) == 0

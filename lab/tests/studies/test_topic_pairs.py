@@ -1,4 +1,4 @@
-"""The study `topic-pairs`: its claims are those of `topic-pretrained`, with other seeds."""
+"""Tests of the study `topic-pairs`, which makes the claims of `topic-pretrained` with other seeds."""
 
 from operator import attrgetter
 
@@ -28,7 +28,7 @@ def test_claims_agree_with_the_first_study() -> None:
 def test_attention_to_cooccurring_words_decides(together: float, answer: str) -> None:
     table = rows(together=together)
     for record in table.records:
-        record["same"] *= 1 + 0.001 * record["seed"]  # two draws that agree would have no interval
+        record["same"] *= 1 + 0.001 * record["seed"]  # equal numbers would have no interval
     claim = STUDY.claims[0]
     (verdict,) = evaluate([claim], Evidence(rows=table, config={"seeds": (0, 1)}, preset="default"))
     assert verdict.answer == answer

@@ -1,4 +1,4 @@
-"""Statistics of `topic-pretrained` on known rows."""
+"""Tests of statistics of `topic-pretrained` on known rows."""
 
 from itertools import product
 from typing import Any
@@ -21,7 +21,7 @@ from trialogue_lab.studies.topic_pretrained.statistics import (
 
 
 def rows(**changes: Any) -> Rows:
-    """Two draws of every model in two texts: a ratio of 2, 1.5 and 1.2 for growing topics, and of 1 by chance."""
+    """Return rows of two seeds and two texts, whose ratios are 2, 1.5 and 1.2 by number of words, and 1 by chance."""
     records = []
     ratios = dict(zip(WORDS, changes.get("ratios", (2.0, 1.5, 1.2)), strict=True))
     models = changes.get("models", (*HERE, *PUBLISHED))
@@ -30,9 +30,9 @@ def rows(**changes: Any) -> Rows:
     ):
         if weights == RANDOM and text == "b":
             continue
-        of = 1.0 if weights == RANDOM else ratios[words]
+        factor = 1.0 if weights == RANDOM else ratios[words]
         setting = {"kind": "comparison", "seed": seed, "model": model, "text": text, "words": words}
-        numbers = {"same": 0.1 * of, "different": 0.1, "together": changes.get("together", 0.3)}
+        numbers = {"same": 0.1 * factor, "different": 0.1, "together": changes.get("together", 0.3)}
         pairs = {"same_pairs": 40, "together_pairs": 40} | changes.get("pairs", {})
         kinds = {"measure": measure, "single": single, "weights": weights}
         records.append({**setting, **kinds, **numbers, **pairs})
@@ -54,14 +54,14 @@ def test_statistics_average_texts_and_words() -> None:
 
 @pytest.mark.parametrize("pairs", [{"same_pairs": 39}, {"same_pairs": 29, "together_pairs": 29}])
 def test_unequal_or_few_pairs_are_not_compared(pairs: dict[str, int]) -> None:
-    quantity = together_gain("minilm", COSINE)
-    assert quantity(rows(pairs=pairs)).empty
-    assert "12 of 12 comparisons have fewer than 30 pairs, or unequal" in quantity.missing_rows(
+    statistic = together_gain("minilm", COSINE)
+    assert statistic(rows(pairs=pairs)).empty
+    assert "12 of 12 comparisons have fewer than 30 pairs, or unequal" in statistic.missing_rows(
         rows(pairs=pairs)
     )
 
 
-def test_a_model_without_topics_is_noticed() -> None:
+def test_model_without_topics_is_detected() -> None:
     broken = rows(ratios=(1.1, 0.9, 0.8))
     assert (gain("gemma3", COSINE)(broken) < 0).all()
     assert (ratio("gemma3", ATTENTION)(broken) < 1).all()

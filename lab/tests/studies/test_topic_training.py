@@ -1,4 +1,4 @@
-"""Small trainings of `topic-training`, and statistics of known rows."""
+"""Tests of small trainings of `topic-training`, and of statistics of known rows."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ from trialogue_lab.studies.topic_training.statistics import (
 SMOKE = PRESETS["smoke"]
 
 
-def test_mean_entries_by_class_of_words() -> None:
+def test_mean_entries_are_computed_by_class_of_words() -> None:
     matrix = torch.zeros(5, 5)
     matrix[1:, 1:] = torch.tensor([[3.0, 1, 0, 0], [1, 3, 0, 0], [0, 0, 3, 1], [0, 0, 1, 3]])
     matrix[0] = matrix[:, 0] = 9
@@ -59,7 +59,7 @@ def training_row(name: str, **values: Any) -> dict[str, Any]:
 MATRIX = {"kind": "matrix", "seed": 1} | {f"word_{word}": 0.0 for word in range(100)}
 
 
-def test_statistics_of_matrices() -> None:
+def test_statistics_of_known_matrices_have_the_expected_values() -> None:
     rows = Rows(
         [
             MATRIX,
@@ -92,12 +92,12 @@ def test_trainings_without_progress_have_no_estimate() -> None:
     # A constant has the loss log 100 = 4.605.
     assert progress("all", "CE", "sgd", 3.0)(rows).tolist() == pytest.approx([0.801, 0.801], abs=1e-3)
     assert contrast("all", "CE", "sgd", 3.0)(rows).tolist() == pytest.approx([4, 4])
-    for quantity in (contrast, prominence, standing):
-        assert quantity("all", "CE", "sgd")(rows).empty
-        assert "1 of 2 trainings have made no progress" in quantity("all", "CE", "sgd").missing_rows(rows)
+    for statistic in (contrast, prominence, standing):
+        assert statistic("all", "CE", "sgd")(rows).empty
+        assert "1 of 2 trainings have made no progress" in statistic("all", "CE", "sgd").missing_rows(rows)
 
 
-def test_the_order_of_attention() -> None:
+def test_ordered_attention_is_counted_over_settings() -> None:
     records: list[dict[str, Any]] = [MATRIX]
     for number, (optimizer, rate) in enumerate(SETTINGS):
         setting = {"optimizer": optimizer, "rate": rate}
@@ -119,7 +119,7 @@ def stages(keys: list[float], values: list[float]) -> Rows:
     return Rows([{**training, "step": 10 * place, "keys": k, "values": v} for place, (k, v) in sizes])
 
 
-def test_stages_of_training() -> None:
+def test_stages_of_training_have_the_expected_values() -> None:
     rows = stages([1.0, 1.0, 1.0, 2.0, 4.0], [0.0, 5.0, 9.0, 10.0, 10.0])
     assert statistics.early_growth()(rows).item() == 0
     assert statistics.slowing()(rows).item() == pytest.approx(0.0)

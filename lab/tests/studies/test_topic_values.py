@@ -1,4 +1,4 @@
-"""The study `topic-values`: arms, statistics and verdicts on known rows."""
+"""Tests of the study `topic-values`: arms, statistics and verdicts on known rows."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ COUNT = 6
 
 
 def rows(**changes: float) -> Rows:
-    """Matrices as large as the printed ones."""
+    """Return rows with matrices of the published size."""
     entry: dict[str, Any] = {"in_topic": 0.0055, "other": -0.0005, "other_std": 0.0006} | changes
     return Rows(
         [
@@ -40,7 +40,7 @@ def rows(**changes: float) -> Rows:
     )
 
 
-def test_statistics_by_hand() -> None:
+def test_statistics_of_known_rows_have_the_expected_values() -> None:
     assert prominence(WITHOUT_L2)(rows())[0] == pytest.approx(11)
     # Five deviations are 0.003, ten times the mean elsewhere is 0.005.
     assert standing(WITHOUT_L2)(rows())[0] == pytest.approx(5.5 / 3)
@@ -58,7 +58,7 @@ def test_each_published_claim_can_fail(changes: dict[str, float], answer: str) -
     assert {verdict.answer for verdict in evaluate(published, evidence)} == {answer}
 
 
-def test_differences_between_arms(tmp_path: Path) -> None:
+def test_differences_between_arms_have_the_expected_values(tmp_path: Path) -> None:
     trained = {
         row["name"]: row
         for row in STUDY.parts(PRESETS["smoke"])[0].rows(tmp_path)

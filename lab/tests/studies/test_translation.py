@@ -1,4 +1,4 @@
-"""The study of translation: what its networks differ in, what its sets hold, and quantities of rows written down."""
+"""Tests of the study `translation`: settings of networks, test sets, and statistics of known rows."""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -36,7 +36,7 @@ from trialogue_lab.studies.translation.statistics import (
 DEFAULT = PRESETS["default"]
 
 
-def test_small_refiners_differ_in_one_respect():
+def test_small_refiners_differ_in_one_field():
     plain = asdict(DEFAULT.of(PLAIN, 1))
     for arm in SMALL:
         differing = {name for name, value in asdict(DEFAULT.of(arm, 1)).items() if value != plain[name]}
@@ -45,13 +45,13 @@ def test_small_refiners_differ_in_one_respect():
     assert replace(twin, steps=refiner.steps) == refiner
 
 
-def test_networks_that_are_trained_for_long_have_the_dropout():
+def test_only_networks_with_long_training_use_dropout():
     config, long = replace(DEFAULT, dropout=0.3), (TWIN, REFINER, MASK_PREDICT)
     assert {config.of(arm, 1).dropout for arm in long} == {0.3}
     assert {config.of(arm, 1).dropout for arm in SMALL} == {0.0}
 
 
-def test_strata_are_parts_of_the_test_sentences():
+def test_strata_partition_the_test_sentences():
     tested = HeldOut([[4]] * 4, ["a"] * 4, ["b"] * 4, [5, 12, 20, 3], [True, False, False, True])
     assert _strata(tested, [0, 1, 2, 3]) == {
         "all": [0, 1, 2, 3],
@@ -61,102 +61,108 @@ def test_strata_are_parts_of_the_test_sentences():
     }
 
 
-def held(references: list[str], decode: Callable[[list[list[int]]], list[str]]) -> Any:
-    """Test sentences whose references are these, and a vocabulary that decodes so."""
+def translation_material(references: list[str], decode: Callable[[list[list[int]]], list[str]]) -> Any:
+    """Return test sentences with these references, and a vocabulary with this decoder."""
     count = len(references)
     tested = HeldOut([[4]] * count, ["a"] * count, references, [7] * count, [True] * count)
     return SimpleNamespace(tested=tested, vocabulary=SimpleNamespace(decode=decode))
 
 
-def answer(*tokens: int) -> Translation:
+def translation(*tokens: int) -> Translation:
     return Translation([Hypothesis(list(tokens), 0.0, 0.0)], 1)
 
 
-def test_repeats_of_refiners_are_dropped_and_those_of_the_twin_are_its_own():
+def test_repeated_tokens_are_removed_for_refiners_but_not_for_the_twin():
     config = replace(PRESETS["smoke"], test=2, sets=2, small_sets=2)
-    material = held(["4 4 5 6 7 8"] * 2, lambda rows: [" ".join(map(str, row)) for row in rows])
+    material = translation_material(
+        ["4 4 5 6 7 8"] * 2, lambda rows: [" ".join(map(str, row)) for row in rows]
+    )
 
     def bleus(arm):
         setting = {"arm": arm, "steps": 4, "hypotheses": 1}
-        rows = _score_rows(config, material, lambda *_: [answer(4, 4, 5, 6, 7, 8)] * 2, setting, 0)
+        rows = _score_rows(config, material, lambda *_: [translation(4, 4, 5, 6, 7, 8)] * 2, setting, 0)
         return [row["bleu"] for row in rows if row["kind"] == "set"]
 
     assert bleus(TWIN) == pytest.approx([100, 100])
     assert max(bleus(REFINER)) < 90
 
 
-def test_chinese_is_scored_by_its_characters():
+def test_chinese_is_scored_by_characters():
     config = replace(PRESETS["smoke"], text="wmt17-en-zh", test=4, sets=2, small_sets=1)
-    material = held(["我喜欢吃苹果"] * 4, lambda _: ["我喜欢吃香蕉"])
+    material = translation_material(["我喜欢吃苹果"] * 4, lambda _: ["我喜欢吃香蕉"])
     setting = {"arm": TWIN, "steps": 4, "hypotheses": 1}
-    rows = list(_score_rows(config, material, lambda *_: [answer(5)] * 4, setting, 0))
-    assert all(row["bleu"] > 40 for row in rows)  # whole lines as words would share none
+    rows = list(_score_rows(config, material, lambda *_: [translation(5)] * 4, setting, 0))
+    assert all(row["bleu"] > 40 for row in rows)  # BLEU would be 0 if whole lines were words
     assert all(row["low"] > 40 for row in rows if row["kind"] == "corpus")
     assert replace(config, text="wmt17-zh-en").tokenize == "13a"
 
 
-def test_a_text_that_is_not_there_names_the_corpora():
+def test_error_for_an_unknown_text_lists_the_corpora():
     with pytest.raises(InputError, match=r"text='wmt14-en-fr'.*wmt14-de-en, wmt14-en-de"):
         making._split(replace(DEFAULT, text="wmt14-en-fr"), 0)
 
 
-def test_every_sentence_draws_as_its_place():
+def test_sentences_are_translated_with_their_own_index():
     lengths = [3, 1, 2] * 50
     sources = [[4] * length for length in lengths]
     tested = HeldOut(sources, ["a"] * 150, ["b"] * 150, lengths, [True] * 150)
 
     def translate(sources, numbers):
         assert [len(source) for source in sources] == [lengths[place] for place in numbers]
-        return [answer(place) for place in numbers]
+        return [translation(place) for place in numbers]
 
     places = list(range(0, 150, 2))
     found = _translate_by_length(translate, tested, places)
     assert [(place, each.best) for place, each in found.items()] == [(place, [place]) for place in places]
 
 
-def test_contenders_begin_in_turns_and_rounds_have_sentences_of_their_own(monkeypatch):
-    """What is timed and in which order; of 20 test sentences every third is long."""
+def test_contenders_take_turns_and_rounds_have_different_sentences(monkeypatch):
+    """Every third of 20 test sentences is long."""
     config = replace(PRESETS["smoke"], test=20, rounds=2, timed=7, steps=(4, 10), hypotheses=(1, 5))
     lengths = [config.long if place % 3 == 0 else 2 for place in range(20)]
     tested = HeldOut([[4]] * 20, ["a"] * 20, ["b"] * 20, lengths, [True] * 20)
-    asked = []
+    calls = []
 
     def contender(name):
-        return lambda sources, numbers: asked.append((name, *numbers))
+        return lambda sources, numbers: calls.append((name, *numbers))
 
     monkeypatch.setattr(measure, "material", lambda *_: TranslationCorpus((), tested, None))
     for name in ("twin_of", "refiner_of"):
         monkeypatch.setattr(measure, name, lambda *_: None)
     monkeypatch.setattr(measure, "_by_twin", lambda *_: contender("twin"))
-    monkeypatch.setattr(measure, "_by_refiner", lambda *told: contender(f"{told[-2]} steps, {told[-1]}"))
     monkeypatch.setattr(
-        measure, "_by_rescoring", lambda *told: contender(f"{told[-2]} steps, {told[-1]}, rescored")
+        measure, "_by_refiner", lambda *arguments: contender(f"{arguments[-2]} steps, {arguments[-1]}")
+    )
+    monkeypatch.setattr(
+        measure,
+        "_by_rescoring",
+        lambda *arguments: contender(f"{arguments[-2]} steps, {arguments[-1]}, rescored"),
     )
     found = list(_latency(config, 0, None))
     names = ["twin", "4 steps, 1", "4 steps, 5", "10 steps, 1", "10 steps, 5", "4 steps, 5, rescored"]
-    turns = [asked[start : start + 6] for start in range(0, len(asked), 6)]
-    assert all(sorted(name for name, _ in turn) == sorted(names) for turn in turns)
-    assert all(len({place for _, place in turn}) == 1 for turn in turns)
-    places = [turn[0][1] for turn in turns]
+    rounds = [calls[start : start + 6] for start in range(0, len(calls), 6)]
+    assert all(sorted(name for name, _ in turn) == sorted(names) for turn in rounds)
+    assert all(len({place for _, place in turn}) == 1 for turn in rounds)
+    places = [turn[0][1] for turn in rounds]
     long = list(range(0, 20, 3))
     even, odd = [0, 2, 4, 8, 10, 14, 16], [1, 3, 5, 9, 11, 15, 17]
     assert places == [*even, *long, *odd, *long]
     for start in range(0, 28, 7):
-        assert [turn[0][0] for turn in turns[start : start + 7]] == [*names, "twin"]
-    told = [(row["round"], row["sentences"], row["contender"], row["timed"]) for row in found]
-    assert told == [
+        assert [turn[0][0] for turn in rounds[start : start + 7]] == [*names, "twin"]
+    timings = [(row["round"], row["sentences"], row["contender"], row["timed"]) for row in found]
+    assert timings == [
         (number, which, name, 7) for number in (0, 1) for which in ("all", "long") for name in names
     ]
 
 
-def test_what_is_timed_is_of_all_lengths():
+def test_timed_sentences_are_evenly_spaced_in_length():
     assert _evenly_spaced(list(range(222)), 200)[-1] >= 220
     assert _evenly_spaced(list(range(400)), 200) == list(range(0, 400, 2))
     assert _evenly_spaced([3, 5], 9) == [3, 5]
     assert _evenly_spaced([], 9) == []
 
 
-def test_a_text_with_too_few_test_sentences_is_named(monkeypatch, tmp_path):
+def test_too_few_test_sentences_are_rejected(monkeypatch, tmp_path):
     pair = ParallelText(["a"], ["b"])
     monkeypatch.setattr(making, "_split", lambda *_: Split(pair, pair, pair))
     with pytest.raises(InputError, match=r"test=40: use at most the 1 test pairs of the text"):
@@ -164,7 +170,7 @@ def test_a_text_with_too_few_test_sentences_is_named(monkeypatch, tmp_path):
 
 
 def rows(**changed: float) -> Rows:
-    """Rows of two sets and two rounds, with numbers that can be told apart."""
+    """Return rows of two sets and two rounds with distinct numbers."""
     records: list[dict[str, object]] = []
     for place, (arm, steps, count) in enumerate(((TWIN, 0, 1), (REFINER, 4, 5), (PLAIN, 4, 1))):
         setting = {"arm": arm, "steps": steps, "hypotheses": count, "seed": 1}
@@ -181,7 +187,7 @@ def rows(**changed: float) -> Rows:
     return Rows(records, "kind", {"sets": 2, "small_sets": 2, "rounds": 2})
 
 
-def test_quantities_are_those_of_the_rows():
+def test_statistics_of_known_rows_have_the_expected_values():
     found = rows()
     assert greedy()(found).tolist() == [0.0, 1.0]
     assert (refined(4, 5) - greedy())(found).tolist() == [10.0, 10.0]
@@ -195,8 +201,8 @@ def test_quantities_are_those_of_the_rows():
     assert refined(10, 5)(found).empty
 
 
-def attended(stuttering: dict[int, list[tuple[int, int, float]]], sets: int) -> Rows:
-    """Rows of attention: of each training the set, the pairs and the number where it stutters; 0.5 elsewhere."""
+def attention_rows(stuttering: dict[int, list[tuple[int, int, float]]], sets: int) -> Rows:
+    """Return rows of attention by training: set, number of pairs and value with stutter, and 0.5 without stutter."""
     records: list[dict[str, object]] = []
     for seed, found in stuttering.items():
         rows = [(number, 10, 0.5, False) for number in range(sets)] + [(*each, True) for each in found]
@@ -206,11 +212,13 @@ def attended(stuttering: dict[int, list[tuple[int, int, float]]], sets: int) -> 
     return Rows(records, "kind", {"sets": sets})
 
 
-def test_a_set_where_nothing_stutters_is_a_set_among_others():
+def test_sets_without_stutter_use_the_pooled_mean():
     difference = attention("own_mean", True) - attention("own_mean", False)
-    alike = difference(attended({1: [(number, 2, 0.5 + 0.1 * number) for number in range(4)]}, 4))
-    assert alike.tolist() == pytest.approx([0.0, 0.1, 0.2, 0.3])
-    found = attended({1: [(0, 1, 0.3), (1, 3, 0.7)]}, 4)
+    equal_counts = difference(
+        attention_rows({1: [(number, 2, 0.5 + 0.1 * number) for number in range(4)]}, 4)
+    )
+    assert equal_counts.tolist() == pytest.approx([0.0, 0.1, 0.2, 0.3])
+    found = attention_rows({1: [(0, 1, 0.3), (1, 3, 0.7)]}, 4)
     numbers = attention("own_mean", True)(found)
     pooled = (1 * 0.3 + 3 * 0.7) / 4
     assert numbers.index.tolist() == [0, 1, 2, 3]
@@ -220,27 +228,27 @@ def test_a_set_where_nothing_stutters_is_a_set_among_others():
 
 
 @pytest.mark.parametrize(
-    ("stuttering", "sets", "lacking"),
+    ("stuttering", "sets", "message"),
     [
         ({1: [(0, 2, 0.4), (1, 2, 0.4)]}, 6, "in 2 of 6 sets"),
         ({1: [(0, 2, 0.4)]}, 2, "in 1 of 2 sets"),
         ({1: [(0, 2, 0.4), (1, 2, 0.4)], 2: []}, 2, "in 0 of 2 sets"),
     ],
 )
-def test_where_next_to_nothing_stutters_nothing_is_said(stuttering, sets, lacking):
-    quantity, found = attention("own_mean", True), attended(stuttering, sets)
-    assert quantity(found).empty
-    assert lacking in quantity.missing_rows(found)
+def test_attention_without_enough_stutter_has_no_estimate(stuttering, sets, message):
+    statistic, found = attention("own_mean", True), attention_rows(stuttering, sets)
+    assert statistic(found).empty
+    assert message in statistic.missing_rows(found)
     assert not attention("own_mean", False)(found).empty
 
 
-def test_trainings_count_alike():
-    found = attended({1: [(0, 1, 0.2), (1, 1, 0.2)], 2: [(0, 90, 0.8), (1, 90, 0.8)]}, 2)
+def test_trainings_have_equal_weights():
+    found = attention_rows({1: [(0, 1, 0.2), (1, 1, 0.2)], 2: [(0, 90, 0.8), (1, 90, 0.8)]}, 2)
     assert attention("own_mean", True)(found).tolist() == pytest.approx([0.5, 0.5])
 
 
-def test_tables_of_attention_have_the_cells_in_print():
-    found = attended({1: [(0, 1, 0.2), (1, 1, 0.2)]}, 2)
+def test_tables_of_attention_have_the_published_cells():
+    found = attention_rows({1: [(0, 1, 0.2), (1, 1, 0.2)]}, 2)
     tables = {table.source: table for table in STUDY.tables if table.source in ("Table 4.4", "Table 4.5")}
     for table in tables.values():
         printed = {(label, head) for label, line in table.published.items() for head in line}

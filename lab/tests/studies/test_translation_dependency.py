@@ -1,4 +1,4 @@
-"""Exact distributions, statistics of known rows, and small networks of `translation-dependency`."""
+"""Tests of exact distributions, statistics of known rows, and small networks of `translation-dependency`."""
 
 import math
 from dataclasses import replace
@@ -51,7 +51,7 @@ def _of(rows, **values):
     return [row for row in rows if all(row.get(key) == value for key, value in values.items())]
 
 
-def test_losses_of_the_first_pass_and_of_a_teacher(tmp_path):
+def test_losses_of_the_first_pass_and_of_a_teacher_have_known_values(tmp_path):
     rows = list(sentence_rows(PAIR, replace(SMOKE, couplings=(0.0, 3.0), passes=2), tmp_path))
     stay = math.exp(3) / (math.exp(3) + 1)
     entropy = -sum(p * math.log(p) for p in (stay, 1 - stay))
@@ -63,11 +63,11 @@ def test_losses_of_the_first_pass_and_of_a_teacher(tmp_path):
             assert first["divergence"] == pytest.approx(truth["total_correlation"], abs=1e-12)
         (taught,) = _of(rows, kind="alike", coupling=coupling)
         assert taught["divergence"] < 1e-12
-        # Of the teacher's one translation the language makes as much as that both words are of the first style.
+        # The language gives the teacher's only translation the probability that both words have the first style.
         assert taught["from_truth"] == pytest.approx(1 - (stay if coupling else 0.5) / 2, abs=0.01)
 
 
-def test_chains_that_leave_the_law_invariant_reach_it(tmp_path):
+def test_chains_with_an_invariant_distribution_converge_to_it(tmp_path):
     rows = list(chain_rows(ORDER, replace(SMOKE, chain_passes=20), tmp_path))
     (ruled,) = _of(rows, sampler="chain rule")
     assert ruled["divergence"] < 1e-9
@@ -79,20 +79,20 @@ def test_chains_that_leave_the_law_invariant_reach_it(tmp_path):
     assert _of(rows, sampler=CONDITIONALS)[-1]["divergence"] > 1
 
 
-def test_comparison_with_the_truth():
+def test_comparison_with_the_exact_distribution_has_known_values():
     truth = Truth(LENGTHS.translations(1.0), LENGTHS.translations(1.0, slips=0.0), LENGTHS.longest)
     assert sum(truth.lengths.values()) == pytest.approx(1)
-    own = truth.compared(truth.distributions)
-    assert own["divergence"] == pytest.approx(0, abs=1e-12)
-    assert own["valid"] > 0.99
+    self_comparison = truth.compared(truth.distributions)
+    assert self_comparison["divergence"] == pytest.approx(0, abs=1e-12)
+    assert self_comparison["valid"] > 0.99
     joint = {length: weight * truth.distributions[length] for length, weight in truth.lengths.items()}
     assert truth.joint(joint) == pytest.approx((0, 0), abs=1e-12)
-    less = {length: law * 0.5 for length, law in joint.items()}
-    assert truth.joint(less) == pytest.approx((math.log(2), 0.5))
+    reduced = {length: weights * 0.5 for length, weights in joint.items()}
+    assert truth.joint(reduced) == pytest.approx((math.log(2), 0.5))
 
 
 def _table(kind, columns, *lines, **values):
-    """Return rows of one kind with the given columns line by line, and constant `values`."""
+    """Return rows of one kind from lines of columns and constant `values`."""
     return [{"kind": kind, **values, **dict(zip(columns.split(), line, strict=True))} for line in lines]
 
 
@@ -114,7 +114,7 @@ def test_extremes_are_over_sentences_and_couplings():
     assert chains_lead("Gibbs", CONDITIONALS, 10)(rows).tolist() == pytest.approx([0.1])
 
 
-def test_stutter_of_sentences_with_swapped_words():
+def test_stutter_of_swapped_words_has_known_values():
     found = (("order", 0.2, 0.3), ("all of them", 0.2, 0.1), ("styles", 0.0, 0.05))
     columns, setting = "sentence swapping stutter", {"sampler": CONDITIONALS, "passes": 10}
     truth = [(sentence, swapping, 0.01) for sentence, swapping, _ in found]
@@ -125,11 +125,11 @@ def test_stutter_of_sentences_with_swapped_words():
 
 def test_statistics_have_one_number_per_training():
     refiner = {"arm": TWO_STAGES, "keep": "stutter", "passes": 4}
-    law = {"arm": ONE_STAGE, "passes": 4, "seed": 0, "perfect_divergence": 0.5}
+    common = {"arm": ONE_STAGE, "passes": 4, "seed": 0, "perfect_divergence": 0.5}
     rows = Rows(
         _table("quality", "seed stutter", (0, 0.3), (1, 0.1), **refiner)
         + _table("quality", "seed stutter", (0, 0.1), (1, 0.1), arm=TWIN, keep="nothing", passes=0)
-        + _table("law", "divergence", (1.0,), (2.0,), **law)
+        + _table("law", "divergence", (1.0,), (2.0,), **common)
         + _table("attention", "stutter", (True,), (False,), arm=TWO_STAGES, seed=0, own_mean=0.1)
     )
     assert excess_stutter(2)(rows).tolist() == pytest.approx([0.1, -0.1])
@@ -153,43 +153,43 @@ def test_attention_rows_split_the_pairs():
 
 
 def test_the_last_token_is_removed_from_a_distribution():
-    law = torch.arange(27.0)
-    assert _without_last(law, 3, 3).tolist() == [0, 1, 3, 4, 9, 10, 12, 13]
+    probabilities = torch.arange(27.0)
+    assert _without_last(probabilities, 3, 3).tolist() == [0, 1, 3, 4, 9, 10, 12, 13]
 
 
 def test_perfect_refinement_starts_from_the_same_targets():
     config = replace(SMOKE, starts=3, passes=2)
     (source,) = listed_sources(config)
-    law = config.language().condition(source)
-    states = whole_sequences(len(law.alphabet), 2)
-    prior = (-law.energy(states)).softmax(0)
+    model = config.language().condition(source)
+    states = whole_sequences(len(model.alphabet), 2)
+    prior = (-model.energy(states)).softmax(0)
     expected = torch.zeros(len(states), dtype=torch.float64)
     targets = random_targets(config, 2, 5)
-    targets[0, 0] = int(law.alphabet[0])
+    targets[0, 0] = int(model.alphabet[0])
     for target in targets:
-        right = torch.from_numpy(law.alphabet)[states] == target
+        right = torch.from_numpy(model.alphabet)[states] == target
         noise = config.correct * right.double() + (1 - config.correct) / config.noise_tokens
         posterior = prior * noise.prod(1)
-        posterior = (posterior / posterior.sum()).view((len(law.alphabet),) * 2)
+        posterior = (posterior / posterior.sum()).view((len(model.alphabet),) * 2)
         expected += torch.outer(posterior.sum(1), posterior.sum(0)).flatten() / len(targets)
-    first, second = perfect_distributions(config, law, targets)
+    first, second = perfect_distributions(config, model, targets)
     assert (first - expected).abs().max() < 1e-12
-    masks = refinement_distributions(Denoiser(law, config.correct, config.noise_tokens), 2, 0)[0]
+    masks = refinement_distributions(Denoiser(model, config.correct, config.noise_tokens), 2, 0)[0]
     assert (first - masks).abs().max() > 1e-3
     assert (second - first).abs().max() > 1e-3
 
 
-def test_networks_in_miniature(tmp_path):
+def test_small_networks_give_complete_rows(tmp_path):
     config = replace(SMOKE, training_steps=2, sources=10)
     (source,) = listed_sources(config)
     assert len(config.language().condition(source).alphabet) <= 6
     twin = list(network_rows(config, TWIN, 0, tmp_path))
-    (law,) = _of(twin, kind="law")
-    assert 0 < law["outside"] < 1
-    assert law["divergence"] > 1
+    (row,) = _of(twin, kind="law")
+    assert 0 < row["outside"] < 1
+    assert row["divergence"] > 1
     refiner = list(network_rows(config, ONE_STAGE, 0, tmp_path))
-    laws = _of(refiner, kind="law")
-    assert [row["passes"] for row in laws] == [1, 2, 3, 4]
-    assert all(row["divergence"] > row["perfect_divergence"] for row in laws)
+    rows_by_pass = _of(refiner, kind="law")
+    assert [row["passes"] for row in rows_by_pass] == [1, 2, 3, 4]
+    assert all(row["divergence"] > row["perfect_divergence"] for row in rows_by_pass)
     assert len(_of(refiner, kind="quality")) == 8
     assert _of(refiner, kind="attention")

@@ -1,4 +1,4 @@
-"""Hub corpora, nearly known sentences and bootstrap intervals of `translation`."""
+"""Tests of hub corpora, one-word variants of sentences and bootstrap intervals of `translation`."""
 
 import sys
 from types import SimpleNamespace
@@ -13,9 +13,9 @@ from trialogue_lab.studies.translation.intervals import bleu_interval, stutter_i
 from trialogue_lab.studies.translation.variants import one_word_variants
 
 
-def _answering(asked):
+def _fake_loader(requests):
     def load_dataset(repository, configuration, split):
-        asked.append((repository, configuration, split))
+        requests.append((repository, configuration, split))
         other = {"train": "sehe", "validation": "frage", "test": "rufe"}[split]
         return {"translation": [{"de": f"ich {other} dich", "en": f"I {split} you"}, {"de": "", "en": "x"}]}
 
@@ -23,23 +23,23 @@ def _answering(asked):
 
 
 def test_splits_of_the_hub_have_the_requested_direction(monkeypatch):
-    asked = []
-    monkeypatch.setitem(sys.modules, "datasets", _answering(asked))
+    requests = []
+    monkeypatch.setitem(sys.modules, "datasets", _fake_loader(requests))
     found = hub_parallel("wmt14-en-de")
     assert found.train.sources == ["I train you"]
     assert found.test.targets == ["ich rufe dich"]
     assert found.train.left_out == 1
-    assert asked == [("wmt/wmt14", "de-en", split) for split in ("train", "validation", "test")]
+    assert requests == [("wmt/wmt14", "de-en", split) for split in ("train", "validation", "test")]
 
 
 def test_both_directions_of_a_corpus_have_a_name(monkeypatch):
-    monkeypatch.setitem(sys.modules, "datasets", _answering([]))
+    monkeypatch.setitem(sys.modules, "datasets", _fake_loader([]))
     there, back = hub_parallel("wmt14-de-en"), hub_parallel("wmt14-en-de")
     assert (there.train.sources, there.train.targets) == (back.train.targets, back.train.sources)
     assert len(HUB_PAIRS) == 6
 
 
-def test_unavailable_corpora_are_refused(monkeypatch):
+def test_unavailable_corpora_are_rejected(monkeypatch):
     def offline(*_, **__):
         raise ConnectionError("no route\nto the hub")
 
@@ -57,7 +57,7 @@ REFERENCES = ["the cat sat on the mat .", "a dog had had enough of it", "we go h
 OUTPUTS = ["the the cat sat on the mat .", "a dog had had had enough of of it", "we go home now"]
 
 
-def test_interval_of_bleu():
+def test_interval_of_bleu_contains_the_score():
     outputs, references = OUTPUTS * 20, REFERENCES * 20
     low, high = bleu_interval(outputs, references, seed=1)
     assert low < quality(outputs, references).bleu < high
@@ -73,9 +73,9 @@ def test_interval_of_the_stutter_rate_is_binomial_for_pairs():
     assert abs(high - (0.3 + 1.96 * np.sqrt(0.3 * 0.7 / 100))) < 0.03
 
 
-def test_one_word_variants():
+def test_one_word_variants_differ_from_a_known_sentence_by_at_most_one_word():
     known = ["Tom is here.", "I see the old dog"]
-    asked = [
+    requests = [
         "Mary is here!",
         "tom is",
         "Tom is not here",
@@ -84,4 +84,4 @@ def test_one_word_variants():
         "Tom",
         "Tom is here",
     ]
-    assert one_word_variants(asked, known).tolist() == [True, True, True, False, True, False, True]
+    assert one_word_variants(requests, known).tolist() == [True, True, True, False, True, False, True]

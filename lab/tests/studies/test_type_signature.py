@@ -1,4 +1,4 @@
-"""The study `type-signature`: exact numbers, costs, and small networks."""
+"""Tests of the study `type-signature`: exact numbers, costs, and small networks."""
 
 import dataclasses
 from typing import Any
@@ -40,21 +40,21 @@ from trialogue_lab.studies.type_signature.statistics import (
 )
 
 
-def laws_are_exact() -> bool:
+def distributions_are_exact() -> bool:
     rows = list(distribution_rows())
     exact = all(row["variation"] < 1e-12 for row in rows)
     return exact and all((row["factorings"] > 0) == (row["stream"] == PRODUCT_FIRST) for row in rows)
 
 
 def test_distributions_are_exact_and_only_product_first_factors(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert laws_are_exact()
-    # Hidden streams that hide nothing, or other digits than p and q, are noticed.
+    assert distributions_are_exact()
+    # Streams that hide nothing or other digits than p and q are detected.
     for broken in (lambda tuples: tuples, lambda tuples: random_seed(tuples, 6)):
         monkeypatch.setattr(exact, "hidden_factors", broken)
-        assert not laws_are_exact()
+        assert not distributions_are_exact()
 
 
-def test_the_overlap_bound_is_tight_and_never_broken() -> None:
+def test_overlap_bound_is_tight_and_never_violated() -> None:
     rows = list(overlap_rows(100))
     assert all(row["overlap"] <= row["bound"] + 1e-12 for row in rows)
     tight = [row for row in rows if row["kind"] == "tight"]
@@ -76,37 +76,37 @@ QUICK = NetworkTraining(1, FACTORS_FIRST, 300, 32, 32)
 
 
 def network(training: NetworkTraining, seed: int = 0) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    whole, *positions = network_rows(training, 200, seed)
-    return whole, positions
+    summary, *positions = network_rows(training, 200, seed)
+    return summary, positions
 
 
-def has_learned(whole: dict[str, Any]) -> bool:
-    return whole["valid"] > 0.8 and whole["overlap"] > 0.7 and whole["excess"] < 0.4
+def is_trained(summary: dict[str, Any]) -> bool:
+    return summary["valid"] > 0.8 and summary["overlap"] > 0.7 and summary["excess"] < 0.4
 
 
 @pytest.mark.parametrize("stream", [FACTORS_FIRST, HIDDEN])
 def test_a_network_learns_small_tuples(stream: str) -> None:
     training = dataclasses.replace(QUICK, stream=stream)
-    whole, positions = network(training)
-    assert has_learned(whole)
-    assert sum(row["excess"] for row in positions) == pytest.approx(whole["excess"], abs=1e-9)
+    summary, positions = network(training)
+    assert is_trained(summary)
+    assert sum(row["excess"] for row in positions) == pytest.approx(summary["excess"], abs=1e-9)
     assert [row["position"] for row in positions] == list(range(-training.hidden, 5))
     assert all(row["excess"] > -1e-9 for row in positions)
 
 
-def test_untrained_and_wrongly_trained_networks_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not has_learned(network(dataclasses.replace(QUICK, steps=1))[0])
+def test_untrained_and_wrongly_trained_networks_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not is_trained(network(dataclasses.replace(QUICK, steps=1))[0])
     with monkeypatch.context() as patch:
         patch.setattr(NetworkTraining, "add_hidden_tokens", lambda training, public: public.flip(1))
         trained = networks.train_network(QUICK, 0)
     monkeypatch.setattr(networks, "train_network", lambda *_: trained)
-    assert not has_learned(network(QUICK)[0])
+    assert not is_trained(network(QUICK)[0])
 
 
 def test_the_exact_distribution_has_no_excess_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With exact conditionals instead of those of a network, no position has an excess loss and the overlap is 1."""
+    """With exact conditionals instead of a network, every position has excess loss zero and the overlap is 1."""
 
-    def truth(_: Transformer, sequences: Tensor) -> Tensor:
+    def exact_log_probs(_: Transformer, sequences: Tensor) -> Tensor:
         tuples = SemiprimeTuples(1, "factors-first")
         rows = [tuple(row) for row in sequences.tolist()]
         found = [
@@ -118,14 +118,14 @@ def test_the_exact_distribution_has_no_excess_loss(monkeypatch: pytest.MonkeyPat
         ]
         return torch.cat((torch.tensor(found, dtype=torch.float64), torch.zeros(len(rows), 1)), 1)
 
-    monkeypatch.setattr(networks, "_log_probs", truth)
-    whole, positions = network(dataclasses.replace(QUICK, steps=1))
-    assert whole["overlap"] == pytest.approx(1)
-    assert whole["excess"] == pytest.approx(0, abs=1e-9)
+    monkeypatch.setattr(networks, "_log_probs", exact_log_probs)
+    summary, positions = network(dataclasses.replace(QUICK, steps=1))
+    assert summary["overlap"] == pytest.approx(1)
+    assert summary["excess"] == pytest.approx(0, abs=1e-9)
     assert [row["excess"] for row in positions] == pytest.approx([0] * 5, abs=1e-9)
 
 
-def test_known_numbers() -> None:
+def test_exact_rows_have_known_values() -> None:
     rows = Rows([*reduction_rows(), *density_rows()])
     assert [factored(digits)(rows).item() for digits in (1, 2, 3)] == [10, 231, 10296]
     assert unfactored()(rows).item() == 0
@@ -136,7 +136,7 @@ def test_known_numbers() -> None:
 
 
 def shares(**by_size: float) -> Rows:
-    """Rows of one budget that factors shares of the tuples, by number of digits."""
+    """Return rows of one budget with the shares of factored tuples by number of digits."""
     return Rows(
         [
             {"kind": "support", "exponent": 4, "digits": int(n[1:]), "share": share}
@@ -145,7 +145,7 @@ def shares(**by_size: float) -> Rows:
     )
 
 
-def test_largest_fall_of_budgets_that_factor_some_tuples() -> None:
+def test_largest_fall_includes_only_budgets_that_factor_tuples() -> None:
     for rows, quotient in (
         (shares(n1=0.4, n2=0.5, n3=0.2, n4=0.1, n5=0, n6=0), 0.5),
         (shares(n1=0.4, n2=1, n3=1, n4=0.9, n5=0.3, n6=0), 0.9),
@@ -180,7 +180,7 @@ def test_three_digits_are_compared_only_if_networks_learned_them() -> None:
     assert not verdict(0.5).startswith("precondition")
 
 
-def test_growth_of_costs_and_shares_by_training() -> None:
+def test_growth_of_costs_and_shares_by_training_has_the_expected_value() -> None:
     costs = [
         {"kind": "cost", "seed": seed, "digits": n, "routine": RHO, "cost": seed * 3.0**n}
         for seed in (1, 2)
@@ -204,7 +204,7 @@ def test_growth_of_costs_and_shares_by_training() -> None:
     assert learned("valid", HIDDEN, 3)(trained).empty
 
 
-def test_parts_of_one_training_seed_share_a_lane() -> None:
+def test_tasks_of_one_training_seed_run_in_one_chain() -> None:
     parts = STUDY.parts(PRESETS["smoke"])
     assert [part.name for part in parts][:3] == ["exact", "costs", "network-0-1-0"]
     assert len(parts) == 2 + 2 * 3 * 3

@@ -1,4 +1,4 @@
-"""The study `value-guided`: long horizons agree with enumeration, and small runs agree with theory."""
+"""Tests of the study `value-guided`: long horizons against enumeration, and small runs against theory."""
 
 import math
 from pathlib import Path
@@ -30,11 +30,13 @@ SMOKE = PRESETS["smoke"]
 COINS = Table(lambda _: (0.5, 0.5), 2, max_length=5)
 
 
-def product_law(shares: np.ndarray) -> dict[tuple[int, ...], float]:
-    law = {(): 1.0}
+def product_distribution(shares: np.ndarray) -> dict[tuple[int, ...], float]:
+    distribution = {(): 1.0}
     for share in shares.tolist():
-        law = {(*x, a): p * q for x, p in law.items() for a, q in enumerate((share, 1 - share))}
-    return law
+        distribution = {
+            (*x, a): p * q for x, p in distribution.items() for a, q in enumerate((share, 1 - share))
+        }
+    return distribution
 
 
 @pytest.mark.parametrize(
@@ -48,23 +50,23 @@ def product_law(shares: np.ndarray) -> dict[tuple[int, ...], float]:
 def test_long_horizon_distributions_agree_with_the_tree(counts_from_shares, log_probs_from_scores, error):
     guide = NoisyValues(ProductValues(0.3), error, "last token")
     shares = counts_from_shares(5, 0.3, error)
-    law, target = log_probs_from_scores(COINS, guide), target_distribution(COINS, guide)
-    assert total_variation(product_law(shares), law) < 1e-12
-    far = total_variation(law, target)
-    assert far < 1e-12 if error == 0 else far > 0.03
-    computed, chance = variation(shares, 0.3, 0)
-    assert computed == pytest.approx(far, abs=0.005)
+    distribution, target = log_probs_from_scores(COINS, guide), target_distribution(COINS, guide)
+    assert total_variation(product_distribution(shares), distribution) < 1e-12
+    distance = total_variation(distribution, target)
+    assert distance < 1e-12 if error == 0 else distance > 0.03
+    computed, wrong_share = variation(shares, 0.3, 0)
+    assert computed == pytest.approx(distance, abs=0.005)
     sequences = np.array(list(target))
     above = log_ratios(sequences, shares, 0.3) > 1e-12
     assert math.fsum(p for x, p in target.items() if above[list(target).index(x)]) == pytest.approx(
-        chance if error else 0.0, abs=0.005 if error else 1e-9
+        wrong_share if error else 0.0, abs=0.005 if error else 1e-9
     )
 
 
 def test_product_values_are_exact():
     exact = exact_values(COINS, ProductValues(0.3))
-    asked = [(0,), (0, 1), (1, 1, 0), (0, 1, 0, 0, 1)]
-    assert values(ProductValues(0.3), COINS, asked).tolist() == pytest.approx([exact(x) for x in asked])
+    prefixes = [(0,), (0, 1), (1, 1, 0), (0, 1, 0, 0, 1)]
+    assert values(ProductValues(0.3), COINS, prefixes).tolist() == pytest.approx([exact(x) for x in prefixes])
 
 
 def test_trees_agree_with_theory(tmp_path: Path):
@@ -72,8 +74,8 @@ def test_trees_agree_with_theory(tmp_path: Path):
     measured = Rows(rows, "kind", {"seeds": SMOKE.seeds})
     assert golden_residual()(measured).iloc[0] < 1e-12
     assert least_leaf_mass()(measured).iloc[0] >= 1 - 1e-12
-    far, mended = tree("action_level", 4)(measured), tree("first_leaf", 4)(measured)
-    assert (far > mended).all()
+    distance, mended = tree("action_level", 4)(measured), tree("first_leaf", 4)(measured)
+    assert (distance > mended).all()
     assert (tree("stationary", 4)(measured) < 1e-12).all()
     assert (tree("action_level", 4, EXACT, 0.0)(measured) < 1e-12).all()
 
@@ -85,7 +87,7 @@ def test_sampled_rates_at_long_horizons_agree_with_exact_ones(tmp_path: Path):
         assert row["queries"] >= 6
 
 
-def test_models_of_dyck_strings(tmp_path: Path):
+def test_models_of_dyck_strings_have_known_values(tmp_path: Path):
     rows = {(row["rule"], row["values"]): row for row in measure_dyck(SMOKE, 0, tmp_path)}
     assert rows["first leaf", "exact"]["variation"] < 1e-12
     assert rows["first leaf", "exact"]["queries"] == pytest.approx(25)

@@ -1,4 +1,4 @@
-"""The study `window-coherence`: known rates, text of exact distributions, and statistics of known rows."""
+"""Tests of the study `window-coherence`: known rates, generated text, and statistics of known rows."""
 
 import dataclasses
 import math
@@ -44,7 +44,7 @@ def train_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "train_network", trained_once)
 
 
-def test_the_best_models_by_window_and_temperature() -> None:
+def test_rates_of_the_best_models_have_known_values() -> None:
     rows = list(reference_rows(SHORT, Path()))
     assert rows[0]["survival"] == pytest.approx(0.98, abs=0.01)
     found = {(row["window"], row["temperature"]): row["rate"] for row in rows[1:]}
@@ -52,8 +52,8 @@ def test_the_best_models_by_window_and_temperature() -> None:
     assert {key: found[key] for key in known} == pytest.approx(known, rel=0.005)
 
 
-def text_is_exact(name: str, temperature: float = 1.0) -> bool:
-    """Within five standard errors of 600 texts, at the horizon, and at temperature 1 on the way to it."""
+def text_agrees_with_exact_shares(name: str, temperature: float = 1.0) -> bool:
+    """Return whether shares of 600 texts agree with exact ones within five standard errors plus 0.005."""
     rows = [row for row in network_rows(SHORT, name, 0, Path()) if row.get("temperature", 1.0) == temperature]
     shares = [(row["survival"], row["exact_survival"]) for row in rows if "exact_survival" in row]
     assert len(shares) > (5 if temperature == 1 else 0)
@@ -64,25 +64,25 @@ def text_is_exact(name: str, temperature: float = 1.0) -> bool:
 
 @pytest.mark.parametrize(("name", "temperature"), [(cropped(5), 1.0), (cropped(5), 0.5), (SLIDING, 1.0)])
 def test_text_follows_the_exact_distribution(name: str, temperature: float) -> None:
-    assert text_is_exact(name, temperature)
+    assert text_agrees_with_exact_shares(name, temperature)
 
 
-def _warmer(config: Config, oracle: Autoregressive, *arguments: Any) -> Any:
+def _hotter_text(config: Config, oracle: Autoregressive, *arguments: Any) -> Any:
     return text_rows(config, truncated(oracle, 3.0), *arguments)
 
 
-def _seeing_less(base: Autoregressive, window: int) -> Cropped:
+def _shorter_window(base: Autoregressive, window: int) -> Cropped:
     # The map uses double precision, and the text is generated with single precision.
     double = next(base.base.parameters()).dtype == torch.float64  # type: ignore[attr-defined]
     return Cropped(base, window if double else 2)
 
 
-@pytest.mark.parametrize(("attribute", "broken"), [("text_rows", _warmer), ("Cropped", _seeing_less)])
-def test_text_of_another_distribution_is_noticed(
+@pytest.mark.parametrize(("attribute", "broken"), [("text_rows", _hotter_text), ("Cropped", _shorter_window)])
+def test_text_of_another_distribution_is_detected(
     attribute: str, broken: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(measure, attribute, broken)
-    assert not text_is_exact(cropped(5))
+    assert not text_agrees_with_exact_shares(cropped(5))
 
 
 def test_the_end_token_has_low_probability() -> None:
@@ -93,7 +93,7 @@ def test_the_end_token_has_low_probability() -> None:
         assert float(model(inputs)[0, -1].softmax(0)[model.eos]) < 0.05
 
 
-def test_the_loss_averages_all_tokens() -> None:
+def test_loss_averages_all_tokens() -> None:
     model, _ = train_network(dataclasses.replace(SHORT, training_steps=10), UNLIMITED, 0)
     tokens = torch.tensor([[0, 1, 1, 0], [1, 1, 0, 0]])
     expected = [_log_prob(model, row[:place], int(row[place])) for row in tokens for place in range(4)]
@@ -108,7 +108,7 @@ def _log_prob(model: Transformer, prefix: Tensor, token: int) -> float:
 
 
 def rows_of(rates: dict[str, float], late: dict[str, tuple[int, int]] | None = None) -> Rows:
-    """Rows of one training at temperature 1, and at 0.5 of half the rates, by network: rates, late ends and tokens."""
+    """Return rows of one training at temperature 1, and at temperature 0.5 with half the rates, by network."""
     records: list[dict[str, Any]] = [
         {"kind": "best", "temperature": 1.0, "window": w, "rate": 0.02} for w in (5, 7)
     ]
@@ -127,30 +127,30 @@ def rows_of(rates: dict[str, float], late: dict[str, tuple[int, int]] | None = N
 RATES = {cropped(3): 0.2, cropped(5): 0.1, cropped(7): 0.04, cropped(11): 0.08}
 
 
-def test_steps_between_windows() -> None:
+def test_steps_between_windows_have_the_expected_values() -> None:
     rows = rows_of(RATES)
     assert longer()(rows).item() == pytest.approx(math.log(0.04 / 0.08))
     assert longer(last=-1)(rows).item() == pytest.approx(math.log(2))
     assert longer(first=-1)(rows).item() == pytest.approx(math.log(0.5))
 
 
-def test_crossing_length_of_the_same_network() -> None:
+def test_crossing_length_is_computed_by_network() -> None:
     rows = rows_of(RATES)
     # The longest coherent length is 25 tokens, the crossing length of all is 30.
     assert decades_beyond_crossing()(rows).item() == pytest.approx(math.log10(25 / 30))
 
 
-def test_networks_compared_with_the_best_of_equal_window() -> None:
+def test_networks_are_compared_with_the_best_model_of_equal_window() -> None:
     rows = rows_of({cropped(3): 0.2, cropped(5): 0.1, cropped(7): 0.04, SLIDING: 0.08})
     assert above_best(sliding=False)(rows).item() == pytest.approx((math.log(5) + math.log(2)) / 2)
     assert above_best(sliding=True)(rows).item() == pytest.approx(math.log(4))
 
 
-def test_cold_rate_of_the_same_network() -> None:
+def test_cold_rate_is_computed_by_network() -> None:
     assert colder(tells=True)(rows_of(RATES)).item() == pytest.approx(math.log(2))
 
 
-def test_late_walls_against_those_of_the_exact_rate() -> None:
+def test_late_walls_are_compared_with_the_exact_rate() -> None:
     rate = -math.log1p(-0.1)
     rows = rows_of({cropped(3): rate, cropped(5): rate}, {cropped(3): (30, 200), cropped(5): (2, 100)})
     assert measured_rate_error()(rows).item() == pytest.approx(math.log(32 / 30))

@@ -1,4 +1,4 @@
-"""Random enumerable exponential families and adaptive block laws, the same for every test that asks."""
+"""Random enumerable exponential families and distributions of blocks that several tests share."""
 
 from typing import NamedTuple
 
@@ -19,19 +19,19 @@ def random_ising(sites: int, *names: object, scale: float = 0.7) -> Ising:
 
 
 def random_simplex(*shape: int, names: object = 0) -> Tensor:
-    """Uniform laws on the last dimension."""
+    """Sample uniform distributions on the last dimension."""
     draws = torch.rand(*shape, generator=generator(0, "simplex", names), dtype=torch.float64)
     return (-draws.log()) / (-draws.log()).sum(-1, keepdim=True)
 
 
-def reversibility_gap(transitions: Tensor, law: Tensor) -> float:
-    """Largest violation of detailed balance of a transition matrix with the distribution `law`."""
-    flow = law[:, None] * transitions
+def reversibility_gap(transitions: Tensor, distribution: Tensor) -> float:
+    """Return the largest violation of detailed balance of a transition matrix with a distribution."""
+    flow = distribution[:, None] * transitions
     return float((flow - flow.T).abs().max())
 
 
 class Family(NamedTuple):
-    """Any features on any states: an exponential family that is no Ising model."""
+    """An exponential family with a table of features for all states, which is not an Ising model."""
 
     sites: int
     vocab_size: int

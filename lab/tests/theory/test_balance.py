@@ -1,4 +1,4 @@
-"""The balance of attention to brackets: by its definition on tokens, zero by construction, and Theorem 2.2.2."""
+"""Tests of the balance of attention to brackets: its definition on tokens, exact constructions, and Theorem 2.2.2."""
 
 import math
 from dataclasses import replace
@@ -33,7 +33,7 @@ def random_network(seed: int, config: DyckTransformerConfig = RANDOM) -> DyckTra
     return DyckTransformer(config, seed).eval()
 
 
-def perturbed(seed: int, spread: float) -> DyckTransformer:
+def perturbed_network(seed: int, spread: float) -> DyckTransformer:
     network = balanced_transformer(types=2, depth=3, logits_std=1.0, seed=seed)
     weight = network.attention.query.weight
     with torch.no_grad():
@@ -42,8 +42,8 @@ def perturbed(seed: int, spread: float) -> DyckTransformer:
     return network
 
 
-def summed(network: DyckTransformer, tokens: list[int], query: int) -> Tensor:
-    """What the query at a position attends to, unnormalised and centred, token by token: equations 2.44 and 2.45."""
+def attention_sum(network: DyckTransformer, tokens: list[int], query: int) -> Tensor:
+    """Return the unnormalised and centred attention output of a query by a sum over tokens (equations 2.44, 2.45)."""
     with torch.no_grad():
         x = network.embed(torch.tensor([tokens]))[0]
         attention = network.attention
@@ -53,31 +53,33 @@ def summed(network: DyckTransformer, tokens: list[int], query: int) -> Tensor:
 
 
 def violation_by_tokens(network: DyckTransformer, statistic: str) -> float:
-    """The statistic from sums over whole prefixes, with and without a pair."""
+    """Return the statistic by sums over prefixes with and without a pair of brackets."""
     k, depth = network.config.types, network.config.depth
     ratios = []
     for d, j in product(range(2, depth + 1), range(k)):
         strings = list(product(range(k), repeat=d - 1))
         ends = {s: [*(2 * kind for kind in s), 2 * j, 2 * j + 1] for s in strings}
-        lengths = {s: float(summed(network, end, len(end)).norm()) for s, end in ends.items()}
-        least = min(strings, key=lengths.__getitem__)
-        other = min(lengths[s] for s in strings if s[-1] != least[-1])
+        lengths = {s: float(attention_sum(network, end, len(end)).norm()) for s, end in ends.items()}
+        shortest = min(strings, key=lengths.__getitem__)
+        other = min(lengths[s] for s in strings if s[-1] != shortest[-1])
         sizes = []
         for at, i in product(range(1, depth + 1), range(k)):
             outer = [[2 * i] * (at - 1), [2 * i + 1] * (at - 1)]
             without, with_pair = (
-                [*outer[0], *pair, *outer[1], *ends[least]] for pair in ([], [2 * i, 2 * i + 1])
+                [*outer[0], *pair, *outer[1], *ends[shortest]] for pair in ([], [2 * i, 2 * i + 1])
             )
-            pair = summed(network, with_pair, len(with_pair)) - summed(network, without, len(without))
+            pair = attention_sum(network, with_pair, len(with_pair)) - attention_sum(
+                network, without, len(without)
+            )
             sizes.append(float(pair.norm()))
         ratios.append(
-            sum(sizes) / len(sizes) / other if statistic == "thesis" else max(sizes) / lengths[least]
+            sum(sizes) / len(sizes) / other if statistic == "thesis" else max(sizes) / lengths[shortest]
         )
     return sum(ratios) / len(ratios)
 
 
 @pytest.mark.parametrize("statistic", ["thesis", "released"])
-def test_the_violation_is_what_pairs_add_to_prefixes(statistic: str) -> None:
+def test_violation_agrees_with_sums_over_prefixes(statistic: str) -> None:
     for config in (
         RANDOM,
         replace(RANDOM, embedding="angles", residual=True),
@@ -89,27 +91,27 @@ def test_the_violation_is_what_pairs_add_to_prefixes(statistic: str) -> None:
         assert found != pytest.approx(violation_by_tokens(random_network(2, config), statistic), rel=1e-3)
 
 
-def test_constructions_are_in_balance_until_they_are_disturbed() -> None:
+def test_constructions_are_balanced_and_noise_increases_the_violation() -> None:
     networks = [balanced_transformer(types=3, depth=4, seed=seed) for seed in (0, 1)]
     for network in (*networks, uniform_attention_transformer(2, 5)):
         assert balance_violation(network) < 1e-12
         assert balance_violation(network, "released") < 1e-9
-    found = [balance_violation(perturbed(0, spread)) for spread in (1e-3, 1e-2, 1e-1)]
+    found = [balance_violation(perturbed_network(0, spread)) for spread in (1e-3, 1e-2, 1e-1)]
     assert found == sorted(found)
     assert found[0] > 1e-4
 
 
-def test_state_vectors_of_a_whole_network_are_those_of_type_and_depth() -> None:
+def test_state_vectors_encode_type_and_depth() -> None:
     assert torch.allclose(
         state_vectors(uniform_attention_transformer(2, 3)), torch.eye(13).double(), atol=1e-9
     )
 
 
 @pytest.mark.parametrize("kind", ["random", "perturbed", "residual"])
-def test_the_chain_of_inequalities_holds(kind: str) -> None:
+def test_inequality_chain_holds(kind: str) -> None:
     for seed in range(4):
         if kind == "perturbed":
-            network = perturbed(seed, 10.0 ** -(seed % 4 + 1))
+            network = perturbed_network(seed, 10.0 ** -(seed % 4 + 1))
         else:
             residual = replace(RANDOM, residual=True, mlps=((9, 4),), key_width=7)
             network = random_network(seed, residual if kind == "residual" else RANDOM)
@@ -121,10 +123,10 @@ def test_the_chain_of_inequalities_holds(kind: str) -> None:
             assert bool((chain.required > 0).any())
 
 
-def test_the_chain_sees_what_the_network_answers() -> None:
-    """Its errors are those of the network on the tokens themselves."""
-    network = perturbed(1, 0.3)
-    law = Dyck(60, (0.5, 0.5), 0.5, 3, complete=False)
+def test_errors_in_the_inequality_chain_agree_with_the_network() -> None:
+    """The errors in the chain equal the errors of the network on the tokens."""
+    network = perturbed_network(1, 0.3)
+    dyck = Dyck(60, (0.5, 0.5), 0.5, 3, complete=False)
     chain = inequality_chain(network, (24,))
     chain_by_prefix = iter((chain.required * chain.lipschitz).tolist())
     balance = Balance(network)
@@ -136,14 +138,14 @@ def test_the_chain_sees_what_the_network_answers() -> None:
             rows = torch.tensor([[*pumped, *(2 * kind for kind in s), 2 * j, 2 * j + 1] for s in (t, other)])
             lengths = torch.full((2,), rows.shape[1])
             exact, found = (
-                law.next_log_probs(rows, lengths).exp(),
+                dyck.next_log_probs(rows, lengths).exp(),
                 network.next_log_probs(rows, lengths).exp(),
             )
-            wanted = float((exact[0] - exact[1]).norm() - (exact - found).norm(dim=1).sum())
-            assert next(chain_by_prefix) == pytest.approx(wanted, abs=1e-9)
+            expected = float((exact[0] - exact[1]).norm() - (exact - found).norm(dim=1).sum())
+            assert next(chain_by_prefix) == pytest.approx(expected, abs=1e-9)
 
 
-def test_pairs_that_do_not_cancel_drown_what_is_open() -> None:
+def test_unbalanced_pairs_dominate_open_brackets() -> None:
     network = random_network(3)
     near, far = (pumped_distances(network, pairs) for pairs in (10**4, 10**6))
     assert torch.allclose(near.log10() - far.log10(), torch.tensor(2.0).double(), atol=0.05)
@@ -151,14 +153,14 @@ def test_pairs_that_do_not_cancel_drown_what_is_open() -> None:
     assert torch.allclose(pumped_distances(balanced, 10), pumped_distances(balanced, 10**5), atol=1e-6)
 
 
-def test_weight_decay_below_which_every_optimum_is_near_balance() -> None:
+def test_log_weight_decay_agrees_with_theorem_2_2_2() -> None:
     network = uniform_attention_transformer(2, 3)
     squared = sum(float(parameter.detach().square().sum()) for parameter in network.parameters())
     found = log_weight_decay(network, 3, 0.1)
     assert math.exp(found) * squared / 2 == pytest.approx((0.25 / 4) ** 3 * 0.1)
 
 
-def test_bad_input() -> None:
+def test_invalid_input_is_rejected() -> None:
     with pytest.raises(InputError, match=r"^types=1: use at least two types"):
         balance_violation(random_network(0, replace(RANDOM, types=1)))
     tokens = DyckTransformerConfig(

@@ -1,4 +1,4 @@
-"""Compatibility of conditionals: recovered joint laws, the cross-ratio of two variables, and the scan of Gibbs."""
+"""Tests of compatibility of conditionals: recovered joint distributions and cross-ratios of two variables."""
 
 import math
 
@@ -14,37 +14,39 @@ from trialogue_lab.theory.compatibility import compatibility
 
 
 def conditionals(vocab, sites, seed):
-    """Conditional laws that are drawn site by site, in no accord."""
+    """Sample conditional distributions independently for each site, so that they are incompatible."""
     draws = torch.randn((vocab,) * sites + (sites,), generator=generator(seed, "laws"), dtype=torch.float64)
     return torch.stack([draws[..., site].log_softmax(site) for site in range(sites)], -1)
 
 
-def of_law(law):
-    answers = law.site_log_probs(law.states())
-    own = answers.gather(2, law.states()[:, :, None])[:, :, 0]
-    return own.view((law.vocab_size,) * law.sites + (law.sites,))
+def conditionals_of_model(model):
+    log_probs = model.site_log_probs(model.states())
+    selected = log_probs.gather(2, model.states()[:, :, None])[:, :, 0]
+    return selected.view((model.vocab_size,) * model.sites + (model.sites,))
 
 
 @pytest.mark.parametrize("order", [2, 3])
-def test_conditionals_of_a_law_give_it_back(order):
-    law = ManyBody.random(4, 3, order=order, rank=8, seed=1)
-    found = compatibility(of_law(law))
+def test_joint_distribution_is_recovered_from_its_conditionals(order):
+    model = ManyBody.random(4, 3, order=order, rank=8, seed=1)
+    found = compatibility(conditionals_of_model(model))
     assert found.residual < 1e-9
-    torch.testing.assert_close(found.log_probs.exp(), law.probabilities(), rtol=0, atol=1e-10)
+    torch.testing.assert_close(found.log_probs.exp(), model.probabilities(), rtol=0, atol=1e-10)
 
 
-def test_two_variables_are_compatible_where_their_cross_ratios_agree():
-    laws = conditionals(2, 2, seed=1)
-    first, second = laws[..., 0], laws[..., 1]
-    apart = [float(law[0, 0] + law[1, 1] - law[0, 1] - law[1, 0]) for law in (first, second)]
-    assert abs(apart[0] - apart[1]) > 0.1
-    assert compatibility(laws).residual > 0.01
+def test_two_variables_with_different_cross_ratios_are_incompatible():
+    log_conditionals = conditionals(2, 2, seed=1)
+    first, second = log_conditionals[..., 0], log_conditionals[..., 1]
+    log_cross_ratios = [
+        float(model[0, 0] + model[1, 1] - model[0, 1] - model[1, 0]) for model in (first, second)
+    ]
+    assert abs(log_cross_ratios[0] - log_cross_ratios[1]) > 0.1
+    assert compatibility(log_conditionals).residual > 0.01
 
 
-def test_a_system_without_the_marginals_is_rejected():
+def test_wrong_system_of_equations_is_detected():
     wrong = altered(module, ("[1.0, -1.0]", "[1.0, 0.0]"), compiled=False)["compatibility"]
-    law = ManyBody.random(4, 3, order=2, rank=8, seed=1)
-    assert wrong(of_law(law)).residual > 1e-3
+    model = ManyBody.random(4, 3, order=2, rank=8, seed=1)
+    assert wrong(conditionals_of_model(model)).residual > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,7 @@ def test_a_system_without_the_marginals_is_rejected():
         torch.tensor([[[0.0, 0.0], [0.0, 0.0]], [[-math.inf, 0.0], [0.0, 0.0]]]),
     ],
 )
-def test_bad_input_is_named(table):
+def test_errors_name_the_invalid_argument(table):
     with pytest.raises(InputError) as caught:
         compatibility(table)
     assert caught.value.field == "log_probs"

@@ -1,4 +1,4 @@
-"""Every public function of these packages checks the arguments whose types state a limit."""
+"""Test that public functions check the arguments whose types state a limit."""
 
 import pytest
 
@@ -19,10 +19,10 @@ PACKAGES = (
 LIMITED = [limited for package in PACKAGES for limited in limited_functions(package)]
 
 
-def test_functions_with_limits_are_found() -> None:
+def test_functions_with_limited_arguments_are_found() -> None:
     assert len(LIMITED) > 150
 
 
 @pytest.mark.parametrize("limited", LIMITED, ids=lambda limited: limited.name)
-def test_a_bad_value_is_refused_with_the_name_of_the_argument(limited: Limited) -> None:
+def test_error_for_an_invalid_value_names_the_argument(limited: Limited) -> None:
     check_refusal(limited)

@@ -1,4 +1,4 @@
-"""Gradient flow: gradients by automatic differentiation, Gaussian moments by exact quadrature, flows in closed form."""
+"""Tests of gradient flow against automatic differentiation, Gaussian quadrature and closed forms."""
 
 import itertools
 import math
@@ -16,17 +16,17 @@ from trialogue_lab.theory.gradient_flow import GaussianFlow, SampleFlow, Weights
 SIZE = 3
 
 
-def drawn(*shape, seed=0):
+def random_normal(*shape, seed=0):
     return torch.randn(shape, generator=generator(seed, "flow"), dtype=torch.float64)
 
 
 def covariance(seed=0):
-    root = drawn(SIZE + 1, SIZE + 1, seed=seed)
+    root = random_normal(SIZE + 1, SIZE + 1, seed=seed)
     return root @ root.T / SIZE + 0.3 * torch.eye(SIZE + 1, dtype=torch.float64)
 
 
 def quadrature(matrix, nodes=4):
-    """Points (n, L + 1) and weights of a Gaussian law: exact for polynomials of degree 2 * nodes - 1."""
+    """Return points (n, L + 1) and weights that are exact for Gaussian polynomials of degree 2 * nodes - 1."""
     points, weights = np.polynomial.hermite_e.hermegauss(nodes)
     size = len(matrix)
     grid = torch.tensor(list(itertools.product(points, repeat=size)))
@@ -34,7 +34,7 @@ def quadrature(matrix, nodes=4):
     return grid @ torch.linalg.cholesky(matrix).T, mass
 
 
-WEIGHTS = Weights(drawn(SIZE, seed=5), drawn(SIZE, SIZE, seed=6))
+WEIGHTS = Weights(random_normal(SIZE, seed=5), random_normal(SIZE, SIZE, seed=6))
 
 
 def loss(last, first, target, others, mass):
@@ -42,8 +42,8 @@ def loss(last, first, target, others, mass):
     return ((target - prediction).square() * mass).sum() / 2
 
 
-def test_the_flow_on_samples_is_the_gradient():
-    samples = drawn(20, SIZE + 1, seed=1)
+def test_flow_on_samples_is_the_negative_gradient():
+    samples = random_normal(20, SIZE + 1, seed=1)
     last, first = (part.clone().requires_grad_() for part in WEIGHTS)
     loss(
         last, first, samples[:, 0], samples[:, 1:], torch.full((20,), 1 / 20, dtype=torch.float64)
@@ -62,7 +62,7 @@ def gaussian_error(flow_class) -> float:
     return max(float((flow[0] + last.grad).abs().max()), float((flow[1] + first.grad).abs().max()))
 
 
-def test_gaussian_moments_are_those_of_the_law():
+def test_gaussian_moments_agree_with_quadrature():
     assert gaussian_error(GaussianFlow) < 1e-10
     points, mass = quadrature(covariance())
     expected = float(loss(*WEIGHTS, points[:, 0], points[:, 1:], mass))
@@ -81,9 +81,9 @@ def test_wrong_moments_are_rejected(change):
     assert gaussian_error(altered(gradient_flow, change, compiled=False)["GaussianFlow"]) > 1e-2
 
 
-def test_a_first_layer_at_zero_stays_there_and_the_last_follows_its_closed_form():
+def test_first_layer_stays_zero_and_last_layer_follows_the_closed_form():
     flow = GaussianFlow(covariance())
-    start = drawn(SIZE, seed=8)
+    start = random_normal(SIZE, seed=8)
     times = torch.tensor([0.0, 0.7, 3.0, 40.0])
     for time, weights in zip(
         times, integrate(flow, Weights(start, torch.zeros(SIZE, SIZE)), times), strict=True
@@ -96,19 +96,19 @@ def test_a_first_layer_at_zero_stays_there_and_the_last_follows_its_closed_form(
 
 
 def skewed(size=200_000):
-    """Independent tokens gamma(1) - 1, and a target that is their sum and a product of two."""
+    """Return a linear target and independent tokens with a skewed distribution, gamma(1) - 1."""
     others = -torch.log(torch.rand(size, SIZE, generator=generator(3, "skewed"), dtype=torch.float64)) - 1
     return others @ torch.tensor([1.0, -0.5, 0.3], dtype=torch.float64), others
 
 
-def test_the_first_layer_grows_at_the_rate_of_the_stability_matrix():
+def test_first_layer_grows_at_the_rate_of_the_stability_matrix():
     flow = SampleFlow(*skewed(2000))
     last = torch.tensor([0.4, -0.6, 0.2], dtype=torch.float64)
     matrix = flow.stability_matrix(last)
     expected = growth_rate(last, matrix)
     assert expected > 0
-    small = 1e-6 * drawn(SIZE, SIZE, seed=2)
-    # At B = 0 the flow of B is linear, row by row: its greatest rate by the power method, `last` held where it is.
+    small = 1e-6 * random_normal(SIZE, SIZE, seed=2)
+    # At B = 0 the flow of B is linear. The power method with fixed `last` finds its largest rate.
     state, step = small, 0.01
     for _ in range(4000):
         state = state + step * flow(Weights(last, state)).first
@@ -117,7 +117,7 @@ def test_the_first_layer_grows_at_the_rate_of_the_stability_matrix():
     assert math.log(size / 1e-6) / step == pytest.approx(expected, rel=0.02)
 
 
-test_bad_input_is_named = refusals(
+test_errors_name_the_invalid_argument = refusals(
     "^{}=",
     [
         ("covariance", lambda: GaussianFlow(torch.tensor([[1.0, 2.0], [2.0, 1.0]]))),

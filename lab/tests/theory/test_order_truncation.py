@@ -1,4 +1,4 @@
-"""Truncation to k-body interactions compared with the marginals and with fits of the log-probabilities."""
+"""Tests of truncation to k-body interactions against marginals and fits of log-probabilities."""
 
 import itertools
 
@@ -14,48 +14,50 @@ from trialogue_lab.theory.order_truncation import truncate_orders
 
 SITES, VOCAB = 5, 3
 MANY = ManyBody.random(SITES, VOCAB, order=4, rank=8, seed=1)
-LAW = MANY.probabilities().view((VOCAB,) * SITES)
+DISTRIBUTION = MANY.probabilities().view((VOCAB,) * SITES)
 
 
-def marginals_differ(law, order):
-    """Largest difference between the marginals of `order` sites of `law` and LAW."""
+def marginal_difference(distribution, order):
+    """Return the largest difference between marginals of `order` sites of two distributions."""
     return max(
-        float((law.sum(left) - LAW.sum(left)).abs().max())
-        for left in itertools.combinations(range(SITES), SITES - order)
+        float((distribution.sum(summed) - DISTRIBUTION.sum(summed)).abs().max())
+        for summed in itertools.combinations(range(SITES), SITES - order)
     )
 
 
-def test_lowest_and_highest_orders_have_closed_forms():
+def test_lowest_and_highest_orders_agree_with_closed_forms():
     product = torch.ones(())
     for site in range(SITES):
-        product = product[..., None] * LAW.sum([axis for axis in range(SITES) if axis != site])
-    torch.testing.assert_close(truncate_orders(LAW, 1), product, rtol=1e-10, atol=0)
-    torch.testing.assert_close(truncate_orders(LAW, SITES), LAW, rtol=1e-14, atol=0)
+        product = product[..., None] * DISTRIBUTION.sum([axis for axis in range(SITES) if axis != site])
+    torch.testing.assert_close(truncate_orders(DISTRIBUTION, 1), product, rtol=1e-10, atol=0)
+    torch.testing.assert_close(truncate_orders(DISTRIBUTION, SITES), DISTRIBUTION, rtol=1e-14, atol=0)
     # The energy has four-body terms only, so truncation to order four changes nothing.
-    torch.testing.assert_close(truncate_orders(LAW, 4, tolerance=1e-9), LAW, rtol=1e-4, atol=0)
+    torch.testing.assert_close(
+        truncate_orders(DISTRIBUTION, 4, tolerance=1e-9), DISTRIBUTION, rtol=1e-4, atol=0
+    )
 
 
-def residual_of_order(law, order):
-    """Largest residual of log p fitted by least squares with functions of at most `order` sites."""
+def residual_of_order(distribution, order):
+    """Return the largest residual of a least-squares fit of log p by functions of at most `order` sites."""
     states = MANY.states()
     columns = []
     for sites in itertools.combinations(range(SITES), order):
         number = (states[:, list(sites)] * VOCAB ** torch.arange(order)).sum(1)
         columns.append(torch.nn.functional.one_hot(number, VOCAB**order))
     design = torch.cat(columns, 1).double()
-    target = law.log().flatten()
+    target = distribution.log().flatten()
     fitted = design @ torch.linalg.lstsq(design, target, driver="gelsd").solution
     return float((fitted - target).abs().max())
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
-def test_truncation_has_the_marginals_and_no_higher_interactions(order):
-    law = truncate_orders(LAW, order)
-    assert float(law.sum()) == pytest.approx(1, abs=1e-14)
-    assert marginals_differ(law, order) < 1e-10
-    assert marginals_differ(law, order + 1) > 1e-4
-    assert residual_of_order(law, order) < 1e-8
-    assert order == 1 or residual_of_order(law, order - 1) > 1e-3
+def test_truncation_preserves_marginals_and_has_no_higher_interactions(order):
+    distribution = truncate_orders(DISTRIBUTION, order)
+    assert float(distribution.sum()) == pytest.approx(1, abs=1e-14)
+    assert marginal_difference(distribution, order) < 1e-10
+    assert marginal_difference(distribution, order + 1) > 1e-4
+    assert residual_of_order(distribution, order) < 1e-8
+    assert order == 1 or residual_of_order(distribution, order - 1) > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -70,17 +72,17 @@ def test_truncation_has_the_marginals_and_no_higher_interactions(order):
 def test_wrong_projections_are_detected(change):
     mutant = altered(order_truncation, change, ("100_000", "200"), compiled=False)["truncate_orders"]
     try:
-        law = mutant(LAW, 2)
+        distribution = mutant(DISTRIBUTION, 2)
     except InputError:
         return
-    assert marginals_differ(law, 2) > 1e-6 or residual_of_order(law, 2) > 1e-6
+    assert marginal_difference(distribution, 2) > 1e-6 or residual_of_order(distribution, 2) > 1e-6
 
 
-test_bad_input_is_named = refusals(
+test_errors_name_the_invalid_argument = refusals(
     "^{}=",
     [
-        ("order", lambda: truncate_orders(LAW, SITES + 1)),
-        ("probabilities", lambda: truncate_orders(2 * LAW, 2)),
+        ("order", lambda: truncate_orders(DISTRIBUTION, SITES + 1)),
+        ("probabilities", lambda: truncate_orders(2 * DISTRIBUTION, 2)),
         ("probabilities", lambda: truncate_orders(torch.tensor([[1.0, 0.0], [0.0, 0.0]]), 1)),
     ],
 )

@@ -1,4 +1,4 @@
-"""What the theory takes for a distribution, with one tolerance for all that a call checks."""
+"""Tests of the tolerances with which theory functions check distributions."""
 
 import math
 from inspect import signature
@@ -14,7 +14,7 @@ from trialogue_lab.theory.masking.product_kernels import closest_in_divergence, 
 from trialogue_lab.theory.potts.greedy_patterns import greedy_patterns
 
 ADAPTIVE = list(signature(block_distribution).parameters)[-1]
-"""The keyword of an adaptive distribution."""
+"""Name of the parameter for an adaptive distribution of blocks."""
 CHECKED = {
     "block distribution": (
         1e-6,
@@ -29,7 +29,7 @@ CHECKED = {
 
 
 @pytest.mark.parametrize("name", CHECKED)
-def test_everything_that_takes_a_law_keeps_its_tolerance(name: str) -> None:
+def test_distributions_are_checked_with_the_documented_tolerance(name: str) -> None:
     tolerance, call = CHECKED[name]
     for sign in (-1, 1):
         call(torch.tensor([0.25, 0.75 + sign * 0.9 * tolerance], dtype=torch.float64))

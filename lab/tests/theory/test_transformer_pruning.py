@@ -1,4 +1,4 @@
-"""A whole random transformer pruned to a small one: near it, of its own weights, and sharing any of them."""
+"""Tests of pruning a random transformer to a small target transformer."""
 
 import pytest
 import torch
@@ -20,20 +20,20 @@ FLOOR = 0.5
 SMALL, LARGE = LargeSize(2, 2, 4), LargeSize(24, 128, 256)
 
 
-def by_hand(weights: Weights, x: Tensor) -> Tensor:
-    """Equation 2.42 for one sequence x (m, N), column by column."""
+def forward_by_column(weights: Weights, x: Tensor) -> Tensor:
+    """Evaluate equation 2.42 for one sequence x (m, N), column by column."""
     for layer in weights:
-        answers = []
+        outputs = []
         for place in range(x.shape[1]):
-            seen = x[:, : place + 1]
-            scores = (layer.key @ seen).T @ (layer.query @ x[:, place])
-            attended = layer.value @ seen @ scores.softmax(0)
+            context = x[:, : place + 1]
+            scores = (layer.key @ context).T @ (layer.query @ x[:, place])
+            attended = layer.value @ context @ scores.softmax(0)
             centred = attended - attended.mean()
             hidden = centred / max(float(centred.norm()), FLOOR) + x[:, place]
             for number, weight in enumerate(layer.mlp):
                 hidden = weight @ (hidden.relu() if number else hidden)
-            answers.append(hidden)
-        x = torch.stack(answers, 1)
+            outputs.append(hidden)
+        x = torch.stack(outputs, 1)
     return x
 
 
@@ -42,39 +42,39 @@ def weights_of(layer: LayerWeights) -> tuple[Tensor, ...]:
 
 
 @torch.no_grad()
-def apart(target: Weights, pruned: Weights) -> float:
+def largest_difference(target: Weights, pruned: Weights) -> float:
     inputs = uniform_weights(30 * 6, 2, 9, "inputs").reshape(30, 6, 2) / 2**0.5
-    answers = transformer(pruned, FLOOR)(torch.nn.functional.pad(inputs, (0, 22)))
-    assert not answers[..., 2:].any()
-    return float((answers[..., :2] - transformer(target, FLOOR)(inputs)).norm(dim=2).max())
+    outputs = transformer(pruned, FLOOR)(torch.nn.functional.pad(inputs, (0, 22)))
+    assert not outputs[..., 2:].any()
+    return float((outputs[..., :2] - transformer(target, FLOOR)(inputs)).norm(dim=2).max())
 
 
-def test_the_network_is_that_of_the_equation() -> None:
+def test_transformer_agrees_with_the_equation() -> None:
     weights = random_target(2, SMALL, 1)
     inputs = uniform_weights(2, 7, 2, "inputs")
     found = transformer(weights, FLOOR)(inputs.T[None])[0].detach()
-    assert (found - by_hand(weights, inputs).T).abs().max() < 1e-12
+    assert (found - forward_by_column(weights, inputs).T).abs().max() < 1e-12
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-def test_the_pruned_transformer_is_the_target_of_the_random_weights(layers: int) -> None:
+def test_pruned_random_transformer_approximates_the_target(layers: int) -> None:
     target = random_target(layers, SMALL, 3)
     large = random_transformer(4 * layers, LARGE, 4, 3)
     pruned = prune_transformer(target, large)
-    assert apart(target, pruned) < 0.01
-    assert apart(random_target(layers, SMALL, 4), pruned) > 0.1
+    assert largest_difference(target, pruned) < 0.01
+    assert largest_difference(random_target(layers, SMALL, 4), pruned) > 0.1
     for ours, theirs in zip(pruned, large, strict=True):
-        for kept, drawn in zip(weights_of(ours), weights_of(theirs), strict=True):
-            assert torch.equal(kept, drawn.where(kept != 0, 0))
-    # Each part matters: without the attention of the layer that attends it is another function.
+        for pruned_weight, random_weight in zip(weights_of(ours), weights_of(theirs), strict=True):
+            assert torch.equal(pruned_weight, random_weight.where(pruned_weight != 0, 0))
+    # Removing the attention or one layer changes the function.
     broken = list(pruned)
     broken[1] = broken[1]._replace(value=torch.zeros_like(broken[1].value))
-    assert apart(target, tuple(broken)) > 0.05
-    assert apart(target, (*pruned[:1], *pruned[2:])) > 0.05
+    assert largest_difference(target, tuple(broken)) > 0.05
+    assert largest_difference(target, (*pruned[:1], *pruned[2:])) > 0.05
 
 
-def test_two_targets_share_any_matrix() -> None:
-    """Corollary 2.2.3: with the target in the first two layers the others are shared, and the other way round."""
+def test_two_targets_can_share_any_layers() -> None:
+    """Corollary 2.2.3: if the target uses two of four layers, two targets share the other two layers."""
     targets = [random_target(1, SMALL, seed) for seed in (5, 6)]
     large = random_transformer(4, LARGE, 4, 5)
     for first, shared in ((0, (2, 3)), (2, (0, 1))):
@@ -84,11 +84,11 @@ def test_two_targets_share_any_matrix() -> None:
                 torch.equal(*pair) for pair in zip(*(weights_of(each[place]) for each in pruned), strict=True)
             ]
             assert all(same) == (place in shared)
-        assert max(apart(*pair) for pair in zip(targets, pruned, strict=True)) < 0.01
-        assert apart(targets[0], pruned[1]) > 0.3
+        assert max(largest_difference(*pair) for pair in zip(targets, pruned, strict=True)) < 0.01
+        assert largest_difference(targets[0], pruned[1]) > 0.3
 
 
-def test_what_is_too_small_says_what_it_would_have_to_be() -> None:
+def test_errors_for_small_transformers_have_the_required_size() -> None:
     target = random_target(1, SMALL, 1)
 
     def prune(size: LargeSize, layers: int = 4, first: int = 0) -> Weights:

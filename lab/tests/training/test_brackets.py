@@ -19,8 +19,8 @@ def test_prepended_strings_are_balanced_and_within_the_depth(contrast: str) -> N
         tokens, lengths, before = bracket_batches(step, seed=1, batch_size=20, depth=3, contrast=contrast)  # type: ignore[arg-type]
         width = before.shape[1]
         widths.add(width)
-        whole = Dyck(width, (0.5, 0.5), 0.5, 3)
-        assert whole.is_member(before).all()
+        dyck = Dyck(width, (0.5, 0.5), 0.5, 3)
+        assert dyck.is_member(before).all()
         assert DyckWords(28, max_depth=3).is_member(tokens, lengths).all()
     assert widths == ({2, 4, 6} if contrast == "nested" else {14})
 
@@ -44,8 +44,8 @@ def test_the_loss_counts_only_closing_brackets() -> None:
     for row, length, prefix in zip(tokens, lengths, before, strict=True):
         word = row[None, :length]
         logits = network(word)[0]
-        laws = logits.log_softmax(-1)
-        terms += [-float(laws[i, word[0, i]].detach()) for i in range(length) if word[0, i] % 2]
+        log_probs = logits.log_softmax(-1)
+        terms += [-float(log_probs[i, word[0, i]].detach()) for i in range(length) if word[0, i] % 2]
         moved = network(torch.cat((prefix[None], word), 1))[0, len(prefix) :]
         moves += (moved - logits).detach().square().flatten().tolist()
     expected = sum(terms) / len(terms)
@@ -78,8 +78,8 @@ def test_the_copying_loss_counts_every_token_within_the_length() -> None:
     tokens, lengths = bracket_batches(0, seed=1, batch_size=10)
     terms = []
     for row, length in zip(tokens, lengths, strict=True):
-        laws = network(row[None, :length])[0].log_softmax(-1).detach()
-        terms += [-float(laws[i + 1, row[i]]) for i in range(length)]
+        log_probs = network(row[None, :length])[0].log_softmax(-1).detach()
+        terms += [-float(log_probs[i + 1, row[i]]) for i in range(length)]
     assert copying_loss(network, tokens, lengths).item() == pytest.approx(sum(terms) / len(terms), rel=1e-5)
     assert copying_loss(network, tokens, lengths - 1).item() != pytest.approx(
         sum(terms) / len(terms), rel=1e-5

@@ -30,12 +30,12 @@ def loss_by_positions(net: TopicTransformer, step: int, kind: str) -> float:
     targets = IndependentMasks(0.4).masks(*TOKENS.shape, step, 5) & (TOKENS >= 0)
     inputs = Replacement(0.5, 0.3).replaced(TOKENS, targets, 6, 6, 5, step).masked_fill(TOKENS < 0, -1)
     losses = []
-    for document, asked, right in zip(inputs, targets, TOKENS, strict=True):
-        if not asked.any():
+    for document, targets_of_document, right in zip(inputs, targets, TOKENS, strict=True):
+        if not targets_of_document.any():
             continue
         counts = net.counts(document[None])
-        predicted = net(counts, net.places(document[asked])[None])[0]
-        words = right[asked] + 1
+        predicted = net(counts, net.places(document[targets_of_document])[None])[0]
+        words = right[targets_of_document] + 1
         if kind == "squared":
             losses.append((predicted - F.one_hot(words, 7)).square().sum(1).mean())
         else:
@@ -73,8 +73,8 @@ def test_masks_depend_on_the_step_or_are_fixed() -> None:
     fresh, kept = (CountedDocuments(TOKENS, 6, MASKING, 10, seed=5, once=once) for once in (False, True))
     assert all(torch.equal(a, b) for a, b in zip(fresh(3), fresh(3), strict=True))
     assert not torch.equal(fresh(3).counts, fresh(4).counts)
-    everything = {tuple(row) for row in kept.all.counts.tolist()}
-    assert {tuple(row) for step in range(20) for row in kept(step).counts.tolist()} <= everything
+    all_rows = {tuple(row) for row in kept.all.counts.tolist()}
+    assert {tuple(row) for step in range(20) for row in kept(step).counts.tolist()} <= all_rows
     lengths = (TOKENS >= 0).sum(1)
     assert torch.equal(fresh.all.counts.sum(1).long(), lengths)
     unread = CountedDocuments(TOKENS, 6, MASKING, 10, seed=5, read_masked=False).all
@@ -103,7 +103,7 @@ class Turning:
         self.model = {"turns": [size * torch.stack((angles.cos(), angles.sin()))[None]], "none": []}
 
 
-def test_norms_and_rotations_of_matrices() -> None:
+def test_norms_and_rotations_of_matrices_have_the_expected_values() -> None:
     norms = WeightNorms((0, 5, 9), lambda model: model)
     assert [step for step in range(10) if norms.wants(step)] == [0, 5, 9]
     for step, angle, size in ((0, 0.3, 2.0), (5, 0.3 + torch.pi / 2, 6.0), (9, 0.3 - torch.pi / 2, 0.0)):

@@ -46,8 +46,8 @@ def test_every_site_is_masked_in_every_sequence() -> None:
     assert torch.equal((inputs == 3).long().argmax(1), sites)
     assert len(inputs.unique(dim=0)) == len(inputs)
     assert float(joint.sum()) == pytest.approx(1, abs=1e-12)
-    own = F.one_hot(LAW.states(), 3).double()
-    expected = torch.einsum("s,sna->na", LAW.probabilities(), own)
+    one_hot = F.one_hot(LAW.states(), 3).double()
+    expected = torch.einsum("s,sna->na", LAW.probabilities(), one_hot)
     found = torch.stack([joint[sites == site].sum(0) for site in range(4)])
     torch.testing.assert_close(found, expected / 4, rtol=0, atol=1e-12)
 
@@ -63,7 +63,7 @@ def test_training_reaches_the_minimum_loss() -> None:
 
 
 @pytest.mark.parametrize(
-    ("law", "field"),
+    ("distribution", "field"),
     [
         (torch.full((2, 3), 1 / 6), "probabilities"),
         (torch.full((2, 2), 0.3), "probabilities"),
@@ -71,7 +71,7 @@ def test_training_reaches_the_minimum_loss() -> None:
         (torch.tensor(1.0), "probabilities"),
     ],
 )
-def test_invalid_input_is_rejected(law: torch.Tensor, field: str) -> None:
+def test_invalid_input_is_rejected(distribution: torch.Tensor, field: str) -> None:
     with pytest.raises(InputError) as caught:
-        MaskedPopulation(law)
+        MaskedPopulation(distribution)
     assert caught.value.field == field

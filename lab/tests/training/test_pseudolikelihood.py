@@ -20,8 +20,8 @@ TRACES = {1: 28.2609, 2: 15.3355, 3: 11.4463, 4: 10.1116}
 
 
 def random_model(sites: int, seed: int, scale: float = 0.3) -> Ising:
-    drawn = torch.randn(sites * (sites + 1) // 2, generator=generator(seed, "ising"), dtype=torch.float64)
-    return Ising.from_parameters(scale * drawn, sites)
+    random = torch.randn(sites * (sites + 1) // 2, generator=generator(seed, "ising"), dtype=torch.float64)
+    return Ising.from_parameters(scale * random, sites)
 
 
 def any_masks(rows: int, sites: int, seed: int) -> Tensor:
@@ -101,7 +101,7 @@ def test_wrong_moments_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("k", [0, 1, 5, 9])
 @pytest.mark.parametrize("bits", [1, 2, 6])
-def test_the_transform_is_the_product_with_the_hadamard_matrix(
+def test_transform_agrees_with_the_hadamard_matrix(
     monkeypatch: pytest.MonkeyPatch, k: int, bits: int
 ) -> None:
     monkeypatch.setattr(block_moments, "_BITS_AT_ONCE", bits)
@@ -111,7 +111,9 @@ def test_the_transform_is_the_product_with_the_hadamard_matrix(
     )
 
 
-def test_a_context_with_more_completions_than_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_context_with_more_completions_than_a_chunk_is_summed_exactly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     samples = random_model(4, 2).sample(200, 0)
     expected = fit_pseudolikelihood(samples, 4)
     monkeypatch.setattr(block_conditionals, "_COMPLETIONS_AT_ONCE", 4)
@@ -228,16 +230,16 @@ def test_fits_without_an_estimate_are_rejected() -> None:
     assert 4 < refused < 16
 
 
-def test_invalid_input_is_rejected_in_one_line() -> None:
+def test_invalid_input_raises_a_one_line_error() -> None:
     samples = torch.randint(0, 2, (50, 3), generator=generator(0, "bad"))
-    whole = torch.ones(50, 3, dtype=torch.bool)
+    all_masked = torch.ones(50, 3, dtype=torch.bool)
     for given, arguments, message in (
         (samples, {}, "block_size=None: give either"),
-        (samples, {"block_size": 1, "masks": whole}, "block_size=1: give either"),
-        (samples, {"block_size": 4}, "block_size=4: there are 3 sites"),
-        (samples, {"masks": whole[:2]}, "masks=.*use bools of the shape"),
-        (samples, {"masks": ~whole}, "masks=0: every sample needs"),
-        (samples, {"masks": whole & torch.tensor([True, True, False])}, r"masks=\[2\]: "),
+        (samples, {"block_size": 1, "masks": all_masked}, "block_size=1: give either"),
+        (samples, {"block_size": 4}, "block_size=4: use at most 3, the number of sites"),
+        (samples, {"masks": all_masked[:2]}, "masks=.*use bools of the shape"),
+        (samples, {"masks": ~all_masked}, "masks=0: every sample needs"),
+        (samples, {"masks": all_masked & torch.tensor([True, True, False])}, r"masks=\[2\]: "),
         (samples[0], {"block_size": 1}, r"samples=\(3,\)"),
         (torch.zeros(1, 101).long(), {"block_size": 1}, r"samples=\(1, 101\): use at most 100 spins"),
         (samples.repeat(1, 14), {"block_size": 40}, "block_size=40: .*use smaller blocks"),

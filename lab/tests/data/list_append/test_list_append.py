@@ -1,4 +1,4 @@
-"""The evaluator of test cases: the thesis' own examples, texts with known errors, and Python's parser as a witness."""
+"""Tests of the evaluator of test cases on examples of the thesis, known errors and Python's parser."""
 
 import pytest
 from hypothesis import given, settings
@@ -34,12 +34,12 @@ GOOD = "assert abc([1], 2) == [1, 2]\n"
 
 
 def is_viable(text: str, name: str, cases: int) -> bool:
-    """Whether `text` may still become free of errors."""
+    """Return whether a continuation of `text` can be free of errors."""
     error = evaluate(text, name, cases, final=False).error
     return error in (None, CaseError.EXTRA_CONTENT_AFTER_TASK_COMPLETION)
 
 
-def test_the_completions_of_table_3_8() -> None:
+def test_completions_of_table_3_8_have_the_published_errors() -> None:
     first = evaluate(KNK, "knk")
     assert (first.correct, len(first.cases)) == (7, 7)
     assert (first.error, first.position) == (CaseError.LINE_WITHOUT_ASSERT, KNK.index("def"))
@@ -51,7 +51,7 @@ def test_the_completions_of_table_3_8() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "error", "wrong"),
+    ("line", "error", "error_text"),
     [
         ("x = 1", CaseError.LINE_WITHOUT_ASSERT, "x"),
         ("assert abd([1], 2) == [1, 2]", CaseError.FUNCTION_NOT_TESTED, "d("),
@@ -76,16 +76,16 @@ def test_the_completions_of_table_3_8() -> None:
         ('assert abc([1], 2) == [1, 2], "message"', CaseError.EXPECTED_OUTPUT_TYPE_ERROR, ', "m'),
     ],
 )
-def test_each_error_where_it_begins(line: str, error: CaseError, wrong: str) -> None:
+def test_each_error_is_found_at_its_first_character(line: str, error: CaseError, error_text: str) -> None:
     text = GOOD + line + "\n"
     found = evaluate(text, "abc", 3)
     assert found.error == error
-    assert found.position == text.rindex(wrong)
+    assert found.position == text.rindex(error_text)
     assert is_viable(text[: found.position], "abc", 3)
     assert not is_viable(text[: found.position + 1], "abc", 3)
 
 
-def test_the_number_of_cases_counts() -> None:
+def test_too_few_and_too_many_cases_are_errors() -> None:
     assert evaluate(GOOD, "abc", 2).error == CaseError.FEWER_TEST_CASES_THAN_EXPECTED
     assert evaluate(GOOD, "abc", 2, final=False).error is None
     assert evaluate(GOOD * 2, "abc", 2).error is None
@@ -106,7 +106,7 @@ def test_the_number_of_cases_counts() -> None:
         "assert abc([-1, None, True], 0.50) == [-1, None, True, .5]",
     ],
 )
-def test_other_spellings_of_correct_cases(line: str) -> None:
+def test_other_spellings_of_correct_cases_are_accepted(line: str) -> None:
     found = evaluate(line, "abc", 1)
     assert found.error is None, found
     assert found.correct == 1
@@ -114,7 +114,7 @@ def test_other_spellings_of_correct_cases(line: str) -> None:
         assert is_viable(line[:stop], "abc", 1), line[:stop]
 
 
-def test_no_text_is_a_bomb() -> None:
+def test_deeply_nested_and_very_long_texts_are_evaluated() -> None:
     for text in ("[" * 50_000, "assert abc(" + "[" * 50_000 + "]" * 50_000 + ", 9" * 10_000):
         evaluate(text, "abc")
     huge = "9" * 30_000
@@ -132,8 +132,10 @@ VALUES = st.recursive(
 
 @settings(deadline=None, max_examples=80, derandomize=True)
 @given(st.lists(VALUES, max_size=3), VALUES, st.lists(VALUES, max_size=4))
-def test_texts_from_known_values(items: list[object], item: object, expected: list[object]) -> None:
-    """Python builds the line, so what is right is known; the evaluator only sees the text."""
+def test_generated_lines_are_judged_as_in_python(
+    items: list[object], item: object, expected: list[object]
+) -> None:
+    """The line is made from Python values, so its correctness is known."""
     for output in ([*items, item], expected):
         line = f"assert abc({items!r}, {item!r}) == {output!r}\n"
         right = repr(output) == repr([*items, item])
@@ -157,12 +159,15 @@ PIECES = [*"ab\\'[](), 102-.x#\n", "\\'", ", ", "True", "Fa", "None"]
     st.integers(0, 40),
     st.lists(st.sampled_from(PIECES), max_size=6).map("".join),
 )
-def test_the_first_error_is_where_viability_ends(
-    indentation: str, items: list[object], item: object, kept: int, noise: str
+def test_first_error_is_the_end_of_the_longest_viable_prefix(
+    indentation: str, items: list[object], item: object, position: int, noise: str
 ) -> None:
-    """The evaluation of a whole text agrees with that of each of its prefixes, of which none knows what follows."""
+    """The evaluation of a whole text agrees with the evaluation of each prefix."""
     call, output = f"{indentation}assert abc({items!r}, {item!r}) == ", repr([*items, item])
-    for text in (call + output[:kept] + noise + output[kept:] + "\n", (call + output)[:kept] + noise + "\n"):
+    for text in (
+        call + output[:position] + noise + output[position:] + "\n",
+        (call + output)[:position] + noise + "\n",
+    ):
         found = evaluate(text, "abc", 1)
         viable = [is_viable(text[:stop], "abc", 1) for stop in range(len(text) + 1)]
         assert viable == sorted(viable, reverse=True)
@@ -196,7 +201,7 @@ def test_prompts_have_the_layout_of_table_3_7() -> None:
     assert PromptLayout().prompt("knk", 4) != prompt == PromptLayout().prompt("knk", 3)
 
 
-def test_further_demonstrations_are_correct_and_names_are_new() -> None:
+def test_extra_demonstrations_are_correct_and_have_new_names() -> None:
     prompt = PromptLayout(cases=4, examples=2).prompt("add", 0)
     shown = prompt.split("def ")[2:]
     assert len(shown) == 3

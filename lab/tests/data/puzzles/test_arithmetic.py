@@ -1,4 +1,4 @@
-"""Tuples of primes and their products, against enumeration, and what asking for their digits costs."""
+"""Tests of tuples of primes and their products against enumeration, and of the cost of their digits."""
 
 from collections.abc import Iterable
 from fractions import Fraction
@@ -29,45 +29,47 @@ def primes(digits: int) -> list[int]:
     return list(primerange(10 ** (digits - 1), 10**digits))
 
 
-def brute_force(digits: int, order: str) -> dict[tuple[int, ...], Fraction]:
-    """The law by its definition: both primes drawn, the tuple written as text of fixed width."""
-    law: dict[tuple[int, ...], Fraction] = {}
+def enumerate_distribution(digits: int, order: str) -> dict[tuple[int, ...], Fraction]:
+    """Return the distribution by the definition: independent uniform primes, written with fixed widths."""
+    distribution: dict[tuple[int, ...], Fraction] = {}
     pairs = list(product(primes(digits), repeat=2))
     for p, q in pairs:
-        factors, whole = f"{p}{q}", str(p * q).rjust(2 * digits, "0")
-        text = whole + factors if order == "product-first" else factors + whole
+        factors, product_text = f"{p}{q}", str(p * q).rjust(2 * digits, "0")
+        text = product_text + factors if order == "product-first" else factors + product_text
         key = tuple(map(int, text))
-        law[key] = law.get(key, Fraction(0)) + Fraction(1, len(pairs))
-    return law
+        distribution[key] = distribution.get(key, Fraction(0)) + Fraction(1, len(pairs))
+    return distribution
 
 
-def law_excess(tuples: SemiprimeTuples) -> float:
-    """The largest error of the law that token-by-token sampling has, over all sequences."""
-    law = exact_distribution(Ancestral(), tuples)
-    truth = brute_force(tuples.digits, tuples.order)
-    found = law.probabilities
+def largest_error(tuples: SemiprimeTuples) -> float:
+    """Return the largest error of the distribution of ancestral sampling over all sequences."""
+    distribution = exact_distribution(Ancestral(), tuples)
+    truth = enumerate_distribution(tuples.digits, tuples.order)
+    found = distribution.probabilities
     return max(abs(found.get(x, 0.0) - float(truth.get(x, 0))) for x in found.keys() | truth.keys())
 
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("digits", [1, 2])
-def test_the_oracle_has_the_exact_law(digits: int, order: str) -> None:
-    assert law_excess(SemiprimeTuples(digits, order)) < 1e-15
+def test_distribution_of_the_oracle_agrees_with_enumeration(digits: int, order: str) -> None:
+    assert largest_error(SemiprimeTuples(digits, order)) < 1e-15
 
 
-def brute_force_weights(law: dict[tuple[int, ...], Fraction], prefix: tuple[int, ...]) -> list[Fraction]:
-    after = [Fraction(0)] * 10
-    for sequence, probability in law.items():
+def enumerate_weights(
+    distribution: dict[tuple[int, ...], Fraction], prefix: tuple[int, ...]
+) -> list[Fraction]:
+    weights = [Fraction(0)] * 10
+    for sequence, probability in distribution.items():
         if sequence[: len(prefix)] == prefix:
-            after[sequence[len(prefix)]] += probability
-    return after
+            weights[sequence[len(prefix)]] += probability
+    return weights
 
 
-def answers_as_the_law(tuples: SemiprimeTuples, prefixes: Iterable[tuple[int, ...]]) -> bool:
-    """Whether the oracle answers with the conditional of the law after each prefix, and refuses where there is none."""
-    law = brute_force(tuples.digits, tuples.order)
+def has_exact_conditionals(tuples: SemiprimeTuples, prefixes: Iterable[tuple[int, ...]]) -> bool:
+    """Return whether conditionals are exact after each prefix, and impossible prefixes are rejected."""
+    distribution = enumerate_distribution(tuples.digits, tuples.order)
     for prefix in prefixes:
-        truth = brute_force_weights(law, prefix)
+        truth = enumerate_weights(distribution, prefix)
         tokens = torch.tensor([[*prefix, 0]])
         try:
             found = tuples.next_log_probs(tokens, torch.tensor([len(prefix)]))[0].exp()
@@ -83,8 +85,8 @@ def answers_as_the_law(tuples: SemiprimeTuples, prefixes: Iterable[tuple[int, ..
     return True
 
 
-def hostile_prefixes(digits: int, order: str) -> list[tuple[int, ...]]:
-    """Beginnings of tuples with a digit changed, and of tuples of numbers that are no primes of this width."""
+def invalid_prefixes(digits: int, order: str) -> list[tuple[int, ...]]:
+    """Return prefixes of tuples with a changed digit, and of tuples whose numbers are not primes of this width."""
     states = SemiprimeTuples(digits, order).states().tolist()
     rows = states[:: max(1, len(states) // 12)]
     for p, q in ((11, 12), (12, 11), (21, 21), (5, 7), (2, 83), (1, 97), (0, 13), (49, 2)):
@@ -102,22 +104,22 @@ def hostile_prefixes(digits: int, order: str) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_every_prefix_has_its_conditional_or_is_refused(order: str) -> None:
+def test_conditionals_are_exact_and_impossible_prefixes_are_rejected(order: str) -> None:
     prefixes = [prefix for length in range(4) for prefix in product(range(10), repeat=length)]
-    assert answers_as_the_law(SemiprimeTuples(1, order), prefixes)
-    assert answers_as_the_law(SemiprimeTuples(2, order), hostile_prefixes(2, order))
+    assert has_exact_conditionals(SemiprimeTuples(1, order), prefixes)
+    assert has_exact_conditionals(SemiprimeTuples(2, order), invalid_prefixes(2, order))
 
 
 @pytest.mark.parametrize("broken", [UncheckedFactors, LeadingZeros])
-def test_an_oracle_that_goes_on_after_anything_is_noticed(broken: type[SemiprimeTuples]) -> None:
-    assert not all(answers_as_the_law(broken(2, order), hostile_prefixes(2, order)) for order in ORDERS)
+def test_oracles_that_accept_impossible_prefixes_are_detected(broken: type[SemiprimeTuples]) -> None:
+    assert not all(has_exact_conditionals(broken(2, order), invalid_prefixes(2, order)) for order in ORDERS)
 
 
 @pytest.mark.parametrize("broken", [UnorderedPairs, OneOrderOfFactors, LeadingZeros, CarelessProduct])
-def test_a_broken_oracle_is_noticed(broken: type[SemiprimeTuples]) -> None:
+def test_wrong_oracles_are_detected(broken: type[SemiprimeTuples]) -> None:
     def excess(order: str) -> float:
         try:
-            return law_excess(broken(2, order))
+            return largest_error(broken(2, order))
         except InputError:
             return 1.0
 
@@ -126,49 +128,49 @@ def test_a_broken_oracle_is_noticed(broken: type[SemiprimeTuples]) -> None:
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(("digits", "size"), [(1, 16), (2, 441)])
-def test_states_are_all_tuples(digits: int, size: int, order: str) -> None:
+def test_states_are_all_tuples_of_primes(digits: int, size: int, order: str) -> None:
     tuples = SemiprimeTuples(digits, order)
     states = tuples.states()
     assert (tuples.size, SemiprimeTuples(3).size) == (size, 20449)
-    assert set(map(tuple, states.tolist())) == set(brute_force(digits, order))
+    assert set(map(tuple, states.tolist())) == set(enumerate_distribution(digits, order))
     assert torch.equal(tuples.probabilities(), torch.full((size,), 1 / size, dtype=torch.float64))
     assert bool(tuples.valid(states[:: max(1, size // 500)]).all())
     assert torch.equal(tuples.encode(tuples.decode(states[:300])), states[:300])
 
 
-def test_both_orders_write_the_same_tuples() -> None:
+def test_both_orders_have_the_same_tuples() -> None:
     first, last = SemiprimeTuples(2, "product-first"), SemiprimeTuples(2, "factors-first")
-    drawn, other = first.sample(50, seed=3), last.sample(50, seed=3)
-    assert list(map(last.factors_last, last.decode(other))) == first.decode(drawn)
+    samples, other = first.sample(50, seed=3), last.sample(50, seed=3)
+    assert list(map(last.factors_last, last.decode(other))) == first.decode(samples)
     assert last.encode([(11, 13, 143)]).tolist() == [[1, 1, 1, 3, 0, 1, 4, 3]]
 
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_samples_are_uniform(order: str) -> None:
     tuples = SemiprimeTuples(2, order)
-    drawn = tuples.sample(10_000, seed=1)
-    assert uniform_p_value(drawn, tuples.states()) > 1e-4
-    # Leaving out one prime of 21 in one place removes 1/21 of the mass: seen without fail at this size.
-    without = drawn[torch.tensor([97 not in numbers[1:2] for numbers in tuples.decode(drawn)])]
+    samples = tuples.sample(10_000, seed=1)
+    assert uniform_p_value(samples, tuples.states()) > 1e-4
+    # The test detects that one prime of 21 is missing at one position, 1/21 of the mass.
+    without = samples[torch.tensor([97 not in numbers[1:2] for numbers in tuples.decode(samples)])]
     assert uniform_p_value(without, tuples.states()) < 1e-6
 
 
 @pytest.mark.parametrize("digits", [2, 12])
-def test_a_sample_depends_on_its_number_and_the_seed_alone(digits: int) -> None:
+def test_sample_depends_only_on_its_index_and_the_seed(digits: int) -> None:
     tuples = SemiprimeTuples(digits)
-    drawn = tuples.sample(6, seed=4)
-    assert torch.equal(tuples.sample(3, seed=4), drawn[:3])
-    assert not torch.equal(tuples.sample(6, seed=5), drawn)
-    assert bool(tuples.valid(drawn).all())
-    assert drawn.shape == (6, 4 * digits)
-    for number, p, q in tuples.decode(drawn):
+    samples = tuples.sample(6, seed=4)
+    assert torch.equal(tuples.sample(3, seed=4), samples[:3])
+    assert not torch.equal(tuples.sample(6, seed=5), samples)
+    assert bool(tuples.valid(samples).all())
+    assert samples.shape == (6, 4 * digits)
+    for number, p, q in tuples.decode(samples):
         assert number == p * q
         assert isprime(p)
         assert isprime(q)
         assert len(str(p)) == len(str(q)) == digits
 
 
-def test_only_the_hard_order_factors() -> None:
+def test_only_the_product_first_order_factors() -> None:
     easy, hard = SemiprimeTuples(3, "factors-first"), SemiprimeTuples(3, "product-first")
     generate(easy, num_samples=5)
     generate(hard, num_samples=5)
@@ -183,12 +185,12 @@ def test_only_the_hard_order_factors() -> None:
     assert (hard.arithmetic.cost - before).factorings == 3
 
 
-def test_what_is_no_tuple_is_not_valid() -> None:
+def test_sequences_that_are_not_tuples_are_invalid() -> None:
     tuples = SemiprimeTuples(2)
     wrong = [(143, 13, 12), (121, 11, 12), (143, 1, 143 % 100), (15 * 17, 15, 17), (35, 5, 7)]
     assert not bool(tuples.valid(tuples.encode(wrong)).any())
     assert bool(tuples.valid(tuples.encode([(143, 13, 11)])).all())
-    # Tokens that are no digits write no number, whatever their text looks like.
+    # Tokens that are not digits form no number, even if their text is numeric.
     odd = torch.tensor([[0, 0, 14, 3, 1, 1, 1, 3], [0, 1, 4, 3, 1, 1, 1, -3], [0, 1, 4, 3, 1, 1, 1, 3]])
     assert tuples.valid(odd).tolist() == [False, False, True]
     none = tuples.valid(tuples.sample(0))
@@ -196,7 +198,7 @@ def test_what_is_no_tuple_is_not_valid() -> None:
     assert tuples.arithmetic.cost.primality_tests == 0
 
 
-test_bad_input_is_one_line = refusals(
+test_invalid_input_raises_a_one_line_error = refusals(
     "{}",
     [
         (lambda: SemiprimeTuples(4).probabilities(), r"^digits=4: 1125721 sequences are too many"),

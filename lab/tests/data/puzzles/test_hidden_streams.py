@@ -1,4 +1,4 @@
-"""A hidden stream and a random seed: the public law by enumeration, and what it costs."""
+"""Tests of hidden streams and random seeds: the visible distribution by enumeration, and costs."""
 
 import math
 from collections import Counter
@@ -21,20 +21,21 @@ from trialogue_lab.data.puzzles.hidden_streams import (
 from trialogue_lab.data.puzzles.random_primes import RandomNumbers, RandomPrimes
 
 
-def target(tuples: SemiprimeTuples) -> dict[tuple[int, ...], float]:
+def uniform_distribution(tuples: SemiprimeTuples) -> dict[tuple[int, ...], float]:
     return {tuple(row): 1 / tuples.size for row in tuples.states().tolist()}
 
 
 def distance(stream: HiddenStream, tuples: SemiprimeTuples) -> float:
-    """Total variation between what the user sees and the law of the tuples."""
+    """Return the total variation between the visible distribution and the distribution of tuples."""
     return total_variation(
-        stream.visible_distribution(exact_distribution(Ancestral(), stream).probabilities), target(tuples)
+        stream.visible_distribution(exact_distribution(Ancestral(), stream).probabilities),
+        uniform_distribution(tuples),
     )
 
 
 @pytest.mark.parametrize("order", ["product-first", "factors-first"])
 @pytest.mark.parametrize("digits", [1, 2])
-def test_hidden_factors_leave_the_law_as_it_is_and_never_factor(digits: int, order: str) -> None:
+def test_hidden_factors_preserve_the_distribution_without_factoring(digits: int, order: str) -> None:
     tuples = SemiprimeTuples(digits, order)
     stream = hidden_factors(tuples)
     assert (stream.hidden, stream.max_length) == (2 * digits, 6 * digits)
@@ -44,7 +45,7 @@ def test_hidden_factors_leave_the_law_as_it_is_and_never_factor(digits: int, ord
     assert cost.multiplications > 0
 
 
-def test_a_forgetful_stream_is_noticed() -> None:
+def test_stream_without_memory_is_detected() -> None:
     tuples = SemiprimeTuples(2)
     good = hidden_factors(tuples)
     broken = ForgetfulStream(good._source, good._public, tuples.max_length, 10)
@@ -53,23 +54,23 @@ def test_a_forgetful_stream_is_noticed() -> None:
 
 @pytest.mark.parametrize("bits", [4, 9])
 @pytest.mark.parametrize("digits", [1, 2])
-def test_a_seed_is_within_its_bound(digits: int, bits: int) -> None:
+def test_random_seed_is_within_its_bound_on_the_variation(digits: int, bits: int) -> None:
     tuples = SemiprimeTuples(digits)
     stream = random_seed(tuples, bits)
-    law = exact_distribution(Ancestral(), stream).probabilities
-    seen = stream.visible_distribution(law)
-    assert len(law) == 2**bits
-    assert total_variation(seen, target(tuples)) <= min(1, tuples.size / 2**bits) + 1e-12
-    seeds = Counter(round(probability * 2**bits) for probability in seen.values())
+    hidden_distribution = exact_distribution(Ancestral(), stream).probabilities
+    visible = stream.visible_distribution(hidden_distribution)
+    assert len(hidden_distribution) == 2**bits
+    assert total_variation(visible, uniform_distribution(tuples)) <= min(1, tuples.size / 2**bits) + 1e-12
+    seeds = Counter(round(probability * 2**bits) for probability in visible.values())
     assert set(seeds) <= {math.floor(2**bits / tuples.size), math.ceil(2**bits / tuples.size)}
     assert tuples.arithmetic.cost.factorings == 0
     if digits == 1 and bits == 4:
-        assert total_variation(seen, target(tuples)) < 1e-15
+        assert total_variation(visible, uniform_distribution(tuples)) < 1e-15
 
 
-def test_independent_copies() -> None:
-    law = exact_distribution(Ancestral(), Independent(RandomPrimes(1), 2)).probabilities
-    assert law == pytest.approx({(p, q): 1 / 16 for p in (2, 3, 5, 7) for q in (2, 3, 5, 7)})
+def test_independent_copies_have_a_product_distribution() -> None:
+    hidden_distribution = exact_distribution(Ancestral(), Independent(RandomPrimes(1), 2)).probabilities
+    assert hidden_distribution == pytest.approx({(p, q): 1 / 16 for p in (2, 3, 5, 7) for q in (2, 3, 5, 7)})
 
 
 @pytest.mark.parametrize(
@@ -80,25 +81,25 @@ def test_independent_copies() -> None:
         (random_seed(SemiprimeTuples(1), 3), (0, 7, 1, 1)),
     ],
 )
-def test_hidden_tokens_outside_the_law_are_refused(stream, prefix: tuple[int, ...]) -> None:
+def test_hidden_tokens_of_probability_zero_are_rejected(stream, prefix: tuple[int, ...]) -> None:
     assert not stream.begins(prefix)
     with pytest.raises(InputError, match=r"^tokens=.*use a prefix of a sequence with positive probability"):
         stream.next_log_probs(torch.tensor([[*prefix, 0]]), torch.tensor([len(prefix)]))
 
 
-def test_what_is_public_has_the_length_and_vocabulary_that_were_said() -> None:
+def test_public_tokens_must_have_the_declared_length_and_vocabulary() -> None:
     for public in (lambda _: (1,), lambda _: (1, 1, 1), lambda _: (1, 5)):
         stream = HiddenStream(RandomBits(2), public, 2, 3)
         with pytest.raises(InputError, match=r"^public=\(1.*give 2 tokens from 0 to 2"):
             stream.weights((0, 1))
-    listed = HiddenStream(RandomBits(2), lambda hidden: [*hidden], 2, 2)
-    assert exact_distribution(Ancestral(), listed).probabilities == pytest.approx(
+    copying_stream = HiddenStream(RandomBits(2), lambda hidden: [*hidden], 2, 2)
+    assert exact_distribution(Ancestral(), copying_stream).probabilities == pytest.approx(
         {(a, b, a, b): 0.25 for a in (0, 1) for b in (0, 1)}
     )
-    assert listed.weights((0, 1, 0, 1)) == [0.0, 0.0]
+    assert copying_stream.weights((0, 1, 0, 1)) == [0.0, 0.0]
 
 
-def test_a_source_without_a_length_is_refused() -> None:
+def test_source_without_a_maximum_length_is_rejected() -> None:
     with pytest.raises(InputError, match=r"^bits=0"):
         RandomBits(0)
     endless = RandomNumbers(2)

@@ -1,4 +1,4 @@
-"""Random activations that are kept: the law of what is written, against enumeration, and what it costs."""
+"""Tests of models with random activations: the distribution of tokens against enumeration, and costs."""
 
 import itertools
 import math
@@ -13,30 +13,32 @@ from trialogue_lab.data.puzzles.arithmetic import SemiprimeTuples
 from trialogue_lab.data.puzzles.random_activations import RandomActivations, activated_factors
 
 
-def uniform(tuples: SemiprimeTuples) -> dict[tuple[int, ...], float]:
+def uniform_distribution(tuples: SemiprimeTuples) -> dict[tuple[int, ...], float]:
     return {tuple(row): 1 / tuples.size for row in tuples.states().tolist()}
 
 
 @pytest.mark.parametrize("order", ["product-first", "factors-first"])
 @pytest.mark.parametrize("digits", [1, 2])
-def test_the_law_is_that_of_the_tuples_and_nothing_is_factored(digits: int, order: str) -> None:
+def test_random_activations_preserve_the_distribution_without_factoring(digits: int, order: str) -> None:
     tuples = SemiprimeTuples(digits, order)
-    assert total_variation(activated_factors(tuples).distribution(), uniform(tuples)) < 1e-14
+    assert total_variation(activated_factors(tuples).distribution(), uniform_distribution(tuples)) < 1e-14
     cost = tuples.arithmetic.cost
     assert (cost.factorings, cost.factoring_steps, cost.primality_tests) == (0, 0, 0)
     assert cost.multiplications == tuples.size * 4 * digits
 
 
-def test_activations_and_tokens_may_depend_on_all_that_was_drawn() -> None:
-    """Against sums over all activations and tokens, with two layers and weights that depend on everything."""
+def test_distribution_sums_over_all_activations_and_tokens() -> None:
+    """Two layers have weights that depend on all previous activations and tokens."""
 
-    def activation(prefix: tuple[int, ...], kept: tuple[int, ...]) -> list[float]:
-        return [1.0 + sum(prefix), 2.0 + sum(kept), 0.0, 1.0 + len(kept)][: 2 + 2 * (len(kept) % 2)]
+    def activation(prefix: tuple[int, ...], activations: tuple[int, ...]) -> list[float]:
+        return [1.0 + sum(prefix), 2.0 + sum(activations), 0.0, 1.0 + len(activations)][
+            : 2 + 2 * (len(activations) % 2)
+        ]
 
-    def token(prefix: tuple[int, ...], kept: tuple[int, ...]) -> list[float]:
-        return [1.0, float(kept[0] + len(prefix)), 0.5 + kept[-1]]
+    def token(prefix: tuple[int, ...], activations: tuple[int, ...]) -> list[float]:
+        return [1.0, float(activations[0] + len(prefix)), 0.5 + activations[-1]]
 
-    truth: dict[tuple[int, ...], float] = {}
+    expected: dict[tuple[int, ...], float] = {}
     for h in itertools.product(range(4), repeat=4):
         for x in itertools.product(range(3), repeat=2):
             probability = 1.0
@@ -47,13 +49,13 @@ def test_activations_and_tokens_may_depend_on_all_that_was_drawn() -> None:
                     probability *= weights[value] / math.fsum(weights) if value < len(weights) else 0.0
                 weights = token(x[:place], h[: 2 * place + 2])
                 probability *= weights[x[place]] / math.fsum(weights)
-            truth[x] = truth.get(x, 0.0) + probability
+            expected[x] = expected.get(x, 0.0) + probability
     model = RandomActivations(activation, token, 2, 3, layers=2)
-    assert math.fsum(truth.values()) == pytest.approx(1)
-    assert total_variation(model.distribution(), truth) < 1e-14
+    assert math.fsum(expected.values()) == pytest.approx(1)
+    assert total_variation(model.distribution(), expected) < 1e-14
 
 
-test_bad_input = refusals(
+test_invalid_input_is_rejected = refusals(
     "{}",
     [
         (lambda: activated_factors(SemiprimeTuples(8)), r"^digits=8: there are about"),
@@ -69,7 +71,7 @@ test_bad_input = refusals(
 )
 
 
-def test_a_law_with_too_much_to_remember(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_activations_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(random_activations, "ENUMERABLE_STATES", 100)
     model = RandomActivations(lambda *_: [1.0] * 11, lambda *_: [1.0, 0.0], 2, 2)
     with pytest.raises(InputError, match=r"^length=2: the draws up to position 1 have over 100 values"):

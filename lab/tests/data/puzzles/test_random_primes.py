@@ -1,4 +1,4 @@
-"""Random numbers and primes digit by digit, and the arithmetic that counts itself."""
+"""Tests of random numbers and primes digit by digit, and of counted arithmetic operations."""
 
 import math
 
@@ -16,35 +16,39 @@ from trialogue_lab.data.puzzles.random_primes import RandomNumbers, RandomPrimes
 
 
 def test_six_random_digits_are_uniform() -> None:
-    """Every conditional is uniform, and no number begins with zero, so all 900,000 numbers are equally likely."""
-    law = RandomNumbers(6)
-    assert law.size == 900_000
-    assert list(law.weights(())) == [0.0] + [1.0] * 9
-    assert all(list(law.weights(prefix)) == [1.0] * 10 for prefix in ((1,), (9, 0), (5, 0, 0, 0, 0)))
-    assert list(law.weights((1,) * 6)) == list(law.weights((0, 1))) == [0.0] * 10
-    drawn = law.sample(2000, seed=1)
-    assert (int(drawn[:, 0].min()), int(drawn.min()), int(drawn.max())) == (1, 0, 9)
+    """All 900,000 numbers are equally likely, because conditionals are uniform and no number begins with zero."""
+    numbers = RandomNumbers(6)
+    assert numbers.size == 900_000
+    assert list(numbers.weights(())) == [0.0] + [1.0] * 9
+    assert all(list(numbers.weights(prefix)) == [1.0] * 10 for prefix in ((1,), (9, 0), (5, 0, 0, 0, 0)))
+    assert list(numbers.weights((1,) * 6)) == list(numbers.weights((0, 1))) == [0.0] * 10
+    samples = numbers.sample(2000, seed=1)
+    assert (int(samples[:, 0].min()), int(samples.min()), int(samples.max())) == (1, 0, 9)
     assert set(exact_distribution(Ancestral(), RandomNumbers(2)).probabilities) == {
         tuple(row) for row in RandomNumbers(2).states().tolist()
     }
 
 
-def prime_law_error(oracle: RandomPrimes) -> float:
-    law = exact_distribution(Ancestral(), oracle).probabilities
-    truth = {tuple(map(int, str(p))): 1.0 for p in primerange(10 ** (oracle.digits - 1), 10**oracle.digits)}
-    return max(abs(law.get(x, 0.0) - truth.get(x, 0.0) / len(truth)) for x in law.keys() | truth.keys())
+def largest_error(oracle: RandomPrimes) -> float:
+    found = exact_distribution(Ancestral(), oracle).probabilities
+    expected = {
+        tuple(map(int, str(p))): 1.0 for p in primerange(10 ** (oracle.digits - 1), 10**oracle.digits)
+    }
+    return max(
+        abs(found.get(x, 0.0) - expected.get(x, 0.0) / len(expected)) for x in found.keys() | expected.keys()
+    )
 
 
 @pytest.mark.parametrize("digits", [1, 2, 3])
 def test_random_primes_are_exactly_uniform(digits: int) -> None:
-    assert prime_law_error(RandomPrimes(digits)) < 1e-15
+    assert largest_error(RandomPrimes(digits)) < 1e-15
 
 
-def test_composite_primes_are_noticed() -> None:
-    assert prime_law_error(CompositePrimes(3)) > 1e-3
+def test_composite_numbers_are_detected() -> None:
+    assert largest_error(CompositePrimes(3)) > 1e-3
 
 
-def test_expected_trials() -> None:
+def test_expected_trials_agree_with_published_values() -> None:
     trials = [RandomPrimes(digits).expected_trials() for digits in range(1, 7)]
     assert [float(each[0]) for each in trials] == pytest.approx(
         [2.25, 4.29, 6.29, 8.48, 10.76, 13.06], abs=0.005
@@ -56,15 +60,15 @@ def test_expected_trials() -> None:
         assert float(each.max()) == pytest.approx(9 * 10 ** (digits - 1) / RandomPrimes(digits).size)
 
 
-def test_long_primes_are_drawn_by_trial() -> None:
-    drawn = RandomPrimes(20).sample(4, seed=2)
-    assert all(isprime(int("".join(map(str, row)))) and row[0] for row in drawn.tolist())
-    assert torch.equal(RandomPrimes(20).sample(2, seed=2), drawn[:2])
+def test_long_primes_are_sampled_by_rejection() -> None:
+    samples = RandomPrimes(20).sample(4, seed=2)
+    assert all(isprime(int("".join(map(str, row)))) and row[0] for row in samples.tolist())
+    assert torch.equal(RandomPrimes(20).sample(2, seed=2), samples[:2])
     with pytest.raises(InputError, match=r"^digits=20: there are about 2\.0e\+18 such primes"):
         RandomPrimes(20).weights(())
 
 
-test_a_prefix_without_primes_is_refused = refusals(
+test_prefixes_without_primes_are_rejected = refusals(
     "{}",
     [
         (lambda: generate(RandomPrimes(2), [[0]]), r"^tokens=\(0,\): use a prefix of a sequence"),
@@ -74,7 +78,7 @@ test_a_prefix_without_primes_is_refused = refusals(
 
 
 @pytest.mark.parametrize("factoring", ["pollard-rho", "trial-division"])
-def test_factoring(factoring: str) -> None:
+def test_factoring_agrees_with_known_factors(factoring: str) -> None:
     arithmetic = Arithmetic(factoring)
     small = list(primerange(2, 60))
     for p in small:
@@ -85,18 +89,18 @@ def test_factoring(factoring: str) -> None:
             arithmetic.factor(number)
 
 
-def test_steps_of_factoring() -> None:
+def test_numbers_of_factoring_steps_agree_with_theory() -> None:
     def steps(factoring: str, digits: int) -> int:
         arithmetic = Arithmetic(factoring)
         p, q = nextprime(3 * 10 ** (digits - 1)), nextprime(7 * 10 ** (digits - 1))
         assert arithmetic.factor(p * q) == (p, q)
         return arithmetic.cost.factoring_steps
 
-    # Odd divisors from 3 to the smaller factor, after 2.
+    # The divisor 2, and odd divisors from 3 to the smaller factor.
     assert [steps("trial-division", digits) for digits in (2, 3, 6)] == [
         (nextprime(3 * 10 ** (digits - 1)) - 1) // 2 + 1 for digits in (2, 3, 6)
     ]
-    # The square root of a factor, up to a factor that is rarely above 6: three iterations a turn.
+    # About the square root of a factor, with a constant that is rarely above 6, and three iterations per step.
     assert all(
         0 < steps("pollard-rho", digits) < 18 * math.sqrt(3 * 10 ** (digits - 1)) for digits in (3, 6, 9)
     )

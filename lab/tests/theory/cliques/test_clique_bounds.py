@@ -1,4 +1,4 @@
-"""Propositions 4.1.4, 4.1.5, 4.3.3 and Corollary 4.1.1 against exact chains; the printed misstatements fail."""
+"""Tests of Propositions 4.1.4, 4.1.5 and 4.3.3 and Corollary 4.1.1 against exact Markov chains."""
 
 import math
 
@@ -27,12 +27,12 @@ from trialogue_lab.theory.cliques.chains import (
 )
 
 
-def stuck(clique, coupling, field, steps):
-    """Smallest probability of sum_C x_i <= -2 throughout, over starts that have it."""
+def smallest_stuck_probability(clique, coupling, field, steps):
+    """Return the smallest probability that sum_C x_i <= -2 at every step, over all starts that satisfy it."""
     return 1 - escape_probability(parallel_chain(clique, coupling, field), (clique - 2) // 2, steps).max()
 
 
-# Fields of the clique, and .01 on every site outside: J = J_0 + ||h||_1.
+# The field is `field` on clique sites and 0.01 on other sites, and J = J_0 + ||h||_1.
 @pytest.mark.parametrize(
     ("sites", "clique", "size", "excess", "field", "true", "bound"),
     [
@@ -43,7 +43,9 @@ def stuck(clique, coupling, field, steps):
         (8, 8, 8, 0.001, 1e-4, 0.00411, 0.00392),
     ],
 )
-def test_printed_hitting_rates(sites, clique, size, excess, field, true, bound):
+def test_hitting_rates_agree_with_published_values_and_exceed_the_bound(
+    sites, clique, size, excess, field, true, bound
+):
     coupling = excess + clique * field + 0.01 * (sites - clique)
     exact = np.exp(block_chain(sites, clique, coupling, field, size)[:, -1]).min()
     assert exact == pytest.approx(true, abs=6e-5)
@@ -52,7 +54,7 @@ def test_printed_hitting_rates(sites, clique, size, excess, field, true, bound):
     assert found.rate <= exact
 
 
-def test_hitting_bound_on_a_grid():
+def test_hitting_bound_holds_for_random_parameters_and_step_count_is_minimal():
     draws = numpy_generator(0, "grid")
     for _ in range(30):
         clique = int(draws.integers(2, 8))
@@ -63,24 +65,24 @@ def test_hitting_bound_on_a_grid():
         chain = block_chain(sites, clique, excess + clique * field, field, size)
         assert np.exp(chain[:, -1]).min() >= bound.rate
         assert hitting_probability(chain, bound.steps).min() >= 1 - delta
-        # The bound has substance: one step less than it needs at its own rate is not enough.
+        # The number of steps is minimal: one step less is not enough at the rate of the bound.
         assert (1 - bound.rate) ** bound.steps <= delta * (1 + 1e-9)
         assert bound.steps == 1 or (1 - bound.rate) ** (bound.steps - 1) > delta
 
 
-def test_hitting_bound_where_2_to_the_clique_is_no_float():
-    """The whole model is a clique of 5000 and J_0 just makes up for 2^{|C|}: rate = 1 / (2 + e^{-2 h_G})."""
+def test_hitting_bound_is_finite_if_2_to_the_clique_size_overflows():
+    """A clique of all 5000 sites, with J_0 that compensates 2^{|C|}, has the rate 1 / (2 + e^{-2 h_G})."""
     bound = hitting_bound(5000, 5000, 5000, 5000 * math.log(2) / 2 - 1.0, 1.0)
     assert bound.rate == pytest.approx(1 / (2 + math.exp(-2)), rel=1e-9)
     assert bound.steps == 2
 
 
-def test_printed_stuck_probabilities():
+def test_stuck_probabilities_agree_with_published_values():
     bound = stuck_bound(10, 2.0, 0.5)
     assert (bound.exponent, bound.steps) == (pytest.approx(2.919, abs=6e-4), 4)
-    assert stuck(10, 2.0 + 0.1, 0.01, 4) == pytest.approx(1.0, abs=5e-5)
+    assert smallest_stuck_probability(10, 2.0 + 0.1, 0.01, 4) == pytest.approx(1.0, abs=5e-5)
     assert stuck_bound(8, 1.0, 0.74).steps == 1
-    assert stuck(8, 1.0 + 0.08, 0.01, 1) == pytest.approx(0.9994, abs=5e-5)
+    assert smallest_stuck_probability(8, 1.0 + 0.08, 0.01, 1) == pytest.approx(0.9994, abs=5e-5)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,9 @@ def test_printed_stuck_probabilities():
         (0.05, 10**6, 154, 30800, 30798, 0.9838, 0.9776),
     ],
 )
-def test_the_corollary_where_its_assumptions_hold(delta, steps, clique, sites, size, true, rate):
+def test_corollary_agrees_with_exact_chains_if_its_assumptions_hold(
+    delta, steps, clique, sites, size, true, rate
+):
     assert smallest_block_size(sites, clique, delta) == size
     needed = smallest_parameters(clique, delta=delta, steps=steps)
     assert needed.clique <= clique
@@ -105,14 +109,14 @@ def test_the_corollary_where_its_assumptions_hold(delta, steps, clique, sites, s
     coupling, field = needed.excess + needed.clique_field, needed.clique_field / clique
     exact = np.exp(block_chain(sites, clique, coupling, field, size)[:, -1]).min()
     assert exact == pytest.approx(true, abs=6e-5)
-    assert stuck(clique, coupling, field, steps) == pytest.approx(1, abs=1e-6)
+    assert smallest_stuck_probability(clique, coupling, field, steps) == pytest.approx(1, abs=1e-6)
     with pytest.raises(InputError, match="block_size"):
         one_step_corollary(
             sites, clique, size - 1, needed.excess, needed.clique_field, delta=delta, steps=steps
         )
 
 
-def test_modes_stand_above_the_rest():
+def test_the_two_modes_have_the_largest_probabilities():
     draws = numpy_generator(0, "modes")
     for _ in range(25):
         clique = int(draws.integers(2, 6))
@@ -127,7 +131,7 @@ def test_modes_stand_above_the_rest():
         assert order.flip_residual < 1e-12
 
 
-def test_the_assumption_reads_a_model():
+def test_clique_assumption_returns_the_parameters_of_a_model():
     model = Ising.clique(5, 3, coupling=1.0, field=torch.tensor([0.1, 0.2, 0.1, -0.05, 0.1]))
     assert clique_assumption(model) == (5, 3, pytest.approx(0.45), pytest.approx(0.4))
 
@@ -135,7 +139,7 @@ def test_the_assumption_reads_a_model():
 GIVEN = {"delta": 0.1, "steps": 100}
 
 
-test_violated_assumptions_are_refused = refusals(
+test_violated_assumptions_are_rejected = refusals(
     "{}",
     [
         (lambda: clique_assumption(Ising.clique(10, 4, coupling=4.0, field=5.0)), "must sum to more than 30"),

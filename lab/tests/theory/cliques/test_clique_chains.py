@@ -1,4 +1,4 @@
-"""Magnetisation chains of cliques against full transition matrices and printed hitting times."""
+"""Tests of magnetisation chains of cliques against full transition matrices and published hitting times."""
 
 import math
 
@@ -17,7 +17,7 @@ from trialogue_lab.theory.cliques.chains import (
 )
 from trialogue_lab.theory.masking.block_laws import block_distribution, block_dynamics
 
-# Expected steps of k-Gibbs from R_{-1} to R_1, k = 1 to 10, of 10 sites with a clique of 4 and fields 5.
+# Expected steps of block Gibbs sampling from R_{-1} to R_1, for k = 1 to 10, 10 sites, a clique of 4 and fields 5.
 HITTING = {
     1: [20.9, 10.1, 6.54, 4.73, 3.63, 2.88, 2.32, 1.86, 1.44, 1],
     2: [45.5, 13.3, 7.45, 5.05, 3.75, 2.92, 2.33, 1.87, 1.44, 1],
@@ -29,25 +29,25 @@ HITTING = {
 PARALLEL = {1: 1.0, 2: 1.0, 3: 0.738, 4: 0.0033, 5: 6.6e-6, 6: 1.1e-9}
 
 
-def times(coupling, size):
+def log_times(coupling, size):
     return log_hitting_times(block_chain(10, 4, coupling, 5.0, size))
 
 
 @pytest.mark.parametrize("coupling", HITTING)
-def test_printed_hitting_times(coupling):
-    found = [math.exp(times(coupling, size)[0]) for size in range(1, 11)]
+def test_hitting_times_agree_with_published_values(coupling):
+    found = [math.exp(log_times(coupling, size)[0]) for size in range(1, 11)]
     assert found == pytest.approx(HITTING[coupling], rel=0.05 if coupling == 6 else 0.015)
     within = hitting_probability(parallel_chain(4, coupling, 5.0), 1000)[0]
     assert within == pytest.approx(PARALLEL[coupling], rel=0.02)
 
 
-def test_expected_parallel_times():
+def test_expected_times_of_the_parallel_chain_agree_with_published_values():
     found = [math.exp(log_hitting_times(parallel_chain(4, coupling, 5.0))[0]) for coupling in (1, 2, 3, 4)]
     assert found == pytest.approx([1.07, 4.23, 748, 3.0e5], rel=0.01)
 
 
-def lumped(matrix, up):
-    """The chain on the number of up spins, from one state of each number."""
+def lump_states(matrix, up):
+    """Return the chain on the number of up spins, and check that states with equal numbers have equal rows."""
     size = int(up.max()) + 1
     first = [int(torch.nonzero(up == number)[0, 0]) for number in range(size)]
     chain = torch.zeros(len(matrix), size, dtype=torch.float64).index_add_(1, up, matrix)
@@ -60,9 +60,9 @@ def lumped(matrix, up):
 def test_block_chain_is_the_lumped_block_dynamics(size):
     model = Ising.clique(5, 3, coupling=0.7, field=torch.tensor([0.2, 0.2, 0.2, -0.4, 1.0]))
     matrix = block_dynamics(model.probabilities(), block_distribution(5, 2, block_size=size))
-    expected = lumped(matrix, model.states()[:, :3].sum(1))
+    expected = lump_states(matrix, model.states()[:, :3].sum(1))
     np.testing.assert_allclose(np.exp(block_chain(5, 3, 0.7, 0.2, size)), expected, atol=1e-14)
-    # Ordered pairs would be twice the coupling.
+    # Counting ordered pairs would double the coupling.
     assert np.abs(np.exp(block_chain(5, 3, 1.4, 0.2, size)) - expected).max() > 0.01
 
 
@@ -72,28 +72,28 @@ def test_parallel_chain_is_the_lumped_parallel_sampler():
     matrix = torch.stack(
         [each.gather(2, y.expand(16, 4)[:, :, None])[:, :, 0].prod(1) for y in model.states()], 1
     )
-    expected = lumped(matrix, model.states().sum(1))
+    expected = lump_states(matrix, model.states().sum(1))
     np.testing.assert_allclose(np.exp(parallel_chain(4, 0.6, 0.1)), expected, atol=1e-14)
 
 
-def test_probabilities_by_steps():
-    log_matrix, law = parallel_chain(4, 0.5, 0.1), np.eye(5)[0]
+def test_hitting_and_escape_probabilities_agree_with_repeated_steps():
+    log_matrix, initial = parallel_chain(4, 0.5, 0.1), np.eye(5)[0]
     matrix = np.exp(log_matrix)
-    stay, rest = law.copy(), law.copy()
+    not_escaped, not_hit = initial.copy(), initial.copy()
     for _ in range(7):
-        stay, rest = stay @ matrix, rest @ matrix
-        stay[2:], rest[4:] = 0, 0
-    assert escape_probability(log_matrix, 1, 7)[0] == pytest.approx(1 - stay.sum(), abs=1e-14)
-    assert hitting_probability(log_matrix, 7)[0] == pytest.approx(1 - rest.sum(), abs=1e-14)
+        not_escaped, not_hit = not_escaped @ matrix, not_hit @ matrix
+        not_escaped[2:], not_hit[4:] = 0, 0
+    assert escape_probability(log_matrix, 1, 7)[0] == pytest.approx(1 - not_escaped.sum(), abs=1e-14)
+    assert hitting_probability(log_matrix, 7)[0] == pytest.approx(1 - not_hit.sum(), abs=1e-14)
     assert hitting_probability(log_matrix, 0).tolist() == [0, 0, 0, 0, 1]
 
 
-def test_cliques_of_hundreds_keep_rows_that_sum_to_one():
+def test_rows_sum_to_one_for_cliques_of_150_sites():
     for log_matrix in (block_chain(2000, 150, 60.0, 0.02, 1990), parallel_chain(150, 60.0, 0.02)):
         np.testing.assert_allclose(np.exp(log_matrix).sum(1), 1, atol=1e-9)
 
 
-test_bad_input_is_refused = refusals(
+test_invalid_input_is_rejected = refusals(
     "^{}=",
     [
         (lambda: block_chain(4, 5, 1.0, 0.0, 1), "clique"),

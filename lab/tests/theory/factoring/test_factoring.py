@@ -1,4 +1,4 @@
-"""Generators of [pq, p, q] factor, and each order costs what it must."""
+"""Tests that exact generators of [pq, p, q] factor semiprimes, and of the cost of each order of the numbers."""
 
 import math
 from itertools import product
@@ -29,7 +29,7 @@ from uniform_rows import uniform_p_value
 
 
 def run_algorithm(algorithm: PrimeByTrials | TupleByTrials, length: int, n: int, seed: int) -> torch.Tensor:
-    """Sequences (n, length) of a randomized algorithm with fresh coins at every call."""
+    """Return sequences (n, length) of a randomized algorithm that tosses new coins in every call."""
     rows = []
     for sample in range(n):
         row: tuple[int, ...] = ()
@@ -40,7 +40,7 @@ def run_algorithm(algorithm: PrimeByTrials | TupleByTrials, length: int, n: int,
 
 
 @pytest.mark.parametrize(("digits", "count"), [(1, 10), (2, 231)])
-def test_an_exact_generator_factors_every_semiprime(digits: int, count: int) -> None:
+def test_exact_generator_factors_every_semiprime(digits: int, count: int) -> None:
     oracle = SemiprimeTuples(digits)
     products = list(semiprime_masses(oracle))
     assert len(products) == count
@@ -51,7 +51,7 @@ def test_an_exact_generator_factors_every_semiprime(digits: int, count: int) -> 
         assert digits_of_factors(number) == digits
 
 
-def test_a_generator_that_rarely_knows_the_factors_fails() -> None:
+def test_generator_with_success_rate_one_half_factors_half_of_the_products() -> None:
     tuples = SemiprimeTuples(1)
     oracle = best_generator_oracle(tuples, dict.fromkeys(semiprime_masses(tuples), 0.5))
     answers = factor_by_generating(oracle, [4] * 120)
@@ -61,13 +61,13 @@ def test_a_generator_that_rarely_knows_the_factors_fails() -> None:
     assert factor_by_generating(network, [143]) == [None]
 
 
-def test_a_generator_of_another_length_is_refused() -> None:
+def test_generator_with_the_wrong_sequence_length_is_rejected() -> None:
     with pytest.raises(InputError, match=r"^products=143: the generator writes 4 tokens, not 8"):
         factor_by_generating(SemiprimeTuples(1), [143])
     for oracle, tokens in ((SemiprimeTuples(3), 12), (hidden_factors(SemiprimeTuples(2)), 12)):
         with pytest.raises(InputError, match=f"^products=143: the generator writes {tokens} tokens, not 8"):
             factor_by_generating(oracle, [143])
-    # A network with room to spare ends its sequences itself.
+    # A network with a larger maximum length ends its sequences itself.
     network = Transformer(TransformerConfig(vocab_size=10, layers=1, heads=1, width=8, max_length=12))
     assert factor_by_generating(network, [143]) == [None]
     for products in ([], [15, 143]):
@@ -75,20 +75,20 @@ def test_a_generator_of_another_length_is_refused() -> None:
             factor_by_generating(SemiprimeTuples(2), products)
 
 
-def test_primes_by_trials_are_uniform_and_cost_what_was_computed() -> None:
-    arithmetic, law = Arithmetic(), RandomPrimes(3)
+def test_primes_by_trials_are_uniform_with_the_expected_number_of_tests() -> None:
+    arithmetic, primes = Arithmetic(), RandomPrimes(3)
     n = 1500
     rows = run_algorithm(PrimeByTrials(3, arithmetic), 3, n, seed=1)
-    assert uniform_p_value(rows, law.states()) > 1e-4
-    # Without the 21 of 143 primes that begin with 1 it is another law, and that is seen.
-    assert uniform_p_value(rows[rows[:, 0] > 1], law.states()) < 1e-4
+    assert uniform_p_value(rows, primes.states()) > 1e-4
+    # The test detects that the 21 of 143 primes that begin with 1 are missing.
+    assert uniform_p_value(rows[rows[:, 0] > 1], primes.states()) < 1e-4
     trials = arithmetic.cost.primality_tests / n
-    # A geometric number of trials deviates by about its mean.
-    error = math.sqrt(float((law.expected_trials() ** 2).sum()) / n)
-    assert abs(trials - float(law.expected_trials().sum())) < 5 * error
+    # The standard deviation of a geometric number of trials is about its mean.
+    error = math.sqrt(float((primes.expected_trials() ** 2).sum()) / n)
+    assert abs(trials - float(primes.expected_trials().sum())) < 5 * error
 
 
-def test_a_prefix_without_primes_ends_in_an_error() -> None:
+def test_prefix_without_primes_raises_an_error() -> None:
     coins = numpy_generator(0, "test")
     assert not list(primerange(1130, 1140))
     with pytest.raises(
@@ -100,7 +100,7 @@ def test_a_prefix_without_primes_ends_in_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("order", "prefix", "told"),
+    ("order", "prefix", "message"),
     [
         ("product-first", (9, 9, 9), "none of 200 random products starts with this prefix"),
         ("product-first", (0, 1, 4, 4), "give a product of two primes"),
@@ -109,9 +109,9 @@ def test_a_prefix_without_primes_ends_in_an_error() -> None:
         ("factors-first", (1, 1, 1, 3, 9), "no tuple starts with this prefix"),
     ],
 )
-def test_what_begins_no_tuple_ends_in_an_error(order: str, prefix: tuple[int, ...], told: str) -> None:
+def test_prefix_of_no_tuple_raises_an_error(order: str, prefix: tuple[int, ...], message: str) -> None:
     algorithm = TupleByTrials(2, order, Arithmetic(), most=200)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         algorithm.next_token(prefix, numpy_generator(0, "test"))
 
 
@@ -121,17 +121,17 @@ def test_tuples_by_trials_are_uniform(order: str) -> None:
     rows = run_algorithm(TupleByTrials(1, order, Arithmetic()), 4, 800, seed=2)
     assert uniform_p_value(rows, tuples.states()) > 1e-4
     more = SemiprimeTuples(2, order)
-    drawn = run_algorithm(TupleByTrials(2, order, Arithmetic()), 8, 10, seed=3)
-    assert bool(more.valid(drawn).all())
-    # With one order of the factors alone the law is another.
+    samples = run_algorithm(TupleByTrials(2, order, Arithmetic()), 8, 10, seed=3)
+    assert bool(more.valid(samples).all())
+    # Tuples whose factors are always sorted have another distribution.
     sorted_rows = OneOrderOfFactors(1, order).sample(800)
     keep = torch.tensor([row[-2] <= row[-1] for row in sorted_rows.tolist()])
     if order == "product-first":
         assert uniform_p_value(sorted_rows[keep], tuples.states()) < 1e-4
 
 
-def test_the_orders_cost() -> None:
-    """Three digits more cost a few more tests one way, and a thousand times the divisions the other way."""
+def test_product_first_costs_divisions_and_factors_first_costs_primality_tests() -> None:
+    """Three more digits cost slightly more tests if factors come first, and 1000 times the divisions otherwise."""
     easy = [second_number_cost(digits, "factors-first", 60, seed=1) for digits in (3, 6)]
     hard = [
         second_number_cost(digits, "product-first", 60, seed=1, arithmetic=Arithmetic("trial-division"))
@@ -145,7 +145,7 @@ def test_the_orders_cost() -> None:
 
 
 @pytest.mark.parametrize("divisions", [1, 2, 20, 400])
-def test_the_share_that_trial_division_factors(divisions: int) -> None:
+def test_share_factored_by_trial_division_agrees_with_enumeration(divisions: int) -> None:
     for digits in (1, 2, 3):
         primes = list(primerange(10 ** (digits - 1), 10**digits))
         reached = [*[2], *range(3, 2 * divisions, 2)]
@@ -153,8 +153,8 @@ def test_the_share_that_trial_division_factors(divisions: int) -> None:
         assert share_factored(digits, divisions) == pytest.approx(known / len(primes) ** 2)
 
 
-def test_digits_of_the_first_number_cost_trials_alone() -> None:
-    """At a prefix of k digits as many pairs as the products have such prefixes, in expectation; never a factoring."""
+def test_digits_of_the_first_number_require_no_factoring() -> None:
+    """A prefix of k digits takes as many trials, in expectation, as products have different prefixes of k digits."""
     samples = 400
     costs = first_number_costs(1, "product-first", samples, seed=3)
     products = [p * q for p, q in product((2, 3, 5, 7), repeat=2)]

@@ -1,4 +1,4 @@
-"""The overlap bound: the knapsack against linear programming and rationals, and the strategy that attains it."""
+"""Tests of the bound on the overlap and of the strategy that attains it, against linear programming."""
 
 import math
 
@@ -22,11 +22,11 @@ from trialogue_lab.theory.factoring.overlap import (
 )
 
 
-def random_success(size: int, seed: int, power: float = 3.0) -> torch.Tensor:
+def random_success_probabilities(size: int, seed: int, power: float = 3.0) -> torch.Tensor:
     return torch.rand(size, dtype=torch.float64, generator=generator(seed, "success")) ** power
 
 
-def by_linear_programming(success: torch.Tensor, target: torch.Tensor) -> float:
+def solve_linear_program(success: torch.Tensor, target: torch.Tensor) -> float:
     """Maximise sum of z over a, z with z_i <= a_i p_i, z_i <= t_i and sum a = 1."""
     n = len(success)
     solved = linprog(
@@ -45,20 +45,20 @@ def by_linear_programming(success: torch.Tensor, target: torch.Tensor) -> float:
 
 def is_optimal(solver) -> bool:
     for seed in range(25):
-        success = random_success(7, seed, 0.5 + seed % 4)
+        success = random_success_probabilities(7, seed, 0.5 + seed % 4)
         success[seed % 7] = 0.0
-        target = random_success(7, seed + 100)
+        target = random_success_probabilities(7, seed + 100)
         target = target / target.sum()
-        for law in (torch.full((7,), 1 / 7, dtype=torch.float64), target):
-            found = solver(success, law)
-            if abs(found.overlap - by_linear_programming(success, law)) > 1e-9:
+        for distribution in (torch.full((7,), 1 / 7, dtype=torch.float64), target):
+            found = solver(success, distribution)
+            if abs(found.overlap - solve_linear_program(success, distribution)) > 1e-9:
                 return False
-            if abs(overlap(success, found.first, law) - found.overlap) > 1e-12:
+            if abs(overlap(success, found.first, distribution) - found.overlap) > 1e-12:
                 return False
     return True
 
 
-def test_the_knapsack_is_the_optimum_and_its_strategy_attains_it() -> None:
+def test_optimal_generator_attains_the_linear_programming_optimum() -> None:
     assert is_optimal(optimal_generator)
 
 
@@ -73,21 +73,21 @@ def _largest_only(success: torch.Tensor, target: torch.Tensor) -> Cheating:
     return Cheating(overlap(success, first, target), first)
 
 
-def _without_masses(success: torch.Tensor, target: torch.Tensor) -> Cheating:
+def _ignoring_masses(success: torch.Tensor, target: torch.Tensor) -> Cheating:
     return optimal_generator(success)
 
 
-@pytest.mark.parametrize("broken", [_smallest_first, _largest_only, _without_masses])
-def test_a_broken_strategy_is_noticed(broken) -> None:
+@pytest.mark.parametrize("broken", [_smallest_first, _largest_only, _ignoring_masses])
+def test_suboptimal_strategies_are_detected(broken) -> None:
     assert not is_optimal(broken)
 
 
-def test_no_violation_of_the_bound() -> None:
-    """Vectors of chances; the largest ratio stays below 1 and comes near it."""
+def test_optimal_overlap_never_exceeds_the_bound_and_comes_close() -> None:
+    """The largest ratio of overlap to bound is between 0.9 and 1."""
     largest = 0.0
     for seed in range(200):
         size = 2 + seed % 60
-        success = random_success(size, seed, 0.2 + seed % 11)
+        success = random_success_probabilities(size, seed, 0.2 + seed % 11)
         bound = overlap_bound(success)
         best = optimal_generator(success).overlap
         assert best <= bound + 1e-12
@@ -96,29 +96,29 @@ def test_no_violation_of_the_bound() -> None:
 
 
 @pytest.mark.parametrize("factored", [1, 50])
-def test_the_bound_is_attained(factored: int) -> None:
+def test_tightest_success_probabilities_attain_the_bound(factored: int) -> None:
     success = tightest_success(100, factored)
     assert overlap_bound(success) == pytest.approx(factored / 100, abs=1e-14)
     assert optimal_generator(success).overlap == pytest.approx(factored / 100, abs=1e-14)
 
 
 @pytest.mark.parametrize("digits", [1, 2])
-def test_the_best_generator_as_an_oracle(digits: int) -> None:
+def test_best_generator_oracle_has_the_optimal_overlap(digits: int) -> None:
     tuples = SemiprimeTuples(digits)
     masses = semiprime_masses(tuples)
     assert len(masses) == {1: 10, 2: 231}[digits]
     assert math.fsum(masses.values()) == pytest.approx(1)
-    chances = random_success(len(masses), 4)
+    success = random_success_probabilities(len(masses), 4)
     target = torch.tensor(list(masses.values()), dtype=torch.float64)
-    best = optimal_generator(chances, target)
-    assert best.overlap <= overlap_bound(chances, target)
-    oracle = best_generator_oracle(tuples, dict(zip(masses, chances.tolist(), strict=True)))
-    law = exact_distribution(Ancestral(), oracle).probabilities
-    truth = {tuple(row): 1 / tuples.size for row in tuples.states().tolist()}
-    assert 1 - total_variation(law, truth) == pytest.approx(best.overlap, abs=1e-12)
+    best = optimal_generator(success, target)
+    assert best.overlap <= overlap_bound(success, target)
+    oracle = best_generator_oracle(tuples, dict(zip(masses, success.tolist(), strict=True)))
+    distribution = exact_distribution(Ancestral(), oracle).probabilities
+    tuples_distribution = {tuple(row): 1 / tuples.size for row in tuples.states().tolist()}
+    assert 1 - total_variation(distribution, tuples_distribution) == pytest.approx(best.overlap, abs=1e-12)
 
 
-test_bad_input = refusals(
+test_invalid_input_is_rejected = refusals(
     "{}",
     [
         (

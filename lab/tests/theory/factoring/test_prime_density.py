@@ -1,4 +1,4 @@
-"""Total variation of the prime-density approximation compared with published values."""
+"""Tests of the total variation of the prime-density approximation against published values."""
 
 import pytest
 from mpmath import li
@@ -21,7 +21,7 @@ def test_density_integral_is_the_logarithmic_integral() -> None:
     ("digits", "first"),
     [(6, (0.0011, 0.0063, 0.0289)), (5, (0.0043, 0.0212, 0.0842)), (4, (0.0081, 0.0692, 0.2965))],
 )
-def test_variation_of_first_digits(digits: int, first: tuple[float, ...]) -> None:
+def test_variation_by_digit_agrees_with_published_values(digits: int, first: tuple[float, ...]) -> None:
     assert density_variation(digits)[:3].tolist() == pytest.approx(first, abs=5e-5)
     assert uniform_variation(6)[:3].tolist() == pytest.approx((0.0192, 0.0198, 0.0343), abs=1e-4)
 

@@ -1,4 +1,4 @@
-"""Footnotes 1 and 2: algorithms without their coins, and numbers that claim to be random."""
+"""Tests of footnotes 1 and 2: derandomized algorithms and randomness tests of numbers."""
 
 import pytest
 
@@ -20,22 +20,22 @@ GPT4 = (
 )  # fmt: skip
 
 
-def biased_walk(prefix: tuple[int, ...], coins: int) -> int:
-    """Repeats the last token unless the coins say otherwise."""
+def biased_repetition(prefix: tuple[int, ...], coins: int) -> int:
+    """Repeat the last token for coins 0 to 2, and add the number of the coin otherwise."""
     last = prefix[-1] if prefix else 1
     return last if coins < 3 else (last + coins) % 3
 
 
-def test_a_deterministic_algorithm_has_the_law_of_the_randomized_one() -> None:
-    oracle = derandomized(biased_walk, 5, 3, length=5)
-    law = exact_distribution(Ancestral(), oracle).probabilities
-    assert total_variation(law, distribution_over_coins(biased_walk, 5, 5)) < 1e-14
-    # That rests on fresh coins: one toss for all calls is another law.
-    assert total_variation(law, distribution_over_coins(biased_walk, 5, 5, fresh=False)) > 0.3
+def test_derandomized_algorithm_has_the_distribution_of_the_randomized_one() -> None:
+    oracle = derandomized(biased_repetition, 5, 3, length=5)
+    distribution = exact_distribution(Ancestral(), oracle).probabilities
+    assert total_variation(distribution, distribution_over_coins(biased_repetition, 5, 5)) < 1e-14
+    # The distribution differs if all calls share one toss.
+    assert total_variation(distribution, distribution_over_coins(biased_repetition, 5, 5, fresh=False)) > 0.3
 
 
-def test_coins_that_are_kept_are_memory() -> None:
-    """The k-th digit of tuple number `coins` needs no factoring, and is the right law if the coins are kept."""
+def test_reused_coins_sample_tuples_without_factoring() -> None:
+    """Digit k of tuple number `coins` has the right distribution only if all calls share the coins."""
     tuples = SemiprimeTuples(1)
     states = [tuple(row) for row in tuples.states().tolist()]
 
@@ -47,7 +47,7 @@ def test_coins_that_are_kept_are_memory() -> None:
     assert total_variation(distribution_over_coins(digit, 16, 4), uniform) > 0.8
 
 
-def test_numbers_of_gpt_4_are_not_random() -> None:
+def test_numbers_of_gpt_4_fail_the_randomness_test() -> None:
     found = randomness_test(GPT4)
     assert found.first_statistic == pytest.approx(58.25)
     assert found.first_p == pytest.approx(1.0e-9, rel=0.05)
@@ -57,7 +57,7 @@ def test_numbers_of_gpt_4_are_not_random() -> None:
     assert found.distinct_p == pytest.approx(7.5e-14, rel=0.01)
 
 
-def test_random_numbers_are() -> None:
+def test_uniform_numbers_pass_the_randomness_test() -> None:
     numbers = [int("".join(map(str, row))) for row in RandomNumbers(6).sample(2000, seed=5).tolist()]
     found = randomness_test(numbers)
     assert min(found.first_p, found.rest_p) > 1e-4
@@ -66,20 +66,20 @@ def test_random_numbers_are() -> None:
 
 
 @pytest.mark.parametrize("numbers", [(), (12, 123), (3, 4), (12_345_678_901,)])
-def test_numbers_that_cannot_be_tested(numbers) -> None:
+def test_invalid_numbers_are_rejected(numbers) -> None:
     with pytest.raises(InputError, match=r"^numbers="):
         randomness_test(numbers)
 
 
-test_too_many_tosses = refusals(
+test_too_many_coin_tosses_are_rejected = refusals(
     "{}",
     [
-        (lambda: distribution_over_coins(biased_walk, 100, 5), r"^outcomes=100: 100\^5 combinations"),
+        (lambda: distribution_over_coins(biased_repetition, 100, 5), r"^outcomes=100: 100\^5 combinations"),
     ],
 )
 
 
 @pytest.mark.parametrize("token", [-1, 3])
-def test_algorithms_write_tokens_of_the_vocabulary(token: int) -> None:
+def test_tokens_outside_the_vocabulary_are_rejected(token: int) -> None:
     with pytest.raises(InputError, match=f"^token={token}: use tokens from 0 to 2"):
         exact_distribution(Ancestral(), derandomized(lambda prefix, coins: token, 2, 3, 2))

@@ -1,4 +1,4 @@
-"""Theorems 4.1.2 and 4.1.3 over random models and block laws, and constants that they reject."""
+"""Tests of Theorems 4.1.2 and 4.1.3 for random models and distributions of blocks, and of smaller constants."""
 
 import pytest
 import torch
@@ -14,8 +14,8 @@ from trialogue_lab.theory.masking.pseudolikelihood import (
 )
 
 
-def test_the_bound_on_the_printed_model():
-    """At k = 2 the slowest function is itself a score, so that the bound is an equality."""
+def test_bound_is_an_equality_for_the_published_model():
+    """For k = 2 the slowest function is a score, so that the bound is an equality."""
     model = Ising.clique(4, 4, coupling=0.3, field=0.0)
     bound = bound_covariance(*enumerated(model), block_distribution(4, 2, block_size=2))
     assert bound.constant == pytest.approx(5.5516, abs=6e-5)
@@ -25,7 +25,7 @@ def test_the_bound_on_the_printed_model():
 
 @pytest.mark.parametrize("adaptive", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_the_covariance_is_bounded_and_the_bound_is_tight(seed, adaptive):
+def test_covariance_bound_holds_and_is_tight_for_random_models(seed, adaptive):
     model = random_ising(4, seed) if seed % 3 else random_family(4, 2, 6, seed)
     given = (
         {"distribution": random_simplex(16, 6, names=seed)}
@@ -40,10 +40,10 @@ def test_the_covariance_is_bounded_and_the_bound_is_tight(seed, adaptive):
         assert bound.best > 0.9 * bound.constant  # so that a constant 10 % smaller is rejected
 
 
-def test_slack_and_best_are_what_they_say():
-    model, law = random_ising(3), block_distribution(3, 2, block_size=1)
+def test_slack_and_best_agree_with_eigenvalues():
+    model, block_weights = random_ising(3), block_distribution(3, 2, block_size=1)
     p, features = enumerated(model)
-    bound = bound_covariance(p, features, law)
+    bound = bound_covariance(p, features, block_weights)
     inverse = torch.linalg.inv(fisher_information(p, features))
     gamma = asymptotic_covariance(model, 1)
 

@@ -1,4 +1,4 @@
-"""The theory reads the distribution of a block as the library does (`trialogue.blocks`): the same words and checks."""
+"""Tests that theory functions accept and check the same block arguments as `trialogue.blocks`."""
 
 import math
 from inspect import signature
@@ -14,12 +14,12 @@ from trialogue_lab.theory.masking.pseudolikelihood import asymptotic_covariance
 MODEL = Ising.clique(3, 3, 0.3, 0.1)
 BLOCKS = [[0, 1], [2], [1, 2]]
 ADAPTIVE = list(signature(block_distribution).parameters)[-1]
-"""The keyword of an adaptive distribution."""
-DESCRIBED = {
-    "block law": lambda **described: block_distribution(3, 2, **described).given,
-    "asymptotic covariance": lambda **described: asymptotic_covariance(MODEL, **described),
+"""Name of the parameter for an adaptive distribution of blocks."""
+FUNCTIONS = {
+    "block distribution": lambda **arguments: block_distribution(3, 2, **arguments).given,
+    "asymptotic covariance": lambda **arguments: asymptotic_covariance(MODEL, **arguments),
 }
-REFUSED = [
+REJECTED = [
     ({}, "block_size=None: give one of block_size, blocks"),
     ({"block_size": 1, "weights": [1.0, 1.0, 1.0]}, "blocks=None: give the blocks that the weights"),
     ({"blocks": BLOCKS, "weights": [1, 2, 1], ADAPTIVE: lambda x: x}, "give either weights or"),
@@ -31,17 +31,17 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("name", DESCRIBED)
-def test_a_wrong_description_is_refused(name):
-    for described, told in REFUSED:
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_invalid_block_arguments_are_rejected(name):
+    for arguments, message in REJECTED:
         with pytest.raises(InputError) as caught:
-            DESCRIBED[name](**described)
-        assert told in str(caught.value), described
+            FUNCTIONS[name](**arguments)
+        assert message in str(caught.value), arguments
 
 
-@pytest.mark.parametrize("name", DESCRIBED)
-def test_weights_are_probabilities_up_to_a_factor(name):
-    call = DESCRIBED[name]
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_weights_are_normalized(name):
+    call = FUNCTIONS[name]
     expected = call(blocks=BLOCKS, weights=[0.25, 0.5, 0.25])
     for weights in ((1, 2, 1), torch.tensor([2, 4, 2]), [2.0**1022, 2.0**1023, 2.0**1022]):
         torch.testing.assert_close(call(blocks=BLOCKS, weights=weights), expected, rtol=1e-12, atol=1e-14)

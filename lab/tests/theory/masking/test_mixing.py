@@ -1,4 +1,4 @@
-"""Chains as matrices: stationary laws, Poincaré constants and mixing times against closed forms and brute force."""
+"""Tests of stationary distributions, Poincaré constants and mixing times against closed forms and brute force."""
 
 import math
 
@@ -25,14 +25,14 @@ from trialogue_lab.theory.masking.mixing import (
 )
 
 
-def dynamics(model, **given):
-    return block_dynamics(model.probabilities(), block_distribution(model.sites, 2, **given))
+def dynamics(model, **arguments):
+    return block_dynamics(model.probabilities(), block_distribution(model.sites, 2, **arguments))
 
 
 @pytest.mark.parametrize(
     ("coupling", "expected"), [(0.05, [4.7009, 2.2336, 1.4112, 1.0]), (0.3, [14.6987, 5.5516, 2.5172, 1.0])]
 )
-def test_printed_poincare_constants(coupling, expected):
+def test_poincare_constants_agree_with_published_values(coupling, expected):
     model = Ising.clique(4, 4, coupling=coupling, field=0.0)
     found = [poincare_constant(dynamics(model, block_size=k)) for k in range(1, 5)]
     assert found == pytest.approx(expected, abs=6e-5)
@@ -43,30 +43,30 @@ def two_states(a, b):
 
 
 @pytest.mark.parametrize(("a", "b"), [(0.3, 0.2), (1e-9, 3e-9), (0.9, 0.8)])
-def test_two_states_in_closed_form(a, b):
+def test_two_state_chain_agrees_with_closed_forms(a, b):
     matrix = two_states(a, b)
-    law = torch.tensor([b, a], dtype=torch.float64) / (a + b)
-    torch.testing.assert_close(stationary_probabilities(matrix), law, rtol=1e-14, atol=0)
+    distribution = torch.tensor([b, a], dtype=torch.float64) / (a + b)
+    torch.testing.assert_close(stationary_probabilities(matrix), distribution, rtol=1e-14, atol=0)
     assert poincare_constant(matrix) == pytest.approx(1 / (a + b), rel=1e-5)
     # TV from state x is mu(other) |1 - a - b|^t.
-    steps = math.ceil(math.log(0.25 / float(law.max())) / math.log(abs(1 - a - b)))
+    steps = math.ceil(math.log(0.25 / float(distribution.max())) / math.log(abs(1 - a - b)))
     assert mixing_time(matrix) == pytest.approx(steps, rel=1e-6)
 
 
-def test_stationary_law_keeps_small_probabilities():
-    """A birth-death chain whose law spans 60 orders of magnitude."""
+def test_stationary_distribution_has_precise_small_probabilities():
+    """The stationary distribution of this birth-death chain spans 60 orders of magnitude."""
     ratio, size = 1e-6, 11
     matrix = np.zeros((size, size))
     for state in range(size - 1):
         matrix[state, state + 1], matrix[state + 1, state] = 0.4 * ratio, 0.4
     matrix[np.diag_indices(size)] = 1 - matrix.sum(1)
-    law = stationary_probabilities(matrix)
-    np.testing.assert_allclose(law[1:] / law[:-1], ratio, rtol=1e-9)
+    distribution = stationary_probabilities(matrix)
+    np.testing.assert_allclose(distribution[1:] / distribution[:-1], ratio, rtol=1e-9)
 
 
 @pytest.mark.parametrize("field", [30.0, 100.0, 200.0])
-def test_probabilities_too_small_for_a_float(field):
-    """Four spins that are nearly independent in a field: C = 4 and ten steps, though p(- - - -) underflows."""
+def test_constants_are_finite_if_probabilities_underflow(field):
+    """Four nearly independent spins in a field have C = 4 and mix in ten steps, although p(- - - -) underflows."""
     model = Ising.clique(4, 4, coupling=0.3, field=field)
     matrix = transition_matrix(Gibbs(), model)
     torch.testing.assert_close(stationary_probabilities(matrix), model.probabilities(), rtol=1e-10, atol=0)
@@ -74,16 +74,16 @@ def test_probabilities_too_small_for_a_float(field):
     assert mixing_time(matrix) == powers_until_mixed(matrix, 0.25) == 10
 
 
-def test_states_left_for_good_have_no_mass():
+def test_transient_states_have_probability_zero():
     matrix = [[0.5, 0.25, 0.25], [0.0, 0.5, 0.5], [0.0, 0.25, 0.75]]
     assert stationary_probabilities(matrix).tolist() == pytest.approx([0, 1 / 3, 2 / 3])
     assert poincare_constant(matrix) == pytest.approx(1 / 0.75)
 
 
 def powers_until_mixed(matrix, eps):
-    law, power = stationary_probabilities(matrix), torch.eye(len(matrix), dtype=torch.float64)
+    distribution, power = stationary_probabilities(matrix), torch.eye(len(matrix), dtype=torch.float64)
     for step in range(10_000):
-        if float((power - law).abs().sum(1).max()) / 2 <= eps:
+        if float((power - distribution).abs().sum(1).max()) / 2 <= eps:
             return step
         power = power @ matrix
     raise AssertionError
@@ -91,13 +91,13 @@ def powers_until_mixed(matrix, eps):
 
 @pytest.mark.parametrize("eps", [0.25, 1e-6])
 @pytest.mark.parametrize("block_size", [1, 2, 3])
-def test_mixing_time_by_steps(block_size, eps):
+def test_mixing_time_agrees_with_matrix_powers(block_size, eps):
     matrix = dynamics(Ising.clique(4, 3, coupling=0.4, field=0.1), block_size=block_size)
     assert mixing_time(matrix, eps=eps) == powers_until_mixed(matrix, eps)
 
 
-def test_a_distance_that_is_reached_exactly_counts():
-    """After one step the distance is exactly a quarter, and the computed one a rounding error from it."""
+def test_mixing_time_includes_equality_up_to_rounding():
+    """The exact distance after one step is 1/4, and the computed distance differs by rounding."""
     square = torch.tensor([[2, 1, 1, 0], [1, 2, 0, 1], [1, 0, 2, 1], [0, 1, 1, 2]]) / 4
     assert mixing_time(square) == 1
     free = Ising.clique(2, 2, coupling=0.0, field=0.0)
@@ -105,20 +105,20 @@ def test_a_distance_that_is_reached_exactly_counts():
     assert mixing_time(square, eps=0.25 * (1 - 1e-9)) == 2
 
 
-def test_mixing_time_of_a_chain_that_is_not_reversible():
+def test_mixing_time_of_an_irreversible_chain_agrees_with_matrix_powers():
     matrix = random_simplex(6, 6, names="rows") * 0.1 + 0.9 * torch.eye(6, dtype=torch.float64).roll(1, 0)
     assert reversibility_gap(matrix, stationary_probabilities(matrix)) > 1e-3
     assert mixing_time(matrix) == powers_until_mixed(matrix, 0.25)
 
 
-def test_poincare_constant_is_the_supremum():
-    """Also where the chain is not reversible; no function found beats it, and some function reaches it."""
+def test_poincare_constant_is_the_supremum_of_variance_ratios():
+    """For an irreversible chain, the largest ratio found by optimisation equals the constant."""
     matrix = random_simplex(5, 5, names="sup")
-    law = stationary_probabilities(matrix)
+    distribution = stationary_probabilities(matrix)
 
     def minus_ratio(values):
         f = torch.tensor(values)
-        return -float(law @ (f - law @ f) ** 2) / dirichlet_form(matrix, f, f)
+        return -float(distribution @ (f - distribution @ f) ** 2) / dirichlet_form(matrix, f, f)
 
     found = [
         -minimize(minus_ratio, start).fun for start in random_simplex(5, 5, names="starts").numpy() - 0.2
@@ -126,7 +126,7 @@ def test_poincare_constant_is_the_supremum():
     assert max(found) == pytest.approx(poincare_constant(matrix), rel=1e-6)
 
 
-def test_dirichlet_form_by_differences():
+def test_dirichlet_form_agrees_with_squared_differences():
     model = random_ising(3)
     p, matrix = model.probabilities(), dynamics(model, block_size=2)
     f, g = random_simplex(2, 8)
@@ -137,21 +137,21 @@ def test_dirichlet_form_by_differences():
 
 
 @pytest.mark.parametrize("adaptive", [False, True])
-def test_block_dirichlet_form_equals_that_of_the_joint_chain(adaptive):
+def test_block_dirichlet_form_agrees_with_the_joint_chain(adaptive):
     blocks = [block for block in SIX_BLOCKS if max(block) < 3] + [(0, 1, 2), (1,)]
-    given = {"distribution": random_simplex(8, 5)} if adaptive else {"weights": random_simplex(5)}
-    law = block_distribution(3, 2, blocks=blocks, **given)
+    arguments = {"distribution": random_simplex(8, 5)} if adaptive else {"weights": random_simplex(5)}
+    distribution = block_distribution(3, 2, blocks=blocks, **arguments)
     p = random_ising(3).probabilities()
     f, g = random_simplex(8, 5, names="f"), random_simplex(8, 5, names="g")
-    mass = (p[:, None] * law.each_state()).flatten()
-    joint = dirichlet_form(joint_block_dynamics(p, law), f.flatten(), g.flatten(), mass)
-    assert block_dirichlet_form(p, law, f, g) == pytest.approx(joint, abs=1e-15)
+    mass = (p[:, None] * distribution.each_state()).flatten()
+    joint = dirichlet_form(joint_block_dynamics(p, distribution), f.flatten(), g.flatten(), mass)
+    assert block_dirichlet_form(p, distribution, f, g) == pytest.approx(joint, abs=1e-15)
     f, g = f[:, :1].expand(8, 5), g[:, :1].expand(8, 5)
-    marginal = dirichlet_form(block_dynamics(p, law), f[:, 0], g[:, 0])
-    assert block_dirichlet_form(p, law, f, g) == pytest.approx(marginal, abs=1e-15)
+    marginal = dirichlet_form(block_dynamics(p, distribution), f[:, 0], g[:, 0])
+    assert block_dirichlet_form(p, distribution, f, g) == pytest.approx(marginal, abs=1e-15)
 
 
-def test_chi_square_decays_within_its_bound():
+def test_chi_square_decay_is_bounded_and_the_bound_is_attained():
     model = random_ising(3)
     matrix, times = dynamics(model, block_size=1), [0, 1, 2, 5, 20]
     decay = chi_square_decay(matrix, torch.eye(8, dtype=torch.float64)[3], times)
@@ -174,25 +174,25 @@ def test_block_dynamics_equals_the_matrix_of_block_gibbs(block_size):
     assert reversibility_gap(matrix, model.probabilities()) < 1e-15
 
 
-def test_chi_square_of_laws_without_common_support():
+def test_chi_square_is_infinite_outside_the_support():
     half = torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64)
     assert chi_square(half, half) == 0
     assert chi_square(torch.full((3,), 1 / 3), half) == math.inf
 
 
-def test_no_finite_constant_on_pairs():
-    """The chain on (X, K) keeps K: only its X-marginal has a Poincaré constant."""
-    law = block_distribution(2, 2, blocks=[[0], [1]], distribution=random_simplex(4, 2))
+def test_joint_chain_has_no_finite_poincare_constant():
+    """The chain on (X, K) never changes K, so only its marginal on X has a Poincaré constant."""
+    distribution = block_distribution(2, 2, blocks=[[0], [1]], distribution=random_simplex(4, 2))
     p = random_simplex(4)
-    assert poincare_constant(block_dynamics(p, law)) > 1
+    assert poincare_constant(block_dynamics(p, distribution)) > 1
     with pytest.raises(InputError, match="reducible"):
-        poincare_constant(joint_block_dynamics(p, law))
+        poincare_constant(joint_block_dynamics(p, distribution))
 
 
 FLIP = two_states(1.0, 1.0)
 
 
-test_bad_input_is_refused = refusals(
+test_invalid_input_is_rejected = refusals(
     "{}",
     [
         (lambda: mixing_time(FLIP), "periodic"),

@@ -1,4 +1,4 @@
-"""Parallel decoding transformers with weights by construction: any map, any positive product kernel, nothing else."""
+"""Tests of parallel decoders that are constructed for an arbitrary map or positive product kernel."""
 
 import pytest
 import torch
@@ -17,8 +17,8 @@ def random_map(sites: int, vocab: int) -> torch.Tensor:
     return torch.randint(vocab, (vocab**sites, sites), generator=generator(0, "map", sites, vocab))
 
 
-def makes(decoder: ParallelDecoder, following: torch.Tensor, vocab: int, steps: int = 5) -> bool:
-    """Whether greedy steps from every state are those of the map."""
+def follows_map(decoder: ParallelDecoder, following: torch.Tensor, vocab: int, steps: int = 5) -> bool:
+    """Return whether greedy steps from every state agree with the map."""
     states = whole_sequences(vocab, following.shape[1])
     places = vocab ** torch.arange(following.shape[1] - 1, -1, -1)
     ours = theirs = states
@@ -30,40 +30,46 @@ def makes(decoder: ParallelDecoder, following: torch.Tensor, vocab: int, steps: 
 
 
 @pytest.mark.parametrize(("sites", "vocab"), SIZES)
-def test_any_map_is_made_for_any_number_of_steps(sites: int, vocab: int) -> None:
+def test_constructed_decoder_follows_any_map_for_five_steps(sites: int, vocab: int) -> None:
     following = random_map(sites, vocab)
-    assert makes(map_decoder(following, vocab), following, vocab)
+    assert follows_map(map_decoder(following, vocab), following, vocab)
 
 
-def test_a_decoder_without_either_block_is_noticed() -> None:
+def test_decoders_with_a_broken_block_do_not_follow_the_map() -> None:
     following = random_map(3, 2)
-    whole = map_decoder(following, 2)
-    bind, look_up = whole.blocks
+    original = map_decoder(following, 2)
+    bind, look_up = original.blocks
     for broken in (
         bind._replace(w_2=torch.zeros_like(bind.w_2)),
         bind._replace(b_1=torch.zeros_like(bind.b_1)),
     ):
-        mutant = ParallelDecoder(whole.tokens, whole.positions, (broken, look_up), whole.w_pred, whole.b_pred)
-        assert not makes(mutant, following, 2)
+        mutant = ParallelDecoder(
+            original.tokens, original.positions, (broken, look_up), original.w_pred, original.b_pred
+        )
+        assert not follows_map(mutant, following, 2)
     alone = look_up._replace(w_o=look_up.w_o / 3)
-    mutant = ParallelDecoder(whole.tokens, whole.positions, (bind, alone), whole.w_pred, whole.b_pred)
-    assert not makes(mutant, following, 2)
+    mutant = ParallelDecoder(
+        original.tokens, original.positions, (bind, alone), original.w_pred, original.b_pred
+    )
+    assert not follows_map(mutant, following, 2)
 
 
 @pytest.mark.parametrize(("sites", "vocab"), SIZES)
-def test_any_positive_product_kernel_is_made(sites: int, vocab: int) -> None:
-    laws = random_simplex(vocab**sites, sites, vocab, names=("kernel", sites, vocab))
-    found = kernel_decoder(laws).predictions(whole_sequences(vocab, sites))
-    assert torch.allclose(found, laws, atol=1e-12)
+def test_constructed_decoder_has_the_predictions_of_any_positive_product_kernel(
+    sites: int, vocab: int
+) -> None:
+    kernel = random_simplex(vocab**sites, sites, vocab, names=("kernel", sites, vocab))
+    found = kernel_decoder(kernel).predictions(whole_sequences(vocab, sites))
+    assert torch.allclose(found, kernel, atol=1e-12)
     assert factorization_gap(product_transitions(found), sites).divergence.max() < 1e-12
 
 
-def test_ties_take_the_smallest_token() -> None:
+def test_ties_are_broken_by_the_smallest_token() -> None:
     decoder = kernel_decoder(torch.full((4, 2, 2), 0.5))
     assert decoder.greedy(whole_sequences(2, 2)).sum() == 0
 
 
-test_bad_input = refusals(
+test_invalid_input_is_rejected = refusals(
     "{}",
     [
         (lambda: map_decoder(torch.zeros(3, 2).long(), 2), r"^following=\(3, 2\)"),

@@ -1,4 +1,4 @@
-"""Product laws: closed forms, the two-mode law that no product is near, and chains that are no products."""
+"""Tests of the closest product distributions, and of transitions that factorise or do not."""
 
 import math
 
@@ -17,40 +17,42 @@ from trialogue_lab.theory.masking.product_kernels import (
 )
 
 
-def two_modes(sites):
-    law = np.zeros((2,) * sites)
-    law[(0,) * sites] = law[(1,) * sites] = 0.5
-    return law
+def two_mode_distribution(sites):
+    distribution = np.zeros((2,) * sites)
+    distribution[(0,) * sites] = distribution[(1,) * sites] = 0.5
+    return distribution
 
 
 @pytest.mark.parametrize(("sites", "expected"), [(2, math.sqrt(2) - 1), (3, 0.4912), (4, 0.4994)])
-def test_two_modes_are_far_from_every_product(sites, expected):
-    found = closest_in_variation(two_modes(sites), starts=1)
+def test_distance_of_two_modes_from_products_agrees_with_published_values(sites, expected):
+    found = closest_in_variation(two_mode_distribution(sites), starts=1)
     assert found.distance == pytest.approx(expected, abs=1e-7 if sites == 2 else 6e-5)
-    assert found.distance == pytest.approx(np.abs(two_modes(sites) - found.joint()).sum() / 2, abs=1e-15)
+    assert found.distance == pytest.approx(
+        np.abs(two_mode_distribution(sites) - found.joint()).sum() / 2, abs=1e-15
+    )
     # The product of the marginals is worse than one mode alone, which is worse than the best.
-    marginals = closest_in_divergence(two_modes(sites))
-    assert np.abs(two_modes(sites) - marginals.joint()).sum() / 2 >= 0.5
+    marginals = closest_in_divergence(two_mode_distribution(sites))
+    assert np.abs(two_mode_distribution(sites) - marginals.joint()).sum() / 2 >= 0.5
     assert marginals.distance == pytest.approx((sites - 1) * math.log(2))
 
 
-def test_no_product_on_a_grid_is_closer():
-    law = random_simplex(4, names="grid").numpy().reshape(2, 2)
+def test_closest_product_agrees_with_a_grid_search():
+    distribution = random_simplex(4, names="grid").numpy().reshape(2, 2)
     grid = np.linspace(0, 1, 201)
     products = np.einsum("xa,yb->xyab", np.stack((grid, 1 - grid), 1), np.stack((grid, 1 - grid), 1))
-    best = (np.abs(products - law).sum((2, 3)) / 2).min()
-    assert best - 0.01 < closest_in_variation(law, starts=2).distance <= best + 1e-9
+    best = (np.abs(products - distribution).sum((2, 3)) / 2).min()
+    assert best - 0.01 < closest_in_variation(distribution, starts=2).distance <= best + 1e-9
 
 
-def test_the_marginals_are_closest_in_divergence():
-    law = random_simplex(27, names="law").numpy().reshape(3, 3, 3)
-    best = closest_in_divergence(law)
+def test_product_of_marginals_is_closest_in_divergence():
+    distribution = random_simplex(27, names="law").numpy().reshape(3, 3, 3)
+    best = closest_in_divergence(distribution)
     for seed in range(20):
         other = joint_distribution(0.9 * best.sites + 0.1 * random_simplex(3, 3, names=seed).numpy())
-        assert float((law * np.log(law / other)).sum()) > best.distance
+        assert float((distribution * np.log(distribution / other)).sum()) > best.distance
 
 
-def test_transitions_of_a_predictor_factorise():
+def test_product_transitions_factorise():
     predictions = random_simplex(9, 2, 3, names="predictions").numpy()
     matrix = product_transitions(predictions)
     np.testing.assert_allclose(matrix.sum(1), 1, rtol=1e-14)
@@ -59,7 +61,7 @@ def test_transitions_of_a_predictor_factorise():
     assert matrix[5, 7] == pytest.approx(predictions[5, 0, 2] * predictions[5, 1, 1])
 
 
-def test_a_block_drawn_jointly_is_no_product():
+def test_joint_block_updates_do_not_factorise():
     model = random_ising(3)
     matrix = block_dynamics(model.probabilities(), block_distribution(3, 2, block_size=3)).numpy()
     gap = factorization_gap(matrix, 3)
@@ -67,7 +69,7 @@ def test_a_block_drawn_jointly_is_no_product():
     np.testing.assert_allclose(gap.divergence, expected, rtol=1e-10)
 
 
-test_bad_input_is_refused = refusals(
+test_invalid_input_is_rejected = refusals(
     "^{}=",
     [
         (lambda: closest_in_divergence(np.ones((2, 2))), "distribution"),

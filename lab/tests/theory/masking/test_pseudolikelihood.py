@@ -1,4 +1,4 @@
-"""Information and covariance of pseudolikelihoods: printed values, the two theorems, and mutants they reject."""
+"""Tests of information and covariance of pseudolikelihoods: published values, two theorems, and wrong versions."""
 
 import itertools
 import math
@@ -23,7 +23,7 @@ from trialogue_lab.theory.masking.pseudolikelihood import (
     sandwich_covariance,
 )
 
-# Trace of Gamma^k for k = 1 to 4 of the clique of four without a field: all parameters, couplings alone.
+# Trace of Gamma^k for k = 1 to 4 of a clique of four sites without a field: all parameters, and couplings only.
 TRACES = {
     0.05: ([28.2609, 15.3355, 11.4463, 10.1116], [12.1282, 7.2826, 6.0784, 6.0784]),
     0.3: ([43.7325, 23.4621, 17.8210, 16.3272], [19.3806, 11.8230, 10.2487, 10.2487]),
@@ -31,7 +31,7 @@ TRACES = {
 
 
 @pytest.mark.parametrize("coupling", [0.05, 0.3])
-def test_printed_traces(coupling):
+def test_covariance_traces_agree_with_published_values(coupling):
     model = Ising.clique(4, 4, coupling=coupling, field=0.0)
     matrices = [asymptotic_covariance(model, block_size=k) for k in range(1, 5)]
     total, couplings = TRACES[coupling]
@@ -41,116 +41,121 @@ def test_printed_traces(coupling):
 
 
 @pytest.mark.parametrize(("coupling", "expected"), [(0.05, [10.1116] * 4), (0.3, [16.3366] + [16.3272] * 3)])
-def test_every_mask_averaged_leaves_no_gap(coupling, expected):
+def test_averaging_over_all_masks_gives_the_published_traces(coupling, expected):
     model = Ising.clique(4, 4, coupling=coupling, field=0.0)
     traces = [float(asymptotic_covariance(model, k, masks_per_sample=math.inf).trace()) for k in range(1, 5)]
     assert traces == pytest.approx(expected, abs=6e-5)
 
 
-def test_more_masks_per_sample_interpolate():
+def test_two_masks_per_sample_halve_the_excess_covariance():
     model = random_ising(3)
     one, two, all_of_them = (asymptotic_covariance(model, 1, masks_per_sample=m) for m in (1, 2, math.inf))
     torch.testing.assert_close(two, (one + all_of_them) / 2)
 
 
-def adaptive(sites, seed):
+def adaptive_blocks(sites, seed):
     blocks = [block for block in SIX_BLOCKS if max(block) < sites] + [tuple(range(sites))]
     return block_distribution(
         sites, 2, blocks=blocks, distribution=random_simplex(2**sites, len(blocks), names=("law", seed))
     )
 
 
-LAWS = [
+BLOCK_DISTRIBUTIONS = [
     (
         "cover",
         lambda: block_distribution(4, 2, blocks=[[0, 1], [1, 2, 3], [3], [0, 2]], weights=random_simplex(4)),
     ),
     ("size", lambda: block_distribution(4, 2, block_size=2)),
-    ("adaptive", lambda: adaptive(4, 0)),
+    ("adaptive", lambda: adaptive_blocks(4, 0)),
 ]
 
 
-def hessian_and_information(model, law, shift=0.0):
-    """Hessian of the loss at shifted parameters by autograd, and the information matrix."""
+def hessian_and_information(model, block_weights, shift=0.0):
+    """Return the Hessian of the loss at shifted parameters by autograd, and the information matrix."""
     probabilities, features = enumerated(model)
     hessian = torch.autograd.functional.hessian(
-        lambda theta: pseudolikelihood_loss(probabilities, features @ theta, law), model.parameters + shift
+        lambda theta: pseudolikelihood_loss(probabilities, features @ theta, block_weights),
+        model.parameters + shift,
     )
-    return hessian, pseudolikelihood_information(probabilities, features, law)
+    return hessian, pseudolikelihood_information(probabilities, features, block_weights)
 
 
-@pytest.mark.parametrize("law", [make for _, make in LAWS], ids=[name for name, _ in LAWS])
-def test_information_is_the_hessian_of_the_loss(law):
-    hessian, information = hessian_and_information(random_ising(4), law())
+@pytest.mark.parametrize(
+    "block_weights", [make for _, make in BLOCK_DISTRIBUTIONS], ids=[name for name, _ in BLOCK_DISTRIBUTIONS]
+)
+def test_information_agrees_with_the_hessian_of_the_loss(block_weights):
+    hessian, information = hessian_and_information(random_ising(4), block_weights())
     assert float((hessian - information).abs().max()) < 1e-13
-    hessian, _ = hessian_and_information(random_ising(4), law(), shift=0.3)
+    hessian, _ = hessian_and_information(random_ising(4), block_weights(), shift=0.3)
     assert float((hessian - information).abs().max()) > 0.05
 
 
 def test_the_loss_is_the_mean_of_minus_log_conditionals():
     p, r = random_simplex(8, names="p"), random_simplex(8, names="r")
-    law = block_distribution(3, 2, blocks=[[0], [1, 2], [0, 1]], distribution=random_simplex(8, 3))
-    expected = -(r[:, None] * law.given * conditionals(p, law).log()).sum()
-    assert float(pseudolikelihood_loss(r, 3.0 + p.log(), law)) == pytest.approx(float(expected), rel=1e-14)
+    block_weights = block_distribution(3, 2, blocks=[[0], [1, 2], [0, 1]], distribution=random_simplex(8, 3))
+    expected = -(r[:, None] * block_weights.given * conditionals(p, block_weights).log()).sum()
+    assert float(pseudolikelihood_loss(r, 3.0 + p.log(), block_weights)) == pytest.approx(
+        float(expected), rel=1e-14
+    )
 
 
-def test_losses_at_zeros():
-    law = block_distribution(2, 2, blocks=[[0], [1]])
+def test_loss_is_finite_only_if_data_have_positive_probability():
+    block_weights = block_distribution(2, 2, blocks=[[0], [1]])
     p = torch.tensor([0.5, 0.5, 0.0, 0.0], dtype=torch.float64)
-    assert float(pseudolikelihood_loss(p, p.log(), law)) == pytest.approx(math.log(2) / 2)
-    assert float(pseudolikelihood_loss(torch.full((4,), 0.25), p.log(), law)) == math.inf
+    assert float(pseudolikelihood_loss(p, p.log(), block_weights)) == pytest.approx(math.log(2) / 2)
+    assert float(pseudolikelihood_loss(torch.full((4,), 0.25), p.log(), block_weights)) == math.inf
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_masking_more_is_no_worse(seed):
+def test_larger_blocks_have_no_larger_covariance(seed):
     model = random_family(4, 2, 6, seed) if seed % 2 else random_ising(4, seed)
     check = masking_more(model)
     assert float(check.smallest_eigenvalue.min()) > -1e-10
     assert float(check.identity_discrepancy.max()) < 1e-14
 
 
-def test_masking_more_rejects_blocks_that_are_not_uniform():
-    """Loewner order needs all blocks of a size: fewer blocks of a larger size can be worse."""
+def test_larger_blocks_can_be_worse_if_blocks_are_not_uniform():
+    """The Loewner order requires all blocks of a size with equal weights."""
     model = random_ising(4)
     single = asymptotic_covariance(model, 1)
     uneven = asymptotic_covariance(model, blocks=[[0, 1], [2, 3]], weights=[0.97, 0.03])
     assert float(torch.linalg.eigvalsh(single - uneven)[0]) < -1.0
 
 
-def test_features_of_single_precision():
-    model, law = random_ising(4), block_distribution(4, 2, block_size=1)
+def test_single_precision_features_give_the_same_information():
+    model, block_weights = random_ising(4), block_distribution(4, 2, block_size=1)
     probabilities, features = enumerated(model)
-    single = pseudolikelihood_information(probabilities, features.float(), law)
-    assert torch.equal(single, pseudolikelihood_information(probabilities, features, law))
+    single = pseudolikelihood_information(probabilities, features.float(), block_weights)
+    assert torch.equal(single, pseudolikelihood_information(probabilities, features, block_weights))
 
 
-def test_larger_vocabularies():
+def test_information_and_masking_more_hold_for_three_tokens():
     model = random_family(3, 3, 5)
     hessian, information = hessian_and_information(model, block_distribution(3, 3, block_size=2))
     assert float((hessian - information).abs().max()) < 1e-13
     assert float(masking_more(model).smallest_eigenvalue.min()) > -1e-10
 
 
-def fitted(data, features, law):
+def fit_parameters(data, features, block_weights):
     def loss(theta):
         at = torch.tensor(theta, requires_grad=True)
-        value = pseudolikelihood_loss(data, features @ at, law)
+        value = pseudolikelihood_loss(data, features @ at, block_weights)
         value.backward()
         return value.item(), at.grad.numpy()
 
     return torch.tensor(minimize(loss, np.zeros(features.shape[1]), jac=True, options={"gtol": 1e-10}).x)
 
 
-def test_sandwich_where_no_parameter_is_the_truth():
-    """Fields alone are fitted to coupled spins: H and V differ; both again by loops over states."""
+def test_sandwich_covariance_of_a_misspecified_model_agrees_with_loops():
+    """H and V differ because only fields are fitted to coupled spins. Loops over states compute both again."""
     truth = random_ising(3, "misspecified", scale=0.5)
     data = truth.probabilities()
     features = truth.features(truth.states())[:, 3:]
-    law = block_distribution(3, 2, block_size=2)
-    best = fitted(data, features, law)
-    gamma = sandwich_covariance(data, (features @ best).softmax(0), features, law)
+    block_weights = block_distribution(3, 2, block_size=2)
+    best = fit_parameters(data, features, block_weights)
+    gamma = sandwich_covariance(data, (features @ best).softmax(0), features, block_weights)
     model = (features @ best).softmax(0)
-    hessian = pseudolikelihood_information(model, features, law)
+    hessian = pseudolikelihood_information(model, features, block_weights)
     realizable = torch.linalg.inv(hessian)
     expected_scores = torch.zeros(3, 3, dtype=torch.float64)
     curvature = torch.zeros(3, 3, dtype=torch.float64)
@@ -169,7 +174,7 @@ def test_sandwich_where_no_parameter_is_the_truth():
     assert float((gamma - realizable).abs().max()) > 0.01
 
 
-test_bad_input_is_refused = refusals(
+test_invalid_input_is_rejected = refusals(
     "^{}=",
     [
         (
@@ -191,7 +196,7 @@ test_bad_input_is_refused = refusals(
 )
 
 
-def test_parameters_that_are_not_identified_are_refused():
+def test_unidentifiable_parameters_are_rejected():
     family = random_family(3, 2, 3)
     table = torch.cat((family.table, family.table[:, :1]), 1)
     with pytest.raises(InputError, match="singular"):

@@ -1,4 +1,4 @@
-"""Theorem 4.1.4 and its lemmas: printed constants, halves that make the whole, and what samples do."""
+"""Tests of Theorem 4.1.4 and its lemmas: published constants and the two bounds that compose the theorem."""
 
 import math
 
@@ -13,11 +13,11 @@ from trialogue_lab.theory.masking.sample_bound import (
 )
 
 
-def clique(sites, coupling, field):
+def clique_probabilities(sites, coupling, field):
     return Ising.clique(sites, sites, coupling=coupling, field=field).probabilities()
 
 
-GIVEN = {
+ARGUMENTS = {
     "sites": 2,
     "vocab_size": 2,
     "samples": 10**6,
@@ -31,34 +31,34 @@ GIVEN = {
 }
 
 
-def test_printed_sample_bounds():
-    assert sample_bound(**GIVEN).bound == pytest.approx(1.283, abs=6e-4)
-    small = {**GIVEN, "sites": 1, "samples": 10**4, "masks": 10**4, "tensorization": 1.0}
+def test_sample_bounds_agree_with_published_values():
+    assert sample_bound(**ARGUMENTS).bound == pytest.approx(1.283, abs=6e-4)
+    small = {**ARGUMENTS, "sites": 1, "samples": 10**4, "masks": 10**4, "tensorization": 1.0}
     assert sample_bound(**small).bound == pytest.approx(1.437, abs=6e-4)
     assert empirical_distribution_bound(sites=3, vocab_size=2, samples=1000, delta=0.3) == pytest.approx(
         0.327, abs=6e-4
     )
 
 
-def test_bounds_beyond_a_float_are_infinite():
+def test_bounds_that_overflow_are_infinite():
     many = {"sites": 400, "vocab_size": 2, "samples": 10, "delta": 0.1}
     assert empirical_distribution_bound(**many) == pytest.approx(math.exp(600 * math.log(2)) / 4, rel=1e-9)
     assert empirical_distribution_bound(**{**many, "sites": 800}) == math.inf
     assert mask_average_bound(**{**many, "sites": 800}, masks=1, beta=0.1) == math.inf
-    assert sample_bound(**{**GIVEN, "sites": 800}).bound == math.inf
+    assert sample_bound(**{**ARGUMENTS, "sites": 800}).bound == math.inf
 
 
-def test_the_theorem_is_its_two_halves_at_half_the_risk():
-    bound = sample_bound(**GIVEN)
-    half = {key: GIVEN[key] for key in ("sites", "vocab_size", "samples")}
-    assert bound.samples_term == pytest.approx(empirical_distribution_bound(**half, delta=0.05))
-    one_cell = mask_average_bound(**half, masks=GIVEN["masks"], beta=GIVEN["beta"], delta=0.05)
-    term = sample_bound(**{**GIVEN, "cells": 1}).masks_term
-    assert term * math.log(1 / GIVEN["beta"]) == pytest.approx(one_cell)
+def test_theorem_is_the_sum_of_two_bounds_at_delta_over_two():
+    bound = sample_bound(**ARGUMENTS)
+    shared = {key: ARGUMENTS[key] for key in ("sites", "vocab_size", "samples")}
+    assert bound.samples_term == pytest.approx(empirical_distribution_bound(**shared, delta=0.05))
+    one_cell = mask_average_bound(**shared, masks=ARGUMENTS["masks"], beta=ARGUMENTS["beta"], delta=0.05)
+    term = sample_bound(**{**ARGUMENTS, "cells": 1}).masks_term
+    assert term * math.log(1 / ARGUMENTS["beta"]) == pytest.approx(one_cell)
 
 
-def test_the_lemma_is_the_corollary_where_its_risk_is_halved():
-    """eps and t of the proof, with 2^(N - 1) under the root of eps, which prints 2^(3 N - 1)."""
+def test_lemma_at_half_delta_gives_the_corollary():
+    """Use eps and t of the proof, with 2^(N - 1) instead of the published 2^(3 N - 1) under the root of eps."""
     sites, samples, masks, beta, delta = 2, 1000, 10**5, 0.1, 0.1
     eps = math.sqrt(2 ** (sites - 1) * 2**sites / (masks * delta))
     t = math.sqrt(math.log(4 / delta) * samples / 2) * math.log(1 / beta)

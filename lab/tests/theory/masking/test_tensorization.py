@@ -1,4 +1,4 @@
-"""Upper bound of the tensorization constant compared with exact ratios, Poincaré constants and closed forms."""
+"""Tests of the upper bound of the tensorization constant against exact ratios and closed forms."""
 
 import math
 
@@ -18,11 +18,11 @@ def kl(r: Tensor, q: Tensor) -> float:
     return float(torch.where(r > 0, r * (r.clamp_min(1e-300) / q).log(), 0.0).sum())
 
 
-def entropy_ratio(r: Tensor, q: Tensor, law: BlockDistribution) -> float:
-    """Ratio of Definition 4.1.9 at r, which is a lower bound of the constant."""
+def entropy_ratio(r: Tensor, q: Tensor, block_weights: BlockDistribution) -> float:
+    """Return the ratio of Definition 4.1.9 at r, which is a lower bound of the constant."""
     below = 0.0
-    for k, weight in enumerate(law.given[0].tolist()):
-        for fiber in law.completions(k):
+    for k, weight in enumerate(block_weights.given[0].tolist()):
+        for fiber in block_weights.completions(k):
             mass = float(r[fiber].sum())
             if mass > 0:
                 below += weight * mass * kl(r[fiber] / mass, q[fiber] / q[fiber].sum())
@@ -33,11 +33,11 @@ def entropy_ratio(r: Tensor, q: Tensor, law: BlockDistribution) -> float:
 @pytest.mark.parametrize("size", [1, 2])
 def test_upper_bound_exceeds_entropy_ratios_and_poincare_constant(seed: int, size: int) -> None:
     q = random_ising(3, seed, scale=0.4).probabilities()
-    law = block_distribution(3, 2, block_size=size)
-    bound = tensorization_upper_bound(q, law)
-    assert bound >= poincare_constant(block_dynamics(q, law)) * (1 - 1e-9)
+    block_weights = block_distribution(3, 2, block_size=size)
+    bound = tensorization_upper_bound(q, block_weights)
+    assert bound >= poincare_constant(block_dynamics(q, block_weights)) * (1 - 1e-9)
     for r in (*torch.eye(8, dtype=torch.float64), *random_simplex(20, 8, names=seed)):
-        assert bound >= entropy_ratio(r, q, law)
+        assert bound >= entropy_ratio(r, q, block_weights)
 
 
 def test_upper_bound_is_exact_for_product_distributions() -> None:

@@ -1,4 +1,4 @@
-"""Ranks of features against the printed and the mended law, where the lemma fails among them; Lemma 3's numbers."""
+"""Tests of feature ranks against the published and the corrected formula, and of the numbers of Lemma 3."""
 
 import itertools
 
@@ -40,48 +40,52 @@ FAILING = [
 
 
 @pytest.mark.parametrize("shape", GENERIC)
-def test_the_printed_rank_where_it_holds(shape):
+def test_measured_rank_agrees_with_the_published_rank_for_generic_shapes(shape):
     size, length, width, head_width, heads = shape
     measured = feature_rank(size, length, width, head_width, heads)
     assert measured == printed_rank(size**length, width, head_width, heads) == expected_rank(*shape)
 
 
 @pytest.mark.parametrize("shape", FAILING)
-def test_the_rank_where_the_lemma_fails(shape):
+def test_measured_rank_is_below_the_published_rank_for_other_shapes(shape):
     size, length, width, head_width, heads = shape
     measured = feature_rank(size, length, width, head_width, heads)
     assert measured == expected_rank(*shape)
     assert measured < printed_rank(size**length, width, head_width, heads)
 
 
-def test_the_rank_of_some_contexts():
+def test_rank_of_contexts_with_two_last_tokens_agrees_with_the_formula():
     contexts = whole_sequences(6, 3)
-    some = contexts[contexts[:, -1] < 2]
+    few_contexts = contexts[contexts[:, -1] < 2]
     config = AttentionOnlyConfig(vocab_size=6, context=3, width=5, head_width=2, heads=10)
-    assert feature_rank(6, 3, 5, 2, 10, contexts=some) == expected_rank_for(config, some) == 22
+    assert (
+        feature_rank(6, 3, 5, 2, 10, contexts=few_contexts) == expected_rank_for(config, few_contexts) == 22
+    )
 
 
 @pytest.mark.parametrize("wide", [3, 8])
-def test_the_rank_of_contexts_of_few_tokens(wide):
+def test_rank_of_contexts_of_few_tokens_agrees_with_the_formula(wide):
     config = AttentionOnlyConfig(vocab_size=50, context=3, width=8, head_width=wide, heads=3)
-    few = whole_sequences(3, 3)
-    apart = few.clone()
-    apart[:, 1] += 10
-    for contexts in (few, apart, apart[apart[:, 0] < 2]):
+    contexts_of_few_tokens = whole_sequences(3, 3)
+    separated = contexts_of_few_tokens.clone()
+    separated[:, 1] += 10
+    for contexts in (contexts_of_few_tokens, separated, separated[separated[:, 0] < 2]):
         assert feature_rank(50, 3, 8, wide, 3, contexts=contexts) == expected_rank_for(config, contexts)
-    assert expected_rank_for(config, few) < expected_rank(50, 3, 8, wide, 3, 27) or wide == 3
+    assert (
+        expected_rank_for(config, contexts_of_few_tokens) < expected_rank(50, 3, 8, wide, 3, 27) or wide == 3
+    )
 
 
-def test_contexts_beyond_all_numbers_take_no_time():
+def test_expected_rank_of_very_long_contexts_is_fast():
     assert expected_rank(2, 10**30, 4, 3, 5) == expected_rank(2, 100, 4, 3, 5)
 
 
-def test_too_many_contexts_to_list():
+def test_too_many_contexts_are_rejected():
     with pytest.raises(InputError, match=r"contexts=None: 50\^4 contexts are more than 20000"):
         feature_rank(50, 4, 10, 10, 3)
 
 
-def test_numbers_that_no_small_polynomial_makes_zero():
+def test_no_small_polynomial_vanishes_at_independent_integers():
     degree, coefficient = 2, 1
     x, y = independent_integers(2, degree, coefficient)
     monomials = [x**a * y**b for a in range(degree + 1) for b in range(degree + 1)]
@@ -89,15 +93,15 @@ def test_numbers_that_no_small_polynomial_makes_zero():
         sum(c * m for c, m in zip(polynomial, monomials, strict=True))
         for polynomial in itertools.product((-1, 0, 1), repeat=9)
     }
-    assert len(values) == 3**9  # all differ, so that only the zero polynomial is zero
+    assert len(values) == 3**9  # all values differ, so only the zero polynomial is zero
     smaller = [(x - 1) ** a * y**b for a in range(degree + 1) for b in range(degree + 1)]
-    drawn = torch.randint(-1, 2, (3**9, 9), generator=generator(0, "polynomials")).tolist()
-    assert len({sum(c * m for c, m in zip(p, smaller, strict=True)) for p in drawn}) < len(
-        set(map(tuple, drawn))
+    polynomials = torch.randint(-1, 2, (3**9, 9), generator=generator(0, "polynomials")).tolist()
+    assert len({sum(c * m for c, m in zip(p, smaller, strict=True)) for p in polynomials}) < len(
+        set(map(tuple, polynomials))
     )
 
 
-def test_bounds():
+def test_capacities_and_accuracy_bounds_have_known_values():
     assert (capacity(10, 10, 20), previous_capacity(10, 20)) == (210, 181)
     assert accuracy_bound(82, 100, 10) == pytest.approx(0.838)
     assert accuracy_bound(300, 100, 10) == 1

@@ -1,4 +1,4 @@
-"""The chain that dies at the first wall, against sums over all texts and eigenvalues of dense matrices."""
+"""Tests of pattern survival against sums over all texts and eigenvalues of dense matrices."""
 
 import itertools
 import math
@@ -26,14 +26,14 @@ CASES = {  # patterns, vocabulary, window, label
 STEPS = 5
 
 
-def random_law(vocab: int, context: int, *names: object) -> Tensor:
+def random_log_probs(vocab: int, context: int, *names: object) -> Tensor:
     return torch.randn(
         vocab**context, vocab, generator=generator(0, *names), dtype=torch.float64
     ).log_softmax(1)
 
 
-def by_enumeration(name: str, log_probs: Tensor, steps: int = STEPS) -> list[float]:
-    """Survival by all texts that can follow the prompt; `log_probs` (V^w, V) or one such table per step."""
+def enumerate_survival(name: str, log_probs: Tensor, steps: int = STEPS) -> list[float]:
+    """Sum over all continuations of the prompt. `log_probs` is one table (V^w, V), or one table per step."""
     patterns, vocab, window, label = CASES[name]
     prompt = window
     tables = log_probs if log_probs.ndim == 3 else log_probs.expand(steps, *log_probs.shape)
@@ -48,30 +48,30 @@ def by_enumeration(name: str, log_probs: Tensor, steps: int = STEPS) -> list[flo
         code = (texts[:, place - context : place] * vocab ** torch.arange(context - 1, -1, -1)).sum(1)
         log_weight += tables[step][code, texts[:, place]]
     labels = coherence(texts, patterns, window, vocab_size=vocab).labels[:, prompt - window :]
-    own = (labels == labels[:1, :1]).long().cumprod(1).sum(1) - 1
-    return [float(log_weight[own >= step].exp().sum()) for step in range(steps + 1)]
+    survived_steps = (labels == labels[:1, :1]).long().cumprod(1).sum(1) - 1
+    return [float(log_weight[survived_steps >= step].exp().sum()) for step in range(steps + 1)]
 
 
-def error_of(name: str, steps: int = STEPS) -> float:
+def largest_error(name: str, steps: int = STEPS) -> float:
     patterns, vocab, window, label = CASES[name]
     chain = PatternSurvival(patterns, window, label, vocab)
     worst = 0.0
     for context in (0, 1, window):
-        stationary = random_law(vocab, context, "law", context)
-        changing = torch.stack([random_law(vocab, context, "law", step) for step in range(steps)])
-        for law in (stationary, changing):
-            exact = by_enumeration(name, law, steps)
-            found = chain.curve(law, steps)
+        stationary = random_log_probs(vocab, context, "law", context)
+        changing = torch.stack([random_log_probs(vocab, context, "law", step) for step in range(steps)])
+        for log_probs in (stationary, changing):
+            exact = enumerate_survival(name, log_probs, steps)
+            found = chain.curve(log_probs, steps)
             worst = max(worst, float(np.abs(found - exact).max()))
     return worst
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_survival_is_the_sum_over_all_texts(name: str) -> None:
-    assert error_of(name) < 1e-12
+def test_survival_agrees_with_a_sum_over_texts(name: str) -> None:
+    assert largest_error(name) < 1e-12
 
 
-def _one_position_on(original: Callable[..., object]) -> Callable[..., object]:
+def _shift_followers(original: Callable[..., object]) -> Callable[..., object]:
     def followers(self: PatternSurvival, position: int) -> object:
         return original(self, position + 1)
 
@@ -88,27 +88,27 @@ original_advance = pattern_survival._advance
 @pytest.mark.parametrize(
     ("target", "attribute", "broken"),
     [
-        (PatternSurvival, "_followers", _one_position_on(PatternSurvival._followers)),
+        (PatternSurvival, "_followers", _shift_followers(PatternSurvival._followers)),
         (pattern_survival, "_advance", _contexts_reversed),
     ],
 )
-def test_a_broken_chain_is_noticed(
+def test_wrong_chains_are_detected(
     target: object, attribute: str, broken: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(target, attribute, broken)
     errors = []
     for name in ("phases", "ties"):
         try:
-            errors.append(error_of(name, 3))
-        except InputError:  # the label's own window does not follow it
+            errors.append(largest_error(name, 3))
+        except InputError:  # another label follows the window of the label
             errors.append(1.0)
     assert max(errors) > 1e-3
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_rate_is_an_eigenvalue(name: str) -> None:
+def test_decay_rate_agrees_with_an_eigenvalue(name: str) -> None:
     patterns, vocab, window, label = CASES[name]
-    law = random_law(vocab, window, "law", 0)
+    log_probs = random_log_probs(vocab, window, "law", 0)
     period, states = len(patterns[0]), vocab**window
     labels = [_labels(name, site) for site in range(period)]
     product = np.eye(states)
@@ -118,50 +118,50 @@ def test_the_rate_is_an_eigenvalue(name: str) -> None:
             for token in range(vocab):
                 after = (state * vocab + token) % states
                 if int(labels[site][state]) == label and int(labels[(site + 1) % period][after]) == label:
-                    step[state, after] = math.exp(float(law[state, token]))
+                    step[state, after] = math.exp(float(log_probs[state, token]))
         product = product @ step
     largest = np.abs(np.linalg.eigvals(product)).max()
-    found = PatternSurvival(patterns, window, label, vocab).decay_rate(law)
+    found = PatternSurvival(patterns, window, label, vocab).decay_rate(log_probs)
     assert found.rate == pytest.approx(-math.log(largest) / period, rel=1e-6)
 
 
-@pytest.mark.parametrize("small", [1e-3, 1e-9])
-def test_a_rate_of_windows_that_take_turns(small: float) -> None:
-    """Label 0 holds windows 00, 01 and 10; from 01 to 10 and back again the loss of a step alternates for ever."""
-    law = torch.tensor([[small, 1 - small], [0.5, 0.5]], dtype=torch.float64)
+@pytest.mark.parametrize("probability", [1e-3, 1e-9])
+def test_decay_rate_converges_if_the_loss_alternates(probability: float) -> None:
+    """Label 0 has windows 00, 01 and 10, and the loss of a step alternates between 01 and 10."""
+    log_probs = torch.tensor([[probability, 1 - probability], [0.5, 0.5]], dtype=torch.float64)
     # Of the surviving windows 00 and 01 lead to each other's contexts; 11 follows the other label.
     steps = np.zeros((4, 4))
     for window in range(4):
         for token in range(2):
             after = (window * 2 + token) % 4
             if window != 3 and after != 3:
-                steps[window, after] = float(law[window % 2, token])
+                steps[window, after] = float(log_probs[window % 2, token])
     largest = np.abs(np.linalg.eigvals(steps)).max()
-    found = PatternSurvival([[0], [1]], 2, 0).decay_rate(law.log())
+    found = PatternSurvival([[0], [1]], 2, 0).decay_rate(log_probs.log())
     assert found.rate == pytest.approx(-math.log(largest), rel=1e-6)
     assert found.change <= 1e-9
 
 
-def test_a_rate_that_does_not_settle_is_refused() -> None:
+def test_decay_rate_that_does_not_converge_is_rejected() -> None:
     with pytest.raises(InputError, match=r"^log_probs=.*the rate still changes by"):
-        PatternSurvival([[0], [1]], 2, 0).decay_rate(random_law(2, 1), tolerance=-1.0)
+        PatternSurvival([[0], [1]], 2, 0).decay_rate(random_log_probs(2, 1), tolerance=-1.0)
 
 
 def _labels(name: str, site: int) -> Tensor:
-    """Label of every window whose first token is at `site`."""
+    """Return the label of every window whose first token is at `site`."""
     patterns, vocab, window, _ = CASES[name]
     windows = whole_sequences(vocab, window)
     texts = torch.cat((torch.zeros(len(windows), site, dtype=torch.int64), windows), 1)
     return coherence(texts, patterns, window, vocab_size=vocab).labels[:, -1]
 
 
-def test_a_rate_far_below_rounding_keeps_its_digits() -> None:
-    law = torch.tensor([[1.0, 1e-30], [0.5, 0.5]], dtype=torch.float64).log()
-    rate = PatternSurvival([[0], [1]], 1, 0).decay_rate(law).rate
+def test_decay_rate_of_1e_30_is_precise() -> None:
+    log_probs = torch.tensor([[1.0, 1e-30], [0.5, 0.5]], dtype=torch.float64).log()
+    rate = PatternSurvival([[0], [1]], 1, 0).decay_rate(log_probs).rate
     assert rate == pytest.approx(1e-30, rel=1e-9)
 
 
-def test_what_never_leaves_and_what_leaves_at_once() -> None:
+def test_decay_rate_is_zero_without_loss_and_infinite_if_the_pattern_ends_at_once() -> None:
     chain = PatternSurvival([[0, 1]], 2, 0)
     alternating = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64).log()
     assert chain.curve(alternating, 10)[-1] == 1
@@ -172,13 +172,16 @@ def test_what_never_leaves_and_what_leaves_at_once() -> None:
     assert PatternSurvival([[0], [1]], 1, 0).curve(leaving.flip(1), 3).tolist() == [1, 0, 0, 0]
 
 
-test_bad_input_is_named = refusals(
+test_errors_name_the_invalid_argument = refusals(
     "^{}=",
     [
         ("label", lambda: PatternSurvival([[0], [1]], 1, 2)),
         ("window", lambda: PatternSurvival([[0], [1]], 25, 0)),
-        ("patterns", lambda: PatternSurvival([[0, 1], [0, 0]], 1, 2).curve(random_law(2, 1), 3)),
-        ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).curve(random_law(2, 1).expand(2, 2, 2), 3)),
+        ("patterns", lambda: PatternSurvival([[0, 1], [0, 0]], 1, 2).curve(random_log_probs(2, 1), 3)),
+        (
+            "log_probs",
+            lambda: PatternSurvival([[0], [1]], 2, 0).curve(random_log_probs(2, 1).expand(2, 2, 2), 3),
+        ),
         ("log_probs", lambda: PatternSurvival([[0], [1]], 2, 0).curve(torch.full((2, 2), math.nan), 3)),
     ],
 )

@@ -1,4 +1,4 @@
-"""Exact costs against plain recursion, the walks' own laws and the numbers of section 3.1."""
+"""Tests of exact costs against recursion, exact distributions of samplers and the values of section 3.1."""
 
 import math
 
@@ -27,7 +27,7 @@ UNIFORM = Table(lambda _: (0.25,) * 4, 4)
 
 
 def error_on_trees(names, enough: float = math.inf) -> float:
-    """Greatest relative distance from costs by recursion over the definitions."""
+    """Return the largest relative difference from costs by recursion over the definitions."""
     worst = 0.0
     for tree in VIABLE:
         table = tree.table()
@@ -43,16 +43,20 @@ def error_on_trees(names, enough: float = math.inf) -> float:
                 float(cost != queries) if queries == math.inf else abs(cost / queries - 1),
             )
             for most in (1, 3):
-                law = exact_distribution(TokenwiseRejection(max_rejections=most), table, rule)
+                distribution = exact_distribution(TokenwiseRejection(max_rejections=most), table, rule)
                 bounded = names["tokenwise_cost"](table, rule, max_rejections=most)
                 success = names["tokenwise_success"](table, rule, max_rejections=most)
-                worst = max(worst, abs(bounded / law.expected_calls - 1), abs(success - (1 - law.failed)))
+                worst = max(
+                    worst,
+                    abs(bounded / distribution.expected_calls - 1),
+                    abs(success - (1 - distribution.failed)),
+                )
         if worst > enough:
             break
     return worst
 
 
-def test_costs_on_trees() -> None:
+def test_costs_agree_with_recursion_on_random_trees() -> None:
     assert error_on_trees(vars(costs)) < 1e-12
 
 
@@ -69,12 +73,12 @@ def test_costs_on_trees() -> None:
         ("return calls / accepted if", "return calls if"),
     ],
 )
-def test_broken_costs_are_told_apart(old: str, new: str) -> None:
+def test_wrong_costs_are_detected(old: str, new: str) -> None:
     assert error_on_trees(altered(costs, (old, new), compiled=False), enough=1e-3) > 1e-3
 
 
 def error_of_rare_acceptance(names) -> float:
-    """Greatest relative error where each of two tokens is accepted with a probability from 1e-300 to 1."""
+    """Return the largest relative error for acceptance probabilities of each token from 1e-300 to 1."""
     worst = mpmath.mpf(0)
     with mpmath.workdps(1000):
         for weight in (1e-300, 1e-100, 1e-18, 1e-17, 1e-15, 1e-9, 1e-3, 0.3, 1.0, 1e3, 1e17):
@@ -95,16 +99,16 @@ def only_ones(sequence: tuple[int, ...]) -> bool:
     return 0 not in sequence
 
 
-def test_costs_of_rare_acceptance() -> None:
+def test_costs_are_precise_for_small_acceptance_probabilities() -> None:
     assert error_of_rare_acceptance(vars(costs)) < 1e-12
 
 
-def test_costs_of_rare_acceptance_by_subtraction_are_told_apart() -> None:
+def test_cancellation_for_small_acceptance_probabilities_is_detected() -> None:
     change = ("-torch.expm1(most * torch.log1p(-chance))", "1 - (1 - chance) ** most")
     assert error_of_rare_acceptance(altered(costs, change, compiled=False)) > 1e-3
 
 
-def test_acceptance_below_double_precision_is_one_line() -> None:
+def test_acceptance_below_double_precision_raises_a_one_line_error() -> None:
     rare = Table(lambda _: (1.0, 1e-305), 2, max_length=1)
     rarer = Table(lambda _: (1.0, 1e-160), 2, max_length=2)
     for call in (
@@ -119,22 +123,24 @@ def test_acceptance_below_double_precision_is_one_line() -> None:
 
 def cost_of_dyck(length: int, names=None) -> tuple[float, float]:
     dyck, names = Dyck(length, (0.5, 0.5)), names or vars(costs)
-    asked = (UNIFORM, dyck)
+    arguments = (UNIFORM, dyck)
     return (
-        names["rejection_cost"](*asked, max_new_tokens=length),
-        names["tokenwise_cost"](*asked, max_new_tokens=length),
+        names["rejection_cost"](*arguments, max_new_tokens=length),
+        names["tokenwise_cost"](*arguments, max_new_tokens=length),
     )
 
 
 @pytest.mark.parametrize(("length", "rejection", "tokenwise"), [(8, 2341, 19.28), (16, 1.877e5, 35.72)])
-def test_dyck_strings_by_a_uniform_oracle(length: int, rejection: float, tokenwise: float) -> None:
+def test_costs_of_dyck_strings_agree_with_published_values(
+    length: int, rejection: float, tokenwise: float
+) -> None:
     found = cost_of_dyck(length)
     assert found == pytest.approx((rejection, tokenwise), rel=3e-4)
     strings = math.comb(length, length // 2) // (length // 2 + 1) * 2 ** (length // 2)
     assert found[0] == pytest.approx(length * 4**length / strings, rel=1e-12)
 
 
-def test_merging_what_is_not_alike_is_noticed() -> None:
+def test_merging_different_prefixes_is_detected() -> None:
     careless = altered(
         costs,
         (
@@ -146,12 +152,12 @@ def test_merging_what_is_not_alike_is_noticed() -> None:
     assert cost_of_dyck(8, careless)[1] != pytest.approx(19.28, rel=3e-4)
 
 
-def test_nothing_is_merged_that_nobody_says_is_alike() -> None:
-    """The same costs by functions, which say nothing, and by a law that looks at its prefix."""
-    dyck, told = Dyck(6, (0.3, 0.7)), []
+def test_prefixes_of_arbitrary_functions_are_not_merged() -> None:
+    """Functions of prefixes give the same costs as objects with a state, and are called for every prefix."""
+    dyck, prefixes = Dyck(6, (0.3, 0.7)), []
 
-    def law(prefix: tuple[int, ...]) -> list[float]:
-        told.append(prefix)
+    def distribution(prefix: tuple[int, ...]) -> list[float]:
+        prefixes.append(prefix)
         return [0.25] * 4
 
     def balanced(prefix: tuple[int, ...]) -> bool:
@@ -159,16 +165,16 @@ def test_nothing_is_merged_that_nobody_says_is_alike() -> None:
         ended = len(prefix) == 6
         return bool(dyck.is_member(tokens) if ended else dyck.is_prefix(tokens))
 
-    both = [
+    costs_of_pairs = [
         (rejection_cost(oracle, rule, max_new_tokens=6), tokenwise_cost(oracle, rule, max_new_tokens=6))
-        for oracle, rule in ((UNIFORM, dyck), (Table(law, 4), balanced))
+        for oracle, rule in ((UNIFORM, dyck), (Table(distribution, 4), balanced))
     ]
-    assert both[0] == pytest.approx(both[1], rel=1e-12)
-    assert len(told) == sum(4**size for size in range(6))
+    assert costs_of_pairs[0] == pytest.approx(costs_of_pairs[1], rel=1e-12)
+    assert len(prefixes) == sum(4**size for size in range(6))
 
 
 @pytest.mark.parametrize("hidden", [(), (1,), (0, 1, 1), (1, 0) * 15])
-def test_a_perfect_verifier_is_no_help_on_the_hidden_string(hidden: tuple[int, ...]) -> None:
+def test_perfect_verifier_does_not_reduce_the_cost_of_a_hidden_string(hidden: tuple[int, ...]) -> None:
     oracle, verifier, length = hidden_string_task(hidden)
     found = 2.0 ** -len(hidden)
     assert rejection_cost(oracle, verifier) == pytest.approx(length / found)
@@ -179,25 +185,25 @@ def test_a_perfect_verifier_is_no_help_on_the_hidden_string(hidden: tuple[int, .
         assert bounded == pytest.approx(length - 1 + found + (1 - found) * most)
 
 
-def test_a_prompt_is_given() -> None:
+def test_costs_continue_a_prompt() -> None:
     oracle, verifier, _ = some_zero_task(4)
     assert rejection_cost(oracle, verifier, prompt=(1, 1)) == pytest.approx(2 / 0.75)
     assert tokenwise_cost(oracle, verifier, prompt=(0,)) == pytest.approx(3)
     assert tokenwise_cost(oracle, verifier, prompt=(1, 1, 1)) == pytest.approx(2)
 
 
-class Silent(Verifier):
+class ConstantVerifier(Verifier):
     most = 1.0
 
     def values(self, decoding, rows):
         return torch.ones(len(rows))
 
 
-test_bad_input_is_named = refusals(
+test_errors_name_the_invalid_argument = refusals(
     "^{}",
     [
         (
-            lambda: tokenwise_cost(UNIFORM, Silent(), max_new_tokens=32, max_nodes=1000),
+            lambda: tokenwise_cost(UNIFORM, ConstantVerifier(), max_new_tokens=32, max_nodes=1000),
             r"max_nodes=1000: 1024 prefixes of 5 tokens, of up to 4\^32 sequences, .*generate",
         ),
         (lambda: rejection_cost("coin", Dyck(8)), "oracle='str'"),

@@ -1,4 +1,4 @@
-"""The best searcher for a hidden string: its dynamic program against all searchers, and the searcher as it runs."""
+"""Tests of the optimal search for a hidden string against an enumeration of searchers."""
 
 from fractions import Fraction
 from functools import cache
@@ -17,31 +17,34 @@ from trialogue_lab.theory.query_complexity import (
 )
 
 
-def best_of_all_searchers(candidates: int, infer_last: bool) -> Fraction:
-    """Least expected queries over all ways to ask on, by the set of candidates that may still be the hidden string.
+def enumerate_searchers(candidates: int, infer_last: bool) -> Fraction:
+    """Return the smallest expected number of queries, by dynamic programming over sets of possible strings.
 
-    Queries that tell nothing (short prefixes, candidates that are out) leave the set as it is, and cost one more.
+    Queries without information (short prefixes and excluded candidates) add one query and do not change the set.
     """
 
     @cache
-    def value(left: frozenset[int]) -> Fraction:
-        if len(left) == 1:
+    def value(remaining: frozenset[int]) -> Fraction:
+        if len(remaining) == 1:
             return Fraction(0 if infer_last else 1)
-        return min(1 + Fraction(len(left) - 1, len(left)) * value(left - {asked}) for asked in left)
+        return min(
+            1 + Fraction(len(remaining) - 1, len(remaining)) * value(remaining - {candidate})
+            for candidate in remaining
+        )
 
     return value(frozenset(range(candidates)))
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4])
-def test_the_optimum_is_that_of_all_searchers(length: int) -> None:
+def test_optimum_agrees_with_enumeration_of_searchers(length: int) -> None:
     candidates = 2 ** (length - 1)
-    assert hidden_string_optimum(length) == best_of_all_searchers(candidates, True)
-    assert hidden_string_values(candidates)[-1] == best_of_all_searchers(candidates, True)
+    assert hidden_string_optimum(length) == enumerate_searchers(candidates, True)
+    assert hidden_string_values(candidates)[-1] == enumerate_searchers(candidates, True)
     queried = hidden_string_values(candidates, infer_last=False)[-1]
-    assert queried == best_of_all_searchers(candidates, False) == Fraction(candidates + 1, 2)
+    assert queried == enumerate_searchers(candidates, False) == Fraction(candidates + 1, 2)
 
 
-def test_known_optima() -> None:
+def test_optimum_has_known_values() -> None:
     assert hidden_string_optimum(4) == Fraction(35, 8)
     assert hidden_string_optimum(8) == Fraction(8255, 128)
     assert hidden_string_optimum(1) == 0
@@ -54,7 +57,7 @@ def bits(length: int) -> list[tuple[int, ...]]:
 
 
 def searches_well(search) -> bool:
-    """In a fixed order the cost of each hidden string is its place; every answer is right."""
+    """Return whether every result is right, and its cost is the position of the hidden string in the order."""
     order = bits(3)
     for infer_last in (True, False):
         for place, hidden in enumerate(order):
@@ -64,7 +67,7 @@ def searches_well(search) -> bool:
     return True
 
 
-def test_the_searcher_takes_as_many_queries_as_the_place_of_the_string() -> None:
+def test_number_of_queries_is_the_position_of_the_string() -> None:
     assert searches_well(search_hidden_string)
 
 
@@ -77,11 +80,11 @@ def test_the_searcher_takes_as_many_queries_as_the_place_of_the_string() -> None
         ("sum(candidate) % 2", "0"),
     ],
 )
-def test_broken_searchers_are_told_apart(old: str, new: str) -> None:
+def test_wrong_searchers_are_detected(old: str, new: str) -> None:
     assert not searches_well(altered(hidden_strings, (old, new), compiled=False)["search_hidden_string"])
 
 
-def test_what_is_not_found_is_a_failure() -> None:
+def test_search_without_the_hidden_string_fails() -> None:
     order = [(0, 0), (0, 1)]
     for infer_last in (True, False):  # candidates that are not in the order cannot be excluded
         assert search_hidden_string(HiddenString((1, 1)), 3, order=order, infer_last=infer_last) == (None, 2)
@@ -89,7 +92,7 @@ def test_what_is_not_found_is_a_failure() -> None:
     assert search_hidden_string(HiddenString(()), 1, infer_last=False) == ((0,), 1)
 
 
-test_bad_input_is_named = refusals(
+test_errors_name_the_invalid_argument = refusals(
     "^{}",
     [
         (

@@ -1,4 +1,4 @@
-"""Laws as fractions: Proposition 3.1.2 without rounding, and the walks' own laws."""
+"""Tests of distributions as fractions: Proposition 3.1.2 without rounding, and exact distributions of samplers."""
 
 from fractions import Fraction
 
@@ -15,7 +15,7 @@ from trialogue_lab.theory.query_complexity import (
 )
 
 
-def fair(_: tuple[int, ...]) -> tuple[int, int]:
+def uniform(_: tuple[int, ...]) -> tuple[int, int]:
     return (1, 1)
 
 
@@ -24,39 +24,45 @@ def some_zero(length: int):
 
 
 @pytest.mark.parametrize("length", range(1, 7))
-def test_proposition_3_1_2(length: int) -> None:
-    rule = some_zero(length)
-    law, target = tokenwise_distribution(fair, rule, length), restricted_distribution(fair, rule, length)
+def test_proposition_3_1_2_holds_exactly(length: int) -> None:
+    accepts = some_zero(length)
+    distribution, target = (
+        tokenwise_distribution(uniform, accepts, length),
+        restricted_distribution(uniform, accepts, length),
+    )
     last = (*(1,) * (length - 1), 0)
-    assert law.pop(last) == Fraction(1, 2 ** (length - 1))
-    assert set(law.values()) <= {Fraction(1, 2**length)}
+    assert distribution.pop(last) == Fraction(1, 2 ** (length - 1))
+    assert set(distribution.values()) <= {Fraction(1, 2**length)}
     assert set(target.values()) == {Fraction(1, 2**length - 1)}
-    both = tokenwise_distribution(fair, rule, length), target
-    assert rational_variation(*both) == Fraction(2**length - 2, 2**length * (2**length - 1))
+    pair = tokenwise_distribution(uniform, accepts, length), target
+    assert rational_variation(*pair) == Fraction(2**length - 2, 2**length * (2**length - 1))
 
 
-def test_they_are_the_laws_of_the_walk() -> None:
-    def tilted(prefix: tuple[int, ...]) -> tuple[int, int, int]:
+def test_fractions_agree_with_exact_distributions_of_samplers() -> None:
+    def weights(prefix: tuple[int, ...]) -> tuple[int, int, int]:
         return (1 + sum(prefix), 2, len(prefix))
 
-    def rule(prefix: tuple[int, ...]) -> bool:
+    def accepts(prefix: tuple[int, ...]) -> bool:
         return sum(prefix) <= 2 if len(prefix) < 3 else sum(prefix) in (1, 2)
 
-    table = Table(lambda prefix: [float(weight) for weight in tilted(prefix)], 3, max_length=3)
-    law = tokenwise_distribution(tilted, rule, 3)
-    assert {x: float(p) for x, p in law.items()} == pytest.approx(
-        exact_distribution(TokenwiseRejection(), table, rule).probabilities
+    table = Table(lambda prefix: [float(each) for each in weights(prefix)], 3, max_length=3)
+    distribution = tokenwise_distribution(weights, accepts, 3)
+    assert {x: float(p) for x, p in distribution.items()} == pytest.approx(
+        exact_distribution(TokenwiseRejection(), table, accepts).probabilities
     )
-    target = restricted_distribution(tilted, rule, 3)
-    assert {x: float(p) for x, p in target.items()} == pytest.approx(target_distribution(table, rule))
+    target = restricted_distribution(weights, accepts, 3)
+    assert {x: float(p) for x, p in target.items()} == pytest.approx(target_distribution(table, accepts))
     assert sum(target.values()) == 1
 
 
-test_bad_input_is_named = refusals(
+test_errors_name_the_invalid_argument = refusals(
     "^{}",
     [
-        (lambda: restricted_distribution(fair, lambda prefix: False, 2), "accepts=None: accept at least one"),
-        (lambda: tokenwise_distribution(fair, some_zero(30), 30), "length=30: there are more than"),
+        (
+            lambda: restricted_distribution(uniform, lambda prefix: False, 2),
+            "accepts=None: accept at least one",
+        ),
+        (lambda: tokenwise_distribution(uniform, some_zero(30), 30), "length=30: there are more than"),
         (
             lambda: tokenwise_distribution(lambda _: (2, -1), some_zero(2), 2),
             "conditional=.*: give non-negative weights",

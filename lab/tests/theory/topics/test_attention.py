@@ -1,4 +1,4 @@
-"""The losses of Theorems 2.1.3 and 2.1.5 against attention carried out word by word, and their optima."""
+"""Tests of the losses of Theorems 2.1.3 and 2.1.5 against attention over words, and of their optima."""
 
 import math
 from typing import Any
@@ -23,16 +23,16 @@ BERT = BertMasking()
 MASKS = [(0.15, 0.1, 0.1), (0.4, 0.05, 0.3)]
 
 
-def loss_by_hand(
+def loss_by_words(
     t: TopicModel, alpha: float, beta: float, p: tuple[float, float, float], values: str, attends: bool
 ) -> float:
-    """Every word asked for and every word read in its place, of a document of the first topics."""
+    """Return the loss by a sum over queries and words for a document of the first topics."""
     masking = BertMasking(p_mask=p[0], p_correct=p[1], p_random=p[2])
     tau, size = t.topics_per_document, t.words_per_topic
     assert tau is not None
-    law = torch.zeros(t.vocab_size, dtype=torch.float64)
-    law[: tau * size] = 1 / (tau * size)
-    read = masking.read(law)
+    word_probabilities = torch.zeros(t.vocab_size, dtype=torch.float64)
+    word_probabilities[: tau * size] = 1 / (tau * size)
+    read = masking.read(word_probabilities)
     matrix = optimal_values(t, *p) if values == "block" else diagonal_values(t, masking)
     topic = torch.arange(t.vocab_size) // size
     loss = 0.0
@@ -42,12 +42,14 @@ def loss_by_hand(
         keys[1:][topic == topic[query]] = alpha
         keys[1 + query] = beta
         attended = keys * read / (keys * read).sum()
-        answer = matrix @ attended
+        prediction = matrix @ attended
         for word in range(tau * size):
-            chance = law[word] * (masking.p_correct * (word == query) + masking.p_random / t.vocab_size)
-            wanted = torch.zeros_like(answer)
-            wanted[1 + word] = 1
-            loss += float(chance * (answer - wanted).square().sum())
+            chance = word_probabilities[word] * (
+                masking.p_correct * (word == query) + masking.p_random / t.vocab_size
+            )
+            target = torch.zeros_like(prediction)
+            target[1 + word] = 1
+            loss += float(chance * (prediction - target).square().sum())
     return loss
 
 
@@ -70,14 +72,14 @@ def error(
     size, alpha, beta = case
     t = TopicModel(*size)
     found = function(t, alpha, beta, *p, values=values, variant=variant)
-    return abs(found - loss_by_hand(t, alpha, beta, p, values, attends=variant == "mask"))
+    return abs(found - loss_by_words(t, alpha, beta, p, values, attends=variant == "mask"))
 
 
 @pytest.mark.parametrize("values", ["block", "diagonal"])
 @pytest.mark.parametrize("variant", ["mask", "nomask"])
 @pytest.mark.parametrize("p", MASKS)
 @pytest.mark.parametrize("case", CASES)
-def test_the_loss_is_that_of_attention_word_by_word(
+def test_loss_agrees_with_attention_over_words(
     case: Any, p: tuple[float, float, float], variant: str, values: str
 ) -> None:
     assert error(attention_loss, case, p, values, variant) < 1e-13
@@ -98,16 +100,16 @@ def test_wrong_losses_are_rejected(change: tuple[str, str]) -> None:
     assert max(error(wrong, case, MASKS[1], "diagonal", "mask") for case in CASES[:2]) > 1e-5
 
 
-def test_uniform_attention_is_as_printed() -> None:
-    """What is printed for attention to [MASK] is that of uniform attention, which is not left out of the sum there."""
+def test_loss_of_uniform_attention_includes_the_mask_token() -> None:
+    """The published loss with attention to [MASK] holds for uniform attention only if the sum includes [MASK]."""
     t, p = TopicModel(4, 3, 2), MASKS[1]
     for values in ("block", "diagonal"):
         exact = attention_loss(t, 1, 1, *p, values=values, variant="mask")
-        assert exact == pytest.approx(loss_by_hand(t, 1, 1, p, values, True), abs=1e-13)
+        assert exact == pytest.approx(loss_by_words(t, 1, 1, p, values, True), abs=1e-13)
         assert attention_loss(t, 1, 1, *p, values=values) != pytest.approx(exact, abs=1e-5)
 
 
-def test_landscapes_have_the_printed_minima() -> None:
+def test_minima_agree_with_published_values() -> None:
     for tau, block, diagonal in (
         (20, 0.1997035, 0.11666),
         (40, 0.1997515, 0.12857),
@@ -128,7 +130,7 @@ def test_landscapes_have_the_printed_minima() -> None:
 
 
 @pytest.mark.parametrize(("variant", "limit"), [("printed", 6.52), ("nomask", 6.52), ("mask", 7.41)])
-def test_optima_come_to_those_of_leading_order(variant: Any, limit: float) -> None:
+def test_optima_approach_leading_order_asymptotics(variant: Any, limit: float) -> None:
     t = TopicModel(1000**2, 20, 1000)
     bounds = attention_bounds(t, BERT, "block", variant)
     assert bounds.optimum / 1000 == pytest.approx(limit, abs=0.01)
@@ -142,7 +144,7 @@ def test_optima_come_to_those_of_leading_order(variant: Any, limit: float) -> No
     )
 
 
-def test_a_landscape_is_that_of_its_points() -> None:
+def test_loss_broadcasts_over_arrays() -> None:
     t, axis = TopicModel(100, 300, 20), np.logspace(-4, 7, 200)
     landscape = attention_loss(t, axis[:, None], axis)
     assert landscape.shape == (200, 200)
@@ -152,7 +154,7 @@ def test_a_landscape_is_that_of_its_points() -> None:
     assert type(attention_loss(t, 1, 2)) is float
 
 
-test_bad_input_is_one_line = refusals(
+test_invalid_input_raises_a_one_line_error = refusals(
     "^{}",
     [
         (lambda t: attention_loss(t, -1.0, 1.0), "alpha=-1.0: give weights"),

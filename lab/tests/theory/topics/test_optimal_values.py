@@ -1,4 +1,4 @@
-"""Lemma 2.1.1 and Theorems 2.1.1, 2.1.2, 2.1.4 against all documents, and moments against all that can be read."""
+"""Tests of Lemma 2.1.1 and Theorems 2.1.1, 2.1.2 and 2.1.4 against all documents, and of moments of inputs."""
 
 import math
 from itertools import combinations, product
@@ -33,24 +33,24 @@ SIZES = [(4, 3, 2), (5, 2, 1), (5, 2, 4), (2, 3, 1)]
 
 
 def population(t: TopicModel, masking: BertMasking) -> tuple[Tensor, Tensor]:
-    """What every set of topics shows under uniform attention, and the words asked for: columns (V + 1, sets)."""
+    """Return inputs under uniform attention and target words for all sets of topics, (V + 1, sets) each."""
     tau = t.topics_per_document
     assert tau is not None
     words = torch.zeros(math.comb(t.topics, tau), t.topics, t.words_per_topic, dtype=torch.float64)
     for row, chosen in enumerate(combinations(range(t.topics), tau)):
         words[row, list(chosen)] = 1 / (tau * t.words_per_topic)
-    laws = words.flatten(1)
-    return masking.read(laws).T, torch.cat((torch.zeros(1, len(laws)), laws.T))
+    distributions = words.flatten(1)
+    return masking.read(distributions).T, torch.cat((torch.zeros(1, len(distributions)), distributions.T))
 
 
 def misfit(matrix: Tensor, t: TopicModel, masking: BertMasking) -> float:
-    read, asked = population(t, masking)
-    return float((matrix @ read - asked).abs().max())
+    read, targets = population(t, masking)
+    return float((matrix @ read - targets).abs().max())
 
 
 @pytest.mark.parametrize("masking", [BERT, OTHER])
 @pytest.mark.parametrize("size", SIZES)
-def test_the_solution_set_is_that_of_all_documents(size: tuple[int, int, int], masking: BertMasking) -> None:
+def test_solution_set_agrees_with_all_documents(size: tuple[int, int, int], masking: BertMasking) -> None:
     t = TopicModel(*size)
     read, _ = population(t, masking)
     assert int(torch.linalg.matrix_rank(read)) == t.topics
@@ -58,7 +58,7 @@ def test_the_solution_set_is_that_of_all_documents(size: tuple[int, int, int], m
         member = optimal_member(t, masking, seed)
         assert misfit(member, t, masking) < 1e-12
         assert values_violation(member, t, masking) < 1e-12
-    # All that fits is in the set: a solution, and anything that no document shows.
+    # Adding any matrix that vanishes on all documents gives another solution.
     unseen = torch.eye(len(read), dtype=torch.float64) - read @ torch.linalg.pinv(read)
     fits = optimal_member(t, masking, 9) + torch.randn(read.shape[0], read.shape[0]).double() @ unseen
     assert misfit(fits, t, masking) < 1e-12
@@ -83,12 +83,12 @@ def test_wrong_members_do_not_fit(change: tuple[str, str]) -> None:
     assert misfit(member, t, OTHER) > 1e-4
 
 
-def test_with_all_topics_the_lemma_is_refused() -> None:
+def test_documents_with_all_topics_are_rejected() -> None:
     with pytest.raises(InputError, match=r"^topics_per_document=3: with all 3 topics .* single equation"):
         optimal_values(TopicModel(3, 2, 3))
 
 
-def test_theorem_2_1_2_has_the_printed_numbers() -> None:
+def test_theorem_2_1_2_agrees_with_published_values() -> None:
     found = optimal_values(TopicModel(topics=10, words_per_topic=10, topics_per_document=3))
     assert found.shape == (101, 101)
     assert found.dtype == torch.float64
@@ -102,7 +102,9 @@ def test_theorem_2_1_2_has_the_printed_numbers() -> None:
 
 @pytest.mark.parametrize("masking", [BERT, OTHER])
 @pytest.mark.parametrize("size", [*SIZES, (10, 10, 3), (7, 1, 3)])
-def test_theorem_2_1_2_is_the_limit_of_ridges(size: tuple[int, int, int], masking: BertMasking) -> None:
+def test_theorem_2_1_2_is_the_limit_of_ridge_regression(
+    size: tuple[int, int, int], masking: BertMasking
+) -> None:
     t = TopicModel(*size)
     optimum = optimal_values(t, masking.p_mask, masking.p_correct, masking.p_random)
     assert values_violation(optimum, t, masking) < 1e-12
@@ -116,12 +118,12 @@ def test_theorem_2_1_2_is_the_limit_of_ridges(size: tuple[int, int, int], maskin
 
 
 @pytest.mark.parametrize("masking", [BERT, OTHER])
-def test_theorem_2_1_1_and_its_corrections(masking: BertMasking) -> None:
+def test_corrected_theorem_2_1_1_holds_and_the_published_one_does_not(masking: BertMasking) -> None:
     t = TopicModel(4, 3, 2)
-    read, asked = population(t, masking)
+    read, targets = population(t, masking)
 
     def error(embedding: Tensor, bias: Tensor) -> float:
-        return float((embedding @ read + bias[:, None] - asked).abs().max())
+        return float((embedding @ read + bias[:, None] - targets).abs().max())
 
     right, bias = optimal_embedding(t, masking), embedding_bias(t, masking)
     assert error(right, bias) < 1e-12
@@ -136,10 +138,10 @@ def test_theorem_2_1_1_and_its_corrections(masking: BertMasking) -> None:
     assert error(right, embedding_bias(t, masking, printed=True)) > 1e-4
 
 
-def moments_by_hand(t: TopicModel, masking: BertMasking, length: int) -> Moments:
-    """All documents, masks and inputs of a length."""
+def enumerate_moments(t: TopicModel, masking: BertMasking, length: int) -> Moments:
+    """Return the moments by a sum over all documents, masks and inputs of a length."""
     size = t.vocab_size + 1
-    read, asked = torch.zeros(2, size, size, dtype=torch.float64)
+    read, targets = torch.zeros(2, size, size, dtype=torch.float64)
     total = 0.0
     documents = whole_sequences(t.vocab_size, length)
     unit = torch.eye(size, dtype=torch.float64)
@@ -147,14 +149,17 @@ def moments_by_hand(t: TopicModel, masking: BertMasking, length: int) -> Moments
     for document, chance in zip(documents, t.log_prob(documents).exp().tolist(), strict=True):
         for mask in list(product((False, True), repeat=length))[1:]:
             rate = math.prod(masking.p_mask if each else 1 - masking.p_mask for each in mask)
-            laws = [
+            distributions = [
                 where[word] if hidden else unit[word + 1] for word, hidden in zip(document, mask, strict=True)
             ]
             for inputs in product(range(size), repeat=length):
                 weight = (
                     chance
                     * rate
-                    * math.prod(float(law[each]) for law, each in zip(laws, inputs, strict=True))
+                    * math.prod(
+                        float(distribution[each])
+                        for distribution, each in zip(distributions, inputs, strict=True)
+                    )
                 )
                 if weight == 0:
                     continue
@@ -163,21 +168,21 @@ def moments_by_hand(t: TopicModel, masking: BertMasking, length: int) -> Moments
                     [unit[word + 1] for word, hidden in zip(document, mask, strict=True) if hidden]
                 ).mean(0)
                 read += weight * x[:, None] * x
-                asked += weight * y[:, None] * x
+                targets += weight * y[:, None] * x
                 total += weight
-    return Moments(read / total, asked / total)
+    return Moments(read / total, targets / total)
 
 
 SMALL = [TopicModel(2, 2, 1), TopicModel(3, 1, 2), TopicModel(2, 1, concentration=0.4)]
 
 
 def moments_error(function: Any, t: TopicModel) -> float:
-    exact, found = moments_by_hand(t, OTHER, 3), function(t, OTHER, 3)
+    exact, found = enumerate_moments(t, OTHER, 3), function(t, OTHER, 3)
     return max(float((one - other).abs().max()) for one, other in zip(exact, found, strict=True))
 
 
 @pytest.mark.parametrize("t", SMALL[1:])
-def test_moments_are_those_of_all_that_can_be_read(t: TopicModel) -> None:
+def test_moments_agree_with_enumeration_of_inputs(t: TopicModel) -> None:
     assert moments_error(moments_of, t) < 1e-12
 
 
@@ -198,17 +203,17 @@ def test_wrong_moments_are_rejected(change: tuple[str, str]) -> None:
     assert max(float((a - b).abs().max()) for a, b in zip(exact, found, strict=True)) > 1e-4
 
 
-def test_the_optimum_that_training_sees_has_a_diagonal() -> None:
-    """Documents of the thesis: in its blocks the finest sample is 0.102 off the diagonal, 1.13 in a row."""
+def test_optimum_for_documents_of_finite_length_has_a_diagonal() -> None:
+    """For documents of the thesis, block entries off the diagonal are 0.102, and rows of a block sum to 1.13."""
     t = TopicModel(10, 10, concentration=0.1)
-    seen = least_squares(moments_of(t, BERT, (100, 150)))
-    assert float(seen[1, 1]) == pytest.approx(0.2153, abs=1e-4)
-    assert float(seen[1, 2]) == pytest.approx(0.102, abs=1e-3)
-    assert float(seen[1, 11]) == pytest.approx(-0.0014, abs=1e-4)
-    assert float(seen[1, 1:11].sum()) == pytest.approx(1.13, abs=1e-3)
+    found = least_squares(moments_of(t, BERT, (100, 150)))
+    assert float(found[1, 1]) == pytest.approx(0.2153, abs=1e-4)
+    assert float(found[1, 2]) == pytest.approx(0.102, abs=1e-3)
+    assert float(found[1, 11]) == pytest.approx(-0.0014, abs=1e-4)
+    assert float(found[1, 1:11].sum()) == pytest.approx(1.13, abs=1e-3)
 
 
-test_bad_input_is_one_line = refusals(
+test_invalid_input_raises_a_one_line_error = refusals(
     "^{}",
     [
         (lambda: optimal_values(TopicModel(3, 2, 1), p_mask=0.0), "p_mask=0.0: nothing is predicted"),

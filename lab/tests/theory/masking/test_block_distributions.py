@@ -1,4 +1,4 @@
-"""Block laws: conditionals of adaptive masks, the chain they make, and what is refused."""
+"""Tests of distributions of blocks, conditionals of adaptive masks, and the block dynamics."""
 
 import itertools
 
@@ -16,15 +16,15 @@ from trialogue_lab.theory.masking.block_laws import (
 )
 from trialogue_lab.theory.masking.mixing import stationary_probabilities
 
-# Lemma 4.3.1, states 00, 01, 10, 11; blocks {0}, {1} are what is masked.
+# Lemma 4.3.1: states 00, 01, 10, 11, and masked blocks {0} and {1}.
 LEMMA = torch.tensor([1 / 2, 1 / 3, 1 / 6, 0.0], dtype=torch.float64)
-LEMMA_LAW = torch.tensor(
+LEMMA_BLOCKS = torch.tensor(
     [[1 / 2, 1 / 2], [1 / 3, 2 / 3], [1 / 4, 3 / 4], [1 / 2, 1 / 2]], dtype=torch.float64
 )
 
 
-def test_conditioning_on_the_block_changes_the_conditionals():
-    table = conditionals(LEMMA, block_distribution(2, 2, blocks=[[0], [1]], distribution=LEMMA_LAW))
+def test_adaptive_blocks_change_the_conditionals():
+    table = conditionals(LEMMA, block_distribution(2, 2, blocks=[[0], [1]], distribution=LEMMA_BLOCKS))
     assert float(table[0, 1]) == pytest.approx(9 / 17, abs=1e-15)  # p(x_1 = 0 | x_0 = 0, K = {1}), not 3/5
     assert float(table[0, 0]) == pytest.approx(6 / 7, abs=1e-15)  # p(x_0 = 0 | x_1 = 0, K = {0}), not 3/4
     plain = conditionals(LEMMA, block_distribution(2, 2, blocks=[[0], [1]]))
@@ -32,7 +32,7 @@ def test_conditioning_on_the_block_changes_the_conditionals():
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 4])
-def test_block_dynamics_is_the_definition(block_size):
+def test_block_dynamics_agrees_with_the_definition(block_size):
     model = random_ising(4)
     p, states = model.probabilities(), model.states()
     expected = torch.zeros(16, 16, dtype=torch.float64)
@@ -45,13 +45,15 @@ def test_block_dynamics_is_the_definition(block_size):
     torch.testing.assert_close(matrix, expected, rtol=0, atol=1e-15)
 
 
-def test_the_adaptive_chain_keeps_the_law_and_ignoring_the_block_loses_it():
+def test_adaptive_chain_is_stationary_only_if_conditionals_depend_on_the_block():
     model, given = random_ising(4), random_simplex(16, 6)
     p = model.probabilities()
-    law = block_distribution(4, 2, blocks=SIX_BLOCKS, distribution=given)
-    assert reversibility_gap(block_dynamics(p, law), p) < 1e-15
-    torch.testing.assert_close(stationary_probabilities(block_dynamics(p, law)), p, rtol=1e-12, atol=0)
-    # The mutant draws x_K from p(x_K | x_{-K}) though the law of K depends on x.
+    block_weights = block_distribution(4, 2, blocks=SIX_BLOCKS, distribution=given)
+    assert reversibility_gap(block_dynamics(p, block_weights), p) < 1e-15
+    torch.testing.assert_close(
+        stationary_probabilities(block_dynamics(p, block_weights)), p, rtol=1e-12, atol=0
+    )
+    # The mutant samples x_K from p(x_K | x_{-K}) although the distribution of K depends on x.
     mutant = torch.zeros(16, 16, dtype=torch.float64)
     for k, fibers in enumerate(block_distribution(4, 2, blocks=SIX_BLOCKS).fibers(p)):
         rows, columns = fibers.states[:, :, None], fibers.states[:, None, :]
@@ -59,27 +61,27 @@ def test_the_adaptive_chain_keeps_the_law_and_ignoring_the_block_loses_it():
     assert reversibility_gap(mutant, p) > 1e-3
 
 
-def test_the_chain_on_pairs_keeps_the_block():
-    p, law = (
+def test_joint_chain_is_stationary_and_never_changes_the_block():
+    p, block_weights = (
         random_simplex(8),
         block_distribution(3, 2, blocks=[[0], [1, 2]], distribution=random_simplex(8, 2)),
     )
-    matrix = joint_block_dynamics(p, law)
+    matrix = joint_block_dynamics(p, block_weights)
     torch.testing.assert_close(matrix.sum(1), torch.ones(16, dtype=torch.float64), rtol=0, atol=1e-14)
     pairs = torch.arange(16) % 2
     assert not bool(matrix[pairs[:, None] != pairs].any())
     torch.testing.assert_close(
-        (p[:, None] * law.given).flatten() @ matrix, (p[:, None] * law.given).flatten()
+        (p[:, None] * block_weights.given).flatten() @ matrix, (p[:, None] * block_weights.given).flatten()
     )
 
 
-def test_uniform_blocks_are_all_of_their_size():
+def test_uniform_blocks_contain_every_block_of_a_size():
     masks = uniform_blocks(5, 2)
     assert [tuple(torch.nonzero(mask)[:, 0].tolist()) for mask in masks] == list(
         itertools.combinations(range(5), 2)
     )
 
 
-def test_too_many_blocks_name_the_alternative():
+def test_error_about_too_many_blocks_has_a_hint():
     with pytest.raises(InputError, match=r"^block_size=20: 40 sites have .* use a smaller model"):
         uniform_blocks(40, 20)
