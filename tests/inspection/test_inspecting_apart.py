@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from executors.elsewhere import Elsewhere, Unshared
+from executors.elsewhere import Elsewhere, InProcessCrew
 from models.tiny_pretrained import save_tiny
 from trialogue import cli
 from trialogue.executors import EXECUTORS, Crew, Start
@@ -82,11 +82,11 @@ class Mortal(Elsewhere):
     @contextmanager
     def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
         with super().crew(start, lanes) as crew:
-            assert isinstance(crew, Unshared)
+            assert isinstance(crew, InProcessCrew)
             yield Dying(crew.workers)
 
 
-class Dying(Unshared):
+class Dying(InProcessCrew):
     def done(self, lanes: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, Any]]:
         for number, one in enumerate(super().done(lanes)):
             if number == 2:
