@@ -111,7 +111,7 @@ def uniformity(streams_type) -> float:
 
 
 def correlation(streams_type) -> float:
-    """Return the largest absolute correlation, in standard errors, within streams (lags 1 to 3) and between neighbors."""
+    """Return the largest absolute correlation within (lags 1 to 3) and between streams, in standard errors."""
     uniforms = numbers(streams_type).numpy() - 0.5
     products = [uniforms[:, lag:] * uniforms[:, :-lag] for lag in (1, 2, 3)]
     products += [uniforms[lag:] * uniforms[:-lag] for lag in (1, 2)]
