@@ -110,7 +110,7 @@ def test_a_second_command_with_the_same_name_is_reported(
 
     monkeypatch.setitem(COMMANDS, "again", simulate.add)
     assert main(["models", "list"]) == 0
-    assert "command='simulate': a command of this name exists already" in capsys.readouterr().err
+    assert "command='simulate': use another name: this command already exists" in capsys.readouterr().err
 
 
 def test_names_are_listed_without_importing_the_registered_modules() -> None:
