@@ -1,6 +1,6 @@
-"""Run a command in several processes, each of which reports the files that it writes.
+"""Run a command in several processes, each of which records the files that it writes.
 
-python -m torch.distributed.run --nproc-per-node 2 tests/training/commanded_together.py FOLDER TOLD COMMAND ...
+python -m torch.distributed.run --nproc-per-node 2 tests/training/commanded_together.py FOLDER RECORDS COMMAND ...
 """
 
 import json
