@@ -181,7 +181,7 @@ def test_inspections_are_compared(place, tmp_path, inspect, run_command):
     assert (code, "control=True: --control applies to inspections only" in err) == (2, True)
 
 
-def test_a_masked_model_has_the_measures_that_apply(tmp_path, text, inspect):
+def test_a_masked_model_has_all_applicable_measures(tmp_path, text, inspect):
     shape = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     config = transformers.BertConfig(vocab_size=301, max_position_embeddings=64, **shape)
     transformers.BertForMaskedLM(config).save_pretrained(tmp_path / "masked")
@@ -203,7 +203,7 @@ def test_a_masked_model_has_the_measures_that_apply(tmp_path, text, inspect):
     assert "Skipped measures" in answer.page
 
 
-def test_without_a_text_the_other_measures_are_taken(model, inspect):
+def test_measures_without_text_run_if_no_text_is_given(model, inspect):
     answer = inspect(model, measures=(), effort=0.05)
     record = answer.record
     assert set(record["measures"]) | set(record["refused"]) == set(MEASURES)
@@ -256,7 +256,7 @@ def test_a_registered_measure_waits_for_its_text(
 
 
 @pytest.mark.parametrize("measure", ["context", "topics"])
-def test_a_short_text_is_refused_before_any_measure(measure, model, text, inspect):
+def test_a_short_text_is_rejected_before_any_measure(measure, model, text, inspect):
     answer = inspect(model, "--text", text, measures=["copying", measure], code=2)
     assert answer.out == ""
     assert "text=" in answer.err.splitlines()[-1]
@@ -379,7 +379,7 @@ def test_a_random_model_has_the_dtype_of_its_model():
     assert Subject(model, tiny_tokenizer(), "causal", name="tiny").control(0).model.dtype == model.dtype
 
 
-def test_a_measure_beyond_the_memory_does_not_stop_the_others(model, inspect, monkeypatch):
+def test_a_measure_that_exceeds_memory_does_not_stop_the_others(model, inspect, monkeypatch):
     monkeypatch.setitem(MEASURES, "huge", NoFiniteResult)
     memory = "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
     monkeypatch.setattr(NoFiniteResult, "take", raising(RuntimeError(memory)))
@@ -396,7 +396,7 @@ def test_a_measure_beyond_the_memory_does_not_stop_the_others(model, inspect, mo
         inspect(model, measures=["wrong"])
 
 
-def test_a_model_beyond_the_memory_is_reported_in_one_line(model, inspect, monkeypatch):
+def test_a_model_larger_than_memory_is_reported_in_one_line(model, inspect, monkeypatch):
     monkeypatch.setattr(Subject, "load", raising(MemoryError()))
     message = "memory is insufficient to load the model. Use a smaller --dtype or another --device"
     assert inspect(model, code=2).err.splitlines()[-1].endswith(message)

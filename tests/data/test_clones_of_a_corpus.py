@@ -144,6 +144,6 @@ def test_clones_of_different_texts_cannot_be_mixed(tmp_path: Path) -> None:
         Clones(tmp_path)["layers-9"]
 
 
-def test_the_name_of_a_clone_is_no_path() -> None:
+def test_the_name_of_a_clone_cannot_be_a_path() -> None:
     with pytest.raises(InputError, match=r"^name="):
         Clone(name="../text", tokens=TOKENS)

@@ -55,7 +55,7 @@ CALLS: list[tuple[Callable[[], object], str]] = [
 ]
 
 
-def test_bad_input_is_one_line() -> None:
+def test_invalid_input_is_reported_in_one_line() -> None:
     for call, message in CALLS:
         with pytest.raises(InputError, match=f"^{message}") as error:
             call()

@@ -21,7 +21,7 @@ from trialogue.executors.local import Local
 
 def make_square(folder: Path) -> Callable[[int], tuple[int, int]]:
     """Return a function that returns the square of an item and the number of threads."""
-    (folder / f"begun-{len(list(folder.iterdir()))}").touch()
+    (folder / f"started-{len(list(folder.iterdir()))}").touch()
 
     torch.set_num_threads(2)
 
@@ -70,7 +70,7 @@ def test_reused_processes_change_to_the_current_working_directory(
 
 def make_grow(folder: Path) -> Callable[[int], None]:
     """Return a function that allocates 350 MB for its second item and waits for the memory check of loky."""
-    (folder / f"begun-{uuid4().hex}").touch()
+    (folder / f"started-{uuid4().hex}").touch()
     allocated: list[bytes] = []
 
     def grow(item: int) -> None:

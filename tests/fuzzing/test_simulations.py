@@ -117,7 +117,7 @@ def test_heat_bath_of_random_tables_is_correct(draw, field, chains, sweeps):
 
 
 @fuzz(INDEX_FAULTS, st.sampled_from(["heat-bath", "multispin"]), st.integers(-1, 70), st.integers(-1, 2))
-def test_chains_begin_at_the_given_start(draw, method, chains, sweeps):
+def test_chains_start_at_the_given_tokens(draw, method, chains, sweeps):
     start = draw.spoiled(draw.indices((max(chains, 1), 4), 2), 2)
     kind = HeatBath if method == "heat-bath" else Multispin
     simulation = result_or_none(lambda: kind(RING, chains, 1, start))

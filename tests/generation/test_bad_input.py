@@ -239,7 +239,7 @@ HUB: dict[str, tuple[Callable[[], Exception], str]] = {
         lambda: RepositoryNotFoundError("401 Client Error.\n\nRepository Not Found", response=_response(401)),
         "it is private, gated or does not exist. Request access and log in with `hf auth login`",
     ),
-    "unknown to one who is logged in": (
+    "unknown to a logged-in user": (
         lambda: RepositoryNotFoundError("404 Client Error.\n\nRepository Not Found", response=_response(404)),
         "there is no such model on the hub, and no such folder",
     ),
@@ -247,7 +247,7 @@ HUB: dict[str, tuple[Callable[[], Exception], str]] = {
         lambda: HTTP.ConnectError("[Errno -3] Temporary failure in name resolution"),
         "the hub cannot be reached, and the model is not in its cache. Give a folder, or connect to the internet",
     ),
-    "told to be offline": (
+    "offline mode": (
         lambda: OfflineModeIsEnabled("Cannot reach the hub: offline mode is enabled"),
         "the hub cannot be reached, and the model is not in its cache. Give a folder, or connect to the internet",
     ),
@@ -269,7 +269,7 @@ def test_errors_of_the_hub_are_reported_in_one_line(case, shell, tmp_path, monke
     # The hub's library requests all files through this function.
     monkeypatch.setattr(file_download, "get_hf_file_metadata", refused)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", case == "told to be offline")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", case == "offline mode")
     answer = shell(f"--model someone/something {CAT} --out out.jsonl", own_model=False)
     assert answer == (2, "", f"trialogue: error: model='someone/something': {words}\n")
     assert log.buffer == []

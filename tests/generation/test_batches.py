@@ -81,7 +81,7 @@ class OtherFilesCrew(Crew):
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_samples_of_other_verifier_files_are_refused(own, shell, monkeypatch):
+def test_samples_of_other_verifier_files_are_rejected(own, shell, monkeypatch):
     monkeypatch.setitem(EXECUTORS, "other-files", OtherFiles)
     rule = "python:rules.py:lower"
     ruled = f"{CAT} --verifier {rule}"

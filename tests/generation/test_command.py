@@ -66,7 +66,7 @@ def test_every_sampler_runs(sampler, shell):
     assert all(line["accepted"] for line in answer.lines)
 
 
-def test_every_end_has_a_reason(shell):
+def test_every_finished_sample_has_a_finish_reason(shell):
     prompt = "--prompt 'the cat'"
     cut = shell(f"{prompt} --verifier {REGEX} --sampler ancestral --max-new-tokens 3").lines[0]
     assert (cut["accepted"], cut["ended"]) == (False, "max_new_tokens")
@@ -224,7 +224,7 @@ def test_values_of_functions_are_recorded(shell):
     assert {line["value"] for line in shell(common).lines} == {None}
 
 
-def test_a_probe_of_another_model_is_refused(shell, probe, tmp_path):
+def test_a_probe_of_another_model_is_rejected(shell, probe, tmp_path):
     tiny_model(hidden_size=32).save_pretrained(tmp_path / "wide")
     tiny_tokenizer().save_pretrained(tmp_path / "wide")
     answer = shell(f"--prompt a --verifier probe:{probe} --model wide")

@@ -107,8 +107,8 @@ def test_records_list_the_used_and_ignored_generation_settings(shell, model, tmp
     shutil.copytree(model, tmp_path / "own")
     config = {"do_sample": True, "temperature": 0.6, "top_p": 0.9, "eos_token_id": [2, 7], "pad_token_id": 0}
     (tmp_path / "own" / "generation_config.json").write_text(json.dumps(config))
-    asked = "--model own --prompt a --max-new-tokens 2 --temperature 0.6"
-    [line] = shell(f"{asked}", own_model=False).lines
+    arguments = "--model own --prompt a --max-new-tokens 2 --temperature 0.6"
+    [line] = shell(f"{arguments}", own_model=False).lines
     used = {"do_sample": True, "temperature": 0.6, "eos_token_id": [2, 7]}
     assert line["generation_config"] == {"used": used, "ignored": {"top_p": 0.9}}
 

@@ -1,4 +1,4 @@
-"""Generation configs in `model.generate(custom_generate=...)`: the result equals that of transformers."""
+"""Generation configs in `model.generate(custom_generate=...)`: the results equal those of transformers."""
 
 import copy
 import math
@@ -367,7 +367,7 @@ def test_errors_in_processors_and_criteria_are_reported_in_one_line():
         draw(stopping_criteria=StoppingCriteriaList([Scored()]))
 
 
-def test_a_processor_with_state_is_refused():
+def test_a_processor_with_state_is_rejected():
     class Counting(LogitsProcessor):
         calls = 0
 
@@ -395,7 +395,7 @@ def test_a_single_prompt_may_have_a_function_of_allowed_tokens():
     ],
     ids=repr,
 )
-def test_a_streamer_receives_each_token_when_it_is_drawn(sampler, live):
+def test_a_streamer_receives_each_token_when_it_is_sampled(sampler, live):
     reader, distances = Reader(), []
 
     class Watching(StoppingCriteria):

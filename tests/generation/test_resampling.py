@@ -1,4 +1,4 @@
-"""The option `--resample`: samples drawn by weight, in a file of their own."""
+"""The option `--resample`: samples drawn by weight and written to a separate file."""
 
 import json
 import math

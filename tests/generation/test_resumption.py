@@ -135,14 +135,16 @@ UNTIL = "--until 4 --max-tries 9 --verifier python:rules.py:lower --verifier-who
 
 
 @pytest.mark.parametrize(
-    ("asked", "resumed"),
+    ("options_of_run", "resumed"),
     [("--n 6 --ordered", "in any order"), (UNTIL, "as it was"), (f"{UNTIL} --ordered", "as it was")],
 )
-def test_samples_waiting_for_their_turn_are_not_drawn_again(asked, resumed, shell, tmp_path, monkeypatch):
+def test_samples_waiting_for_their_turn_are_not_drawn_again(
+    options_of_run, resumed, shell, tmp_path, monkeypatch
+):
     options = "--prompt 'the cat' --prompt 'a list' --max-new-tokens 12 --batch-size 4"
     options += " --stop e --seed 3"
     out, waiting = tmp_path / "out.jsonl", tmp_path / "out.jsonl.waiting.jsonl"
-    complete = shell(f"{options} {asked} --out complete.jsonl")
+    complete = shell(f"{options} {options_of_run} --out complete.jsonl")
     assert complete.code == 0, complete.err
     drawn: list[tuple[int, int]] = []
     filed = drawing.RecordObserver.filed
@@ -155,13 +157,13 @@ def test_samples_waiting_for_their_turn_are_not_drawn_again(asked, resumed, shel
 
     again: list[bool] = []
     monkeypatch.setattr(drawing.RecordObserver, "filed", interrupted)
-    answer = shell(f"{options} {asked} --out out.jsonl")
+    answer = shell(f"{options} {options_of_run} --out out.jsonl")
     assert (answer.code, f"{len(drawn)} " in answer.err) == (130, True), answer.err
     assert out.read_bytes().count(b"\n") + waiting.read_bytes().count(b"\n") >= len(drawn)
     before, again = list(drawn), [True]
     # Only a sample with an incomplete line is drawn again.
     waiting.write_bytes(waiting.read_bytes() + b'{"id": 0, "sa')
-    left = asked if resumed == "as it was" else asked.replace("--ordered", "")
+    left = options_of_run if resumed == "as it was" else options_of_run.replace("--ordered", "")
     assert shell(f"{options} {left} --out out.jsonl").code == 0
     assert len(drawn) == len(set(drawn)) > len(before)
     assert read_samples(out) == read_samples(tmp_path / "complete.jsonl")

@@ -152,7 +152,7 @@ TOO_FEW = [
 
 
 @pytest.mark.parametrize(("command", "words"), TOO_FEW)
-def test_too_few_accepted_samples_have_their_own_exit_code(command, words, shell):
+def test_too_few_accepted_samples_have_a_separate_exit_code(command, words, shell):
     answer = shell(command)
     assert (answer.code, "error" in answer.err) == (0, False)
     assert words in answer.err
@@ -176,7 +176,7 @@ REFUSED = [
 ]
 
 
-def test_invalid_numbers_of_samples_are_refused(run):
+def test_invalid_numbers_of_samples_are_rejected(run):
     assert not wrong_refusals(REFUSED, run)
 
 

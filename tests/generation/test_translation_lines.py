@@ -37,7 +37,7 @@ LINES = ["die", "", "cat", "  \t ", "der " * 9, "dog\n", "die"]
 
 @pytest.mark.parametrize("network", ["refiner", "twin"])
 @pytest.mark.parametrize("batch", [1, 2, 50])
-def test_every_line_has_its_own_answer(folder, network, batch):
+def test_every_line_has_a_separate_translation(folder, network, batch):
     answers = list(translator(folder, network=network, hypotheses=2).translate(LINES, batch))
     assert [answer.number for answer in answers] == [1, 2, 3, 4, 5, 6, 7]
     assert [answer.source for answer in answers] == [line.rstrip("\n") for line in LINES]
@@ -57,13 +57,13 @@ def test_every_line_has_its_own_answer(folder, network, batch):
         assert record["passes"] == answer.translation.passes
 
 
-def test_an_answer_is_a_single_line():
+def test_a_translation_is_a_single_line():
     for mark in ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]:
         answer = LineResult(1, "a", [f"one{mark}two"], NOTHING, "", 0.0)
         assert answer.text == answer.record()["translation"] == "one two"
 
 
-def test_answers_do_not_depend_on_the_batch_size(folder):
+def test_translations_do_not_depend_on_the_batch_size(folder):
     each, together = (
         [answer.texts for answer in translator(folder).translate(LINES, batch)] for batch in (1, 32)
     )
@@ -103,7 +103,7 @@ def test_a_saved_model_can_be_opened(folder):
         TranslationModel.open(folder / "twin").refiner()
 
 
-def test_folders_without_a_valid_model_are_refused(folder, tmp_path):
+def test_folders_without_a_valid_model_are_rejected(folder, tmp_path):
     with pytest.raises(InputError) as error:
         TranslationModel.open(tmp_path)
     assert error.value.field == "model"
@@ -141,7 +141,7 @@ def test_the_twin_ranks_on_request(folder):
         json.loads(json.dumps(after.record(), allow_nan=False))
 
 
-def test_ranking_without_a_suitable_twin_is_refused(folder, tmp_path):
+def test_ranking_without_a_suitable_twin_is_rejected(folder, tmp_path):
     TranslationModel(WORDS, {"refiner": model_networks(folder)["refiner"]}).save(tmp_path, {})
     with pytest.raises(InputError, match="it has no twin"):
         LineTranslator(TranslationModel.open(tmp_path), Translating(tmp_path, rescore=True))

@@ -153,7 +153,7 @@ def test_texts_for_which_the_verifier_raises_are_rejected_with_a_reason(run, nam
     assert run(*options, "--verifier-whole", "--verifier-timeout", "0.3").code == 2
 
 
-def test_a_sorted_output_is_kept_or_refused(run):
+def test_a_sorted_output_is_kept_or_rejected(run):
     options = ("--prompt", "the cat", "--prompt", "a list", "--max-new-tokens", "12", "--batch-size", "2")
     assert run(*options, "--n", "3", "--out", "out.jsonl", "--ordered").code == 0
     answer = run(*options, "--n", "4", "--out", "out.jsonl", "--ordered")

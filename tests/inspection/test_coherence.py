@@ -57,7 +57,7 @@ def test_walls_equal_those_of_the_chain_for_equal_periods() -> None:
 TEXT = [[0, 0, 0, 0, 1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1, 0, 0, 1, 0]]
 
 
-def test_runs_by_hand() -> None:
+def test_runs_equal_a_hand_calculation() -> None:
     found = coherence(torch.tensor(TEXT), [[0], [1]], 1, lengths=torch.tensor([10, 6]), start=1)
     assert found.walls.nonzero().tolist() == [[0, 3], [0, 8]]
     first = found.first_runs()
@@ -213,5 +213,5 @@ BAD = [
 ]
 
 
-def test_invalid_input() -> None:
+def test_invalid_input_is_reported() -> None:
     assert not wrong_errors(BAD)

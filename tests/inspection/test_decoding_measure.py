@@ -84,7 +84,7 @@ def test_distance_to_the_sharpened_distribution_of_texts() -> None:
     assert sharpened_distance(logs[0]) == pytest.approx(0, abs=1e-9)
 
 
-def test_ended_texts_have_no_weight() -> None:
+def test_ended_texts_have_zero_weight() -> None:
     own, temperature = oracle(4), 0.4
     logs = sharpening_weights(own, temperature, [0], 40_000, HORIZON, 0)
 

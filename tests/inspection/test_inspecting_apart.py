@@ -128,7 +128,7 @@ class Behind(Elsewhere):
 
 
 @pytest.mark.parametrize("file", ["text.txt", "training/checkpoint-10/model.safetensors"])
-def test_workers_with_other_files_are_refused(
+def test_workers_with_other_files_are_rejected(
     file: str,
     place: Path,
     tmp_path: Path,

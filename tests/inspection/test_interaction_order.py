@@ -189,7 +189,7 @@ def loss(
     )
 
 
-def test_readings_of_a_training_run() -> None:
+def test_statistics_of_a_training_run() -> None:
     steps = (1, 10, 100, 1000)
     text = (5.0, 4.0, 3.0, 2.0)
     low, high = (5.0, 4.0, 3.95, 4.2), (5.0, 4.0, 3.02, 2.2)
@@ -314,7 +314,7 @@ def test_unsuitable_models_are_reported_in_one_line(
     assert "\n" not in str(error.value)
 
 
-def test_tokenizer_that_changes_the_text_is_refused(tmp_path: Path) -> None:
+def test_tokenizer_that_changes_the_text_is_rejected(tmp_path: Path) -> None:
     place, plain = save(tmp_path / "bert"), tiny_tokenizer().backend_tokenizer
     rows = torch.tensor([plain.encode("café, naïve").ids[:6]])
     clones = clones_of(tmp_path / "clones", plain, plain.get_vocab_size(), text=rows)

@@ -37,7 +37,7 @@ def test_recurrent_model_recomputes_prefixes() -> None:
     assert all(0 <= point.value <= 1 for one in found for point in one.points)
 
 
-def test_bidirectional_model_is_refused() -> None:
+def test_bidirectional_model_is_rejected() -> None:
     subject = made(transformers.XLNetConfig(d_model=16, n_layer=2, n_head=2, d_inner=32, **SMALL))
     assert subject.sees_future_tokens
     reason = Copying().refusal(subject, Material())
@@ -89,8 +89,8 @@ def test_remote_code_requires_permission(
     (folder / "own.py").write_text(OWN_CODE)
     config = json.loads((folder / "config.json").read_text())
     head = next(place for name, place in code.items() if "For" in name).removeprefix("own.")
-    named = {"auto_map": code, "model_type": "own-masked" if masked else "own", "architectures": [head]}
-    (folder / "config.json").write_text(json.dumps(config | named))
+    code_fields = {"auto_map": code, "model_type": "own-masked" if masked else "own", "architectures": [head]}
+    (folder / "config.json").write_text(json.dumps(config | code_fields))
     with pytest.raises(InputError, match="if you trust it"):
         Subject.load(folder)
     subject = Subject.load(folder, remote_code=True)

@@ -128,7 +128,7 @@ def test_end_of_text_censors_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
         TextPatterns().take(subject, Material(), Effort(factor=0.5), lambda _: None)
 
 
-def test_patterns_longer_than_the_sliding_window_are_refused() -> None:
+def test_patterns_longer_than_the_sliding_window_are_rejected() -> None:
     subject = long_reader()
     subject.oracle = writer(0.0)
     subject.oracle.window = 100
@@ -136,7 +136,7 @@ def test_patterns_longer_than_the_sliding_window_are_refused() -> None:
     assert "it generates texts of at most 100 tokens" in str(TextPatterns().model_refusal(subject))
 
 
-def test_nonfinite_numbers_are_refused() -> None:
+def test_nonfinite_numbers_are_rejected() -> None:
     assert number("loss", Point(1.0)).record()["points"] == [{"value": 1.0}]
     for point in (Point(math.nan), Point(1.0, -math.inf, 2.0)):
         with pytest.raises(InputError, match=r".loss. is not finite") as raised:
@@ -147,8 +147,8 @@ def test_nonfinite_numbers_are_refused() -> None:
 def test_passages_are_spread_over_documents() -> None:
     subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
     documents = [*Words.documents[:5], "short"]
-    some = subject.sample_passages(documents, 40, 5, numpy_generator(0, "some"))
-    assert sorted(some.documents) == [0, 1, 2, 3, 4]
+    passages = subject.sample_passages(documents, 40, 5, numpy_generator(0, "some"))
+    assert sorted(passages.documents) == [0, 1, 2, 3, 4]
     more = subject.sample_passages(documents, 40, 12, numpy_generator(0, "more"))
     assert np.bincount(more.documents).tolist() == [3, 3, 2, 2, 2]
     assert len({tuple(row) for row in more.tokens.tolist()}) == 12

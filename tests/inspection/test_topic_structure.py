@@ -285,7 +285,7 @@ def test_invalid_input_is_reported_in_one_line(corpus: list[Passage], measuremen
     assert not wrong_errors(cases)
 
 
-def test_model_without_attention_weights_is_refused() -> None:
+def test_model_without_attention_weights_is_rejected() -> None:
     config = transformers.BertConfig(**SMALL, num_attention_heads=2, attn_implementation="sdpa")
     hint = "'sdpa' does not return attention weights. Load it with attn_implementation='eager'"
     with pytest.raises(InputError, match=hint):

@@ -131,7 +131,7 @@ def test_forward_passes_are_counted() -> None:
     assert generate(Endless(once), max_new_tokens=3).total.forward_passes == 3
 
 
-def test_invalid_arguments_are_named() -> None:
+def test_invalid_arguments_are_reported() -> None:
     for field, make in (
         ("window", lambda: Cropped(MODEL, 0)),
         ("window", lambda: Cropped(MODEL, 12)),

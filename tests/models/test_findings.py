@@ -219,8 +219,8 @@ def test_model_that_reads_weights_is_loaded_unpacked(
     monkeypatch.setattr(LlamaMLP, "forward", partly_manual_forward)
     monkeypatch.setattr(pretrained, "pack_weights", lambda *given: packed.append(1) or right(*given))
     for weights in ("float32", "float32", "bfloat16"):
-        said = pytest.warns(UserWarning, match="its code reads weights itself")
-        with nullcontext() if weights == "float32" else said:
+        warning = pytest.warns(UserWarning, match="its code reads weights itself")
+        with nullcontext() if weights == "float32" else warning:
             oracle = load(model, weights=weights)
         assert oracle.weights == "as stored (100%)"
         assert torch.allclose(next_distribution(oracle), expected, atol=1e-4)

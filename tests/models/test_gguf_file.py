@@ -115,7 +115,7 @@ def test_check_rejects_wrong_row_order(mixed: Path, which: str, monkeypatch: pyt
 
 @needs_formats
 @pytest.mark.parametrize(
-    ("weights", "says", "most"),
+    ("weights", "descriptions", "max_distance"),
     [
         ("float32", ["float32 of Q4_1 (", "float32 of Q8_0 ("], 1e-3),
         ("bfloat16", ["bfloat16 rounded from Q4_1 ("], 0.1),
@@ -207,7 +207,7 @@ def test_invalid_files_raise_one_line_errors(tmp_path: Path) -> None:
         assert "\n" not in str(refused.value)
 
 
-def test_missing_weight_is_named(mixed: Path) -> None:
+def test_missing_weight_is_reported(mixed: Path) -> None:
     file = GgufFile(mixed)
     del file._tensors["blk.0.attn_q.weight"]
     with pytest.raises(InputError, match=r"its checkpoint lacks model\.layers\.0\.self_attn\.q_proj\.weight"):

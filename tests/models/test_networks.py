@@ -33,9 +33,9 @@ def test_registrations_are_found_by_name_and_by_class(monkeypatch: pytest.Monkey
 
     with pytest.raises(InputError, match="@register_network"):
         registration_of(Subclass)
-    with pytest.raises(InputError, match=r"Transformer is registered"):
+    with pytest.raises(InputError, match=r"Transformer is already registered"):
         register_network("transformer", ExampleConfig)(Subclass)
-    with pytest.raises(InputError, match=r"ExampleNetwork is registered"):
+    with pytest.raises(InputError, match=r"ExampleNetwork is already registered"):
         register_network("example", ExampleConfig)(Subclass)
     with pytest.raises(InputError, match=r"unknown.*transformer, example"):
         registered("unknown")

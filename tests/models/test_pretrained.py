@@ -382,13 +382,13 @@ def test_loading_errors_explain_the_reason(tmp_path, make, message):
     "device",
     ["nowhere", "cuda:99", "meta", *([] if torch.backends.cuda.is_built() else ["cuda"])],
 )
-def test_missing_devices_are_named(device):
+def test_missing_devices_are_reported(device):
     with pytest.raises(InputError, match=f"device='{device}': it cannot be used here: ") as error:
         load_pretrained("anything", device=device)
     assert "\n" not in str(error.value)
 
 
-def test_invalid_arguments_are_named():
+def test_invalid_arguments_are_reported():
     oracle = tiny_oracle()
     with pytest.raises(InputError, match=r"dtype='int8'"):
         load_pretrained("anything", dtype="int8")

@@ -149,7 +149,7 @@ def test_special_tokens_stay_fixed_and_are_never_proposed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chain", "asked"),
+    ("chain", "get_model"),
     [
         (Gibbs(), lambda model: model),
         (Gibbs(order="sweep"), lambda model: model),
@@ -158,10 +158,10 @@ def test_special_tokens_stay_fixed_and_are_never_proposed() -> None:
     ],
     ids=["gibbs", "sweeps", "parallel", "blocks"],
 )
-def test_chains_run_on_masked_models(chain: object, asked: Callable[[PretrainedMasked], Any]) -> None:
+def test_chains_run_on_masked_models(chain: object, get_model: Callable[[PretrainedMasked], Any]) -> None:
     model = oracle()
     start = model.encode(TEXTS)
-    found = run_chain(chain, asked(model), start=start, steps=6, seed=1).tokens
+    found = run_chain(chain, get_model(model), start=start, steps=6, seed=1).tokens
     assert torch.equal(found[~model.free(start)], start[~model.free(start)])
     assert bool((found != start)[model.free(start)].any())
     assert not bool(torch.isin(found[model.free(start)], torch.tensor([0, 2, 3, 4])).any())

@@ -84,9 +84,9 @@ class EarlyCheckingRejection(Rejection):
         accepted = verifier.values(torch.arange(len(decoding.lengths))) > 0
         moves.done.copy_(decoding.complete & accepted)
         moves.length.copy_(torch.where(accepted, decoding.lengths, decoding.start))
-        asking = (~moves.done).nonzero()[:, 0]
-        if len(asking):
-            moves.token[asking] = choose(decoding.log_probs(asking, moves.length[asking]), asking)
+        active = (~moves.done).nonzero()[:, 0]
+        if len(active):
+            moves.token[active] = choose(decoding.log_probs(active, moves.length[active]), active)
         return moves, state
 
 
@@ -151,10 +151,10 @@ class UncutMonteCarlo(SequentialMonteCarlo):
 
     def _outlook(self, decoding, verifier, alive):
         outlook = super()._outlook(decoding, verifier, alive)
-        asking = (alive & ~decoding.complete).nonzero()[:, 0]
-        log_probs = decoding.log_probs(asking, cut=False).double()
-        whole = log_probs + verifier.children(asking, log_probs > -math.inf).log()
-        return outlook._replace(log_value=outlook.log_value.index_copy(0, asking, whole.logsumexp(1)))
+        active = (alive & ~decoding.complete).nonzero()[:, 0]
+        log_probs = decoding.log_probs(active, cut=False).double()
+        whole = log_probs + verifier.children(active, log_probs > -math.inf).log()
+        return outlook._replace(log_value=outlook.log_value.index_copy(0, active, whole.logsumexp(1)))
 
 
 class UnlimitedBacktracking(Backtracking):

@@ -230,7 +230,7 @@ def test_invalid_input_is_reported_in_one_line():
 
 
 @pytest.mark.parametrize("distribution", [exact_distribution, transition_matrix])
-def test_a_chain_with_too_many_states_is_refused(distribution):
+def test_a_chain_with_too_many_states_is_rejected(distribution):
     arguments = (Rejection(), TREES[1].table(), TREES[1].allows)
     states = exact_distribution(*arguments).states
     distribution(*arguments, max_states=states)
@@ -318,7 +318,7 @@ class InvalidMoves(Ancestral):
     [{"token": 2}, {"length": 4}, {"length": -1}, {"token": 1, "done": False}, {"length": 1}],
     ids=str,
 )
-def test_moves_that_cannot_be_applied_are_refused(wrong):
+def test_moves_that_cannot_be_applied_are_rejected(wrong):
     with pytest.raises(InputError, match=r"^moves=\(.*tokens of row 0"):
         generate(COINS, sampler=InvalidMoves(**wrong), max_steps=9)
 

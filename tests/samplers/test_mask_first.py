@@ -57,8 +57,8 @@ def mask_error(sampler, tree, rule, cut, truncation=Truncated, verifier=Bounded)
     total = math.fsum(distribution.probabilities.values()) + distribution.failed
     if sampler.rows_per_sample > 1:
         # Resampling changes the probabilities of outputs, but neither their support nor their weights.
-        due = {x: w for x, w in proper.items() if w > 0}
-        return max(largest_difference(distribution.weights, due), abs(total - 1))
+        expected = {x: w for x, w in proper.items() if w > 0}
+        return max(largest_difference(distribution.weights, expected), abs(total - 1))
     return max(
         largest_difference(distribution.probabilities, reference),
         largest_difference(distribution.weights, proper),
@@ -153,9 +153,9 @@ def count_judged_and_wrong(judge_type, cut, share, *, most=1.0, parts=()) -> tup
     judge = judge_type(Product(*parts, verifier), batch)
     uncut = batch.log_probs(rows, cut=False)
     found = judge.leading_children(rows, uncut)
-    due = batch.cut(uncut + torch.from_numpy(values).log()) > -math.inf
+    expected = batch.cut(uncut + torch.from_numpy(values).log()) > -math.inf
     kept = batch.cut(uncut + found.log()) > -math.inf
-    return judged, int((due != kept).any(1).sum())
+    return judged, int((expected != kept).any(1).sum())
 
 
 LAZY = [

@@ -148,7 +148,7 @@ def count_differences(sampler: Any, requests: int = 16) -> int:
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
-def test_requests_have_the_same_result_as_alone(sampler):
+def test_requests_have_the_same_results_as_single_requests(sampler):
     assert count_differences(sampler) == 0
 
 
@@ -215,7 +215,7 @@ def test_finished_requests_leave_no_state():
     assert max(sizes) <= 2048
 
 
-def test_texts_are_stopped_and_parsed_under_their_own_terms():
+def test_each_request_has_separate_stop_strings_and_parsers():
     oracle = tiny_oracle()
     number = GrammarVerifier.json_schema({"type": "integer"}, oracle.tokenization)
     word = GrammarVerifier.regex("[a-c]+", oracle.tokenization)
@@ -266,7 +266,7 @@ def test_texts_are_stopped_and_parsed_under_their_own_terms():
         (lambda run: OpenRun(Table(distribution, vocab_size=6)), "capacity"),
     ],
 )
-def test_invalid_requests_are_refused_and_change_nothing(ask, field):
+def test_invalid_requests_are_rejected_and_change_nothing(ask, field):
     run = OpenRun(ORACLE)
     with pytest.raises(InputError) as error:
         ask(run)

@@ -78,7 +78,7 @@ RUNS: dict[str, Callable[[PrefixOracle], object]] = {
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 @pytest.mark.parametrize(("oracle", "line"), WRONG.values(), ids=WRONG)
-def test_an_invalid_first_result_is_refused(oracle, line, run):
+def test_an_invalid_first_result_is_rejected(oracle, line, run):
     with pytest.raises(InputError, match=f"^{line}"):
         run(oracle)
 
@@ -165,7 +165,7 @@ def test_only_the_first_result_of_a_run_is_checked(monkeypatch):
     assert len(checked) == 3  # the distributions before and after truncation
 
 
-def test_counts_beyond_int64_are_refused():
+def test_counts_beyond_int64_are_rejected():
     for field, make in {
         "max_rejections": lambda number: TokenwiseRejection(max_rejections=number),
         "block_tokens": lambda number: BlockBestOfN(candidates=2, block_tokens=number),

@@ -69,10 +69,10 @@ def test_a_stream_can_be_iterated_asynchronously_and_left_early():
     async def two() -> list[list[Sample]]:
         return await asyncio.gather(first(40), first(3))
 
-    complete, begun = asyncio.run(two())
+    complete, partial = asyncio.run(two())
     expected = generate(COIN, **settings())
     assert [sample.tokens for sample in complete] == expected.completions()
-    assert [sample.tokens for sample in begun] == expected.completions()[:3]
+    assert [sample.tokens for sample in partial] == expected.completions()[:3]
 
 
 def test_partial_samples_grow_into_complete_ones():
@@ -159,7 +159,7 @@ def test_samples_can_be_indexed():
         _ = generate(oracle, ["the"], max_new_tokens=2)[0].parsed
 
 
-def test_samples_keep_their_index_and_refuse_invalid_indices():
+def test_samples_keep_their_index_and_reject_invalid_indices():
     samples = generate(COIN, **settings(num_samples=4))
     assert [sample.index for sample in samples] == list(range(8))
     assert (samples[3:][0].index, samples[3:][2:][-1].index, samples[torch.tensor(-1)].index) == (3, 7, 7)
@@ -185,7 +185,7 @@ SAMPLERS = (
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
-def test_prompts_with_their_own_verifiers_have_the_same_samples_as_alone(sampler):
+def test_prompts_with_separate_verifiers_have_the_same_samples_as_single_prompts(sampler):
     """Equal prompts under different verifiers share neither verdicts nor distributions."""
     rules = [no_pair, no_zero, None, no_pair]
     shared = settings(prompts=[[0]] * 4, sampler=sampler, sample_ids=range(80))
@@ -207,10 +207,12 @@ def test_a_tree_that_ignores_verifiers_is_detected(monkeypatch):
     root = NodeTree._root
     monkeypatch.setattr(NodeTree, "_root", lambda tree, one: root(tree, Root(one.prompt)))
     with pytest.raises((AssertionError, KeyError)):
-        test_prompts_with_their_own_verifiers_have_the_same_samples_as_alone(Backtracking(quota=2, stride=1))
+        test_prompts_with_separate_verifiers_have_the_same_samples_as_single_prompts(
+            Backtracking(quota=2, stride=1)
+        )
 
 
-def test_token_log_probabilities_are_those_of_the_oracle():
+def test_token_log_probabilities_equal_those_of_the_oracle():
     samples = generate(
         COIN, **settings(sampler=Backtracking(quota=2, stride=1), verifier=no_pair), token_log_probs=True
     )

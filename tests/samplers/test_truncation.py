@@ -72,7 +72,7 @@ def test_temperatures_near_zero_are_greedy(dtype, temperature):
     assert answer.dtype == dtype
 
 
-def test_log_probabilities_are_those_before_truncation():
+def test_log_probabilities_are_computed_before_truncation():
     distribution = (0.7, 0.2, 0.1)
     table = Table(lambda prefix: distribution, 3, eos=2, max_length=1)
     once = truncated(table, temperature=0.5)
@@ -112,7 +112,7 @@ def test_two_truncations_are_joined_if_the_result_is_the_same():
 
 @pytest.mark.parametrize("outer", [{"temperature": 0.5}, {"top_k": 2}, {"top_p": 0.5}], ids=str)
 @pytest.mark.parametrize("inner", [{"top_p": 0.9}, {"min_p": 0.1}], ids=str)
-def test_truncations_that_cannot_be_joined_are_refused(inner, outer):
+def test_truncations_that_cannot_be_joined_are_rejected(inner, outer):
     (name,) = outer
     with pytest.raises(InputError, match=f"{name}=.*truncate once"):
         truncated(truncated(COINS, **inner), **outer)

@@ -126,7 +126,7 @@ def test_the_invalid_field_is_reported(server):
     assert not server.worker.unfinished
 
 
-def test_malformed_requests_are_refused(server):
+def test_malformed_requests_are_rejected(server):
     path = "/v1/completions"
     assert send(server, path, b"{")[0] == 400
     assert send(server, path, b'{"prompt": "a", "temperature": NaN}')[1]["error"]["param"] == "body"

@@ -114,9 +114,9 @@ def test_token_ids_and_stop_strings_are_accepted(client, model):
     ids = model.tokenization.encode("the cat")
     text = complete(client, "the cat", max_tokens=12, seed=1).choices[0].text
     assert complete(client, ids, max_tokens=12, seed=1).choices[0].text == text
-    begun = complete(client, [model.tokenization.bos], max_tokens=12, seed=1).choices[0].text
+    first_text = complete(client, [model.tokenization.bos], max_tokens=12, seed=1).choices[0].text
     assert [complete(client, empty, max_tokens=12, seed=1).choices[0].text for empty in ("", [[]])] == [
-        begun
+        first_text
     ] * 2
     stopped = complete(client, [ids], max_tokens=12, seed=1, stop=[text[3:5]]).choices[0]
     assert text.startswith(stopped.text)
@@ -162,7 +162,7 @@ class Answer(BaseModel):
     a: bool
 
 
-def test_answers_follow_a_schema(client):
+def test_responses_follow_a_schema(client):
     schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}
     answer = chat(client, n=8, response_format=schema, seed=1)
     values = [json.loads(choice.message.content) for choice in answer.choices]
@@ -216,22 +216,22 @@ def joined(stream: Any) -> tuple[dict[int, list[str]], dict[int, Any], list[Any]
     return pieces, ended, others
 
 
-@pytest.mark.parametrize("ask", [complete, chat])
-def test_streams_contain_the_complete_answer(client, ask):
+@pytest.mark.parametrize("send", [complete, chat])
+def test_streams_contain_the_complete_answer(client, send):
     settings = {"n": 3, "max_tokens": 20, "seed": 6, "temperature": 0.7}
-    complete_answer = ask(client, **settings)
+    complete_answer = send(client, **settings)
     pieces, ended, [closing] = joined(
-        ask(client, stream=True, stream_options={"include_usage": True}, **settings)
+        send(client, stream=True, stream_options={"include_usage": True}, **settings)
     )
     for choice in complete_answer.choices:
-        text = choice.text if ask is complete else choice.message.content
+        text = choice.text if send is complete else choice.message.content
         assert "".join(pieces[choice.index]) == text
         assert len(pieces[choice.index]) > 1
         assert ended[choice.index].finish_reason == choice.finish_reason
         assert ended[choice.index].trialogue["log_prob"] == pytest.approx(choice.trialogue["log_prob"])
     assert closing.usage == complete_answer.usage
     # Without requested usage, every piece has a choice, because loops over streams read the first one.
-    plain = list(ask(client, stream=True, **settings))
+    plain = list(send(client, stream=True, **settings))
     assert {piece.choices[0].index for piece in plain} == {0, 1, 2}
     assert plain[-1].choices[0].finish_reason
     assert plain[-1].trialogue["queries"] == complete_answer.trialogue["queries"]
@@ -301,7 +301,7 @@ def comparable(answer: Any) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_concurrent_requests_have_the_same_answers_as_alone(server):
+def test_concurrent_requests_have_the_same_responses_as_single_requests(server):
     with server.client() as client:
 
         def answer(number: int) -> list[tuple[Any, ...]]:

@@ -27,10 +27,10 @@ def test_only_the_latest_text_of_a_choice_waits():
 
 
 def test_a_stream_without_a_reader_is_cancelled():
-    begun, ended = list[str](), list[bool]()
+    started, ended = list[str](), list[bool]()
 
     async def pieces() -> AsyncIterator[str]:
-        begun.append("a piece")
+        started.append("a piece")
         yield "a piece"
 
     async def receive() -> Message:
@@ -47,5 +47,5 @@ def test_a_stream_without_a_reader_is_cancelled():
             assert ended
 
     asyncio.run(answer())
-    assert not begun
+    assert not started
     assert ended == [True]

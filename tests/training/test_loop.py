@@ -143,21 +143,21 @@ def test_global_generator_is_unchanged_and_seed_matters() -> None:
 
 
 def test_cpu_training_retains_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
+    events: list[str] = []
 
     @contextmanager
     def kept() -> Iterator[None]:
-        told.append("kept")
+        events.append("kept")
         yield
-        told.append("given back")
+        events.append("given back")
 
     def observed(step: int) -> Tensor:
-        assert told == ["kept"]
+        assert events == ["kept"]
         return batches(step)
 
     monkeypatch.setattr(loop, "kept_memory", kept)
     run(batches=observed)
-    assert told == ["kept", "given back"]
+    assert events == ["kept", "given back"]
 
 
 def test_learning_rate_schedules() -> None:

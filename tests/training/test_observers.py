@@ -143,7 +143,7 @@ def test_stopping_rule_ends_training_at_the_weights_that_reach_it(tmp_path: Path
     assert not differs(result, again)
 
 
-def test_log_steps() -> None:
+def test_log_steps_are_spaced_logarithmically() -> None:
     assert log_steps(1000, 4) == (1, 10, 100, 1000)
     assert log_steps(16, 5) == (1, 2, 4, 8, 16)
     assert log_steps(8, 100) == (1, 2, 3, 4, 5, 6, 7, 8)

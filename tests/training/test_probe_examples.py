@@ -256,9 +256,9 @@ def test_invalid_line_is_rejected_with_its_number(tmp_path: Path) -> None:
     path = tmp_path / "texts.jsonl"
     for line, words in BAD:
         path.write_bytes(b'{"text": "fine", "label": 1}\n' + line + b"\n")
-        with pytest.raises(InputError, match=words) as told:
+        with pytest.raises(InputError, match=words) as caught:
             read_labelled_texts(path)
-        assert "texts.jsonl line 2" in str(told.value)
+        assert "texts.jsonl line 2" in str(caught.value)
 
 
 def test_file_without_texts_is_rejected(tmp_path: Path) -> None:

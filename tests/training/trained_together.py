@@ -62,5 +62,5 @@ if __name__ == "__main__":
     found, written = trained_together.together(Path(sys.argv[1]))
     losses = found.losses.tolist()
     weights = [parameter.tolist() for parameter in found.network.parameters()]
-    said = {"losses": losses, "weights": weights, "written": written}
-    Path(sys.argv[2], f"{os.environ['RANK']}.json").write_text(json.dumps(said), encoding="utf-8")
+    record = {"losses": losses, "weights": weights, "written": written}
+    Path(sys.argv[2], f"{os.environ['RANK']}.json").write_text(json.dumps(record), encoding="utf-8")

@@ -341,11 +341,11 @@ def test_output_of_functions_is_redirected_to_standard_error(tmp_path, capfd):
 def test_a_process_that_hangs_in_c_code_is_ended_and_restarted(tmp_path):
     path = tmp_path / "rule.py"
     path.write_text(
-        "import os\nasked = []\n"
-        "def f(text):\n    asked.append(text)\n"
+        "import os\ncalls = []\n"
+        "def f(text):\n    calls.append(text)\n"
         "    if text == 'ab':\n        next(iter(int, 1) for _ in iter(int, 1) if not sum(iter(int, 1)))\n"
         "    if text == 'b':\n        os.kill(os.getpid(), 9)\n"
-        "    return len(asked) < 3\n"
+        "    return len(calls) < 3\n"
     )
     verifier = python_verifier(path, "f", TEXT, timeout=LONG)
     assert evaluate(verifier, [(A,), (C,), (A, A)]) == [1, 1, 0]

@@ -334,13 +334,13 @@ def test_patterns_have_the_same_meaning_in_grammars_keys_and_validation():
     for pattern, texts in PATTERNS:
         string = {"type": "string"}
         keys = {"type": "object", "patternProperties": {pattern: {}}, "additionalProperties": False}
-        plain, negated, named = (
+        plain, negated, with_keys = (
             GrammarVerifier.json_schema(schema, TOKENS)
             for schema in ({**string, "pattern": pattern}, {**string, "not": {"pattern": pattern}}, keys)
         )
         for text, valid in texts.items():
             written = json.dumps(text, ensure_ascii=False)
-            found = value(plain, written), not value(negated, written), value(named, f"{{{written}:1}}")
+            found = value(plain, written), not value(negated, written), value(with_keys, f"{{{written}:1}}")
             assert found == (valid,) * 3, (pattern, text)
 
 

@@ -158,7 +158,10 @@ class RecordingRollouts(RolloutValues):
     """Record the number of tokens that each evaluated prefix may still be extended by."""
 
     def values(self, decoding, rows):
-        self.remaining = [*getattr(self, "left", []), *(decoding.limit - decoding.lengths)[rows].tolist()]
+        self.remaining = [
+            *getattr(self, "remaining", []),
+            *(decoding.limit - decoding.lengths)[rows].tolist(),
+        ]
         return super().values(decoding, rows)
 
 

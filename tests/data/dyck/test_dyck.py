@@ -259,7 +259,7 @@ def test_verifier_of_bounded_prefixes_and_mutants() -> None:
         ("decoding.vocab_size", lambda: Dyck(8).children(decoding([()], 8, 3, None), torch.tensor([0]))),
     ],
 )
-def test_bad_input_is_named(field: str, call: Callable[[], object]) -> None:
+def test_invalid_input_is_reported(field: str, call: Callable[[], object]) -> None:
     with pytest.raises(InputError) as error:
         call()
     assert error.value.field == field

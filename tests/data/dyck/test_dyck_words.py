@@ -79,7 +79,7 @@ def test_sampled_words_follow_the_distribution(distribution: DyckWords) -> None:
     assert torch.equal(again, tokens[:100])
 
 
-def test_oracle_contract() -> None:
+def test_oracle_keeps_its_contract() -> None:
     check_oracle(LAWS[2], capacity=6, steps=8, seeds=(0,))
 
 

@@ -44,7 +44,7 @@ def test_saved_vocabulary_is_loaded_and_another_is_rejected(vocabulary, tmp_path
     assert len(opened) == 290
 
 
-def test_bad_input_has_one_line_errors(vocabulary, tmp_path):
+def test_invalid_input_raises_one_line_errors(vocabulary, tmp_path):
     path = vocabulary.save(tmp_path / "vocabulary.json")
     other = SubwordVocabulary.train(TEXTS, 280)
     cases = [

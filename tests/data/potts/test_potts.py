@@ -255,7 +255,7 @@ CHAIN = PottsChain(TABLE)
         ),
     ],
 )
-def test_bad_input_has_one_line_errors(make, field, message):
+def test_invalid_input_raises_one_line_errors(make, field, message):
     with pytest.raises(InputError, match=message) as raised:
         make()
     assert raised.value.field == field

@@ -107,7 +107,7 @@ def test_fewer_sweeps_have_the_results_of_a_shorter_run(tmp_path, monkeypatch, o
     assert again.acceptance == few.acceptance != more.acceptance
 
 
-def test_the_file_of_another_run_is_refused(tmp_path):
+def test_the_file_of_another_run_is_rejected(tmp_path):
     chain, path = chain_of("gibbs", 3), tmp_path / "chains.safetensors"
     draw(chain, NETWORK, START, 2, path=path)
     with pytest.raises(InputError, match="other chains"):

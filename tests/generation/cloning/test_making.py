@@ -89,11 +89,11 @@ def test_an_interrupted_run_is_resumed(text, tmp_path, place, monkeypatch, capsy
     name = "factored_network" if place == "training" else "draw"
     original, calls = getattr(maker, name), []
 
-    def interrupted(*given: object, **named: object) -> object:
+    def interrupted(*arguments: object, **settings: object) -> object:
         calls.append(1)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return original(*given, **named)
+        return original(*arguments, **settings)
 
     with monkeypatch.context() as patch:
         patch.setattr(maker, name, interrupted)

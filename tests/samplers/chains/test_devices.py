@@ -130,7 +130,7 @@ def test_streams_draw_the_same_numbers_on_another_device():
 
 
 @pytest.mark.usefixtures("other_device")
-def test_the_simulated_device_refuses_the_same_operations_as_a_real_one():
+def test_the_simulated_device_rejects_the_same_operations_as_a_real_one():
     tensor = START.to(DEVICE)
     assert torch.equal(tensor.cpu(), START)
     assert (tensor + 1).device.type == DEVICE.type

@@ -133,7 +133,7 @@ def test_states_of_probability_zero_are_ignored():
     )
 
 
-def test_a_distribution_over_blocks_that_omits_sites_is_refused():
+def test_a_distribution_over_blocks_that_omits_sites_is_rejected():
     def first(tokens):
         return torch.tensor([[1.0, 0.0]]).expand(len(tokens), -1)
 
@@ -142,7 +142,7 @@ def test_a_distribution_over_blocks_that_omits_sites_is_refused():
         run_chain(chain, MODEL, start=START, steps=1)
 
 
-def test_a_periodic_chain_is_refused():
+def test_a_periodic_chain_is_rejected():
     class Flip:
         def init(self, model, tokens):
             return Sequences(tokens)

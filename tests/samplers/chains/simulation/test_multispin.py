@@ -100,7 +100,7 @@ def test_faulty_kernels_are_detected(name, change):
     assert differs_from_reference(change_multispin(change), MODELS[name], 1)
 
 
-def test_models_with_different_couplings_are_refused():
+def test_models_with_different_couplings_are_rejected():
     for model in (disordered(5), window_tables(torch.zeros(2, 2), 5)):
         with pytest.raises(InputError, match="multispin"):
             run_sweeps(model, chains=1, sweeps=1, method="multispin")
