@@ -93,7 +93,7 @@ def test_every_python_block_is_executed_by_a_test() -> None:
 def test_every_option_in_the_documentation_is_in_the_help_of_its_command(
     line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The help text of the command, with the named sampler or study, lists every option that the page uses."""
+    """The help text of the command, with the given sampler or study, lists every option that the page uses."""
     monkeypatch.setenv("COLUMNS", "80")  # A wider terminal prints groups of options side by side.
     words = shlex.split(line.replace("\\\n", " "), comments=True)[1:]
     help_words = _words_for_help(words)

@@ -13,7 +13,10 @@ from trialogue.generation.translation.scores import quality
 from trialogue.storage import sha256_of
 
 PAIRS = [
-    (f"{who} {what} {how}", f"{how} {who} {what}") for who in "abcd" for what in "efgh" for how in "klmn"
+    (f"{first} {second} {third}", f"{third} {first} {second}")
+    for first in "abcd"
+    for second in "efgh"
+    for third in "klmn"
 ]
 TINY = "--vocab 264 --test 4 --steps 3 --layers 1 --width 8 --heads 2 --mlp-width 16 --max-length 8 --batch-size 8"
 

@@ -24,7 +24,7 @@ STORIES = [
     for thing in ("ball", "box", "cat", "stone", "cup")
 ]
 TEXT = "".join(f"{story}\n{END}\n" for story in STORIES)
-TOLD = TEXT.replace(f"{END}\n", END)
+STORY = TEXT.replace(f"{END}\n", END)
 
 
 @pytest.fixture
@@ -49,15 +49,15 @@ def test_rows_contain_the_text(text: Path) -> None:
     assert corpus.train.shape[1] == corpus.test.shape[1] == corpus.length == 8
     assert corpus.vocab_size == 300
     train, test = whole(corpus.train, corpus), whole(corpus.test, corpus)
-    assert TOLD.startswith(train)
+    assert STORY.startswith(train)
     # Only the incomplete last row of each part is missing.
-    cut = TOLD.index(test, len(train))
-    assert len(corpus.tokenizer.encode(TOLD[len(train) : cut]).ids) < 8
-    assert len(corpus.tokenizer.encode(TOLD[cut + len(test) :]).ids) < 8
-    assert len(test) == pytest.approx(0.1 * len(TOLD), abs=120)
+    cut = STORY.index(test, len(train))
+    assert len(corpus.tokenizer.encode(STORY[len(train) : cut]).ids) < 8
+    assert len(corpus.tokenizer.encode(STORY[cut + len(test) :]).ids) < 8
+    assert len(test) == pytest.approx(0.1 * len(STORY), abs=120)
     assert (corpus.train == 0).sum() == train.count(END) > 40
     # The concatenated rows equal the tokens of the lines of the text.
-    lines = [line for line in TOLD[: len(train)].splitlines(keepends=True) if line]
+    lines = [line for line in STORY[: len(train)].splitlines(keepends=True) if line]
     encoded = [token for line in lines for token in corpus.tokenizer.encode(line).ids]
     assert corpus.train.flatten().tolist() == encoded[: corpus.train.numel()]
 
@@ -67,7 +67,7 @@ def test_separate_test_text(text: Path, tmp_path: Path) -> None:
     other.write_text("Lily and Max were very happy near the tree. " * 3, encoding="utf-8")
     corpus = opened(text, test=other)
     assert whole(corpus.test, corpus).startswith("Lily and Max were very happy near the tree. Lily")
-    assert len(whole(corpus.train, corpus)) == pytest.approx(len(TOLD), abs=40)
+    assert len(whole(corpus.train, corpus)) == pytest.approx(len(STORY), abs=40)
 
 
 def test_cached_files_are_reused_and_named_by_content(
@@ -108,7 +108,7 @@ def test_interrupted_tokenization_is_resumed(
 ) -> None:
     expected = opened(text, cache=tmp_path / "whole")
     monkeypatch.setattr(tokens, "_BATCH_CHARACTERS", 500)
-    asked: list[int] = []
+    encoded: list[int] = []
     encode = Tokenizer.encode_batch_fast
 
     class Counting:
@@ -121,9 +121,9 @@ def test_interrupted_tokenization_is_resumed(
             return getattr(self.own, name)
 
         def encode_batch_fast(self, pieces: list[str]) -> object:
-            if len(asked) == self.last:
+            if len(encoded) == self.last:
                 raise Killed
-            asked.append(sum(map(len, pieces)))
+            encoded.append(sum(map(len, pieces)))
             return encode(self.own, pieces)
 
     trained = corpora._load_or_train_tokenizer
@@ -131,14 +131,14 @@ def test_interrupted_tokenization_is_resumed(
     with pytest.raises(Killed):
         opened(text)
     growing = next((tmp_path / "cache").rglob("train.growing"))
-    with growing.open("ab") as file:  # a write that came to nothing
+    with growing.open("ab") as file:  # An interrupted write leaves an incomplete token.
         file.write(b"half a token")
-    assert len(asked) == batches
+    assert len(encoded) == batches
     monkeypatch.setattr(corpora, "_load_or_train_tokenizer", lambda *of: Counting(trained(*of), None))
     again = opened(text)
     assert torch.equal(again.train, expected.train)
     assert torch.equal(again.test, expected.test)
-    assert sum(asked) == len(TOLD)  # nothing was encoded twice
+    assert sum(encoded) == len(STORY)  # No text was encoded twice.
     assert not list((tmp_path / "cache").rglob("*.growing"))
 
 
@@ -213,10 +213,10 @@ class Column:
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[object, ...]]]:
-    asked: list[tuple[object, ...]] = []
+    calls: list[tuple[object, ...]] = []
 
     def load_dataset(name: str, configuration: str | None, split: str) -> Column:
-        asked.append((name, configuration, split))
+        calls.append((name, configuration, split))
         if split == "validation":
             return Column(STORIES[60:])
         if split == "test":
@@ -227,7 +227,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[object, ...]]]:
     module.load_dataset = load_dataset  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "datasets", module)
     monkeypatch.setattr("trialogue.data.corpus.hub._BATCH_ROWS", 7)
-    return asked
+    return calls
 
 
 def test_hub_corpus(hub: list[tuple[object, ...]], tmp_path: Path) -> None:

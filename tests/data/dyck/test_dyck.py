@@ -180,7 +180,7 @@ def test_errors_of_corrupted_strings() -> None:
             if cut is None:
                 rows = [tuple(row) for row in tokens.tolist()]
             else:
-                # With lengths, what follows an end of sequence counts; the parser above stops there.
+                # With lengths, tokens after an end of sequence count, but `parse` ignores them.
                 rows = [r[: r.index(eos) + 1] if eos in r else r for r in rows]
                 cut = torch.tensor([len(r) for r in rows])
             found = dyck.errors(torch.tensor(tokens), cut, eos)

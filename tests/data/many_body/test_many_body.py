@@ -128,7 +128,7 @@ def test_faster_kernel_is_selected():
 
 
 MUTANTS = {
-    "a site left out without what it contributed to pairs": (
+    "a site left out without its contribution to pairs": (
         pair_sums,
         "above = two[pair] - old[pair] * below",
         "above = two[pair]",
