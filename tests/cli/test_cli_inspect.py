@@ -57,9 +57,9 @@ def inspect(run_command, tmp_path):
         code: int = 0,
     ) -> Inspection:
         options = ("--out", tmp_path / "found", "--effort", effort, "--measures", *measures)
-        answer = run_command("inspect", subject, *(options if measures else options[:-1]), *words)
-        assert answer[0] == code, answer[2]
-        return Inspection(*answer, tmp_path / "found")
+        result = run_command("inspect", subject, *(options if measures else options[:-1]), *words)
+        assert result[0] == code, result[2]
+        return Inspection(*result, tmp_path / "found")
 
     return run_inspect
 
@@ -191,27 +191,27 @@ def test_a_masked_model_has_all_applicable_measures(tmp_path, text, inspect):
     tokenizer.save_pretrained(tmp_path / "masked")
     text.write_text("the cat sat on the mat, and the dog ran after the cat. " * 200, encoding="utf-8")
     names = ("copying", "consistency", "decoding")
-    answer = inspect(tmp_path / "masked", "--no-control", "--text", text, measures=names)
+    result = inspect(tmp_path / "masked", "--no-control", "--text", text, measures=names)
     message = "decoding: not taken: it applies to causal models, but this is a masked model"
-    assert message in answer.out
-    assert message in answer.err
-    record = answer.record
+    assert message in result.out
+    assert message in result.err
+    record = result.record
     assert record["kind"] == "masked"
     assert list(record["measures"]) == ["copying", "consistency"]
     assert record["settings"]["text"] is not None
     assert record["measures"]["copying"]["control"] is None
-    assert "Skipped measures" in answer.page
+    assert "Skipped measures" in result.page
 
 
 def test_measures_without_text_run_if_no_text_is_given(model, inspect):
-    answer = inspect(model, measures=(), effort=0.05)
-    record = answer.record
+    result = inspect(model, measures=(), effort=0.05)
+    record = result.record
     assert set(record["measures"]) | set(record["refused"]) == set(MEASURES)
     assert {"copying", "brackets", "decoding"} <= set(record["measures"])
     assert record["refused"]["context"] == "it needs a text. Use --text FILE"
-    assert "interactions: not taken: it needs clones of a text" in answer.out
-    assert answer.err.count("context: not taken") == 1
-    assert answer.page.count("<svg") == sum(
+    assert "interactions: not taken: it needs clones of a text" in result.out
+    assert result.err.count("context: not taken") == 1
+    assert result.page.count("<svg") == sum(
         any(one["along"] for one in measure["checkpoints"][0]["quantities"])
         for measure in record["measures"].values()
     )
@@ -221,9 +221,9 @@ def test_damaged_files_are_reported_in_one_line(model, found, inspect):
     path = found / "work" / "control" / "copying.json"
     for content in ("{", "[]", "{}", '{"files": ""}'):
         path.write_text(content, encoding="utf-8")
-        answer = inspect(model, code=2)
-        assert answer.out == "", content
-        assert f"out='{path}': the file is damaged. Delete it and run the command again" in answer.err
+        result = inspect(model, code=2)
+        assert result.out == "", content
+        assert f"out='{path}': the file is damaged. Delete it and run the command again" in result.err
 
 
 class VocabularySize(Measure):
@@ -245,10 +245,10 @@ def test_a_registered_measure_waits_for_its_text(
 ):
     monkeypatch.setitem(MEASURES, "mine", VocabularySize)
     assert "mine: not taken: it needs a text" in inspect(model, measures=["mine"]).out
-    answer = inspect(model, "--text", text, measures=["mine"])
-    assert "not taken" not in answer.out
-    assert list(answer.record["measures"]) == ["copying", "mine"]
-    mine = answer.record["measures"]["mine"]
+    result = inspect(model, "--text", text, measures=["mine"])
+    assert "not taken" not in result.out
+    assert list(result.record["measures"]) == ["copying", "mine"]
+    mine = result.record["measures"]["mine"]
     assert mine["checkpoints"][0]["quantities"][0]["points"] == [{"value": 300}]
     assert mine["control"] is None
     assert "text='not given'" in inspect(model, measures=["mine"], code=2).err
@@ -257,11 +257,11 @@ def test_a_registered_measure_waits_for_its_text(
 
 @pytest.mark.parametrize("measure", ["context", "topics"])
 def test_a_short_text_is_rejected_before_any_measure(measure, model, text, inspect):
-    answer = inspect(model, "--text", text, measures=["copying", measure], code=2)
-    assert answer.out == ""
-    assert "text=" in answer.err.splitlines()[-1]
-    assert "give a longer text" in answer.err.splitlines()[-1]
-    assert "copying: about" not in answer.err
+    result = inspect(model, "--text", text, measures=["copying", measure], code=2)
+    assert result.out == ""
+    assert "text=" in result.err.splitlines()[-1]
+    assert "give a longer text" in result.err.splitlines()[-1]
+    assert "copying: about" not in result.err
 
 
 BAD: list[tuple[str, str]] = [
@@ -353,8 +353,8 @@ def test_an_incomplete_checkpoint_is_reported_before_any_measure(place, tmp_path
 def test_all_checkpoints_of_a_training_share_one_control(place, tmp_path, inspect):
     for name in ("checkpoint-10", "checkpoint-5"):
         shutil.copytree(place / "training" / name, tmp_path / "training" / name)
-        answer = inspect(tmp_path / "training")
-    assert "of random weights" not in answer.err
+        result = inspect(tmp_path / "training")
+    assert "of random weights" not in result.err
 
 
 class NoFiniteResult(VocabularySize):
@@ -407,9 +407,9 @@ def test_a_measure_that_cannot_be_imported_does_not_stop_the_others(model, inspe
         if name != "copying":
             monkeypatch.delitem(MEASURES, name)
     monkeypatch.setitem(MEASURES, "broken", "nowhere_to_be_found:Measure")
-    answer = inspect(model, measures=())
-    assert "nowhere_to_be_found" in answer.err
-    assert "Up to which distance" in answer.out
+    result = inspect(model, measures=())
+    assert "nowhere_to_be_found" in result.err
+    assert "Up to which distance" in result.out
     inspect(model, measures=["broken"], code=2)
 
 

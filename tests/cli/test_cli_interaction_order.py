@@ -81,7 +81,7 @@ def test_all_numbers_are_printed_as_json(place, run):
         for file, step in zip(files, (150, 0), strict=True)
         for clone in ("independent", "text")
     ]
-    assert all(one["error"] is None for one in message["losses"])  # a single row has no error
+    assert all(one["error"] is None for one in message["losses"])  # A single row has no standard error.
     assert all(one["per"] == "token" and one["targets"] == 5 for one in message["losses"])
     assert message["readings"][0]["gap"]["error"] is None
     assert picture.read_bytes().startswith(b"\x89PNG")

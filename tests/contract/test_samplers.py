@@ -73,7 +73,7 @@ def test_its_distribution_sums_to_one(sampler, tree):
     if tree.vocab > 2 and isinstance(sampler, SequentialMonteCarlo) and sampler.proposal == "rejection":
         sampler = replace(
             sampler, particles=1
-        )  # two rows with several draws per token have too many branches
+        )  # Two rows with several draws per token have too many branches.
     check_probabilities_sum_to_one(sampler, tree)
 
 

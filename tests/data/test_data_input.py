@@ -1,4 +1,4 @@
-"""Test that invalid arguments of distributions give one-line errors with field, value and hint."""
+"""Test that invalid arguments of distributions raise one-line errors with field, value and hint."""
 
 import math
 from collections.abc import Callable

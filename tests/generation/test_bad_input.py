@@ -140,34 +140,34 @@ def test_the_tokenizer_does_not_warn_about_a_long_prompt(shell, tmp_path):
     settings = save_tiny(tmp_path / "short") / "tokenizer_config.json"
     changed = json.loads(settings.read_text(encoding="utf-8")) | {"model_max_length": 256}
     settings.write_text(json.dumps(changed), encoding="utf-8")
-    answer: list[logging.LogRecord] = []
+    result: list[logging.LogRecord] = []
     handler = logging.Handler()
-    handler.emit = answer.append
+    handler.emit = result.append
     logger = logging.getLogger("transformers")
     logger.addHandler(handler)
     try:
         assert shell(f"--prompt '{'cat ' * 300}' --model short").code == 2
     finally:
         logger.removeHandler(handler)
-    assert answer == []
+    assert result == []
 
 
 def test_a_model_is_required(shell):
-    answer = shell(CAT, own_model=False)
-    assert (answer.code, answer.err.count("\n")) == (2, 1)
-    assert "model=None: use a Hugging Face id" in answer.err
+    result = shell(CAT, own_model=False)
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "model=None: use a Hugging Face id" in result.err
 
 
 def test_samples_before_an_error_are_kept(shell, tmp_path):
     (tmp_path / "p.jsonl").write_text('"a"\n"b"\n', encoding="utf-8")
     options = "--prompts p.jsonl --batch-size 1 --max-new-tokens 2 --out out.jsonl --n 3"
-    answer = shell(f"{options} --verifier python:rules.py:late --max-new-tokens 3")
+    result = shell(f"{options} --verifier python:rules.py:late --max-new-tokens 3")
     kept = (tmp_path / "out.jsonl").read_bytes().count(b"\n")
-    assert answer.code == 2
+    assert result.code == 2
     assert 0 < kept < 6
     assert (
         f"it raised ValueError: too late (rules.py:32) ({kept} of 6 samples are saved in out.jsonl; "
-        "run the same command to continue)" in answer.err
+        "run the same command to continue)" in result.err
     )
 
 
@@ -176,10 +176,10 @@ def test_errors_of_standard_output_are_reported_in_one_line(shell, monkeypatch):
     for buffering in (1, 4096):
         with Path("/dev/full").open("w", buffering=buffering) as full:
             monkeypatch.setattr(sys, "stdout", full)
-            answer = shell(f"{CAT} --max-new-tokens 2")
-            assert (answer.code, answer.err.count("\n")) == (2, 1), answer.err
-            assert "it cannot be written: No space left on device" in answer.err
-            assert answer.err.endswith("write to a file with --out FILE\n")
+            result = shell(f"{CAT} --max-new-tokens 2")
+            assert (result.code, result.err.count("\n")) == (2, 1), result.err
+            assert "it cannot be written: No space left on device" in result.err
+            assert result.err.endswith("write to a file with --out FILE\n")
     monkeypatch.setattr(sys, "stdout", None)
     assert "stdout=None: it is closed: write to a file" in shell(f"{CAT} --max-new-tokens 2").err
     # Nothing is written when the process ends.
@@ -212,11 +212,11 @@ def test_every_out_of_memory_error_suggests_smaller_batches(error, shell, monkey
     monkeypatch.setattr(drawing, "generate", exhausted)
     assert "with 8 rows of up to 259 tokens" in shell(f"{CAT} --n 8").err
     assert "try --batch-size 4, or a smaller" in shell(f"{CAT} --n 8 --batch-size 100").err
-    assert "1 rows of" in (answer := shell(CAT).err)
-    assert "try a smaller --max-new-tokens" in answer
+    assert "1 rows of" in (result := shell(CAT).err)
+    assert "try a smaller --max-new-tokens" in result
     sampler = f"--sampler best-of-n --verifier {REGEX} --candidates 6"
-    assert "with 12 rows" in (answer := shell(f"{CAT} --n 5 {sampler}").err)
-    assert "try --batch-size 6, or" in answer
+    assert "with 12 rows" in (result := shell(f"{CAT} --n 5 {sampler}").err)
+    assert "try --batch-size 6, or" in result
     assert "try fewer candidates, or" in shell(f"{CAT} {sampler}").err
 
 
@@ -270,8 +270,8 @@ def test_errors_of_the_hub_are_reported_in_one_line(case, shell, tmp_path, monke
     monkeypatch.setattr(file_download, "get_hf_file_metadata", refused)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", case == "offline mode")
-    answer = shell(f"--model someone/something {CAT} --out out.jsonl", own_model=False)
-    assert answer == (2, "", f"trialogue: error: model='someone/something': {words}\n")
+    result = shell(f"--model someone/something {CAT} --out out.jsonl", own_model=False)
+    assert result == (2, "", f"trialogue: error: model='someone/something': {words}\n")
     assert log.buffer == []
     # The hub's library repeats a failed request five times, which takes 25 seconds.
     assert len(requests) <= 1
@@ -313,15 +313,15 @@ def test_a_completion_cut_by_the_context_is_reported(shell, tmp_path):
     lines = [{"prompt": "cat " * 100, "id": "long"}, {"prompt": "cat"}]
     (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     assert shell("--prompts p.jsonl --top-k 1").err.count("\n") == 1
-    answer = shell("--prompts p.jsonl --top-k 1 --max-new-tokens 200")
+    result = shell("--prompts p.jsonl --top-k 1 --max-new-tokens 200")
     left = 256 - len(tiny_tokenizer()("cat " * 100)["input_ids"])
     words = f"the model's context of 256 tokens leaves {left} after the prompt with id 'long'\n"
-    assert answer.err.startswith(f"trialogue: max_new_tokens=200: {words}")
-    assert {line["ended"] for line in answer.lines if line["id"] == "long"} == {"context"}
+    assert result.err.startswith(f"trialogue: max_new_tokens=200: {words}")
+    assert {line["ended"] for line in result.lines if line["id"] == "long"} == {"context"}
 
 
 def test_remarks_of_a_verifier_are_printed_once(shell):
     schema = 'json-schema:{"type": "array", "uniqueItems": true}'
-    answer = shell(f"{CAT} --verifier '{schema}' --verifier '{schema}' --max-new-tokens 2 --n 3")
-    assert answer.code == 0
-    assert answer.err.count("uniqueItems") == 1
+    result = shell(f"{CAT} --verifier '{schema}' --verifier '{schema}' --max-new-tokens 2 --n 3")
+    assert result.code == 0
+    assert result.err.count("uniqueItems") == 1

@@ -1,4 +1,4 @@
-"""Samplers in `model.generate(custom_generate=...)`: each option of the call is used or refused."""
+"""Samplers in `model.generate(custom_generate=...)`: each option of the call is used or rejected."""
 
 import re
 from collections.abc import Callable

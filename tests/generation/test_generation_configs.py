@@ -181,9 +181,9 @@ def test_scores_equal_those_of_transformers_with_the_mask(options, mask):
         assert bool((found[range(len(completion)), completion] > -math.inf).all())
         assert found[len(completion) :, 0].tolist() == [0.0] * (len(found) - len(completion))
         logits = torch.stack([step[row] for step in output.logits])[: len(completion)]
-        own_law = MODEL(torch.tensor([sequence])).logits[0, start - 1 : -1].detach()
-        assert torch.allclose(logits, own_law, atol=1e-3)
-        log_prob = own_law.double().log_softmax(-1).gather(1, torch.tensor(completion)[:, None]).sum()
+        expected_logits = MODEL(torch.tensor([sequence])).logits[0, start - 1 : -1].detach()
+        assert torch.allclose(logits, expected_logits, atol=1e-3)
+        log_prob = expected_logits.double().log_softmax(-1).gather(1, torch.tensor(completion)[:, None]).sum()
         assert float(samples.log_prob[row]) == pytest.approx(float(log_prob), abs=1e-2)
 
 
@@ -192,8 +192,8 @@ class LastPenalised(LogitsProcessor):
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         penalty = RepetitionPenaltyLogitsProcessor(SAMPLED["repetition_penalty"])
-        answer: Tensor = penalty(input_ids[:, -1:], scores)
-        return answer
+        penalised: Tensor = penalty(input_ids[:, -1:], scores)
+        return penalised
 
 
 SCORE_MUTANTS: dict[str, Callable[..., Any]] = {

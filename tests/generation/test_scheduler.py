@@ -122,11 +122,11 @@ def test_until_gives_the_first_samples_of_a_longer_run(shell, tmp_path):
     count = first_until([line["accepted"] for line in drawn], 4, 60)
     assert 4 < count < 40
     for batch in ("1", "7"):
-        answer = shell(f"{RULE} --until 4 --batch-size {batch} --out {batch}.jsonl --require-accepted")
-        assert answer.code == 0, answer.err
-        assert f"{count} samples, 4 accepted" in answer.err
+        result = shell(f"{RULE} --until 4 --batch-size {batch} --out {batch}.jsonl --require-accepted")
+        assert result.code == 0, result.err
+        assert f"{count} samples, 4 accepted" in result.err
         assert read_samples(tmp_path / f"{batch}.jsonl") == drawn[:count]
-    # The run_schedule is extended and then read again for fewer samples.
+    # The run is extended and then read again for fewer samples.
     assert shell(f"{RULE} --until 6 --max-tries 60 --out 7.jsonl").code == 0
     assert (
         read_samples(tmp_path / "7.jsonl")
@@ -153,13 +153,13 @@ TOO_FEW = [
 
 @pytest.mark.parametrize(("command", "words"), TOO_FEW)
 def test_too_few_accepted_samples_have_a_separate_exit_code(command, words, shell):
-    answer = shell(command)
-    assert (answer.code, "error" in answer.err) == (0, False)
-    assert words in answer.err
+    result = shell(command)
+    assert (result.code, "error" in result.err) == (0, False)
+    assert words in result.err
     again = shell(f"{command} --require-accepted")
     assert again.code == 3
     assert words in again.err
-    assert [line["tokens"] for line in again.lines] == [line["tokens"] for line in answer.lines]
+    assert [line["tokens"] for line in again.lines] == [line["tokens"] for line in result.lines]
 
 
 BOUND = "a run can have at most 10000000 samples over all prompts; generate fewer"

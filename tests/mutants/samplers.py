@@ -343,7 +343,7 @@ class DraggedMonteCarlo(SequentialMonteCarlo):
 
 
 class UnweighedDrawMonteCarlo(SequentialMonteCarlo):
-    """Omit the weight of the drawn token."""
+    """Omit the weight of the sampled token."""
 
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)
@@ -351,7 +351,7 @@ class UnweighedDrawMonteCarlo(SequentialMonteCarlo):
         return moves, after._replace(drawn=torch.where(dead, after.drawn, 0.0))
 
 
-class OwnLawMonteCarlo(SequentialMonteCarlo):
+class OwnPrefixMonteCarlo(SequentialMonteCarlo):
     """Draw after the row's own prefix instead of its source's."""
 
     def _draw(self, decoding, prefixes, rows, outlook, verifier, choose):
@@ -668,7 +668,7 @@ WRONG_DISTRIBUTIONS = [
     DraggedMonteCarlo(2, 1.0, "rejection"),
     UnweighedDrawMonteCarlo(2, 1.0, "mask"),
     UnweighedDrawMonteCarlo(2, 1.0, "rejection"),
-    OwnLawMonteCarlo(2, 1.0, "mask"),
+    OwnPrefixMonteCarlo(2, 1.0, "mask"),
     CountingMonteCarlo(2, 1.0, "rejection"),
     MiddleMonteCarlo(2, 1.0, resampling="systematic"),
     CountingRejection(),

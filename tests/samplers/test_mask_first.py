@@ -134,7 +134,7 @@ def distributions(count: int) -> torch.Tensor:
 
 def count_judged_and_wrong(judge_type, cut, share, *, most=1.0, parts=()) -> tuple[int, int]:
     """Return the number of judged continuations of 30 prefixes, and the number of prefixes with a wrong truncation."""
-    all_laws, draw = distributions(30), numpy_generator(84, "values", share)
+    all_distributions, draw = distributions(30), numpy_generator(84, "values", share)
     values = (draw.random((30, VOCAB)) < share) * (
         most * draw.random((30, VOCAB)) if 1 < most < math.inf else 1.0
     )
@@ -148,7 +148,7 @@ def count_judged_and_wrong(judge_type, cut, share, *, most=1.0, parts=()) -> tup
 
     verifier = FunctionVerifier(value)
     verifier.most = most
-    oracle = truncated(Table(lambda prefix: all_laws[prefix[0]].exp(), VOCAB, max_length=2), **cut)
+    oracle = truncated(Table(lambda prefix: all_distributions[prefix[0]].exp(), VOCAB, max_length=2), **cut)
     batch, rows = batch_of(oracle, [(row,) for row in range(30)], 2, start=1), torch.arange(30)
     judge = judge_type(Product(*parts, verifier), batch)
     uncut = batch.log_probs(rows, cut=False)

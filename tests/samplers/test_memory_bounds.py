@@ -1,4 +1,4 @@
-"""Memory of a run: allocated for the tokens that can be written, and refused if it does not fit."""
+"""Memory of a run: allocated for the tokens that can be written, and rejected if it does not fit."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Refused requests: the status, and a body with the name of the field."""
+"""Rejected requests: the status, and a body with the name of the field."""
 
 import json
 import socket

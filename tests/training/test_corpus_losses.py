@@ -31,7 +31,7 @@ TOKENS = whole_sequences(3, 4)[::7]
 
 
 def expected(tokens: Tensor, first: int, given: Callable[[int], list[int]]) -> tuple[Tensor, Tensor]:
-    """Compute losses and hits of `LAW` at sites from `first`, given the sites `given(site)`, by enumeration."""
+    """Compute losses and hits of `MODEL` at sites from `first`, given the sites `given(site)`, by enumeration."""
     states = whole_sequences(3, 4)
     weights = (-MODEL.energy(states)).softmax(0)
     losses, right = (

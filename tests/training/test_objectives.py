@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from weighted_strings import LAW, batch, conditionals
+from weighted_strings import WEIGHTS, batch, conditionals
 
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.oracles import padded
@@ -18,7 +18,7 @@ def distance_of_minimiser(loss: Loss, steps: int = 250) -> float:
     """Return the largest error of the conditionals of a network trained on the exact distribution."""
     config = TransformerConfig(vocab_size=2, layers=1, heads=2, width=16, mlp_width=32, max_length=3)
     recipe = TrainingConfig(
-        steps=steps, batch_size=sum(LAW.values()), learning_rate=1e-2, weight_decay=0.0, warmup_steps=10
+        steps=steps, batch_size=sum(WEIGHTS.values()), learning_rate=1e-2, weight_decay=0.0, warmup_steps=10
     )
     model = train(Transformer(config), lambda step: batch(), recipe, loss=loss, progress=False).model
     truth = conditionals()

@@ -38,7 +38,7 @@ def launch_two(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def run_two_processes(folder: Path, records: Path) -> list[dict[str, Any]]:
-    """Return the reports of two processes about their training in `folder`."""
+    """Run the training in two processes and return their records in `folder`."""
     records.mkdir(exist_ok=True)
     launch_two(str(SCRIPT), str(folder), str(records))
     return [json.loads((records / f"{rank}.json").read_text(encoding="utf-8")) for rank in range(2)]

@@ -180,7 +180,7 @@ def test_concatenated_pieces_equal_the_text(
     content = "\ufeff" + stories + "One very long line é東京😀 " * 9 + "wordwithoutspaces東京" * 5
     text.write_text(content, encoding="utf-8")
     spoken = stories.replace(f"{END}\n", END) + content[1 + len(stories) :] + END
-    if longest == 7:  # ends are then cut, which is why pieces are longer than they are
+    if longest == 7:  # The end marker would be longer than a piece, so this case replaces it.
         content = content.replace(END, "e")
         text.write_text(content, encoding="utf-8")
         spoken = content[1:] + END

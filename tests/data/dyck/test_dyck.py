@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from dyck_enumeration import (
-    LAWS,
+    DISTRIBUTIONS,
     String,
     lower_ceiling,
     mutated,
@@ -120,7 +120,7 @@ def check_distribution(dyck: Dyck) -> None:
     )
 
 
-@pytest.mark.parametrize("dyck", LAWS, ids=repr)
+@pytest.mark.parametrize("dyck", DISTRIBUTIONS, ids=repr)
 def test_parser_and_distribution_agree_with_enumeration(dyck: Dyck) -> None:
     check_parser(dyck)
     check_distribution(dyck)
@@ -133,13 +133,13 @@ def charge_forced_closings(dyck: Dyck) -> None:
 @pytest.mark.parametrize("change", [raise_ceiling, lower_ceiling])
 def test_parser_mutants_are_rejected(change: Callable[[Dyck], object]) -> None:
     with pytest.raises(AssertionError):
-        check_parser(mutated(LAWS[0], change))
+        check_parser(mutated(DISTRIBUTIONS[0], change))
 
 
 @pytest.mark.parametrize("change", [raise_ceiling, lower_ceiling, charge_forced_closings])
 def test_distribution_mutants_are_rejected(change: Callable[[Dyck], object]) -> None:
     with pytest.raises(AssertionError):
-        check_distribution(mutated(LAWS[0], change))
+        check_distribution(mutated(DISTRIBUTIONS[0], change))
 
 
 @pytest.mark.parametrize(("p", "q"), [(0.2, 0.5), (0.8, 0.5), (0.35, 0.9)])

@@ -1,4 +1,4 @@
-"""Multispin coding: thresholds of 52 bits, every bit of every chain, and refused models."""
+"""Multispin coding: thresholds of 52 bits, every bit of every chain, and rejected models."""
 
 from pathlib import Path
 
