@@ -8,7 +8,7 @@ from typing import Any
 from trialogue.errors import InputError
 
 
-def wrong_refusals(
+def commands_without_expected_error(
     cases: Iterable[tuple[str, str]], run: Callable[..., tuple[int, str, str]], *, alone: bool = True
 ) -> list[Any]:
     """Return the commands that do not fail with exit code 2, no output and the expected one-line error.
@@ -28,7 +28,7 @@ def wrong_refusals(
     return wrong
 
 
-def wrong_errors(cases: Iterable[tuple[str, Callable[[], object]]]) -> list[Any]:
+def calls_without_expected_error(cases: Iterable[tuple[str, Callable[[], object]]]) -> list[Any]:
     """Return the calls that do not raise a one-line `InputError` that matches the expected pattern."""
     wrong: list[Any] = []
     for expected, call in cases:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from trialogue.display.figures import panels
 from trialogue.generation.translation.scores import quality
 from trialogue.inspection.topic_structure.words import tokenize_passages
@@ -72,4 +72,4 @@ def test_a_missing_extra_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
         (r"sacrebleu.*trialogue\[score\]", lambda: quality(["a"], ["a"])),
         (r"sklearn.*trialogue\[topics\]", lambda: tokenize_passages(None, ["a"])),
     ]
-    assert not wrong_errors(cases)
+    assert not calls_without_expected_error(cases)

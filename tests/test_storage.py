@@ -18,11 +18,11 @@ def survives_a_full_disk(write: Write, folder: Path, monkeypatch: pytest.MonkeyP
     target = folder / "file"
     write(target, b"old")
 
-    def full(handle: int) -> None:
+    def raise_disk_full(handle: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
+        patch.setattr(os, "fsync", raise_disk_full)
         try:
             write(target, b"new")
         except InputError as error:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from models.tiny_pretrained import save_tiny
-from refusals import wrong_refusals
+from refusals import commands_without_expected_error
 from training.planted_signal import marked_texts
 from trialogue.training.probes.probe_files import load_probe
 
@@ -101,7 +101,9 @@ BAD: list[tuple[str, str]] = [
 
 
 def test_invalid_input_is_reported_in_one_line(run):
-    assert not wrong_refusals(BAD, partial(run, "--model", "tiny", "--data", "texts.jsonl", *FAST))
+    assert not commands_without_expected_error(
+        BAD, partial(run, "--model", "tiny", "--data", "texts.jsonl", *FAST)
+    )
 
 
 @pytest.mark.parametrize("positions", [False, True])

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from refusals import wrong_refusals
+from refusals import commands_without_expected_error
 from trialogue import cli
 from trialogue.data.parallel import ParallelText, split
 from trialogue.generation.translation.scores import quality
@@ -167,5 +167,5 @@ BAD: list[tuple[str, str]] = [
 
 
 def test_invalid_input_is_reported_in_one_line_and_writes_nothing(run, folder):
-    assert not wrong_refusals(BAD, run)
+    assert not commands_without_expected_error(BAD, run)
     assert not (folder / "m").exists()

@@ -24,7 +24,7 @@ from huggingface_hub.utils import logging as hub_logging
 
 from generation.command import CAT, REGEX, RULES, environment
 from models.tiny_pretrained import save_tiny, tiny_tokenizer
-from refusals import wrong_refusals
+from refusals import commands_without_expected_error
 from trialogue.generation import drawing
 from trialogue.models.hub.checkpoint_loading import load_checkpoint
 
@@ -129,7 +129,7 @@ def test_invalid_input_is_reported_in_one_line(run, tmp_path):
     (tmp_path / "adapter-of-nothing").mkdir()
     (tmp_path / "adapter-of-nothing" / "adapter_config.json").write_text("{}", encoding="utf-8")
     os.mkfifo(tmp_path / "pipe")
-    assert not wrong_refusals(BAD, run)
+    assert not commands_without_expected_error(BAD, run)
     assert (tmp_path / "rules.py").read_text(encoding="utf-8") == RULES
     assert not Path("/dev/null.settings.json").exists()
     assert not (tmp_path / "-").exists()
@@ -206,10 +206,10 @@ def allocation_error():
     ids=repr,
 )
 def test_every_out_of_memory_error_suggests_smaller_batches(error, shell, monkeypatch):
-    def exhausted(*_: object, **__: object) -> None:
+    def raise_out_of_memory(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(drawing, "generate", exhausted)
+    monkeypatch.setattr(drawing, "generate", raise_out_of_memory)
     assert "with 8 rows of up to 259 tokens" in shell(f"{CAT} --n 8").err
     assert "try --batch-size 4, or a smaller" in shell(f"{CAT} --n 8 --batch-size 100").err
     assert "1 rows of" in (result := shell(CAT).err)
@@ -306,7 +306,7 @@ BEFORE_WEIGHTS: list[tuple[str, str]] = [
 def test_prompts_and_verifiers_are_checked_before_weights_are_read(run, tmp_path):
     (tmp_path / "bad.lark").write_text("start: foo", encoding="utf-8")
     (save_tiny(tmp_path / "broken") / "model.safetensors").write_bytes(b"no weights")
-    assert not wrong_refusals(BEFORE_WEIGHTS, partial(run, "--model", "broken"))
+    assert not commands_without_expected_error(BEFORE_WEIGHTS, partial(run, "--model", "broken"))
 
 
 def test_a_completion_cut_by_the_context_is_reported(shell, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from models.tiny_pretrained import tiny_oracle, tiny_tokenizer
-from refusals import wrong_refusals
+from refusals import commands_without_expected_error
 from trialogue.errors import InputError
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import next_log_probs
@@ -130,6 +130,6 @@ LINES: list[tuple[dict[str, object], str]] = [
 def test_an_invalid_line_is_reported(run):
     for line, words in LINES:
         write_prompts(a=line)
-        assert not wrong_refusals([("--prompts prompts.jsonl", words)], run)
+        assert not commands_without_expected_error([("--prompts prompts.jsonl", words)], run)
     needed = "system='b': add --chat"
-    assert not wrong_refusals([("--prompt a --system b", needed)], run)
+    assert not commands_without_expected_error([("--prompt a --system b", needed)], run)

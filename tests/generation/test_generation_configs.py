@@ -412,11 +412,11 @@ def test_a_streamer_receives_each_token_when_it_is_sampled(sampler, live):
 def test_an_oracle_is_built_once_and_the_latest_is_stored_with_its_model(monkeypatch):
     made: list[Any] = []
 
-    def counted(*arguments: Any, **settings: Any) -> PretrainedOracle:
+    def build_and_count(*arguments: Any, **settings: Any) -> PretrainedOracle:
         made.append(arguments)
         return PretrainedOracle(*arguments, **settings)
 
-    monkeypatch.setattr(oracles, "PretrainedOracle", counted)
+    monkeypatch.setattr(oracles, "PretrainedOracle", build_and_count)
     model = tiny_model(5)
 
     def width(**settings: Any) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from generation.command import PROMPT
-from refusals import wrong_refusals
+from refusals import commands_without_expected_error
 
 MASK = ("--sampler", "masked-decoding", "--n", "4", "--max-new-tokens", "60")
 SCHEMA = {
@@ -124,4 +124,4 @@ MISTAKES: list[tuple[str, str]] = [
 
 
 def test_mistakes_are_reported_in_one_line(run, files):
-    assert not wrong_refusals(MISTAKES, partial(run, *PROMPT, *MASK))
+    assert not commands_without_expected_error(MISTAKES, partial(run, *PROMPT, *MASK))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from generation.command import read_samples
-from refusals import wrong_refusals
+from refusals import commands_without_expected_error
 from trialogue.generation import scheduler
 from trialogue.generation.scheduler import Schedule
 from trialogue.generation.settings import Sampling
@@ -177,7 +177,7 @@ REFUSED = [
 
 
 def test_invalid_numbers_of_samples_are_rejected(run):
-    assert not wrong_refusals(REFUSED, run)
+    assert not commands_without_expected_error(REFUSED, run)
 
 
 def test_samples_are_drawn_in_blocks_of_bounded_size(monkeypatch):

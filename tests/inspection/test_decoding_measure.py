@@ -88,12 +88,14 @@ def test_ended_texts_have_zero_weight() -> None:
     own, temperature = oracle(4), 0.4
     logs = sharpening_weights(own, temperature, [0], 40_000, HORIZON, 0)
 
-    def going(distribution: dict[tuple[int, ...], float]) -> dict[tuple[int, ...], float]:
+    def restrict_to_unfinished(distribution: dict[tuple[int, ...], float]) -> dict[tuple[int, ...], float]:
         kept = {text: p for text, p in distribution.items() if len(text) == HORIZON and 4 not in text[:-1]}
         return {text: p / sum(kept.values()) for text, p in kept.items()}
 
-    tempered = going(distribution_of(truncated(own, temperature), 4, HORIZON))
-    sharpened = going({text: p ** (1 / temperature) for text, p in distribution_of(own, 4, HORIZON).items()})
+    tempered = restrict_to_unfinished(distribution_of(truncated(own, temperature), 4, HORIZON))
+    sharpened = restrict_to_unfinished(
+        {text: p ** (1 / temperature) for text, p in distribution_of(own, 4, HORIZON).items()}
+    )
     exact = total_variation(tempered, sharpened)
     assert sharpened_distance(logs[-1]) == pytest.approx(exact, abs=0.02)
 

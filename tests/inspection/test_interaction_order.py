@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
 from models.test_pretrained_masked import WORDS, network, save, tokenizer, word_log_probs
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from trialogue.data import Clone, Clones, ManyBody
 from trialogue.errors import InputError
 from trialogue.inspection.interaction_order import clone_scorers, reading
@@ -262,7 +262,7 @@ def test_losses_of_networks_equal_training_scores(tmp_path: Path) -> None:
         assert found.score == corpus_score(model, rows[:5], 0.4, 3)
 
 
-def _bert_that_looks_ahead(place: Path) -> Path:
+def _save_causal_bert(place: Path) -> Path:
     config = transformers.BertConfig(
         vocab_size=16, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2
     )
@@ -288,7 +288,7 @@ def _small(place: Path) -> Path:
     )
 
 
-def _of_three(place: Path) -> Path:
+def _save_small_vocabulary(place: Path) -> Path:
     return save_model(Transformer(TransformerConfig(vocab_size=3)), place.with_suffix(".safetensors"))
 
 
@@ -296,9 +296,9 @@ def _of_three(place: Path) -> Path:
     ("make", "message"),
     [
         (_headless, "neither a masked nor a causal head .its configuration names BertModel"),
-        (_bert_that_looks_ahead, "use a causal model, because this one depends on later tokens"),
+        (_save_causal_bert, "use a causal model, because this one depends on later tokens"),
         (
-            _of_three,
+            _save_small_vocabulary,
             "its vocabulary has 3 tokens: use a model with 13 tokens, like the tokenizer of the clones in .*",
         ),
         (_small, "the model has 5 positions"),
@@ -332,4 +332,4 @@ def test_invalid_settings(tmp_path: Path) -> None:
         ("model=", lambda: list(clone_losses([], clones))),
         ("clones=", lambda: list(clone_losses(["m"], empty))),
     ]
-    assert not wrong_errors(cases)
+    assert not calls_without_expected_error(cases)

@@ -11,7 +11,7 @@ import pytest
 import torch
 import transformers
 
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from trialogue import cli
 from trialogue.data.corpus.documents import Passage, passages_of
 from trialogue.errors import InputError
@@ -282,7 +282,7 @@ def test_invalid_input_is_reported_in_one_line(corpus: list[Passage], measuremen
         ("seed=-1: use at least 0", lambda: TopicSettings(seed=-1)),
         ("shortest=200: use at most 128", lambda: TopicSettings(shortest=200)),
     ]
-    assert not wrong_errors(cases)
+    assert not calls_without_expected_error(cases)
 
 
 def test_model_without_attention_weights_is_rejected() -> None:

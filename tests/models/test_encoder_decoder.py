@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from models.small_encoder_decoders import LONGEST, VOCAB, small_network
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from trialogue import exact_distribution, target_distribution, total_variation
 from trialogue.data.parallel.vocabulary import BOS, EOS, MASK, PAD
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
@@ -189,4 +189,4 @@ BAD = [
 
 
 def test_invalid_input_is_reported():
-    assert not wrong_errors(BAD)
+    assert not calls_without_expected_error(BAD)

@@ -60,7 +60,7 @@ class _Uniform:
 class UniformAncestral(_Uniform, Ancestral): ...
 
 
-class TwiceAskingAncestral(Ancestral):
+class RepeatedCallAncestral(Ancestral):
     def step(self, decoding, state, verifier, choose):
         rows = (~decoding.complete).nonzero()[:, 0]
         if len(rows):
@@ -636,7 +636,7 @@ class FirstCandidateGuided(BlockValueGuided):
 
 WRONG_DISTRIBUTIONS = [
     UniformAncestral(),
-    TwiceAskingAncestral(),
+    RepeatedCallAncestral(),
     CredulousRejection(),
     EarlyCheckingRejection(),
     CreditingRejection(),

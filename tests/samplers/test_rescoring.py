@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from models.small_encoder_decoders import LONGEST, small_network
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from trialogue.data.parallel.vocabulary import EOS
 from trialogue.models.encoder_decoder import twin as twin_module
 from trialogue.models.encoder_decoder.refiner import Refiner
@@ -87,7 +87,7 @@ BAD = [
 
 
 def test_invalid_input_is_reported():
-    assert not wrong_errors(BAD)
+    assert not calls_without_expected_error(BAD)
 
 
 def test_an_empty_translation_needs_no_pass():

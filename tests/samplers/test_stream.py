@@ -49,12 +49,14 @@ def test_a_stream_yields_the_samples_of_generate():
     expected = list(generate(COIN, **options))
     drawn = list(stream(COIN, **options))
 
-    def alike(sample: Sample) -> tuple[object, ...]:
+    def comparable_fields(sample: Sample) -> tuple[object, ...]:
         return sample.index, sample.tokens, sample.accepted, sample.log_prob, sample.queries
 
-    assert sorted(map(alike, drawn)) == list(map(alike, expected))
+    assert sorted(map(comparable_fields, drawn)) == list(map(comparable_fields, expected))
     assert [sample.index for sample in drawn] != list(range(40))
-    assert list(map(alike, stream(COIN, ordered=True, **options))) == list(map(alike, expected))
+    assert list(map(comparable_fields, stream(COIN, ordered=True, **options))) == list(
+        map(comparable_fields, expected)
+    )
 
 
 def test_a_stream_can_be_iterated_asynchronously_and_left_early():
@@ -231,13 +233,13 @@ def test_a_raised_error_rejects_the_sequence():
             raise LookupError("twice")
         return True
 
-    def quietly(prefix: tuple[int, ...]) -> bool:
+    def without_repeated_ones(prefix: tuple[int, ...]) -> bool:
         return prefix[-2:] != (1, 1)
 
     for sampler in (MaskedDecoding(), TokenwiseRejection(), Backtracking(quota=1, stride=1)):
         options = settings(sampler=sampler)
         samples = generate(COIN, **options, verifier=rule, on_error="reject")
-        expected = generate(COIN, **options, verifier=quietly)
+        expected = generate(COIN, **options, verifier=without_repeated_ones)
         assert samples.completions() == expected.completions()
         assert torch.equal(samples.accepted, expected.accepted)
     judged = generate(COIN, **settings(), verifier=rule, on_error="reject")

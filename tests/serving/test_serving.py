@@ -80,7 +80,7 @@ def test_models_and_health_are_reported(client):
 
 
 def test_a_completion_equals_the_sample_of_generate(client, model):
-    answer = complete(
+    complete_request = complete(
         client, ["the cat", "a list"], n=2, max_tokens=12, temperature=0.8, top_p=0.9, seed=3, logprobs=0
     )
     drawn = generate(
@@ -91,17 +91,17 @@ def test_a_completion_equals_the_sample_of_generate(client, model):
         seed=3,
         token_log_probs=True,
     )
-    assert [choice.text for choice in answer.choices] == drawn.texts()
-    assert [choice.index for choice in answer.choices] == [0, 1, 2, 3]
-    for choice, sample in zip(answer.choices, drawn, strict=True):
+    assert [choice.text for choice in complete_request.choices] == drawn.texts()
+    assert [choice.index for choice in complete_request.choices] == [0, 1, 2, 3]
+    for choice, sample in zip(complete_request.choices, drawn, strict=True):
         assert choice.logprobs.token_logprobs == pytest.approx(sample.token_log_probs)
         assert len(choice.logprobs.tokens) == len(sample.tokens)
         assert choice.trialogue["log_prob"] == pytest.approx(sample.log_prob)
         assert choice.trialogue["queries"] == sample.queries
         assert choice.finish_reason == ("stop" if sample.tokens[-1] == model.eos else "length")
-    assert answer.usage.completion_tokens == sum(len(sample.tokens) for sample in drawn)
-    assert answer.trialogue["seed"] == 3
-    assert answer.trialogue["sampler"] == {"name": "ancestral"}
+    assert complete_request.usage.completion_tokens == sum(len(sample.tokens) for sample in drawn)
+    assert complete_request.trialogue["seed"] == 3
+    assert complete_request.trialogue["sampler"] == {"name": "ancestral"}
 
 
 def test_a_random_seed_is_reported(client):
@@ -134,7 +134,9 @@ def test_token_ids_and_stop_strings_are_accepted(client, model):
 )
 def test_samplers_follow_the_verifier_of_the_request(client, model, sampler, expected_sampler):
     chosen = {} if sampler is None else {"sampler": sampler}
-    answer = complete(client, max_tokens=8, n=4, seed=5, rule={"regex": "[a-c]{2,9}"}, top_p=0.9, **chosen)
+    complete_request = complete(
+        client, max_tokens=8, n=4, seed=5, rule={"regex": "[a-c]{2,9}"}, top_p=0.9, **chosen
+    )
     drawn = generate(
         truncated(model, top_p=0.9),
         ["the cat"],
@@ -145,15 +147,15 @@ def test_samplers_follow_the_verifier_of_the_request(client, model, sampler, exp
         seed=5,
         on_error="reject",
     )
-    for choice, sample in zip(answer.choices, drawn, strict=True):
+    for choice, sample in zip(complete_request.choices, drawn, strict=True):
         assert choice.text == sample.text
         assert choice.trialogue["accepted"] == sample.accepted
         if sample.accepted and expected_sampler.weighted:
             assert choice.trialogue["log_weight"] == pytest.approx(sample.log_weight)
         assert (choice.finish_reason == "stop") == sample.accepted
         assert (choice.trialogue["reason"] is None) == sample.accepted
-    assert answer.trialogue["queries"] == drawn.total.queries
-    assert answer.trialogue["rule"] == [{"regex": "[a-c]{2,9}"}]
+    assert complete_request.trialogue["queries"] == drawn.total.queries
+    assert complete_request.trialogue["rule"] == [{"regex": "[a-c]{2,9}"}]
 
 
 class Answer(BaseModel):
@@ -164,10 +166,10 @@ class Answer(BaseModel):
 
 def test_responses_follow_a_schema(client):
     schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}
-    answer = chat(client, n=8, response_format=schema, seed=1)
-    values = [json.loads(choice.message.content) for choice in answer.choices]
+    complete_request = chat(client, n=8, response_format=schema, seed=1)
+    values = [json.loads(choice.message.content) for choice in complete_request.choices]
     assert all(value in SCHEMA["enum"] for value in values)
-    assert all(choice.trialogue["accepted"] for choice in answer.choices)
+    assert all(choice.trialogue["accepted"] for choice in complete_request.choices)
     parsed = client.chat.completions.parse(
         model="tiny", messages=USER, response_format=Answer, max_tokens=24, seed=2
     )
@@ -181,8 +183,8 @@ def test_tools_are_called(client):
         ("required", {"count", "list"}),
         ({"type": "function", "function": {"name": "list"}}, {"list"}),
     ):
-        answer = chat(client, tools=TOOLS, tool_choice=choice, n=4, max_tokens=60, seed=4)
-        for one in answer.choices:
+        complete_request = chat(client, tools=TOOLS, tool_choice=choice, n=4, max_tokens=60, seed=4)
+        for one in complete_request.choices:
             assert one.trialogue["accepted"], one.trialogue["reason"]
             assert (one.finish_reason, one.message.content) == ("tool_calls", None)
             [call] = one.message.tool_calls
@@ -193,8 +195,8 @@ def test_tools_are_called(client):
     assert free.message.tool_calls is None
     assert free.message.content
     called = '\\{"name":"count","arguments":\\{"a":7\\}\\}'
-    answer = chat(client, tools=TOOLS, rule={"regex": called}, max_tokens=60, seed=4).choices[0]
-    assert answer.message.tool_calls[0].function.arguments == '{"a": 7}'
+    complete_request = chat(client, tools=TOOLS, rule={"regex": called}, max_tokens=60, seed=4).choices[0]
+    assert complete_request.message.tool_calls[0].function.arguments == '{"a": 7}'
     none = chat(client, tools=TOOLS, tool_choice="none", rule={"regex": called}, max_tokens=60).choices[0]
     assert none.message.content == '{"name":"count","arguments":{"a":7}}'
 
@@ -255,10 +257,12 @@ def test_backtracked_texts_and_tool_calls_arrive_in_one_piece(client):
 
 
 def test_verifiers_of_the_server_are_selected_by_name(client):
-    answer = complete(client, rule="short", sampler="rejection", max_tokens=2, n=3, seed=2, max_steps=200)
-    assert all(len(choice.text) <= 3 for choice in answer.choices if choice.trialogue["accepted"])
-    assert any(choice.trialogue["accepted"] for choice in answer.choices)
-    assert answer.trialogue["rule"] == ["short"]
+    complete_request = complete(
+        client, rule="short", sampler="rejection", max_tokens=2, n=3, seed=2, max_steps=200
+    )
+    assert all(len(choice.text) <= 3 for choice in complete_request.choices if choice.trialogue["accepted"])
+    assert any(choice.trialogue["accepted"] for choice in complete_request.choices)
+    assert complete_request.trialogue["rule"] == ["short"]
     broken = complete(client, rule="broken", sampler="ancestral", max_tokens=4, seed=2).choices[0]
     assert "no key" in broken.trialogue["reason"]
     assert broken.finish_reason in ("length", "content_filter")
@@ -269,10 +273,12 @@ def test_a_verifier_of_the_server_may_judge_complete_texts_only(model, tmp_path)
     named = (f"long=python:{tmp_path}/rules.py:long",)
     for complete_answer in (True, False):
         with serving(model, rule=named, verifier_whole=complete_answer) as server, server.client() as client:
-            answer = complete(client, rule="long", n=4, max_tokens=20, seed=2)
+            complete_request = complete(client, rule="long", n=4, max_tokens=20, seed=2)
         # No first token is long enough.
-        assert any(choice.trialogue["accepted"] for choice in answer.choices) == complete_answer
-        assert all(len(choice.text) >= 15 for choice in answer.choices if choice.trialogue["accepted"])
+        assert any(choice.trialogue["accepted"] for choice in complete_request.choices) == complete_answer
+        assert all(
+            len(choice.text) >= 15 for choice in complete_request.choices if choice.trialogue["accepted"]
+        )
 
 
 def make_request(number: int) -> dict[str, Any]:
@@ -294,28 +300,28 @@ def make_request(number: int) -> dict[str, Any]:
     return settings
 
 
-def comparable(answer: Any) -> list[tuple[Any, ...]]:
+def comparable(complete_request: Any) -> list[tuple[Any, ...]]:
     return [
         (choice.text, choice.finish_reason, choice.trialogue["accepted"], choice.trialogue["log_weight"])
-        for choice in answer.choices
+        for choice in complete_request.choices
     ]
 
 
 def test_concurrent_requests_have_the_same_responses_as_single_requests(server):
     with server.client() as client:
 
-        def answer(number: int) -> list[tuple[Any, ...]]:
+        def complete_request(number: int) -> list[tuple[Any, ...]]:
             return comparable(complete(client, f"the {number % 7}", **make_request(number)))
 
-        alone = [answer(number) for number in range(36)]
+        alone = [complete_request(number) for number in range(36)]
         with ThreadPoolExecutor(36) as pool:
-            together = list(pool.map(answer, range(36)))
-    assert [[one[:3] for one in answer] for answer in together] == [
-        [one[:3] for one in answer] for answer in alone
+            together = list(pool.map(complete_request, range(36)))
+    assert [[one[:3] for one in complete_request] for complete_request in together] == [
+        [one[:3] for one in complete_request] for complete_request in alone
     ]
-    for number, answer in enumerate(together):
+    for number, complete_request in enumerate(together):
         rule = make_request(number).get("rule", {})
-        for text, _, accepted, _ in answer:
+        for text, _, accepted, _ in complete_request:
             if accepted and "regex" in rule:
                 assert re.fullmatch(rule["regex"], text)
             if accepted and "json-schema" in rule:

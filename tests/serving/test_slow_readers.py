@@ -39,13 +39,13 @@ def test_a_stream_without_a_reader_is_cancelled():
     async def send(message: Message) -> None:
         raise OSError("the client is gone")
 
-    async def answer() -> None:
+    async def read_stream() -> None:
         stream = Stream(pieces(), lambda: ended.append(True))
         try:
             await stream({"type": "http", "asgi": {"spec_version": "2.4"}}, receive, send)
         except Exception:
             assert ended
 
-    asyncio.run(answer())
+    asyncio.run(read_stream())
     assert not started
     assert ended == [True]

@@ -112,7 +112,7 @@ def test_stopping_rule_ends_training_at_the_weights_that_reach_it(tmp_path: Path
     end = next(step for step in range(2, 21, 2) if losses[step] < rule.loss)
     assert 2 < end < 20
 
-    def ended(
+    def train_until(
         folder: Path | None = None, batches: Any = batches, until: StoppingRule = rule
     ) -> TrainingResult:
         seen: list[int] = []
@@ -129,16 +129,16 @@ def test_stopping_rule_ends_training_at_the_weights_that_reach_it(tmp_path: Path
         assert seen == list(range(result.first_step + (result.first_step > 0), len(result.losses) + 1))
         return result
 
-    result = ended()
+    result = train_until()
     assert torch.equal(result.losses, torch.stack(plain.losses[:end]))
     pairs = zip(result.model.parameters(), plain.averages[end], strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)
-    assert len(ended(until=LossBelow(0.0)).losses) == 20
+    assert len(train_until(until=LossBelow(0.0)).losses) == 20
     # A killed run ends at the same step, and a completed run takes no further step.
     with pytest.raises(SystemExit):
-        ended(tmp_path, killed_before(end - 1))
-    assert not differs(result, ended(tmp_path))
-    again = ended(tmp_path, killed_before(end))
+        train_until(tmp_path, killed_before(end - 1))
+    assert not differs(result, train_until(tmp_path))
+    again = train_until(tmp_path, killed_before(end))
     assert again.first_step == end
     assert not differs(result, again)
 

@@ -148,15 +148,15 @@ def test_initial_parameters_are_used_and_others_are_random(tmp_path: Path) -> No
 
 
 def test_hash_depends_on_configs() -> None:
-    def hashed(shape: dict[str, Any], training: dict[str, Any]) -> str:
+    def recipe_hash(shape: dict[str, Any], training: dict[str, Any]) -> str:
         config = dataclasses.replace(network().config, **shape)
         return Recipe(Transformer, config, batches, dataclasses.replace(RECIPE, **training)).hash
 
     changes: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({}, {}), ({"width": 32}, {}), ({}, {"seed": 1}), ({}, {"optimizer": "sgd"}), ({}, {"steps": 30}),
     ]  # fmt: skip
-    assert len({hashed(*change) for change in changes}) == len(changes)
-    assert hashed({}, {"checkpoint_every": 9, "log_every": 9}) == hashed({}, {})
+    assert len({recipe_hash(*change) for change in changes}) == len(changes)
+    assert recipe_hash({}, {"checkpoint_every": 9, "log_every": 9}) == recipe_hash({}, {})
     tied = Recipe(Tied, TiedConfig(), batches, RECIPE, loss=tied_loss)
     assert tied.folder("a").name == f"tied-{tied.hash}"
 

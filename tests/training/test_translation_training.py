@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from models.small_encoder_decoders import VOCAB, small_network
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from trialogue.data.parallel.vocabulary import EOS, MASK, PAD
 from trialogue.models.encoder_decoder.network import ended
 from trialogue.models.encoder_decoder.refiner import Refiner
@@ -163,4 +163,4 @@ BAD = [
 
 
 def test_invalid_input_is_rejected():
-    assert not wrong_errors(BAD)
+    assert not calls_without_expected_error(BAD)

@@ -15,7 +15,8 @@ from trialogue.oracles import padded
 from trialogue.samplers import MaskedDecoding, generate
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.testing import check_verifier
-from trialogue.verifiers import GrammarVerifier, Product, language_verifier
+from trialogue.verifiers import GrammarVerifier, Product
+from trialogue.verifiers.languages import language_verifier
 
 LIMIT = 5
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from trialogue.data.parallel import SubwordVocabulary
 
 TEXTS = ["Tom sieht den alten Hund.", "Tom sees the old dog.", "Der alte Hund sieht Tom nicht."] * 3
@@ -58,4 +58,4 @@ def test_invalid_input_raises_one_line_errors(vocabulary, tmp_path):
         broken = tmp_path / f"{number}.json"
         broken.write_bytes(content)
         cases.append(("give a file written by", partial(SubwordVocabulary.open, broken)))
-    assert not wrong_errors(cases)
+    assert not calls_without_expected_error(cases)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
 from trialogue.generation.cloning.drawing import Drawn, describe_convergence, draw
@@ -137,4 +137,4 @@ BAD = [
 
 
 def test_invalid_input_is_reported():
-    assert not wrong_errors(BAD)
+    assert not calls_without_expected_error(BAD)

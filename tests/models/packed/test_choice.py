@@ -87,11 +87,11 @@ def choose_format(folder: Path, monkeypatch: pytest.MonkeyPatch, few: list[float
 def test_auto_chooses_the_fastest_accurate_format(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distances = []
 
-    def measured(first: Tensor, second: Tensor) -> float:
+    def record_distance(first: Tensor, second: Tensor) -> float:
         distances.append(mean_total_variation(first, second))
         return distances[-1]
 
-    monkeypatch.setattr(choice, "mean_total_variation", measured)
+    monkeypatch.setattr(choice, "mean_total_variation", record_distance)
     monkeypatch.setattr(choice, "MAX_TOTAL_VARIATION", 1.0)
     assert choose_format(folder, monkeypatch, [4, 3, 2, 1], [1, 1, 1, 1]) == "int4 (78%), int8 (22%)"
     assert choose_format(folder, monkeypatch, [4, 3, 1, 2], [1, 1, 1, 1]) == "int8 (100%)"
@@ -124,9 +124,9 @@ def test_unsupported_settings_are_rejected_in_one_line(
 
 
 def test_insufficient_memory_is_reported_in_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*arguments: object) -> None:
+    def raise_memory_error(*arguments: object) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes.")
 
-    monkeypatch.setattr(choice, "pack_linear_layers", full)
+    monkeypatch.setattr(choice, "pack_linear_layers", raise_memory_error)
     with pytest.raises(InputError, match="memory is insufficient"):
         load_pretrained(folder, device="cpu", weights="int8")

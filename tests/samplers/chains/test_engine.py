@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from samplers.chains.small_models import Energies, FunctionEnergy, random_ising
 from trialogue.data import Ising
 from trialogue.errors import InputError
@@ -216,7 +216,7 @@ INVALID = [
 
 
 def test_invalid_input_is_reported():
-    assert not wrong_errors(INVALID)
+    assert not calls_without_expected_error(INVALID)
 
 
 def test_the_start_determines_an_unspecified_number_of_sites():

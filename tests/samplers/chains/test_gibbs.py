@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 import torch
 
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from samplers.chains.small_models import Conditionals, block_kernel, random_ising, random_joint
 from trialogue.data import Ising
 from trialogue.enumeration import Enumeration
@@ -143,7 +143,7 @@ INVALID = [
 
 
 def test_invalid_blocks_are_reported():
-    assert not wrong_errors(INVALID)
+    assert not calls_without_expected_error(INVALID)
 
 
 @pytest.mark.parametrize(

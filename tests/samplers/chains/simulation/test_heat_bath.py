@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mutants.modules import altered
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from samplers.chains.simulation.reference_kernels import (
     SMALL_MODELS,
     disordered,
@@ -189,7 +189,7 @@ INVALID = [
 
 
 def test_invalid_input_is_reported():
-    assert not wrong_errors(INVALID)
+    assert not calls_without_expected_error(INVALID)
 
 
 def test_a_user_defined_model_needs_only_tables():
