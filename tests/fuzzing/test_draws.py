@@ -74,8 +74,8 @@ def test_choices_of_streams_invert_the_cdf(draw, weights_are_wrong):
         draw.integer(1, 9),
         draw.integer(0, 300) if draw.integer(0, 4) == 0 else draw.integer(1, 6),
     )
-    rows, right = draw.indices((number,), 7), Draw(draw.integer(0, 99), "nothing")
-    weights = log_weights(draw if weights_are_wrong else right, number, columns)
+    rows, valid_draw = draw.indices((number,), 7), Draw(draw.integer(0, 99), "nothing")
+    weights = log_weights(draw if weights_are_wrong else valid_draw, number, columns)
     if not weights_are_wrong:
         rows = draw.with_index_fault(rows, 7)
     streams, plain = (Streams(3, torch.arange(7)) for _ in range(2))

@@ -62,9 +62,9 @@ def test_prefixes_have_the_correct_log_probability(draw, language, where):
     rows, width = draw.integer(1, 5), draw.integer(0, language.length + 2)
     # Half of the strings are in the language, so that not all fail at their first token.
     tokens = draw.indices((rows, width), language.vocab_size + 1)
-    right = language.sample(rows, draw.integer(0, 99))[:, :width]
+    valid_strings = language.sample(rows, draw.integer(0, 99))[:, :width]
     if draw.integer(0, 1):
-        tokens[:, : right.shape[1]] = right
+        tokens[:, : valid_strings.shape[1]] = valid_strings
     lengths = draw.indices((rows,), width + 1)
     if where != "lengths":
         tokens = draw.with_index_fault(tokens, language.vocab_size)

@@ -89,9 +89,9 @@ def test_greedy_decoding_equals_transformers_on_each_prompt(case):
     assert not torch.equal(found.sequences, plain)
     width = inputs(PROMPTS)["input_ids"].shape[1]
     for row, prompt in enumerate(PROMPTS):
-        alone = inputs([prompt])
-        expected = MODEL.generate(**alone, **settings)
-        tokens = expected.sequences[0, alone["input_ids"].shape[1] :].tolist()
+        single_input = inputs([prompt])
+        expected = MODEL.generate(**single_input, **settings)
+        tokens = expected.sequences[0, single_input["input_ids"].shape[1] :].tolist()
         completion = found.sequences[row, width:].tolist()
         assert completion[: len(tokens)] == tokens
         assert set(completion[len(tokens) :]) <= {0}
@@ -205,8 +205,8 @@ SCORE_MUTANTS: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("mutant", SCORE_MUTANTS)
 def test_faulty_scores_are_detected(mutant, monkeypatch):
-    right = processors.split_processors
-    monkeypatch.setattr(call, "split_processors", lambda *a, **b: SCORE_MUTANTS[mutant](*right(*a, **b)))
+    original = processors.split_processors
+    monkeypatch.setattr(call, "split_processors", lambda *a, **b: SCORE_MUTANTS[mutant](*original(*a, **b)))
     with pytest.raises(AssertionError):
         test_scores_equal_those_of_transformers_with_the_mask(
             {"sampler": MaskedDecoding(), "verifier": letters}, by_letters

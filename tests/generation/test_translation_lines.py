@@ -46,9 +46,9 @@ def test_every_line_has_a_separate_translation(folder, network, batch):
     assert results[4].text == ""
     assert "tokens, and the limit is 6" in results[4].refused
     assert all("\n" not in result.text for result in results)
-    alone = translator(folder, network=network, hypotheses=2)
+    single_model = translator(folder, network=network, hypotheses=2)
     for result in results[:4]:
-        (again,) = list(alone.translate([LINES[result.number - 1]]))[:1]
+        (again,) = list(single_model.translate([LINES[result.number - 1]]))[:1]
         if network == "twin":
             assert again.texts == result.texts
         record = json.loads(json.dumps(result.record()))

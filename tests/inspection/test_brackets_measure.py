@@ -65,9 +65,9 @@ def test_exact_model_is_correct_and_balanced() -> None:
 
 def test_model_with_short_memory_is_wrong_and_not_balanced() -> None:
     found = taken(Nested(memory=6), 1.0)
-    right = found["closes rightly", "brackets read"]
-    assert right[0] > right[-1]
-    assert right[-1] < 0.95
+    accuracy = found["closes rightly", "brackets read"]
+    assert accuracy[0] > accuracy[-1]
+    assert accuracy[-1] < 0.95
     assert found["excess loss", "brackets read"][-1] > 0.1
     assert found["moved by a pair", ""][0] > 0.02
 

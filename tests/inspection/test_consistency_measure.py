@@ -38,9 +38,9 @@ class Conditionals(Masked):
         fits = ((states == tokens[:, None]) | masked[:, None]).all(2)
         values = torch.nn.functional.one_hot(states, VOCAB).double()
         answers = (torch.einsum("rs,snv->rnv", self.joint.flatten() * fits, values) + 1e-12).log()
-        alone = masked.sum(1) == 1
-        shown = (tokens[alone] == 1) & ~masked[alone]
-        answers[alone, ..., 0] += self.bend * shown.sum(1)[:, None]
+        is_single = masked.sum(1) == 1
+        shown = (tokens[is_single] == 1) & ~masked[is_single]
+        answers[is_single, ..., 0] += self.bend * shown.sum(1)[:, None]
         return answers.log_softmax(-1)
 
 

@@ -159,8 +159,12 @@ def test_two_body_model_has_learned_beyond_order_one(tmp_path: Path) -> None:
         return states[weights.multinomial(400, True, generator=draw)]
 
     text, clone = sampled(), sampled()
-    alone = torch.stack([column[torch.randperm(400, generator=draw)] for column in sampled().unbind(1)], 1)
-    clones = clones_of(tmp_path / "clones", words(["a", "b", "c"]), 3, order1=alone, order2=clone, text=text)
+    independent = torch.stack(
+        [column[torch.randperm(400, generator=draw)] for column in sampled().unbind(1)], 1
+    )
+    clones = clones_of(
+        tmp_path / "clones", words(["a", "b", "c"]), 3, order1=independent, order2=clone, text=text
+    )
     place = save_model(net, tmp_path / "net.safetensors")
     losses = list(clone_losses([place], clones, rows=400, device="cpu"))
     assert [one.clone for one in losses] == ["order1", "order2", "text"]

@@ -29,11 +29,11 @@ class Reader(Subject):
 
     def logits(self, tokens: torch.Tensor) -> torch.Tensor:
         read = torch.arange(1, tokens.shape[1] + 1).clamp_max(self.memory)
-        right = torch.exp(-5 + read.double().log2().floor())
-        distributions = ((1 - right) / 299)[None, :, None].expand(len(tokens), -1, 300).clone()
+        probability = torch.exp(-5 + read.double().log2().floor())
+        distributions = ((1 - probability) / 299)[None, :, None].expand(len(tokens), -1, 300).clone()
         following = torch.cat((tokens[:, 1:], tokens[:, :1]), 1)
         return distributions.scatter(
-            -1, following[..., None], right[None, :, None].expand(len(tokens), -1, 1)
+            -1, following[..., None], probability[None, :, None].expand(len(tokens), -1, 1)
         ).log()
 
 

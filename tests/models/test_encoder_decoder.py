@@ -119,8 +119,8 @@ def test_padding_does_not_change_results():
     assert (distributions[tokens == PAD].exp() == torch.eye(VOCAB)[PAD]).all()
     for row, source in enumerate(SOURCES):
         count = int((tokens[row] != PAD).sum())
-        alone, length = Refiner(REFINER).condition_each([source])
-        own = alone.refined_log_probs(tokens[row : row + 1, :count], masked[:1, :count])
+        single_source, length = Refiner(REFINER).condition_each([source])
+        own = single_source.refined_log_probs(tokens[row : row + 1, :count], masked[:1, :count])
         assert distributions[row, :count].exp() == pytest.approx(own[0].exp(), abs=1e-5)
         assert lengths[row] == pytest.approx(length[0], abs=1e-5)
     chosen = model.rows(torch.tensor([2, 0])).refined_log_probs(tokens[[2, 0]], masked[:2])

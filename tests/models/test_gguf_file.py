@@ -101,13 +101,13 @@ def test_long_arrays_are_skipped_but_counted(path: Path, long: int, monkeypatch:
 
 @pytest.mark.parametrize("which", ["queries", "keys", "all", "shifted"])
 def test_check_rejects_wrong_row_order(mixed: Path, which: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    right, expected = gguf_file._rotary_permutation, distributions(load_with_transformers(mixed))
+    original, expected = gguf_file._rotary_permutation, distributions(load_with_transformers(mixed))
 
     def wrong(rows: int, heads: int) -> np.ndarray:
         if which == "shifted":
-            return np.roll(right(rows, heads), 1)
+            return np.roll(original(rows, heads), 1)
         kept = {"queries": rows == WIDTH, "keys": rows < WIDTH, "all": True}[which]
-        return np.arange(rows) if kept else right(rows, heads)
+        return np.arange(rows) if kept else original(rows, heads)
 
     monkeypatch.setattr(gguf_file, "_rotary_permutation", wrong)
     assert float((distributions(load_directly(mixed)) - expected).abs().sum(-1).max()) > 0.05

@@ -60,8 +60,8 @@ def test_a_bidirectional_model_attends_to_all_tokens_except_padding() -> None:
     ids, lengths = random_ids(model, 3, 9), torch.tensor([4, 9, 6])
     logits = model(ids, lengths)
     for row, length in enumerate(lengths.tolist()):
-        alone = model(ids[row : row + 1, :length])
-        torch.testing.assert_close(logits[row : row + 1, :length], alone, atol=1e-5, rtol=1e-5)
+        single_row = model(ids[row : row + 1, :length])
+        torch.testing.assert_close(logits[row : row + 1, :length], single_row, atol=1e-5, rtol=1e-5)
     changed = ids.clone()
     changed[0, 3] = (changed[0, 3] + 1) % 3
     assert (model(changed, lengths)[0, 0] - logits[0, 0]).abs().max() > 1e-4

@@ -37,8 +37,8 @@ def test_candidates_have_the_log_probabilities_of_their_prefixes(places, monkeyp
     found = TWIN.log_probs(SOURCES, CANDIDATES)
     for source, texts, log_probs in zip(SOURCES, CANDIDATES, found, strict=True):
         assert log_probs == pytest.approx([by_prefixes(source, text) for text in texts], abs=1e-4)
-        alone = TWIN.log_probs([source], [texts])[0]
-        assert alone == pytest.approx(log_probs, abs=1e-4)
+        single_source = TWIN.log_probs([source], [texts])[0]
+        assert single_source == pytest.approx(log_probs, abs=1e-4)
 
 
 def test_an_empty_list_of_candidates_has_no_log_probabilities():

@@ -193,15 +193,15 @@ def test_prompts_with_separate_verifiers_have_the_same_samples_as_single_prompts
     shared = settings(prompts=[[0]] * 4, sampler=sampler, sample_ids=range(80))
     together = generate(COIN, **shared, verifier=rules)
     for place, rule in enumerate(rules):
-        alone = generate(
+        single_run = generate(
             COIN,
             **settings(prompts=[[0]], sampler=sampler, sample_ids=range(20 * place, 20 * place + 20)),
             verifier=rule or (lambda prefix: True),
         )
         own = together[together.prompt == place]
-        assert own.completions() == alone.completions()
-        assert torch.equal(own.accepted, alone.accepted)
-        assert torch.equal(own.log_weight, alone.log_weight)
+        assert own.completions() == single_run.completions()
+        assert torch.equal(own.accepted, single_run.accepted)
+        assert torch.equal(own.log_weight, single_run.log_weight)
 
 
 def test_a_tree_that_ignores_verifiers_is_detected(monkeypatch):

@@ -78,11 +78,11 @@ def test_a_translation_does_not_depend_on_the_batch(name):
     beam = LengthBeam(4, 2, CHAINS[name])
     together = beam.translate(REFINER, SOURCES, seed=1)
     for number, source in enumerate(SOURCES):
-        alone = beam.translate(REFINER, [source], seed=1, numbers=[number])[0]
-        assert [each.tokens for each in alone.hypotheses] == [
+        single = beam.translate(REFINER, [source], seed=1, numbers=[number])[0]
+        assert [each.tokens for each in single.hypotheses] == [
             each.tokens for each in together[number].hypotheses
         ]
-        assert alone.passes == together[number].passes
+        assert single.passes == together[number].passes
     other = beam.translate(REFINER, SOURCES, seed=2)
     assert name.startswith("mask") or other != together
 
@@ -95,12 +95,12 @@ def test_a_translation_of_the_twin_does_not_depend_on_the_batch(hypotheses):
     twin, search = CausalTranslator(network), BeamSearch(hypotheses, ratio=1.0)
     sources = [[4], [5, 6, 7] * 8, [], [8, 4]]
     for source, found in zip(sources, search.translate(twin, sources), strict=True):
-        alone = search.translate(twin, [source])[0]
-        assert [each.tokens for each in found.hypotheses] == [each.tokens for each in alone.hypotheses]
+        single = search.translate(twin, [source])[0]
+        assert [each.tokens for each in found.hypotheses] == [each.tokens for each in single.hypotheses]
         assert [each.log_prob for each in found.hypotheses] == pytest.approx(
-            [each.log_prob for each in alone.hypotheses], abs=1e-4
+            [each.log_prob for each in single.hypotheses], abs=1e-4
         )
-        assert found.passes == alone.passes <= len(source) + 11
+        assert found.passes == single.passes <= len(source) + 11
     assert search.translate(twin, [sources[1]])[0].passes > 20  # longer than the limit of the shorter sources
 
 

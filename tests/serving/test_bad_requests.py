@@ -226,9 +226,9 @@ def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch, tmp_path):
             | {"rule": "two" if seed == 2 else {"regex": "(?s).*"}}
             for seed in range(4)
         ]
-        alone = [send(server, "/v1/completions", body) for body in bodies]
-        assert [status for status, *_ in alone] == [200, 200, 400, 200]
-        assert "2" in alone[2][1]["error"]["message"]
+        single_responses = [send(server, "/v1/completions", body) for body in bodies]
+        assert [status for status, *_ in single_responses] == [200, 200, 400, 200]
+        assert "2" in single_responses[2][1]["error"]["message"]
         # Wait until all requests have arrived before the first step.
         step = workers.OpenRun.step
         monkeypatch.setattr(
@@ -247,7 +247,7 @@ def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch, tmp_path):
             together = list(pool.map(lambda body: send(server, "/v1/completions", body), bodies))
         assert waited
         assert [status for status, *_ in together] == [200, 200, 400, 200]
-        for (_, one, _), (_, other, _) in zip(alone, together, strict=True):
+        for (_, one, _), (_, other, _) in zip(single_responses, together, strict=True):
             assert one.get("error") == other.get("error")
             if "choices" in one:
                 assert one["choices"][0]["text"] == other["choices"][0]["text"]

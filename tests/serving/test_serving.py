@@ -300,10 +300,10 @@ def make_request(number: int) -> dict[str, Any]:
     return settings
 
 
-def comparable(complete_request: Any) -> list[tuple[Any, ...]]:
+def comparable(completion: Any) -> list[tuple[Any, ...]]:
     return [
         (choice.text, choice.finish_reason, choice.trialogue["accepted"], choice.trialogue["log_weight"])
-        for choice in complete_request.choices
+        for choice in completion.choices
     ]
 
 
@@ -313,15 +313,15 @@ def test_concurrent_requests_have_the_same_responses_as_single_requests(server):
         def complete_request(number: int) -> list[tuple[Any, ...]]:
             return comparable(complete(client, f"the {number % 7}", **make_request(number)))
 
-        alone = [complete_request(number) for number in range(36)]
+        single_responses = [complete_request(number) for number in range(36)]
         with ThreadPoolExecutor(36) as pool:
             together = list(pool.map(complete_request, range(36)))
-    assert [[one[:3] for one in complete_request] for complete_request in together] == [
-        [one[:3] for one in complete_request] for complete_request in alone
+    assert [[choice[:3] for choice in response] for response in together] == [
+        [choice[:3] for choice in response] for response in single_responses
     ]
-    for number, complete_request in enumerate(together):
+    for number, response in enumerate(together):
         rule = make_request(number).get("rule", {})
-        for text, _, accepted, _ in complete_request:
+        for text, _, accepted, _ in response:
             if accepted and "regex" in rule:
                 assert re.fullmatch(rule["regex"], text)
             if accepted and "json-schema" in rule:

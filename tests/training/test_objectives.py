@@ -62,8 +62,8 @@ def test_packed_loss_predicts_every_token_and_no_end() -> None:
     distributions = [
         context.features(tokens, torch.full((4,), i), torch.full((4,), i), rows) for i in range(5)
     ]
-    right = torch.stack(
+    log_probs = torch.stack(
         [context.log_probs(distribution)[rows, tokens[:, i]] for i, distribution in enumerate(distributions)]
     )
-    assert packed_token_loss(model, tokens).item() == pytest.approx(-right.mean().item(), abs=1e-6)
-    assert next_token_loss(model, tokens).item() != pytest.approx(-right.mean().item(), abs=1e-4)
+    assert packed_token_loss(model, tokens).item() == pytest.approx(-log_probs.mean().item(), abs=1e-6)
+    assert next_token_loss(model, tokens).item() != pytest.approx(-log_probs.mean().item(), abs=1e-4)

@@ -114,9 +114,11 @@ def test_end_of_sequence_can_be_wrong_or_correct() -> None:
     wrong = prefix_examples([labelled(error=len(TEXT))], TOKENIZATION, eos=True, correct_prefixes=99)
     assert wrong.sequences[0][-1] == eos
     assert wrong.labels.tolist()[-2:] == [1, 0]
-    right = prefix_examples([labelled(), labelled(label=1)], TOKENIZATION, eos=True, correct_prefixes=99)
-    assert all(sequence[-1] == eos for sequence in right.sequences)
-    assert set(right.labels.tolist()) == {1}
+    complete_examples = prefix_examples(
+        [labelled(), labelled(label=1)], TOKENIZATION, eos=True, correct_prefixes=99
+    )
+    assert all(sequence[-1] == eos for sequence in complete_examples.sequences)
+    assert set(complete_examples.labels.tolist()) == {1}
     with pytest.raises(InputError, match="after the last token; use eos"):
         prefix_examples([labelled(error=len(TEXT))], TOKENIZATION)
 

@@ -164,12 +164,12 @@ def test_shared_prefix_is_evaluated_once(kind: str) -> None:
         model, SHARING, LENGTHS, (-1, 1), batch_size=4, evaluated=settled.append
     )
     with_count.remove()
-    alone = [
+    single_passes = [
         hidden_states_of_prefixes(oracle, [own], [[length]], (-1, 1))
-        for own, asked in zip(SHARING, LENGTHS, strict=True)
-        for length in asked
+        for own, lengths in zip(SHARING, LENGTHS, strict=True)
+        for length in lengths
     ]
-    assert torch.allclose(together, torch.cat(alone), rtol=1e-3, atol=1e-3)
+    assert torch.allclose(together, torch.cat(single_passes), rtol=1e-3, atol=1e-3)
     separately = sum(own[-1] for own in LENGTHS if own)
     assert sum(settled) == separately + sum(map(bool, LENGTHS))
     # Padding is included.

@@ -133,8 +133,8 @@ def test_both_networks_learn_to_reverse(tmp_path):
     known = twin.model.state_dict()
     assert all(torch.equal(pupil[name], weights) for name, weights in known.items())
     assert {name.split(".")[-2].split("_")[0] for name in set(pupil) - set(known)} == {"position", "length"}
-    right = LengthBeam(4, 1, drop_repeats=False).translate(refiner, TEXTS)
-    assert sum(each.best == wanted for each, wanted in zip(right, rows_of(PAIRS[1]), strict=True)) > 20
+    translations = LengthBeam(4, 1, drop_repeats=False).translate(refiner, TEXTS)
+    assert sum(each.best == wanted for each, wanted in zip(translations, rows_of(PAIRS[1]), strict=True)) > 20
 
 
 def test_dropout_applies_to_both_networks():

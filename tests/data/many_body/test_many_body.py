@@ -143,9 +143,9 @@ MUTANTS = {
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_wrong_kernels_are_rejected(name):
-    module, right, wrong = MUTANTS[name]
+    module, old, new = MUTANTS[name]
     distribution = SMALL["four"]
-    mutant = altered(module, (right, wrong))
+    mutant = altered(module, (old, new))
     kind = mutant["PairSums" if module is pair_sums else "SubsetBins"]
     kernel = kind(
         distribution.positions.numpy(), distribution.vectors.numpy(), 4, -24 * distribution.strength

@@ -51,10 +51,10 @@ def test_invalid_tokens_are_rejected(tokens, message):
     for method in (model.energy, model.site_log_probs, lambda x: model.log_probs(x, x > 0)):
         with pytest.raises(InputError, match="^tokens=.*" + message):
             method(wrong)
-    right = torch.tensor([[0, 1, 2, 0]])
-    for mask in (right, right[:, 1:] > 0):
+    valid_tokens = torch.tensor([[0, 1, 2, 0]])
+    for mask in (valid_tokens, valid_tokens[:, 1:] > 0):
         with pytest.raises(InputError, match=r"^masked=.*one bool for each token"):
-            model.log_probs(right, mask)
+            model.log_probs(valid_tokens, mask)
 
 
 def test_a_sample_depends_on_its_block_only(case):

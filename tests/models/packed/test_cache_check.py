@@ -75,9 +75,9 @@ def keep_first_entries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def change_decoder(change: Callable[..., tuple[Any, ...]]) -> Callable[[pytest.MonkeyPatch], None]:
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-        right = DecoderPass.__call__
+        original = DecoderPass.__call__
         monkeypatch.setattr(
-            DecoderPass, "__call__", lambda self, *arguments: right(self, *change(*arguments))
+            DecoderPass, "__call__", lambda self, *arguments: original(self, *change(*arguments))
         )
 
     return patch

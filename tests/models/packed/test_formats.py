@@ -75,14 +75,16 @@ def test_states_may_have_any_memory_layout(name: str) -> None:
 def test_wrong_scales_are_detected(mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     if "int4" not in available():
         pytest.skip("this machine does not multiply int4")
-    product, right = FORMATS["int4"].lay, int4_codes
+    product, original = FORMATS["int4"].lay, int4_codes
 
     def wrong(weight: Tensor, bias: Tensor | None) -> formats.Product:
-        monkeypatch.setattr(formats, "int4_codes", lambda w: (right(w)[0], mutant(right(w)[1]).contiguous()))
+        monkeypatch.setattr(
+            formats, "int4_codes", lambda w: (original(w)[0], mutant(original(w)[1]).contiguous())
+        )
         try:
             return product(weight, bias)
         finally:
-            monkeypatch.setattr(formats, "int4_codes", right)
+            monkeypatch.setattr(formats, "int4_codes", original)
 
     monkeypatch.setitem(FORMATS, "int4", FORMATS["int4"]._replace(lay=wrong))
     assert error("int4", random_tensor(OUT, IN), None, 4) > 4 * ROUNDING["int4"]

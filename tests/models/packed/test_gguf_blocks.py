@@ -64,18 +64,18 @@ def test_a_wrong_order_within_a_block_is_detected(
     mutant: str, kind: Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, wrong = MUTANTS[mutant]
-    right = getattr(gguf_blocks, name)
-    monkeypatch.setattr(gguf_blocks, name, wrong(right) if name == "_halves" else wrong)
+    original = getattr(gguf_blocks, name)
+    monkeypatch.setattr(gguf_blocks, name, wrong(original) if name == "_halves" else wrong)
     assert not relative_rounding_error(blocks_of(kind)) <= 1
 
 
 def test_a_wrong_order_within_a_super_block_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = gguf.quants.Q4_K.get_scale_min
+    original = gguf.quants.Q4_K.get_scale_min
     blocks = blocks_of(Kind.Q4_K)
     expected = blocks.weight()
     monkeypatch.setattr(gguf_blocks.GgufBlocks, "weight", lambda self: expected)
     assert relative_rounding_error(blocks) <= 1
-    for wrong in (lambda s: right(s)[::-1], lambda s: tuple(part[:, ::-1].copy() for part in right(s))):
+    for wrong in (lambda s: original(s)[::-1], lambda s: tuple(part[:, ::-1].copy() for part in original(s))):
         monkeypatch.setattr(gguf.quants.Q4_K, "get_scale_min", staticmethod(wrong))
         assert not relative_rounding_error(blocks) <= 1
 

@@ -111,8 +111,8 @@ def test_blocks_of_different_sizes_share_a_batch():
     start = torch.zeros(12, 14, dtype=torch.int64)
     batch = run_chain(chain, model, start=start, steps=9, seed=1).tokens
     for place in range(12):
-        alone = run_chain(chain, model, start=start[:1], steps=9, seed=1, chain_ids=[place]).tokens
-        assert torch.equal(alone[0], batch[place])
+        single_chain = run_chain(chain, model, start=start[:1], steps=9, seed=1, chain_ids=[place]).tokens
+        assert torch.equal(single_chain[0], batch[place])
 
 
 TOKENS = torch.zeros(2, 4, dtype=torch.int64)
