@@ -80,7 +80,7 @@ def test_models_and_health_are_reported(client):
 
 
 def test_a_completion_equals_the_sample_of_generate(client, model):
-    complete_request = complete(
+    response = complete(
         client, ["the cat", "a list"], n=2, max_tokens=12, temperature=0.8, top_p=0.9, seed=3, logprobs=0
     )
     drawn = generate(
@@ -91,17 +91,17 @@ def test_a_completion_equals_the_sample_of_generate(client, model):
         seed=3,
         token_log_probs=True,
     )
-    assert [choice.text for choice in complete_request.choices] == drawn.texts()
-    assert [choice.index for choice in complete_request.choices] == [0, 1, 2, 3]
-    for choice, sample in zip(complete_request.choices, drawn, strict=True):
+    assert [choice.text for choice in response.choices] == drawn.texts()
+    assert [choice.index for choice in response.choices] == [0, 1, 2, 3]
+    for choice, sample in zip(response.choices, drawn, strict=True):
         assert choice.logprobs.token_logprobs == pytest.approx(sample.token_log_probs)
         assert len(choice.logprobs.tokens) == len(sample.tokens)
         assert choice.trialogue["log_prob"] == pytest.approx(sample.log_prob)
         assert choice.trialogue["queries"] == sample.queries
         assert choice.finish_reason == ("stop" if sample.tokens[-1] == model.eos else "length")
-    assert complete_request.usage.completion_tokens == sum(len(sample.tokens) for sample in drawn)
-    assert complete_request.trialogue["seed"] == 3
-    assert complete_request.trialogue["sampler"] == {"name": "ancestral"}
+    assert response.usage.completion_tokens == sum(len(sample.tokens) for sample in drawn)
+    assert response.trialogue["seed"] == 3
+    assert response.trialogue["sampler"] == {"name": "ancestral"}
 
 
 def test_a_random_seed_is_reported(client):
@@ -134,7 +134,7 @@ def test_token_ids_and_stop_strings_are_accepted(client, model):
 )
 def test_samplers_follow_the_verifier_of_the_request(client, model, sampler, expected_sampler):
     chosen = {} if sampler is None else {"sampler": sampler}
-    complete_request = complete(
+    response = complete(
         client, max_tokens=8, n=4, seed=5, rule={"regex": "[a-c]{2,9}"}, top_p=0.9, **chosen
     )
     drawn = generate(
@@ -147,15 +147,15 @@ def test_samplers_follow_the_verifier_of_the_request(client, model, sampler, exp
         seed=5,
         on_error="reject",
     )
-    for choice, sample in zip(complete_request.choices, drawn, strict=True):
+    for choice, sample in zip(response.choices, drawn, strict=True):
         assert choice.text == sample.text
         assert choice.trialogue["accepted"] == sample.accepted
         if sample.accepted and expected_sampler.weighted:
             assert choice.trialogue["log_weight"] == pytest.approx(sample.log_weight)
         assert (choice.finish_reason == "stop") == sample.accepted
         assert (choice.trialogue["reason"] is None) == sample.accepted
-    assert complete_request.trialogue["queries"] == drawn.total.queries
-    assert complete_request.trialogue["rule"] == [{"regex": "[a-c]{2,9}"}]
+    assert response.trialogue["queries"] == drawn.total.queries
+    assert response.trialogue["rule"] == [{"regex": "[a-c]{2,9}"}]
 
 
 class Answer(BaseModel):
@@ -166,10 +166,10 @@ class Answer(BaseModel):
 
 def test_responses_follow_a_schema(client):
     schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}
-    complete_request = chat(client, n=8, response_format=schema, seed=1)
-    values = [json.loads(choice.message.content) for choice in complete_request.choices]
+    response = chat(client, n=8, response_format=schema, seed=1)
+    values = [json.loads(choice.message.content) for choice in response.choices]
     assert all(value in SCHEMA["enum"] for value in values)
-    assert all(choice.trialogue["accepted"] for choice in complete_request.choices)
+    assert all(choice.trialogue["accepted"] for choice in response.choices)
     parsed = client.chat.completions.parse(
         model="tiny", messages=USER, response_format=Answer, max_tokens=24, seed=2
     )
@@ -183,8 +183,8 @@ def test_tools_are_called(client):
         ("required", {"count", "list"}),
         ({"type": "function", "function": {"name": "list"}}, {"list"}),
     ):
-        complete_request = chat(client, tools=TOOLS, tool_choice=choice, n=4, max_tokens=60, seed=4)
-        for one in complete_request.choices:
+        response = chat(client, tools=TOOLS, tool_choice=choice, n=4, max_tokens=60, seed=4)
+        for one in response.choices:
             assert one.trialogue["accepted"], one.trialogue["reason"]
             assert (one.finish_reason, one.message.content) == ("tool_calls", None)
             [call] = one.message.tool_calls
@@ -195,8 +195,8 @@ def test_tools_are_called(client):
     assert free.message.tool_calls is None
     assert free.message.content
     called = '\\{"name":"count","arguments":\\{"a":7\\}\\}'
-    complete_request = chat(client, tools=TOOLS, rule={"regex": called}, max_tokens=60, seed=4).choices[0]
-    assert complete_request.message.tool_calls[0].function.arguments == '{"a": 7}'
+    response = chat(client, tools=TOOLS, rule={"regex": called}, max_tokens=60, seed=4).choices[0]
+    assert response.message.tool_calls[0].function.arguments == '{"a": 7}'
     none = chat(client, tools=TOOLS, tool_choice="none", rule={"regex": called}, max_tokens=60).choices[0]
     assert none.message.content == '{"name":"count","arguments":{"a":7}}'
 
@@ -257,12 +257,12 @@ def test_backtracked_texts_and_tool_calls_arrive_in_one_piece(client):
 
 
 def test_verifiers_of_the_server_are_selected_by_name(client):
-    complete_request = complete(
+    response = complete(
         client, rule="short", sampler="rejection", max_tokens=2, n=3, seed=2, max_steps=200
     )
-    assert all(len(choice.text) <= 3 for choice in complete_request.choices if choice.trialogue["accepted"])
-    assert any(choice.trialogue["accepted"] for choice in complete_request.choices)
-    assert complete_request.trialogue["rule"] == ["short"]
+    assert all(len(choice.text) <= 3 for choice in response.choices if choice.trialogue["accepted"])
+    assert any(choice.trialogue["accepted"] for choice in response.choices)
+    assert response.trialogue["rule"] == ["short"]
     broken = complete(client, rule="broken", sampler="ancestral", max_tokens=4, seed=2).choices[0]
     assert "no key" in broken.trialogue["reason"]
     assert broken.finish_reason in ("length", "content_filter")
@@ -273,11 +273,11 @@ def test_a_verifier_of_the_server_may_judge_complete_texts_only(model, tmp_path)
     named = (f"long=python:{tmp_path}/rules.py:long",)
     for complete_answer in (True, False):
         with serving(model, rule=named, verifier_whole=complete_answer) as server, server.client() as client:
-            complete_request = complete(client, rule="long", n=4, max_tokens=20, seed=2)
+            response = complete(client, rule="long", n=4, max_tokens=20, seed=2)
         # No first token is long enough.
-        assert any(choice.trialogue["accepted"] for choice in complete_request.choices) == complete_answer
+        assert any(choice.trialogue["accepted"] for choice in response.choices) == complete_answer
         assert all(
-            len(choice.text) >= 15 for choice in complete_request.choices if choice.trialogue["accepted"]
+            len(choice.text) >= 15 for choice in response.choices if choice.trialogue["accepted"]
         )
 
 
