@@ -20,16 +20,16 @@ def test_samples_are_resampled_by_weight(shell, tmp_path):
     )
     assert result.code == 0, result.err
     assert re.search(r"60 samples, 60 accepted, effective sample size [\d.]+, ", result.err)
-    weighted, kept = read_samples(tmp_path / "r.weighted.jsonl"), read_samples(tmp_path / "r.jsonl")
+    weighted, resampled = read_samples(tmp_path / "r.weighted.jsonl"), read_samples(tmp_path / "r.jsonl")
     weights = torch.tensor([line["log_weight"] for line in weighted]).softmax(0)
-    counts = torch.bincount(torch.tensor([line["source"] for line in kept]), minlength=60)
+    counts = torch.bincount(torch.tensor([line["source"] for line in resampled]), minlength=60)
     # Draws are independent, so that the statistic has mean n - 1 and variance 2 (n - 1).
     used = weights * 60 > 0.5
     expected = weights[used] * 60
     chi = ((counts[used] - expected) ** 2 / expected).sum()
     assert chi < used.sum() + 6 * math.sqrt(2 * used.sum())
-    assert [weighted[line["source"]]["text"] for line in kept] == [line["text"] for line in kept]
-    assert len({line["log_weight"] for line in kept}) == 1
+    assert [weighted[line["source"]]["text"] for line in resampled] == [line["text"] for line in resampled]
+    assert len({line["log_weight"] for line in resampled}) == 1
 
 
 def test_the_file_of_another_run_is_not_overwritten(shell, tmp_path):
@@ -54,14 +54,14 @@ def test_the_file_of_another_run_is_not_overwritten(shell, tmp_path):
 
 
 def test_force_does_not_overwrite_an_unrelated_file(shell, tmp_path):
-    own = tmp_path / "out.weighted.jsonl"
-    own.write_text("mine\n", encoding="utf-8")
+    unrelated = tmp_path / "out.weighted.jsonl"
+    unrelated.write_text("mine\n", encoding="utf-8")
     result = shell(f"--prompt the {WEIGHTED} --resample --force")
     assert (result.code, result.err.count("\n")) == (2, 1)
     assert "use another output file or move this one" in result.err
-    assert own.read_text(encoding="utf-8") == "mine\n"
+    assert unrelated.read_text(encoding="utf-8") == "mine\n"
     assert not (tmp_path / "out.jsonl").exists()
-    own.unlink()
+    unrelated.unlink()
     for _ in range(2):
         assert shell(f"--prompt the {WEIGHTED} --resample --force").code == 0
 

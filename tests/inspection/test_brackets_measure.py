@@ -36,9 +36,9 @@ class Nested(Subject):
         stop = torch.arange(1, length + 1)
         places = (stop - stop.clamp_max(width))[:, None] + torch.arange(width)
         read = strings[:, places.clamp_max(length - 1)].view(-1, width)
-        answers = bracket_distribution(length + 1).next_log_probs(read, stop.clamp_max(width).repeat(rows))
+        log_probs = bracket_distribution(length + 1).next_log_probs(read, stop.clamp_max(width).repeat(rows))
         distributions = torch.full((*tokens.shape, 300), -1e4)
-        distributions[..., ids] = answers.view(rows, length, -1).clamp_min(-1e4).float()
+        distributions[..., ids] = log_probs.view(rows, length, -1).clamp_min(-1e4).float()
         return distributions
 
 

@@ -49,15 +49,15 @@ def test_topics_equal_those_of_the_command(
     body = transformers.LlamaModel(transformers.LlamaConfig(**SHAPE, attn_implementation="eager"))
     body.load_state_dict(subject.model.model.state_dict())
     settings = TopicSettings(topics=4, passes=10, read=12, length=30)
-    own = measured(
+    results = measured(
         AttendingModel(body, made_up_tokenizer()),
         passages_of(made_up_documents(), 40),
         settings,
         control=False,
     )[0].compare(8, single=True, resamples=200)
-    defined = [one for one in own if not math.isnan(one.ratio.low)]
-    assert 0 < len(defined) == len(ratios) - len(own)
-    for one in own:
+    defined = [one for one in results if not math.isnan(one.ratio.low)]
+    assert 0 < len(defined) == len(ratios) - len(results)
+    for one in results:
         assert ratios[f"{one.measure}, same less different"].value == pytest.approx(
             one.difference.estimate, rel=1e-6
         )
@@ -110,13 +110,13 @@ def test_losses_on_clones_equal_those_of_the_command(subject: Subject, tmp_path:
     points = {one.name: one.points[0] for one in found}
     subject.model.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
-    own = {one.clone: one for one in clone_losses([tmp_path / "model"], clones, rows=32)}
-    for name, one in own.items():
+    results = {one.clone: one for one in clone_losses([tmp_path / "model"], clones, rows=32)}
+    for name, one in results.items():
         assert points[f"loss of {name}"].value == pytest.approx(one.loss, abs=1e-6)
     gap = points["independent over the text"]
-    assert gap.value == pytest.approx(own["independent"].loss - own["text"].loss, abs=1e-6)
+    assert gap.value == pytest.approx(results["independent"].loss - results["text"].loss, abs=1e-6)
     assert gap.low < 0 < gap.high
-    text = own["text"]
+    text = results["text"]
     half = points["loss of text"].high - points["loss of text"].value
     assert half == pytest.approx(
         2.0395 * text.error, rel=1e-3

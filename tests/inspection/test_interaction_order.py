@@ -70,17 +70,17 @@ def test_masked_checkpoint_is_scored_with_special_tokens(
     scorer = load_clone_scorer(place, clones, device="cpu")
     assert not scorer.causal
     assert scorer.retokenized is not own
-    answer = scorer.loss(clones["text"], 10, 1.0, 0, model="m")
+    result = scorer.loss(clones["text"], 10, 1.0, 0, model="m")
     expected = masked_losses()
-    assert answer.score.targets == len(expected) == 18
-    assert answer.score.loss == pytest.approx(sum(expected) / len(expected), abs=1e-5)
+    assert result.score.targets == len(expected) == 18
+    assert result.score.loss == pytest.approx(sum(expected) / len(expected), abs=1e-5)
     size = sum(len(text.encode()) for text in TEXTS)
-    assert answer.tokens_per_byte == (None if own else pytest.approx(18 / size))
+    assert result.tokens_per_byte == (None if own else pytest.approx(18 / size))
     assert scorer.loss(clones["text"], 2, 0.5, 1, model="m").score.targets == 6
     # The test detects missing special tokens.
     monkeypatch.setattr(clone_scorers, "special_token_frame", lambda *of: ([], []))
     bare = load_clone_scorer(place, clones, device="cpu").loss(clones["text"], 10, 1.0, 0, model="m")
-    assert abs(bare.score.loss - answer.score.loss) > 0.01
+    assert abs(bare.score.loss - result.score.loss) > 0.01
 
 
 def test_special_tokens_in_a_clone_are_not_targets(tmp_path: Path) -> None:
@@ -127,17 +127,17 @@ def test_causal_checkpoint_is_scored_after_its_first_token(own: bool, bos: bool,
     scorer = load_clone_scorer(tmp_path / "model", clones, device="cpu")
     assert scorer.causal
     assert scorer.retokenized is not own
-    answer = scorer.loss(clones["text"], 9, 0.1, 0, model="m")
+    result = scorer.loss(clones["text"], 9, 0.1, 0, model="m")
     expected = []
     for one in ids:
         inputs = torch.tensor([[1, *one] if bos else one])
         with torch.no_grad():
             distributions = tiny_model()(input_ids=inputs).logits[0].log_softmax(-1)
         expected += [-distributions[place + bos - 1, one[place]].item() for place in range(1, len(one))]
-    assert answer.score.targets == len(expected)
-    assert answer.score.loss == pytest.approx(sum(expected) / len(expected), abs=1e-4)
+    assert result.score.targets == len(expected)
+    assert result.score.loss == pytest.approx(sum(expected) / len(expected), abs=1e-4)
     if not own:
-        assert answer.tokens_per_byte == pytest.approx(sum(map(len, ids)) / (30 * len(texts)))
+        assert result.tokens_per_byte == pytest.approx(sum(map(len, ids)) / (30 * len(texts)))
 
 
 def two_body_solution() -> tuple[FactoredAttention, ManyBody]:

@@ -44,9 +44,9 @@ def largest_error(oracle: PretrainedOracle, seed: int, memory: int, *, capacity:
         batch.apply(Moves(source, length, token, torch.zeros(rows, dtype=torch.bool)))
         active = (integers(3, rows) > 0).nonzero()[:, 0]
         if len(active):
-            for row, answer in zip(active.tolist(), batch.log_probs(active), strict=True):
+            for row, log_probs in zip(active.tolist(), batch.log_probs(active), strict=True):
                 expected = fresh_pass(oracle, batch.tokens[row, : int(batch.lengths[row])])
-                worst = max(worst, float((answer - expected).abs().nan_to_num(nan=math.inf).max()))
+                worst = max(worst, float((log_probs - expected).abs().nan_to_num(nan=math.inf).max()))
         if int(integers(6, 1)) == 0:
             batch.select((integers(2, rows) > 0).nonzero()[:, 0])
     return worst

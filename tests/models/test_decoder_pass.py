@@ -113,7 +113,7 @@ def test_only_supported_packed_layers_have_a_pass() -> None:
 def test_forward_hooks_are_called() -> None:
     oracle = packed_oracle(make_model("llama"))
     before = evaluate_schedule(oracle)[0]
-    hook = oracle.body.layers[1].mlp.register_forward_hook(lambda part, given, answer: answer * 0.5)
+    hook = oracle.body.layers[1].mlp.register_forward_hook(lambda part, given, output: output * 0.5)
     during = evaluate_schedule(oracle)[0]
     hook.remove()
     assert not torch.allclose(during, before, atol=1e-2)

@@ -44,8 +44,8 @@ def support_only(decoding: Any) -> Altered:
     """Return a decoding with equal probabilities for all possible tokens."""
 
     def log_probs(*arguments: Tensor, **options: bool) -> Tensor:
-        answer = decoding.log_probs(*arguments, **options)
-        return torch.zeros_like(answer).masked_fill(answer == -math.inf, -math.inf)
+        log_probs = decoding.log_probs(*arguments, **options)
+        return torch.zeros_like(log_probs).masked_fill(log_probs == -math.inf, -math.inf)
 
     return Altered(decoding, {"log_probs": log_probs})
 
@@ -200,8 +200,8 @@ class HighestTieBacktracking(Backtracking):
 
     def step(self, decoding, state, verifier, choose):
         def log_probs(*arguments: Tensor) -> Tensor:
-            answer = decoding.log_probs(*arguments)
-            return answer + 1e-12 * torch.arange(answer.shape[1])
+            log_probs = decoding.log_probs(*arguments)
+            return log_probs + 1e-12 * torch.arange(log_probs.shape[1])
 
         return super().step(Altered(decoding, {"log_probs": log_probs}), state, verifier, choose)
 

@@ -73,9 +73,9 @@ def run_of_many_prompts(monkeypatch, sampler, prompts, verifier, memory):
     advance = NodeTree.advance
 
     def record_size(tree, *arguments):
-        answer = advance(tree, *arguments)
+        result = advance(tree, *arguments)
         sizes.append(tree.size)
-        return answer
+        return result
 
     with monkeypatch.context() as patched:
         patched.setattr(NodeTree, "advance", record_size)

@@ -24,19 +24,19 @@ from trialogue.samplers.exact import chain_transitions, prefix_tree
 
 
 class FunctionOracle(PrefixOracle):
-    """An oracle that returns `answer(rows)`."""
+    """An oracle that returns `function(rows)`."""
 
     vocab_size = 2
     max_length = 3
 
-    def __init__(self, answer: Callable[[int], Any], vocab_size: int = 2) -> None:
-        self.answer, self.vocab_size = answer, vocab_size
+    def __init__(self, function: Callable[[int], Any], vocab_size: int = 2) -> None:
+        self.function, self.vocab_size = function, vocab_size
         self.calls = 0
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         self.calls += 1
-        answer: Tensor = self.answer(len(lengths))
-        return answer
+        result: Tensor = self.function(len(lengths))
+        return result
 
 
 def uniform(rows: int, vocab: int = 2) -> Tensor:
@@ -93,29 +93,29 @@ def test_results_normalised_up_to_rounding_are_accepted(dtype):
 
 
 class FunctionMasked(Masked):
-    """A masked oracle of two values that returns `answer(shape)`."""
+    """A masked oracle of two values that returns `function(shape)`."""
 
     vocab_size = 2
 
-    def __init__(self, answer: Callable[[tuple[int, ...]], Any]) -> None:
-        self.answer = answer
+    def __init__(self, function: Callable[[tuple[int, ...]], Any]) -> None:
+        self.function = function
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        answer: Tensor = self.answer(tuple(tokens.shape))
-        return answer
+        result: Tensor = self.function(tuple(tokens.shape))
+        return result
 
 
 class FunctionEnergy(Energy):
-    """An energy of two values that returns `answer(rows)`."""
+    """An energy of two values that returns `function(rows)`."""
 
     vocab_size = 2
 
-    def __init__(self, answer: Callable[[int], Any]) -> None:
-        self.answer = answer
+    def __init__(self, function: Callable[[int], Any]) -> None:
+        self.function = function
 
     def energy(self, tokens: Tensor) -> Tensor:
-        answer: Tensor = self.answer(len(tokens))
-        return answer
+        result: Tensor = self.function(len(tokens))
+        return result
 
 
 START = torch.zeros(2, 12).long()

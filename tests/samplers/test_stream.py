@@ -198,10 +198,10 @@ def test_prompts_with_separate_verifiers_have_the_same_samples_as_single_prompts
             **settings(prompts=[[0]], sampler=sampler, sample_ids=range(20 * place, 20 * place + 20)),
             verifier=rule or (lambda prefix: True),
         )
-        own = together[together.prompt == place]
-        assert own.completions() == single_run.completions()
-        assert torch.equal(own.accepted, single_run.accepted)
-        assert torch.equal(own.log_weight, single_run.log_weight)
+        of_prompt = together[together.prompt == place]
+        assert of_prompt.completions() == single_run.completions()
+        assert torch.equal(of_prompt.accepted, single_run.accepted)
+        assert torch.equal(of_prompt.log_weight, single_run.log_weight)
 
 
 def test_a_tree_that_ignores_verifiers_is_detected(monkeypatch):

@@ -44,11 +44,13 @@ SETTINGS += [
 
 
 def truncation_error(oracle_type, settings) -> float:
-    answers = oracle_type(COINS, **settings).truncate(torch.tensor(DISTRIBUTIONS, dtype=torch.float64).log())
+    log_probs = oracle_type(COINS, **settings).truncate(
+        torch.tensor(DISTRIBUTIONS, dtype=torch.float64).log()
+    )
     expected = torch.tensor(
         [truncation(distribution, **settings) for distribution in DISTRIBUTIONS], dtype=torch.float64
     )
-    return float((answers.exp() - expected).abs().max())
+    return float((log_probs.exp() - expected).abs().max())
 
 
 def test_truncation_agrees_with_the_definition():
@@ -67,9 +69,9 @@ def test_faulty_truncations_are_detected(mutant):
 @pytest.mark.parametrize("temperature", [1e-3, 1e-30, 1e-300, 5e-324])
 def test_temperatures_near_zero_are_greedy(dtype, temperature):
     distribution = torch.tensor([[0.3, 0.5, 0.2], [0.0, 0.4, 0.6]], dtype=dtype).log()
-    answer = Truncated(COINS, temperature=temperature).truncate(distribution)
-    assert answer.exp().flatten().tolist() == pytest.approx([0.0, 1.0, 0.0, 0.0, 0.0, 1.0])
-    assert answer.dtype == dtype
+    truncated_log_probs = Truncated(COINS, temperature=temperature).truncate(distribution)
+    assert truncated_log_probs.exp().flatten().tolist() == pytest.approx([0.0, 1.0, 0.0, 0.0, 0.0, 1.0])
+    assert truncated_log_probs.dtype == dtype
 
 
 def test_log_probabilities_are_computed_before_truncation():

@@ -134,9 +134,7 @@ def test_token_ids_and_stop_strings_are_accepted(client, model):
 )
 def test_samplers_follow_the_verifier_of_the_request(client, model, sampler, expected_sampler):
     chosen = {} if sampler is None else {"sampler": sampler}
-    response = complete(
-        client, max_tokens=8, n=4, seed=5, rule={"regex": "[a-c]{2,9}"}, top_p=0.9, **chosen
-    )
+    response = complete(client, max_tokens=8, n=4, seed=5, rule={"regex": "[a-c]{2,9}"}, top_p=0.9, **chosen)
     drawn = generate(
         truncated(model, top_p=0.9),
         ["the cat"],
@@ -190,7 +188,7 @@ def test_tools_are_called(client):
             [call] = one.message.tool_calls
             assert call.function.name in names
             assert json.loads(call.function.arguments).keys() == {"a"}
-    # A model without an obligation answers in text. Text in the form of a call is always returned as a call.
+    # A model that need not call a tool returns text. Text in the form of a call is always returned as a call.
     free = chat(client, tools=TOOLS, seed=4).choices[0]
     assert free.message.tool_calls is None
     assert free.message.content
@@ -257,9 +255,7 @@ def test_backtracked_texts_and_tool_calls_arrive_in_one_piece(client):
 
 
 def test_verifiers_of_the_server_are_selected_by_name(client):
-    response = complete(
-        client, rule="short", sampler="rejection", max_tokens=2, n=3, seed=2, max_steps=200
-    )
+    response = complete(client, rule="short", sampler="rejection", max_tokens=2, n=3, seed=2, max_steps=200)
     assert all(len(choice.text) <= 3 for choice in response.choices if choice.trialogue["accepted"])
     assert any(choice.trialogue["accepted"] for choice in response.choices)
     assert response.trialogue["rule"] == ["short"]
@@ -276,9 +272,7 @@ def test_a_verifier_of_the_server_may_judge_complete_texts_only(model, tmp_path)
             response = complete(client, rule="long", n=4, max_tokens=20, seed=2)
         # No first token is long enough.
         assert any(choice.trialogue["accepted"] for choice in response.choices) == complete_answer
-        assert all(
-            len(choice.text) >= 15 for choice in response.choices if choice.trialogue["accepted"]
-        )
+        assert all(len(choice.text) >= 15 for choice in response.choices if choice.trialogue["accepted"])
 
 
 def make_request(number: int) -> dict[str, Any]:

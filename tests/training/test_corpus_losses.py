@@ -75,11 +75,11 @@ def test_masked_losses_match_the_conditionals() -> None:
     torch.testing.assert_close(scores.losses, losses, rtol=1e-11, atol=1e-11)
     assert torch.equal(scores.right, right)
     assert scores.scored.all()
-    whole = scores.whole()
-    assert whole.loss == pytest.approx(losses.mean().item(), abs=1e-12)
-    assert whole.accuracy == pytest.approx(right.double().mean().item(), abs=1e-12)
-    assert whole.targets == TOKENS.numel()
-    assert whole.error == pytest.approx(losses.mean(1).std().item() / math.sqrt(len(TOKENS)), rel=1e-9)
+    total = scores.whole()
+    assert total.loss == pytest.approx(losses.mean().item(), abs=1e-12)
+    assert total.accuracy == pytest.approx(right.double().mean().item(), abs=1e-12)
+    assert total.targets == TOKENS.numel()
+    assert total.error == pytest.approx(losses.mean(1).std().item() / math.sqrt(len(TOKENS)), rel=1e-9)
     # Scoring selected tokens gives the same losses and ignores the other tokens.
     selected = torch.rand(TOKENS.shape, generator=generator(0, "asked")) < 0.5
     partial = token_scores(MODEL, TOKENS, selected)
@@ -99,17 +99,17 @@ def test_causal_losses_match_the_conditionals_after_the_first_token() -> None:
 def test_transformer_losses_in_one_pass_match_step_by_step_losses(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Transformer(TransformerConfig(vocab_size=3, max_length=6), seed=3).eval()
     tokens = batches(0)
-    whole = token_scores(model, tokens)
+    scores = token_scores(model, tokens)
     step_by_step = corpus_losses.next_token_scores(
         corpus_losses._oracle_log_probs(model), model.vocab_size, tokens
     )
-    torch.testing.assert_close(whole.losses, step_by_step.losses, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(scores.losses, step_by_step.losses, rtol=1e-5, atol=1e-5)
     assert isinstance(model, Autoregressive)
     monkeypatch.setattr(corpus_losses, "_ENTRIES_AT_ONCE", 1)  # The batch contains a single row.
-    torch.testing.assert_close(token_scores(model, tokens).losses, whole.losses, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(token_scores(model, tokens).losses, scores.losses, rtol=1e-5, atol=1e-5)
     # Packed rows have one more target, the first token given BOS.
     first = model(torch.full((1, 1), model.bos)).log_softmax(-1)[0, 0, tokens[:, 0]]
-    mean = (whole.losses.sum() - first.double().sum()) / tokens.numel()
+    mean = (scores.losses.sum() - first.double().sum()) / tokens.numel()
     assert packed_token_loss(model, tokens).item() == pytest.approx(mean.item(), abs=1e-5)
 
 
@@ -156,17 +156,17 @@ def test_losses_are_recorded_during_training(tmp_path: Path) -> None:
         train(network(), of, RECIPE, progress=False, checkpoint_dir=folder, observer=losses)
         return losses
 
-    whole = follow("whole")
-    assert [(row["step"], row["corpus"]) for row in whole.rows] == [
+    uninterrupted = follow("whole")
+    assert [(row["step"], row["corpus"]) for row in uninterrupted.rows] == [
         (step, corpus) for step in (0, 1, 5, 13, 20) for corpus in corpora
     ]
     model = train(network(), batches, RECIPE, progress=False).model
-    assert whole.rows[-2]["loss"] == corpus_score(model, corpora["seen"]).loss
+    assert uninterrupted.rows[-2]["loss"] == corpus_score(model, corpora["seen"]).loss
     with pytest.raises(SystemExit):
         follow("killed", killed_before(14))
     # The run is killed after the checkpoint of step 12, so step 13 is recorded twice.
     assert json.loads((tmp_path / "killed.jsonl").read_text().splitlines()[-1])["step"] == 13
-    assert follow("killed").rows == whole.rows
+    assert follow("killed").rows == uninterrupted.rows
     assert (tmp_path / "killed.jsonl").read_text() == (tmp_path / "whole.jsonl").read_text()
 
 

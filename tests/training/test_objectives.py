@@ -25,9 +25,10 @@ def distance_of_minimiser(loss: Loss, steps: int = 250) -> float:
     tokens, lengths = padded(list(truth), 3)
     context = model.open(len(truth), 3)
     features = context.features(tokens, torch.zeros_like(lengths), lengths, torch.arange(len(truth)))
-    answers = context.log_probs(features).exp()
+    predictions = context.log_probs(features).exp()
     return max(
-        (answer - exact).abs().max().item() for answer, exact in zip(answers, truth.values(), strict=True)
+        (predicted - exact).abs().max().item()
+        for predicted, exact in zip(predictions, truth.values(), strict=True)
     )
 
 

@@ -49,8 +49,8 @@ def test_next_token_distributions_multiply_to_word_probabilities(distribution: D
     tokens, lengths = padded(ends)
     for i in range(tokens.shape[1]):
         rows = (lengths > i).nonzero()[:, 0]
-        answers = distribution.next_log_probs(tokens[rows], torch.full((len(rows),), i))
-        found[rows] += answers.gather(1, tokens[rows, i : i + 1])[:, 0]
+        log_probs = distribution.next_log_probs(tokens[rows], torch.full((len(rows),), i))
+        found[rows] += log_probs.gather(1, tokens[rows, i : i + 1])[:, 0]
     np.testing.assert_allclose(found.exp().numpy(), list(exact.values()), rtol=1e-12)
 
 

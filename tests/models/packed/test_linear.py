@@ -48,7 +48,7 @@ class Doubled(nn.Linear):
 
 def test_only_plain_layers_are_packed() -> None:
     hooked, wrapped, shared = linear_layer(8, 8), linear_layer(8, 8), linear_layer(8, 8)
-    hooked.register_forward_hook(lambda layer, given, answer: answer + 1)
+    hooked.register_forward_hook(lambda layer, given, output: output + 1)
     forward = wrapped.forward
     wrapped.forward = lambda states: forward(states) - 1
     model = nn.Sequential(

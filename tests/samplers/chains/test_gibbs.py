@@ -147,10 +147,10 @@ def test_invalid_blocks_are_reported():
 
 
 @pytest.mark.parametrize(
-    "answer", [torch.ones(2, 3), torch.ones(2, 2) / 2, torch.tensor([[1.5, -0.5, 0.0]]).expand(2, -1)]
+    "probabilities", [torch.ones(2, 3), torch.ones(2, 2) / 2, torch.tensor([[1.5, -0.5, 0.0]]).expand(2, -1)]
 )
-def test_an_invalid_distribution_over_blocks_is_reported(answer):
-    chain = AdaptiveBlockDynamics(BLOCKS, lambda tokens: answer)
+def test_an_invalid_distribution_over_blocks_is_reported(probabilities):
+    chain = AdaptiveBlockDynamics(BLOCKS, lambda tokens: probabilities)
     with pytest.raises(InputError, match="distribution="):
         run_chain(chain, MODEL, start=TOKENS, steps=1, require_ergodic=False)
 
