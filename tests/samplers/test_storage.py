@@ -127,9 +127,9 @@ def test_rows_that_were_not_evaluated_continue_from_copied_positions():
     moves = Moves.stay(batch)
     moves.token[:] = torch.tensor([0, 1, 0, 1])
     batch.apply(moves)
-    log_probs = batch.log_probs(rows.flip(0)).exp().tolist()
+    distributions = batch.log_probs(rows.flip(0)).exp().tolist()
     expected = [tree.conditional((0, 1, token)) for token in (1, 0, 1, 0)]
-    assert log_probs == [pytest.approx(distribution) for distribution in expected]
+    assert distributions == [pytest.approx(distribution) for distribution in expected]
     assert int(batch.meter.positions.sum()) - before == 3 + 2
 
 

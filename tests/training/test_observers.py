@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_loop import RECIPE, batches, differs, killed_before, network, noisy_loss, run
+from test_loop import RECIPE, batches, killed_before, network, noisy_loss, results_differ, run
 from torch import Tensor, nn
 
 from training.plain_loop import Plain
@@ -81,7 +81,7 @@ def test_interrupted_observer_restores_the_trained_weights(tmp_path: Path) -> No
     seen: list[int] = []
     resumed = train_with(Scheduled(range(21), lambda update: seen.append(update.step)))
     assert seen == list(range(10, 21))
-    assert not differs(run(), resumed)
+    assert not results_differ(run(), resumed)
 
 
 @dataclass(frozen=True)
@@ -137,10 +137,10 @@ def test_stopping_rule_ends_training_at_the_weights_that_reach_it(tmp_path: Path
     # A killed run ends at the same step, and a completed run takes no further step.
     with pytest.raises(SystemExit):
         train_until(tmp_path, killed_before(end - 1))
-    assert not differs(result, train_until(tmp_path))
+    assert not results_differ(result, train_until(tmp_path))
     again = train_until(tmp_path, killed_before(end))
     assert again.first_step == end
-    assert not differs(result, again)
+    assert not results_differ(result, again)
 
 
 def test_log_steps_are_spaced_logarithmically() -> None:
