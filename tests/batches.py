@@ -1,4 +1,4 @@
-"""Batches of given prefixes, and a verifier that returns the values of all children at once."""
+"""Batches that contain given prefixes, and a verifier that returns the values of all children at once."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +24,7 @@ def batch_of(
 
 
 def prefixes_of(decoding: Any, rows: Tensor) -> list[Prefix]:
-    """Return the prefixes of some rows of a batch."""
+    """Return the prefixes of the given rows of a batch."""
     return [tuple(decoding.tokens[row, : int(decoding.lengths[row])].tolist()) for row in rows.tolist()]
 
 

@@ -81,7 +81,7 @@ def limited_functions(package: ModuleType) -> Iterator[Limited]:
 
 
 def check_refusal(limited: Limited) -> None:
-    """Assert that the function refuses values of a wrong type in one line that names the argument."""
+    """Assert that the function rejects values of a wrong type with a one-line error that contains the argument."""
     assert hasattr(limited.function, "__wrapped__"), f"{limited.name} needs the decorator `validated`"
     parameters = inspect.signature(limited.function).parameters.values()
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

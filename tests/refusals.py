@@ -1,4 +1,4 @@
-"""Commands and calls that must be refused in one clear line."""
+"""Helpers that check whether commands and calls fail with a clear one-line error."""
 
 import re
 import shlex
@@ -8,30 +8,33 @@ from typing import Any
 from trialogue.errors import InputError
 
 
-def wrong_refusals(
+def commands_without_expected_error(
     cases: Iterable[tuple[str, str]], run: Callable[..., tuple[int, str, str]], *, alone: bool = True
 ) -> list[Any]:
-    """Return the commands that do not fail with code 2, no output and a line of error that has the words due.
+    """Return the commands that do not fail with exit code 2, no output and the expected one-line error.
 
-    `run` is called with the words of a command. Unless `alone`, progress may come before the line.
+    Args:
+        cases: Commands and the expected part of their error message.
+        run: Function that runs the words of a command and returns exit code, standard output and standard error.
+        alone: Whether the error must be the only line on standard error. Otherwise progress may precede it.
     """
     wrong = []
-    for command, due in cases:
+    for command, expected in cases:
         code, out, err = run(*shlex.split(command))
         line = err if alone else "\n".join(err.splitlines()[-1:]) + "\n"
         one_line = line.startswith("trialogue: error: ") and line.count("\n") == 1
-        if (code, out) != (2, "") or not one_line or due not in line:
-            wrong.append((command, due, code, out, err))
+        if (code, out) != (2, "") or not one_line or expected not in line:
+            wrong.append((command, expected, code, out, err))
     return wrong
 
 
-def wrong_errors(cases: Iterable[tuple[str, Callable[[], object]]]) -> list[Any]:
-    """Return the calls that do not raise an `InputError` of one line in which the pattern due is found."""
+def calls_without_expected_error(cases: Iterable[tuple[str, Callable[[], object]]]) -> list[Any]:
+    """Return the calls that do not raise a one-line `InputError` that matches the expected pattern."""
     wrong: list[Any] = []
-    for due, call in cases:
+    for expected, call in cases:
         try:
-            wrong.append((due, "no error", call()))
+            wrong.append((expected, "no error", call()))
         except InputError as error:
-            if "\n" in str(error) or not re.search(due, str(error)):
-                wrong.append((due, str(error)))
+            if "\n" in str(error) or not re.search(expected, str(error)):
+                wrong.append((expected, str(error)))
     return wrong

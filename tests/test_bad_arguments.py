@@ -1,4 +1,4 @@
-"""Arguments that were accepted silently, or ended in an unclear traceback: each is one line naming the argument."""
+"""Invalid arguments raise a one-line error that begins with the argument and its value."""
 
 import math
 from collections.abc import Callable
@@ -40,8 +40,8 @@ def training(batch: Any) -> Any:
     return train(NETWORK, lambda step: batch, RECIPE, progress=False)
 
 
-# What is called, and the argument and value that the error begins with. Any is what a user may give by mistake.
-any_: Any = None
+# Start of the error message and the call that raises it.
+none: Any = None
 CASES: list[tuple[str, Callable[[], object]]] = [
     ("first=nan", lambda: total_variation({(0,): NAN}, {(0,): 1.0})),
     ("second=-0.5", lambda: total_variation({(0,): 1.0}, {(0,): 1.5, (1,): -0.5})),
@@ -67,17 +67,17 @@ CASES: list[tuple[str, Callable[[], object]]] = [
     ("sources=5", lambda: TWIN.condition(5)),  # type: ignore[arg-type]
     ("sources=5", lambda: REFINER.condition(5)),  # type: ignore[arg-type]
     ("source=9", lambda: REFINER.condition([9])),
-    ("name=None", lambda: load_pretrained(any_)),
+    ("name=None", lambda: load_pretrained(none)),
     ("name=''", lambda: load_pretrained("")),
 ]
 
 
 @pytest.mark.parametrize(
-    ("begins", "call"), CASES, ids=[f"{number}-{case[0]}" for number, case in enumerate(CASES)]
+    ("start", "call"), CASES, ids=[f"{number}-{case[0]}" for number, case in enumerate(CASES)]
 )
-def test_a_bad_argument_is_named_with_its_value(begins: str, call: Callable[[], object]) -> None:
+def test_an_invalid_argument_is_reported_with_its_value(start: str, call: Callable[[], object]) -> None:
     with pytest.raises(InputError) as caught:
         call()
     message = str(caught.value)
-    assert message.startswith(f"{begins}: "), message
+    assert message.startswith(f"{start}: "), message
     assert "\n" not in message

@@ -1,4 +1,4 @@
-"""One description of the distribution of a block, read alike by chains, fits and theory."""
+"""Distributions over blocks, given as sites, masks and weights."""
 
 import math
 from typing import Any
@@ -35,7 +35,7 @@ def test_weights_need_not_sum_to_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("weights", "told"),
+    ("weights", "message"),
     [
         ([1.0, -1.0, 1.0], r"^weights=-1\.0: give 3 non-negative finite weights"),
         ([1.0, math.nan, 1.0], r"^weights=nan: "),
@@ -46,18 +46,18 @@ def test_weights_need_not_sum_to_one() -> None:
         ([1.0, 0.0, 0.0], r"^blocks=\[2\]: .*cover every site$"),
     ],
 )
-def test_what_is_no_weight_is_refused(weights: Any, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_invalid_weights_are_rejected(weights: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         transitions(weights)
 
 
-def test_laws_are_exact() -> None:
+def test_block_probabilities_are_exact() -> None:
     assert block_probabilities(None, 7).tolist() == [1 / 7] * 7
     assert block_probabilities((1, 2, 1), 3).tolist() == [0.25, 0.5, 0.25]
     assert block_probabilities([1e308, 1e308], 2).tolist() == [0.5, 0.5]
 
 
-def test_a_flat_list_of_sites_is_no_list_of_blocks() -> None:
+def test_a_flat_list_of_sites_is_rejected() -> None:
     for flat in ([0, 1, 2], np.array([0, 1])):
         with pytest.raises(InputError, match=r"^blocks=.*give a list of blocks, each a list of sites"):
             sites_of_blocks(flat)  # type: ignore[arg-type]

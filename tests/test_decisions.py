@@ -1,4 +1,4 @@
-"""Records of decisions: each is short, has the same sections, and is listed in the index and in the navigation."""
+"""Decision records are short, have the same sections, and are listed in the index and the navigation."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ RECORDS = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.stem)
-def test_a_record_is_short_and_complete(record: Path) -> None:
+def test_a_record_is_short_and_has_all_sections(record: Path) -> None:
     lines = record.read_text().splitlines()
     assert len(lines) <= 40
     assert lines[0].startswith("# ")

@@ -1,4 +1,4 @@
-"""Texts are what their templates give: no number in them is typed by hand where rows hold it."""
+"""Generated documents equal their filled templates, so that their numbers come from the stored rows."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def entries() -> list[Entry]:
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_text_is_what_its_template_gives(name: str, entries: list[Entry]) -> None:
+def test_a_document_equals_its_filled_template(name: str, entries: list[Entry]) -> None:
     text = ROOT / name if name == "README.md" else ROOT / "docs" / name
     assert fill(TEMPLATES[name].read_text("utf-8"), entries, ROOT / "benchmarks" / "rows") == text.read_text(
         "utf-8"
@@ -28,7 +28,7 @@ def test_a_text_is_what_its_template_gives(name: str, entries: list[Entry]) -> N
 
 
 @pytest.mark.parametrize(
-    ("expression", "told"),
+    ("expression", "message"),
     [
         ('number("dyck", "x")', "study='dyck': the ledger has no such study"),
         (
@@ -40,12 +40,14 @@ def test_a_text_is_what_its_template_gives(name: str, entries: list[Entry]) -> N
         ("1 +", "template=1: cannot be filled"),
     ],
 )
-def test_what_rows_do_not_hold_is_named(expression: str, told: str, entries: list[Entry]) -> None:
-    with pytest.raises(InputError, match=told):
+def test_unknown_studies_and_statistics_are_reported(
+    expression: str, message: str, entries: list[Entry]
+) -> None:
+    with pytest.raises(InputError, match=message):
         fill("{{ " + expression + " }}", entries)
 
 
-def test_numbers_of_claims_and_counts(entries: list[Entry]) -> None:
+def test_templates_contain_estimates_statistics_and_counts(entries: list[Entry]) -> None:
     text = (
         '{{ claim("dyck-backtracking", "forced-backtrack").estimate | points }} '
         '{{ number("dyck-backtracking", "errors without a verifier") | whole }} '
@@ -57,10 +59,10 @@ def test_numbers_of_claims_and_counts(entries: list[Entry]) -> None:
     assert share.endswith("%")
 
 
-def test_a_ratio_is_told_as_its_claim_has_it(entries: list[Entry]) -> None:
-    told = fill(
+def test_a_statistic_equals_the_estimate_of_its_claim(entries: list[Entry]) -> None:
+    ratio, estimate = fill(
         '{{ number("interaction-order", "standing at two bodies") | digits(6) }} '
         '{{ claim("interaction-order", "stands-at-two-bodies").estimate | digits(6) }}',
         entries,
     ).split()
-    assert told[0] == told[1]
+    assert ratio == estimate

@@ -1,4 +1,4 @@
-"""Checks of single values, and of arrays."""
+"""Validation of single values and of arrays."""
 
 import math
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from trialogue.validation import (
     integer_range,
 )
 
-NO_NUMBERS = [
+NOT_REAL_NUMBERS = [
     "1",
     b"1",
     None,
@@ -34,13 +34,13 @@ NO_NUMBERS = [
     math.nan,
     object,
 ]
-NO_WHOLE_NUMBERS = [*NO_NUMBERS, 1.0, 1.5, np.float64(1), torch.tensor(1.0), torch.tensor(True), math.inf]
+NOT_INTEGERS = [*NOT_REAL_NUMBERS, 1.0, 1.5, np.float64(1), torch.tensor(1.0), torch.tensor(True), math.inf]
 KINDS = [Positive, NonNegative, Share]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=repr)
-@pytest.mark.parametrize("value", NO_NUMBERS, ids=repr)
-def test_a_value_that_is_not_one_real_number_is_refused(kind: object, value: object) -> None:
+@pytest.mark.parametrize("value", NOT_REAL_NUMBERS, ids=repr)
+def test_a_value_that_is_not_a_real_number_is_rejected(kind: object, value: object) -> None:
     with pytest.raises(InputError, match=r"^field=.*: use ") as error:
         check("field", value, kind)
     assert error.value.value is value
@@ -48,20 +48,20 @@ def test_a_value_that_is_not_one_real_number_is_refused(kind: object, value: obj
 
 @pytest.mark.parametrize("kind", KINDS, ids=repr)
 @pytest.mark.parametrize("one", [1, 1.0, np.int64(1), np.float32(1), torch.tensor(1.0)], ids=repr)
-def test_numbers_of_all_types_are_floats(kind: object, one: object) -> None:
+def test_numbers_of_all_types_are_converted_to_float(kind: object, one: object) -> None:
     number = check("field", one, kind)
     assert number == 1.0
     assert type(number) is float
 
 
-@pytest.mark.parametrize("value", NO_WHOLE_NUMBERS, ids=repr)
-def test_a_value_that_is_not_an_integer_is_refused(value: object) -> None:
+@pytest.mark.parametrize("value", NOT_INTEGERS, ids=repr)
+def test_a_value_that_is_not_an_integer_is_rejected(value: object) -> None:
     with pytest.raises(InputError, match=r"^field=.*: use an integer"):
         check("field", value, Natural)
 
 
 @pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3), torch.tensor(3)], ids=repr)
-def test_integers_of_all_types_are_ints(value: object) -> None:
+def test_integers_of_all_types_are_converted_to_int(value: object) -> None:
     number = check("field", value, integer_range(0, 3))
     assert number == 3
     assert type(number) is int
@@ -97,14 +97,14 @@ def test_integers_of_all_types_are_ints(value: object) -> None:
         ),
     ],
 )
-def test_the_error_names_field_value_and_hint(call: Callable[[], object], message: str) -> None:
+def test_the_error_contains_field_value_and_hint(call: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=f"^{message}") as error:
         call()
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 400
 
 
-def test_what_is_right_comes_back() -> None:
+def test_valid_values_are_returned() -> None:
     assert check("b", np.True_, bool) is True
     assert one_of("c", "a", ("a", "b")) == "a"
     assert checked_device("cpu") == torch.device("cpu")

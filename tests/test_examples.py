@@ -1,4 +1,4 @@
-"""The examples are whole packages, and run."""
+"""The packages in `examples` run."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from trialogue_lab.ledger.study import load_study
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-def test_a_study_in_a_package_of_its_own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_in_a_separate_package_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = EXAMPLES / "nucleus_depth"
     project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     [(name, module)] = project["entry-points"]["trialogue_lab.studies"].items()
@@ -32,10 +32,10 @@ def test_a_study_in_a_package_of_its_own_runs(tmp_path: Path, monkeypatch: pytes
     del sys.modules[module]
 
 
-def test_the_questions_of_the_documentation_are_answered_under_their_rules(
+def test_completions_of_the_documented_prompts_satisfy_their_verifiers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The documentation's own command, on a tiny model in place of the one it names."""
+    """The command in the documentation runs with a tiny model instead of the documented one."""
     root = EXAMPLES.parent
     page = (root / "docs" / "engineer.md").read_text(encoding="utf-8")
     [command] = re.findall(
@@ -49,9 +49,9 @@ def test_the_questions_of_the_documentation_are_answered_under_their_rules(
     capfd.readouterr()
     assert cli.main(tokens) == 0
     records = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
-    asked = [json.loads(line) for line in questions]
-    assert [record["id"] for record in records] == [line["id"] for line in asked for _ in range(2)]
-    assert [record.get("metadata") for record in records[::2]] == [line.get("metadata") for line in asked]
+    inputs = [json.loads(line) for line in questions]
+    assert [record["id"] for record in records] == [line["id"] for line in inputs for _ in range(2)]
+    assert [record.get("metadata") for record in records[::2]] == [line.get("metadata") for line in inputs]
     accepted = [record["text"] for record in records if record["accepted"]]
     assert len(accepted) > 3
     for record in records:

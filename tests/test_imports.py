@@ -1,4 +1,4 @@
-"""Imports run one way, from the contract to the command line, in no circle, and bring in nothing before it is used."""
+"""Imports follow the order of the layers, contain no cycle, and load a module only when it is used."""
 
 import ast
 import re
@@ -37,7 +37,7 @@ LAYERS = {
         {"cli"},
     ),
 }
-"""Parts of each package, from the lowest floor up. A part imports from its own floor and from lower ones."""
+"""Parts of each package, from the lowest layer to the highest. A part imports only from its own and lower layers."""
 LEVEL = {
     f"{package}.{name}": level
     for package, layers in LAYERS.items()
@@ -47,13 +47,13 @@ LEVEL = {
 
 
 def layer_of(module: str) -> str:
-    """The package of a module and the part of it: "trialogue.data" of "trialogue.data.dyck.language"."""
+    """Return the package and the part of a module, for example "trialogue.data" for "trialogue.data.dyck.language"."""
     package, part, *_ = [*module.split("."), "__init__"]
     return f"{package}.{part}"
 
 
-def imports(tree: ast.Module, module: str, is_package: bool) -> Iterator[str]:
-    """Modules of the two packages that a module names in its import statements, wherever they stand."""
+def imported_modules(tree: ast.Module, module: str, is_package: bool) -> Iterator[str]:
+    """Yield the modules of the two packages that appear in any import statement of a module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -70,36 +70,43 @@ def imports(tree: ast.Module, module: str, is_package: bool) -> Iterator[str]:
         yield from (name for name in names if name.split(".")[0] in LAYERS)
 
 
-def places(tree: ast.Module) -> Iterator[str]:
-    """Modules of the two packages that a module names in its strings, as registries do."""
+def modules_in_strings(tree: ast.Module) -> Iterator[str]:
+    """Yield the modules of the two packages that appear in string literals, as in registries."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and PLACE.fullmatch(str(node.value)):
+        if isinstance(node, ast.Constant) and MODULE_STRING.fullmatch(str(node.value)):
             yield str(node.value).replace(":", ".")
 
 
-PLACE = re.compile(r"trialogue(_lab)?(\.\w+)+:[\w.]+|trialogue_lab[\w.]*")
-"""A string that names a module: "module:attribute", as an entry point does, or anything of the laboratory."""
+MODULE_STRING = re.compile(r"trialogue(_lab)?(\.\w+)+:[\w.]+|trialogue_lab[\w.]*")
+"""Pattern of a reference to a module, either "module:attribute" (an entry point) or a path in the laboratory."""
 
 
 def module_of(path: str, package: str = "trialogue") -> str:
-    """The name of the module at `path` below the package."""
+    """Return the name of the module at `path`, relative to the package."""
     return ".".join((package, *Path(path).with_suffix("").parts)).removesuffix(".__init__")
 
 
 def violations(sources: dict[str, str], package: str = "trialogue") -> list[str]:
-    """Imports that run against the order of the layers, in `sources` by path below the package.
+    """Return the imports that violate the order of the layers.
 
-    Every import of the laboratory by the library is one.
+    Every import of the laboratory by the library is a violation.
+
+    Args:
+        sources: Source text by path relative to the package.
+        package: Name of the package.
     """
     found = []
     for path, text in sources.items():
         module = module_of(path, package)
         tree = ast.parse(text)
-        for name in (*imports(tree, module, Path(path).stem == "__init__"), *places(tree)):
+        for name in (
+            *imported_modules(tree, module, Path(path).stem == "__init__"),
+            *modules_in_strings(tree),
+        ):
             if name.split(".")[0] != package:
                 wrong = package == "trialogue"
             else:
-                # `from trialogue import __version__` names no module of a layer.
+                # `from trialogue import __version__` imports an attribute, which belongs to no layer.
                 target = layer_of(name) if layer_of(name) in LEVEL else f"{package}.__init__"
                 wrong = LEVEL[target] > LEVEL[layer_of(module)]
             if wrong:
@@ -112,23 +119,22 @@ def sources(root: Path = SOURCE, pattern: str = "*.py") -> dict[str, str]:
 
 
 def stubs(root: Path = SOURCE) -> dict[str, str]:
-    """The exports that packages make lazily."""
+    """Return the stub files, which list the lazy exports of packages."""
     return sources(root, "*.pyi")
 
 
-def circle(sources: dict[str, str], stubs: dict[str, str]) -> list[str]:
-    """Modules each of which imports the next, from one back to itself; none where there are no circles.
+def find_cycle(sources: dict[str, str], stubs: dict[str, str]) -> list[str]:
+    """Return a cycle of imports, as a list of modules that begins and ends with the same module, or an empty list.
 
-    Every import statement counts: at the top, for type checkers only, and within functions, which put off what an
-    import costs and not what depends on what. A name that a package exports lazily is imported from the module that
-    defines it. That a module's package runs before it does not count, nor do the exports themselves: a package may show
-    what its modules define.
+    All import statements count, including imports for type checkers and imports within functions, because they are
+    dependencies too. A lazily exported name counts as an import from the module that defines it. The import of a
+    package before its modules and the lazy exports themselves do not count.
     """
     modules = {module_of(path) for path in sources}
     defined: dict[str, str] = {}
     for path, text in stubs.items():
         package = module_of(path)
-        for name in imports(ast.parse(text), package, True):
+        for name in imported_modules(ast.parse(text), package, True):
             defined[f"{package}.{name.rpartition('.')[2]}"] = name.rpartition(".")[0]
 
     def imported(name: str) -> str:
@@ -139,7 +145,7 @@ def circle(sources: dict[str, str], stubs: dict[str, str]) -> list[str]:
     graph = {
         module_of(path): {
             imported(name)
-            for name in imports(ast.parse(text), module_of(path), Path(path).stem == "__init__")
+            for name in imported_modules(ast.parse(text), module_of(path), Path(path).stem == "__init__")
             if imported(name) != module_of(path)
         }
         for path, text in sources.items()
@@ -153,14 +159,14 @@ def circle(sources: dict[str, str], stubs: dict[str, str]) -> list[str]:
 
 
 @pytest.mark.parametrize(("package", "root"), [("trialogue", SOURCE), ("trialogue_lab", LABORATORY)])
-def test_imports_run_one_way(package: str, root: Path) -> None:
+def test_imports_follow_the_order_of_the_layers(package: str, root: Path) -> None:
     texts = sources(root)
     assert len(texts) > 200
     assert {layer_of(module_of(path, package)) for path in texts} <= set(LEVEL)
     assert violations(texts, package) == []
 
 
-WRONG = [
+INVALID_IMPORTS = [
     ("trialogue", "data/dyck/language.py", "from trialogue.samplers import samplers"),
     ("trialogue", "randomness.py", "import trialogue.data.dyck.language"),
     ("trialogue", "models/networks/transformer.py", "def f():\n    from ...training import loop"),
@@ -176,7 +182,7 @@ WRONG = [
     ("trialogue_lab", "ledger/claims.py", "from trialogue_lab.studies import find"),
     ("trialogue_lab", "theory/order.py", "def f():\n    from ..gallery import pages"),
 ]
-RIGHT = [
+VALID_IMPORTS = [
     ("trialogue", "oracles/__init__.py", "from .whole import Chain"),
     ("trialogue", "cli/__init__.py", "from trialogue import __version__, generation"),
     ("trialogue", "errors.py", "HINT = 'pip install trialogue-lab'"),
@@ -188,15 +194,15 @@ RIGHT = [
 ]
 
 
-def test_a_wrong_import_is_found_and_a_right_one_is_not() -> None:
-    for package, path, line in WRONG:
+def test_only_imports_against_the_order_are_violations() -> None:
+    for package, path, line in INVALID_IMPORTS:
         assert len(violations({path: line}, package)) == 1, line
-    for package, path, line in RIGHT:
+    for package, path, line in VALID_IMPORTS:
         assert violations({path: line}, package) == [], line
 
 
-def test_imports_run_in_no_circle() -> None:
-    assert circle(sources(), stubs()) == []
+def test_imports_contain_no_cycle() -> None:
+    assert find_cycle(sources(), stubs()) == []
 
 
 @pytest.mark.parametrize(
@@ -210,15 +216,15 @@ def test_imports_run_in_no_circle() -> None:
         ("samplers/chains/chain.py", "from trialogue.samplers import run_chain"),
     ],
 )
-def test_a_circle_is_found(module: str, lines: str) -> None:
+def test_a_cycle_is_detected(module: str, lines: str) -> None:
     texts = sources()
-    found = circle({**texts, module: f"{texts[module]}\n{lines}"}, stubs())
-    assert found[0] == found[-1]
-    assert module_of(module) in found
+    cycle = find_cycle({**texts, module: f"{texts[module]}\n{lines}"}, stubs())
+    assert cycle[0] == cycle[-1]
+    assert module_of(module) in cycle
 
 
-def test_what_is_exported_is_there() -> None:
-    """Every name of a stub can be had from its package, and is what the module defines."""
+def test_every_exported_name_can_be_imported() -> None:
+    """Every name in a stub can be imported from its package."""
     program = (
         "import importlib, sys\n"
         "for package in sys.argv[1:]:\n"
@@ -240,8 +246,8 @@ HEAVY = {
 }
 
 
-def loaded(program: str) -> set[str]:
-    """The modules that a program of its own has loaded when it ends."""
+def modules_loaded_by(program: str) -> set[str]:
+    """Return the modules that are loaded after a program has run in a new process."""
     ending = "\nimport sys; print(*sorted(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", program + ending], check=True, capture_output=True, text=True)
     return set(ran.stdout.split())
@@ -253,12 +259,12 @@ LIGHT = [
 ]
 
 
-def test_importing_brings_in_nothing_heavy() -> None:
-    """One process imports all of them: if together they load nothing heavy, none does alone."""
-    assert not HEAVY & loaded(f"import {', '.join(LIGHT)}")
+def test_importing_loads_no_heavy_package() -> None:
+    """All modules are imported in one process. If none of them loads a heavy package together, none does alone."""
+    assert not HEAVY & modules_loaded_by(f"import {', '.join(LIGHT)}")
 
 
-def test_using_one_thing_does_not_bring_in_another() -> None:
+def test_using_one_part_does_not_load_unused_packages() -> None:
     program = (
         "from trialogue.data import Dyck, Ising, PottsChain, Table\n"
         "from trialogue.extend import Chain, Energy, Masked, Sampler\n"
@@ -267,11 +273,11 @@ def test_using_one_thing_does_not_bring_in_another() -> None:
         "from trialogue.samplers.exact import exact_distribution, transition_matrix"
     )
     unused = {"accelerate", "llguidance", "matplotlib", "pandas", "sklearn", "sympy", "transformers", "tyro"}
-    assert not (unused | {"scipy.signal", "scipy.stats"}) & loaded(program)
+    assert not (unused | {"scipy.signal", "scipy.stats"}) & modules_loaded_by(program)
 
 
-def test_no_export_has_the_name_of_a_module_of_its_package() -> None:
-    """Importing the module would put it in place of what the package exports."""
+def test_no_export_has_the_name_of_a_submodule() -> None:
+    """Importing such a module would replace the exported object in the package."""
     for root in (SOURCE, LABORATORY):
         for path, text in stubs(root).items():
             exports = [

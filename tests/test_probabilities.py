@@ -1,4 +1,4 @@
-"""What is a distribution and what is not, with one tolerance for all that a call checks."""
+"""Validation of probabilities, with the same tolerance in every function."""
 
 import math
 
@@ -14,7 +14,7 @@ CALLS = (lambda p: AdaptiveBlockDynamics(((0,), (0,)), lambda t: p[None])._log_p
 
 
 @pytest.mark.parametrize("call", CALLS, ids=["chain"])
-def test_everything_that_takes_a_distribution_keeps_its_tolerance(call) -> None:
+def test_a_distribution_may_deviate_from_one_by_the_tolerance(call) -> None:
     for sign in (-1, 1):
         call(torch.tensor([0.25, 0.75 + sign * 0.9e-6], dtype=torch.float64))
         with pytest.raises(InputError):
@@ -24,7 +24,7 @@ def test_everything_that_takes_a_distribution_keeps_its_tolerance(call) -> None:
             call(torch.tensor(wrong, dtype=torch.float64))
 
 
-def test_probabilities_stay_as_they_are_and_laws_sum_to_one() -> None:
+def test_probabilities_are_returned_unchanged_and_distributions_are_normalized() -> None:
     given = torch.tensor([[0.25, 0.7500005], [1.0, 0.0]], dtype=torch.float64)
     assert torch.equal(checked_probabilities("p", given, (2, 2)), given)
     assert torch.equal(checked_distribution("p", given, (2, 2)), given / given.sum(1, keepdim=True))
@@ -33,7 +33,7 @@ def test_probabilities_stay_as_they_are_and_laws_sum_to_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "shape", "told"),
+    ("values", "shape", "message"),
     [
         ([0.5, 0.6], (2,), r"^p=1\.1: give non-negative probabilities that sum to one$"),
         ([[0.5, 0.5], [1.5, -0.5]], (2, 2), r"^p=-0\.5: "),
@@ -44,6 +44,6 @@ def test_probabilities_stay_as_they_are_and_laws_sum_to_one() -> None:
         ([], (0,), r"^p=0\.0: "),
     ],
 )
-def test_what_is_wrong_is_named(values: object, shape: tuple[int, ...], told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_invalid_probabilities_are_reported(values: object, shape: tuple[int, ...], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         checked_probabilities("p", values, shape)

@@ -1,4 +1,4 @@
-"""Named streams: exact inversion, independence of the batch, uniformity; and enumeration of choices."""
+"""Named random streams and the enumeration of choices."""
 
 import math
 from itertools import product
@@ -30,14 +30,14 @@ def test_seeds_depend_on_every_name():
     assert seed_of(3, "a", 1) == seed_of(3, "a", 1)
 
 
-def test_a_seed_is_a_whole_number():
+def test_a_seed_is_a_non_negative_integer():
     assert seed_of(np.int64(1), "a") == seed_of(torch.tensor(1), "a") == seed_of(1, "a")
     for wrong in (1.0, None, -1, "1", True):
         with pytest.raises(InputError, match=r"^seed=.*use "):
             seed_of(wrong, "a")
 
 
-def test_generators_are_those_of_their_names():
+def test_generators_depend_on_their_names():
     first, again, other = (torch.rand(3, generator=generator(1, name)) for name in "aab")
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
@@ -56,15 +56,15 @@ def test_index_of_inverts_the_cumulative_distribution(dtype):
             assert index_of(uniform, log_weights + shift).tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("uniform", [0.0, 2.0**-53, 0.5, 1 - 2.0**-53, 1.0])  # 1.0 as a rounded number
-def test_index_of_never_picks_weight_zero(uniform):
+@pytest.mark.parametrize("uniform", [0.0, 2.0**-53, 0.5, 1 - 2.0**-53, 1.0])  # Rounding can give 1.0.
+def test_index_of_never_returns_an_index_of_weight_zero(uniform):
     rows = [row for row in product((0.0, 1e-300, 0.1, 1 / 3, 1.0), repeat=4) if any(row)]
     index = index_of(torch.full((len(rows),), uniform, dtype=torch.float64), weights(*rows))
     assert all(row[place] > 0 for row, place in zip(rows, index.tolist(), strict=True))
 
 
-def test_index_of_stays_within_many_weights():
-    # Sums of many rounded weights are where the last index could be missed.
+def test_index_of_never_exceeds_the_last_positive_weight():
+    # Rounding errors of the sum could lead past the last index.
     log_weights = torch.randn(64, 1000, generator=generator(5, "weights"), dtype=torch.float64)
     log_weights[:, 900:] = -INF
     index = index_of(torch.full((64,), 1 - 2.0**-53, dtype=torch.float64), log_weights)
@@ -72,97 +72,99 @@ def test_index_of_stays_within_many_weights():
 
 
 @pytest.mark.parametrize("row", [[-INF, -INF], [math.nan, 0.0], [INF, 0.0]])
-def test_index_of_names_weights_that_cannot_be_drawn_from(row):
+def test_index_of_rejects_weights_without_a_distribution(row):
     log_weights = torch.tensor([[0.0, 0.0], row], dtype=torch.float64)
     with pytest.raises(InputError, match="log_weights"):
         index_of(torch.full((2,), 0.5, dtype=torch.float64), log_weights)
 
 
 def numbers(streams_type, samples=2_000, length=20, seed=1):
-    """Numbers (samples, length) of the first samples' streams."""
+    """Return the first `length` numbers of each of `samples` streams, as a tensor (samples, length)."""
     streams, rows = streams_type(seed, torch.arange(samples)), torch.arange(samples)
     return torch.stack([streams.uniform(rows) for _ in range(length)], 1)
 
 
-def follows_its_key(streams_type) -> bool:
-    """Whether a stream's numbers stay the same in another order, alone, and when rows leave and join."""
-    whole = numbers(streams_type, 12, 6)
+def depends_on_key_only(streams_type) -> bool:
+    """Return whether the numbers of a stream are independent of the order and of the other rows of the batch."""
+    all_numbers = numbers(streams_type, 12, 6)
     order = torch.tensor([5, 1, 11, 0, 7])
     streams = streams_type(1, order)
-    same = [torch.equal(streams.uniform(torch.arange(5)), whole[order, 0])]
-    same.append(torch.equal(streams.uniform(torch.tensor([3, 1])), whole[order[[3, 1]], 1]))
+    same = [torch.equal(streams.uniform(torch.arange(5)), all_numbers[order, 0])]
+    same.append(torch.equal(streams.uniform(torch.tensor([3, 1])), all_numbers[order[[3, 1]], 1]))
     streams.select(torch.tensor([3, 0]))
     streams.extend(streams_type(1, torch.tensor([9])))
     mixed = streams.uniform(torch.arange(3))
-    same.append(mixed.tolist() == [float(whole[0, 2]), float(whole[5, 1]), float(whole[9, 0])])
+    same.append(
+        mixed.tolist() == [float(all_numbers[0, 2]), float(all_numbers[5, 1]), float(all_numbers[9, 0])]
+    )
     return all(same)
 
 
 def uniformity(streams_type) -> float:
-    """p-value of a chi-square test of all numbers and of serial pairs, pooled to expected counts above 20."""
-    drawn = numbers(streams_type).numpy()
-    cells = np.floor(drawn * 1024).astype(int).ravel()
-    pairs = (np.floor(drawn[:, :-1] * 32) * 32 + np.floor(drawn[:, 1:] * 32)).astype(int).ravel()
-    fine = np.floor(drawn * 2.0**18 % 1024).astype(int).ravel()
+    """Return the smallest p-value of chi-square tests of the numbers, of consecutive pairs and of lower digits."""
+    uniforms = numbers(streams_type).numpy()
+    cells = np.floor(uniforms * 1024).astype(int).ravel()
+    pairs = (np.floor(uniforms[:, :-1] * 32) * 32 + np.floor(uniforms[:, 1:] * 32)).astype(int).ravel()
+    fine = np.floor(uniforms * 2.0**18 % 1024).astype(int).ravel()
     counts = (np.bincount(values, minlength=1024) for values in (cells, pairs, fine))
     return min(float(stats.chisquare(count).pvalue) for count in counts)
 
 
 def correlation(streams_type) -> float:
-    """Greatest |correlation| in standard errors: serial at lags 1 to 3, and between neighbouring streams."""
-    drawn = numbers(streams_type).numpy() - 0.5
-    products = [drawn[:, lag:] * drawn[:, :-lag] for lag in (1, 2, 3)]
-    products += [drawn[lag:] * drawn[:-lag] for lag in (1, 2)]
-    products += [drawn[1:, :-1] * drawn[:-1, 1:]]
+    """Return the largest absolute correlation within (lags 1 to 3) and between streams, in standard errors."""
+    uniforms = numbers(streams_type).numpy() - 0.5
+    products = [uniforms[:, lag:] * uniforms[:, :-lag] for lag in (1, 2, 3)]
+    products += [uniforms[lag:] * uniforms[:-lag] for lag in (1, 2)]
+    products += [uniforms[1:, :-1] * uniforms[:-1, 1:]]
     return max(abs(float(p.mean())) * 12 * math.sqrt(p.size) for p in products)
 
 
 BOUND = float(stats.norm.isf(ALPHA / 2))
 
 
-def test_streams_follow_their_keys_and_are_uniform_and_uncorrelated():
-    assert follows_its_key(Streams)
+def test_streams_depend_on_keys_only_and_are_uniform_and_uncorrelated():
+    assert depends_on_key_only(Streams)
     assert uniformity(Streams) > ALPHA
     assert correlation(Streams) < BOUND
-    drawn = numbers(Streams)
-    assert bool(((drawn >= 0) & (drawn < 1)).all())
-    assert drawn.unique().numel() == drawn.numel()
-    assert not torch.equal(drawn, numbers(Streams, seed=2))
+    uniforms = numbers(Streams)
+    assert bool(((uniforms >= 0) & (uniforms < 1)).all())
+    assert uniforms.unique().numel() == uniforms.numel()
+    assert not torch.equal(uniforms, numbers(Streams, seed=2))
 
 
 @pytest.mark.parametrize(
     "mutant", [mutants.PlaceKeyedStreams, mutants.MisplacedStreams, mutants.SharedStreams]
 )
-def test_streams_that_leave_their_keys_are_told_apart(mutant):
-    assert not follows_its_key(mutant)
+def test_streams_that_depend_on_other_values_than_their_keys_are_detected(mutant):
+    assert not depends_on_key_only(mutant)
 
 
 @pytest.mark.parametrize("mutant", [mutants.StandingStreams, mutants.EqualStreams, mutants.CorrelatedStreams])
-def test_correlated_streams_are_told_apart(mutant):
+def test_correlated_streams_are_detected(mutant):
     assert correlation(mutant) > BOUND
 
 
-def test_coarse_numbers_are_told_apart():
+def test_coarse_numbers_are_detected():
     assert uniformity(mutants.CoarseStreams) < ALPHA
 
 
-def test_choose_draws_by_the_stream_of_each_row():
-    drawn, streams = Streams(1, torch.arange(4)), Streams(1, torch.arange(4))
+def test_choose_uses_the_stream_of_each_row():
+    uniforms, streams = Streams(1, torch.arange(4)), Streams(1, torch.arange(4))
     rows, log_weights = torch.tensor([2, 0]), weights([1.0, 3.0, 0.0], [2.0, 0.0, 1.0])
-    assert torch.equal(streams.choose(log_weights, rows), index_of(drawn.uniform(rows), log_weights))
+    assert torch.equal(streams.choose(log_weights, rows), index_of(uniforms.uniform(rows), log_weights))
 
 
 def test_branches_of_nested_choices_sum_to_one():
-    """Group 0 chooses once or twice, group 1 always twice: the second choice depends on the first."""
+    """Group 0 makes one or two choices and group 1 makes two. The second choice depends on the first."""
     enumeration = Enumeration(2, 1)
     distribution = [{}, {}]
     second = weights([0.5, 0.5, 0.0], [0.1, 0.2, 0.7])
 
     def run():
         first = enumeration.choose(weights([0.3, 0.7], [0.6, 0.4]), torch.arange(2))
-        asking = torch.tensor([row for row in range(2) if row == 1 or first[row] == 1])
+        choosing = torch.tensor([row for row in range(2) if row == 1 or first[row] == 1])
         after = torch.full((2,), -1)
-        after[asking] = enumeration.choose(second[asking], asking)
+        after[choosing] = enumeration.choose(second[choosing], choosing)
         return torch.stack((first, after), 1).tolist()
 
     for probabilities, results in enumeration.branches(run):
@@ -178,7 +180,7 @@ def test_branches_of_nested_choices_sum_to_one():
 
 def test_branches_of_groups_with_absent_members_sum_to_one():
     enumeration = Enumeration(3, 2)
-    present = torch.tensor([0, 1, 2, 5])  # both members of group 0, one each of groups 1 and 2
+    present = torch.tensor([0, 1, 2, 5])  # Both members of group 0, and one member of groups 1 and 2 each.
     distribution = [{}, {}, {}]
 
     def run():
@@ -199,8 +201,8 @@ def test_branches_of_groups_with_absent_members_sum_to_one():
     assert distribution[2] == pytest.approx({(-1, 0): 1.0})
 
 
-def test_groups_share_runs_and_not_branches():
-    """Of two groups one has three branches and the other nine: there are nine runs, and not 27 nor 12."""
+def test_groups_share_runs_but_not_branches():
+    """One group has three branches and the other nine. They take nine runs, not 27 or 12."""
     enumeration, runs, totals = Enumeration(2, 1), 0, torch.zeros(2, dtype=torch.float64)
     third = weights([1.0, 1.0, 1.0])
 
@@ -216,7 +218,7 @@ def test_groups_share_runs_and_not_branches():
     assert totals.tolist() == pytest.approx([1, 1])
 
 
-def test_enumeration_names_weights_that_cannot_be_drawn_from():
+def test_enumeration_rejects_weights_without_a_distribution():
     enumeration = Enumeration(1, 1)
     with pytest.raises(InputError, match="log_weights"):
         enumeration.choose(torch.full((1, 2), -INF), torch.zeros(1, dtype=torch.int64))

@@ -1,4 +1,4 @@
-"""The Python of README and documentation runs as written, and its numbers are what the pages say."""
+"""The Python blocks of README and documentation run as written, and their output equals the numbers on the page."""
 
 import re
 import shlex
@@ -21,7 +21,7 @@ EXAMPLES = {
     str(page.relative_to(ROOT)): blocks
     for page in PAGES
     if (blocks := re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL))
-    and page.name != "ring.md"  # which a test of its own runs
+    and page.name != "ring.md"  # test_ring_page.py runs this page.
 }
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMANDS = {
@@ -29,7 +29,7 @@ COMMANDS = {
     for page in PAGES
     for text in [page.read_text(encoding="utf-8")]
     for command in (
-        # A command of a block goes on over the lines that are indented.
+        # Indented lines continue a command.
         *re.findall(
             r"^trialogue .*\n(?:[ \t].*\n)*",
             "".join(code for language, code in _BLOCK.findall(text) if language == "sh"),
@@ -38,28 +38,28 @@ COMMANDS = {
         *(" ".join(span.split()) for span in re.findall(r"`(trialogue\s[^`]+)`", _BLOCK.sub("", text))),
     )
 }
-"""Every command of the pages, in blocks and within the text, with its page."""
+"""Page of every command in the documentation, from code blocks and from inline code."""
 
 
 @pytest.mark.parametrize("page", EXAMPLES)
-def test_examples_run_and_say_the_truth(page: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """What a block prints is what its comments at the beginning of a line say, number by number.
+def test_examples_print_the_numbers_in_their_comments(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The numbers that a block prints equal the numbers in its comments.
 
-    A block that loads a model runs where that has been set up.
+    A block that loads a pretrained model is skipped if the model is not installed.
     """
     names: dict[str, Any] = {}
     for block in EXAMPLES[page]:
         code = compile(block, page, "exec")
-        if not all(map(_is_there, re.findall(r'load_pretrained\("(\w+)"\)', block))):
+        if not all(map(_is_installed, re.findall(r'load_pretrained\("(\w+)"\)', block))):
             continue
         exec(code, names)
-        shown = [_NUMBER.findall(line) for line in capsys.readouterr().out.splitlines()]
-        said = [_NUMBER.findall(line) for line in re.findall(r"^# (.*)", block, re.MULTILINE)]
-        assert len(said) == len(shown), block
-        for told, measured in zip(said, shown, strict=True):
-            # More numbers may follow in what is said.
-            assert [float(one) for one in told[: len(measured)]] == pytest.approx(
-                [float(one) for one in measured], abs=5e-3
+        printed = [_NUMBER.findall(line) for line in capsys.readouterr().out.splitlines()]
+        stated = [_NUMBER.findall(line) for line in re.findall(r"^# (.*)", block, re.MULTILINE)]
+        assert len(stated) == len(printed), block
+        for expected, measured in zip(stated, printed, strict=True):
+            # A comment may contain further numbers after the printed ones.
+            assert [float(number) for number in expected[: len(measured)]] == pytest.approx(
+                [float(number) for number in measured], abs=5e-3
             )
     assert all(
         value.accepted.all()
@@ -68,56 +68,56 @@ def test_examples_run_and_say_the_truth(page: str, capsys: pytest.CaptureFixture
     )
 
 
-def _is_there(model: str) -> bool:
+def _is_installed(model: str) -> bool:
     return size_of(model) is not None
 
 
 @pytest.mark.parametrize("page", EXAMPLES)
-def test_no_example_needs_more_than_two_imports_of_the_package(page: str) -> None:
+def test_examples_have_at_most_four_imports_of_the_package(page: str) -> None:
     for block in EXAMPLES[page]:
         assert len(re.findall(r"^(?:from|import) trialogue", block, re.MULTILINE)) <= 4, block
 
 
-def test_every_block_of_python_is_run() -> None:
-    """Those fenced `py` need a server: `tests/serving/test_serving_example.py` runs the one there is before one."""
+def test_every_python_block_is_executed_by_a_test() -> None:
+    """Blocks marked `py` need a server. `tests/serving/test_serving_example.py` runs the only block of this kind."""
     fenced = {
-        str(page.relative_to(ROOT)): others
+        str(page.relative_to(ROOT)): languages
         for page in PAGES
-        if (others := re.findall(r"^```(py\S*)", page.read_text(encoding="utf-8"), re.MULTILINE))
+        if (languages := re.findall(r"^```(py\S*)", page.read_text(encoding="utf-8"), re.MULTILINE))
     }
     assert {name for names in fenced.values() for name in names} == {"python", "py"}
     assert [page for page, names in fenced.items() for name in names if name == "py"] == ["docs/engineer.md"]
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_every_command_that_a_page_shows_takes_its_options(
+def test_every_option_in_the_documentation_is_in_the_help_of_its_command(
     line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By what its own help lists, with the options of the sampler, or the fields of the study, that it names."""
-    monkeypatch.setenv("COLUMNS", "80")  # in wider ones the groups of options stand side by side
+    """The help text of the command, with the given sampler or study, lists every option that the page uses."""
+    monkeypatch.setenv("COLUMNS", "80")  # A wider terminal prints groups of options side by side.
     words = shlex.split(line.replace("\\\n", " "), comments=True)[1:]
-    asked = _asking(words)
+    help_words = _words_for_help(words)
     try:
-        code: object = main([*asked, "--help"])
-    except SystemExit as left:
-        code = left.code
+        code: object = main([*help_words, "--help"])
+    except SystemExit as stopped:
+        code = stopped.code
     page = capsys.readouterr().out
-    assert not code, f"{COMMANDS[line]}: {asked}"
+    assert not code, f"{COMMANDS[line]}: {help_words}"
     listed = re.findall(r"^[│ ]{0,3}(-\S.*?)(?:  |│|$)", page, re.MULTILINE)
-    known = {option for one in listed for option in re.findall(r"--[\w-]+", one)}
+    known = {option for names in listed for option in re.findall(r"--[\w-]+", names)}
     used = {word.partition("=")[0] for word in words if word.startswith("--")} - {"--help"}
     assert used <= known, COMMANDS[line]
 
 
-def _asking(words: list[str]) -> list[str]:
-    """What tells `--help` whose options are asked for: the command, and the study or the sampler that it is given."""
+def _words_for_help(words: list[str]) -> list[str]:
+    """Return the command and the study or sampler, which determine the options that `--help` lists."""
     if words[0] in ("run", "models"):
         return words[:2]
     at = words.index("--sampler") if "--sampler" in words else len(words)
     return [words[0], *words[at : at + 2]]
 
 
-def test_every_file_on_the_map_exists() -> None:
+def test_every_file_in_the_list_of_extending_exists() -> None:
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     packages = (ROOT / "src" / "trialogue", ROOT / "lab" / "src" / "trialogue_lab")
     names = [name for cell in re.findall(r"^\| (`[^|]+) \|", page, re.MULTILINE) for name in cell.split(", ")]
@@ -126,7 +126,7 @@ def test_every_file_on_the_map_exists() -> None:
         assert any((package / name.strip("`")).exists() for package in packages), name
 
 
-def test_the_readme_leads_to_pages_that_are_there() -> None:
+def test_every_link_of_the_readme_leads_to_a_file() -> None:
     readme = PAGES[0].read_text(encoding="utf-8")
     links = re.findall(r"\]\((?!https?:)([^)#]+)", readme)
     assert len(links) > 5

@@ -1,4 +1,4 @@
-"""The pages of reference: every name that a namespace of the package exports is shown by one of them."""
+"""Every name that a namespace of the package exports appears on a page of the reference."""
 
 import ast
 import re
@@ -16,44 +16,44 @@ SHOWN = {
 STUBS = sorted(stub for source in SOURCES.values() for stub in source.rglob("__init__.pyi"))
 
 
-def _parts(file: Path) -> tuple[str, ...]:
-    """The parts of the name of the package that holds `file`."""
+def _package_parts(file: Path) -> tuple[str, ...]:
+    """Return the components of the name of the package that contains `file`."""
     (source,) = (source for source in SOURCES.values() if source in file.parents)
     return file.parent.relative_to(source).parts
 
 
-def _exported(stub: Path) -> dict[str, str]:
-    """The module that defines each name of a stub, read from its imports; modules among the names are left out."""
+def _defining_modules(stub: Path) -> dict[str, str]:
+    """Return the defining module of each name in a stub, without names that are modules."""
     return {
-        name: _home(module, name)
+        name: _defining_module(module, name)
         for name, module in _imports(stub).items()
-        if module != ".".join(_parts(stub))
+        if module != ".".join(_package_parts(stub))
     }
 
 
-def _home(module: str, name: str) -> str:
-    """The module that defines `name`, followed from one that may only pass it on."""
+def _defining_module(module: str, name: str) -> str:
+    """Return the module that defines `name`, if `module` may only re-export it."""
     path = SOURCES[module.split(".")[0]].joinpath(*module.split("."))
     files = (path / "__init__.pyi", path / "__init__.py", path.with_suffix(".py"))
-    passed_on = _imports(next(file for file in files if file.exists()))
-    return _home(passed_on[name], name) if name in passed_on else module
+    reexported = _imports(next(file for file in files if file.exists()))
+    return _defining_module(reexported[name], name) if name in reexported else module
 
 
 def _imports(file: Path) -> dict[str, str]:
-    """The module of the package that each name comes from which a file imports."""
-    here = _parts(file)
+    """Return the module from which a file imports each name."""
+    here = _package_parts(file)
     found = {}
     for line in ast.parse(file.read_text(encoding="utf-8")).body:
         if isinstance(line, ast.ImportFrom):
             above = here[: len(here) + 1 - line.level] if line.level else ()
             module = ".".join((*above, *filter(None, [line.module])))
-            found |= {one.name: module for one in line.names if module.startswith("trialogue")}
+            found |= {alias.name: module for alias in line.names if module.startswith("trialogue")}
     return found
 
 
-@pytest.mark.parametrize("stub", STUBS, ids=lambda stub: ".".join(_parts(stub)))
-def test_every_exported_name_is_on_a_page(stub: Path) -> None:
-    exported = _exported(stub)
+@pytest.mark.parametrize("stub", STUBS, ids=lambda stub: ".".join(_package_parts(stub)))
+def test_every_exported_name_is_documented(stub: Path) -> None:
+    exported = _defining_modules(stub)
     assert exported
     assert not {
         f"{module}.{name}"
@@ -62,6 +62,6 @@ def test_every_exported_name_is_on_a_page(stub: Path) -> None:
     }
 
 
-def test_what_pages_show_is_shown_once() -> None:
+def test_no_name_is_documented_twice() -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").iterdir())
     assert len(re.findall(r"^::: ", pages, re.MULTILINE)) == len(SHOWN)

@@ -1,4 +1,4 @@
-"""What packages of users' own register: found by name, imported when it is asked for, and wrong in one line."""
+"""Classes registered by other packages: lookup by name, import on first use, and one-line errors."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(PACKAGE)
 
 
-def test_what_comes_with_the_package_can_be_imported() -> None:
+def test_built_in_classes_can_be_imported() -> None:
     for registry in (SAMPLERS, CHAINS, KINDS, MODELS, MEASURES):
         assert len(registry) == len(list(registry.values())) > 0
     assert list(SAMPLERS)[:2] == ["ancestral", "rejection"]
@@ -32,7 +32,7 @@ def test_what_comes_with_the_package_can_be_imported() -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_what_a_package_registers_is_known_by_its_name() -> None:
+def test_registered_classes_are_found_by_name() -> None:
     import still_life
 
     assert SAMPLERS.find("plain") is still_life.Plain
@@ -45,7 +45,7 @@ def test_what_a_package_registers_is_known_by_its_name() -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_built_in_name_is_not_taken() -> None:
+def test_a_registered_class_does_not_replace_a_built_in_class() -> None:
     assert SAMPLERS["ancestral"] is Ancestral
 
 
@@ -57,7 +57,7 @@ def test_a_package_that_is_not_installed_registers_nothing() -> None:
 
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         (
             "lost",
@@ -67,50 +67,53 @@ def test_a_package_that_is_not_installed_registers_nothing() -> None:
         ("zzz", "sampler='zzz': no such sampler: use one of ancestral, rejection"),
     ],
 )
-def test_what_cannot_be_had_is_one_line(name: str, told: str) -> None:
+def test_unknown_names_and_failed_imports_raise_one_line_errors(name: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         SAMPLERS.find(name)
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_imported_is_of_the_type_that_is_registered() -> None:
+def test_registered_objects_of_the_wrong_type_are_rejected() -> None:
     places = {"ordered": "collections:OrderedDict", "number": "numbers:Number", "place": "os:curdir"}
     classes: Registry[object] = Registry("trialogue.nothing", "thing", places, base=dict)
     values: Registry[object] = Registry("trialogue.nothing", "thing", places, of=str)
     assert dict(classes.loadable()) == {"ordered": OrderedDict}
     assert dict(values.loadable()) == {"place": "."}
-    for registry, what in (
+    for registry, expected_type in (
         (classes, "a class derived from builtins.dict"),
         (values, "an instance of builtins.str"),
     ):
-        with pytest.raises(InputError) as told:
+        with pytest.raises(InputError) as caught:
             registry["number"]
-        assert str(told.value) == f"thing='number': it is registered as numbers:Number, which is not {what}"
+        assert (
+            str(caught.value)
+            == f"thing='number': it is registered as numbers:Number, which is not {expected_type}"
+        )
     assert Registry[object]("trialogue.nothing", "thing", places)["place"] == "."
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_command_of_a_package_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    """And one that cannot be imported is named, in whatever command is run."""
+def test_a_registered_command_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """A registered command that cannot be imported is reported, whichever command runs."""
     assert main(["greet", "you"]) == 0
-    told = capsys.readouterr()
-    assert told.out == "hello you\n"
-    assert told.err.startswith("trialogue: command='broken': it is registered as still_life:nothing")
-    assert told.err.count("\n") == 1
+    captured = capsys.readouterr()
+    assert captured.out == "hello you\n"
+    assert captured.err.startswith("trialogue: command='broken': it is registered as still_life:nothing")
+    assert captured.err.count("\n") == 1
 
 
-def test_a_command_s_name_is_given_once(
+def test_a_second_command_with_the_same_name_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from trialogue.cli import COMMANDS, simulate
 
     monkeypatch.setitem(COMMANDS, "again", simulate.add)
     assert main(["models", "list"]) == 0
-    assert "command='simulate': a command of this name exists already" in capsys.readouterr().err
+    assert "command='simulate': use another name: this command already exists" in capsys.readouterr().err
 
 
-def test_names_are_read_without_importing_what_they_name() -> None:
+def test_names_are_listed_without_importing_the_registered_modules() -> None:
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from trialogue.samplers import CHAINS, SAMPLERS\n"

@@ -1,4 +1,4 @@
-"""The site of documentation: every link and reference of its pages leads somewhere, and every study has a page."""
+"""The documentation site: every link leads to a file, and every study has a page with an interpretation."""
 
 import importlib.util
 import re
@@ -17,7 +17,7 @@ from trialogue_lab.ledger.pages import study_pages
 pytest.importorskip("mkdocstrings", reason="building the site takes mkdocs: install trialogue[test]")
 
 ROOT = Path(__file__).parents[1]
-SAID = {
+PAGES = {
     "findings.md": """# Findings
 
 Of no study.
@@ -44,9 +44,9 @@ STUDIES = ("card", "coin", "dice", "ring", "urn")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built strictly, as by `make docs`.
+    """Build the site in strict mode, as `make docs` does.
 
-    Without the pictures and the gallery, which take a minute and have tests of their own.
+    Figures and the gallery take a minute and have separate tests, so placeholders replace them.
     """
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
@@ -65,9 +65,9 @@ def test_every_study_has_a_page(site: Path) -> None:
     assert pages == {path.parent.name for path in site.glob("studies/*/index.html")}
 
 
-def test_every_link_within_the_site_leads_to_a_file(site: Path) -> None:
-    """Those to files that a page is not, such as examples and pictures, are none that mkdocs looks after."""
-    dead, followed = set(), 0
+def test_every_internal_link_leads_to_a_file(site: Path) -> None:
+    """MkDocs does not check links to files that are not pages, for example examples and figures."""
+    broken_links, links = set(), 0
     for page in site.rglob("*.html"):
         for link in re.findall(r'\b(?:href|src)="([^"]*)"', page.read_text(encoding="utf-8")):
             parts = urlsplit(unescape(link))
@@ -75,14 +75,14 @@ def test_every_link_within_the_site_leads_to_a_file(site: Path) -> None:
                 continue
             path = unquote(parts.path)
             target = site / path.lstrip("/") if path.startswith("/") else page.parent / path
-            followed += 1
+            links += 1
             if not (target / "index.html" if target.is_dir() else target).is_file():
-                dead.add(f"{page.relative_to(site)}: {link}")
-    assert not dead
-    assert followed > 1000
+                broken_links.add(f"{page.relative_to(site)}: {link}")
+    assert not broken_links
+    assert links > 1000
 
 
-def test_every_page_of_a_study_says_what_it_means(site: Path) -> None:
+def test_every_page_of_a_study_has_an_interpretation(site: Path) -> None:
     for page in site.glob("studies/*/index.html"):
         means = page.read_text(encoding="utf-8").partition('<h2 id="what-it-means">')[2]
         assert len(re.sub(r"<[^>]*>", "", means.partition("</article>")[0])) > 200, page
@@ -99,7 +99,7 @@ def hook() -> ModuleType:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         (
             "coin",
@@ -125,10 +125,12 @@ def hook() -> ModuleType:
         ),
     ],
 )
-def test_what_a_study_means_is_what_a_page_says_of_it(name: str, told: str, hook: ModuleType) -> None:
-    assert hook.what_it_means(name, SAID, STUDIES) == f"\n## What it means\n\n{told}\n"
+def test_the_interpretation_of_a_study_is_quoted_from_a_page(
+    name: str, expected: str, hook: ModuleType
+) -> None:
+    assert hook.what_it_means(name, PAGES, STUDIES) == f"\n## What it means\n\n{expected}\n"
 
 
-def test_a_study_that_no_page_speaks_of_is_named(hook: ModuleType) -> None:
+def test_a_study_without_an_interpretation_is_reported(hook: ModuleType) -> None:
     with pytest.raises(InputError, match=r"study='die': neither findings.md nor index.md says what it found"):
-        hook.what_it_means("die", SAID, STUDIES)
+        hook.what_it_means("die", PAGES, STUDIES)

@@ -1,4 +1,4 @@
-"""The garbage collector rests while a command begins, and only then."""
+"""Garbage collection is disabled during the start of a command."""
 
 import gc
 import weakref
@@ -6,7 +6,7 @@ import weakref
 from trialogue.start_up import for_good, uncollected
 
 
-def test_the_collector_rests_until_the_outermost_block_ends() -> None:
+def test_collection_is_disabled_until_the_outermost_block_ends() -> None:
     assert gc.isenabled()
     with uncollected():
         with uncollected():
@@ -15,20 +15,20 @@ def test_the_collector_rests_until_the_outermost_block_ends() -> None:
     assert gc.isenabled()
 
 
-def test_what_was_loaded_is_collected_once_nobody_holds_it() -> None:
+def test_objects_loaded_without_collection_are_collected_later() -> None:
     class Model:
         pass
 
     with uncollected():
         model = Model()
         model.itself = model  # type: ignore[attr-defined]
-        held = weakref.ref(model)
+        reference = weakref.ref(model)
     del model
     gc.collect()
-    assert held() is None
+    assert reference() is None
 
 
-def test_one_command_of_a_process_keeps_what_it_loads() -> None:
+def test_a_process_with_a_single_command_excludes_loaded_objects_from_collection() -> None:
     try:
         with for_good():
             with uncollected():

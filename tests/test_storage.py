@@ -1,4 +1,4 @@
-"""A file is whole, old or new, whatever happens to its writer."""
+"""Files are written atomically: after an interruption they contain the old or the new content."""
 
 import errno
 import os
@@ -14,24 +14,24 @@ Write = Callable[[Path, bytes], object]
 
 
 def survives_a_full_disk(write: Write, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether `write`, interrupted by a full disk, leaves the old content, no other file, and one clear error."""
+    """Return whether a full disk during `write` leaves the old content, no other file, and one clear error."""
     target = folder / "file"
     write(target, b"old")
 
-    def full(handle: int) -> None:
+    def raise_disk_full(handle: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
+        patch.setattr(os, "fsync", raise_disk_full)
         try:
             write(target, b"new")
         except InputError as error:
-            told = str(target) in str(error) and "no space" in str(error)
+            is_reported = str(target) in str(error) and "no space" in str(error)
         except OSError:
-            told = False
+            is_reported = False
         else:
-            told = False
-    return told and target.read_bytes() == b"old" and list(folder.iterdir()) == [target]
+            is_reported = False
+    return is_reported and target.read_bytes() == b"old" and list(folder.iterdir()) == [target]
 
 
 def write_in_place(path: Path, content: bytes) -> None:
@@ -55,13 +55,13 @@ def test_the_check_rejects_mutants(mutant: Write, tmp_path: Path, monkeypatch: p
     assert not survives_a_full_disk(mutant, tmp_path, monkeypatch)
 
 
-def test_text_is_utf8_and_parents_are_made(tmp_path: Path) -> None:
+def test_text_is_written_as_utf8_and_parent_folders_are_created(tmp_path: Path) -> None:
     path = atomic_write(tmp_path / "a" / "b", "≤ 1\n")
     assert path.read_bytes() == "≤ 1\n".encode()
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EIO])
-def test_every_error_of_the_system_is_one_line(
+def test_operating_system_errors_are_reported_in_one_line(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*arguments: object, **settings: object) -> None:
@@ -73,7 +73,7 @@ def test_every_error_of_the_system_is_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_in_the_way(tmp_path: Path) -> None:
+def test_an_existing_file_or_folder_at_the_path_is_reported(tmp_path: Path) -> None:
     atomic_write(tmp_path / "file", "")
     for path in (tmp_path / "file" / "below", tmp_path / "file" / "further" / "below"):
         with pytest.raises(InputError, match="choose another folder"):

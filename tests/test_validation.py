@@ -1,4 +1,4 @@
-"""Types of arguments, and the decorator that checks them: what is accepted, what is refused, and in which words."""
+"""Types of arguments and the decorator that checks them."""
 
 import math
 import re
@@ -30,7 +30,7 @@ SQUARE = Annotated[Tensor, Reals("rows rows", least=0)]
 
 
 @validated
-def checked(
+def validated_function(
     count: Count = 1,
     share: Probability = 0.5,
     *,
@@ -52,41 +52,41 @@ def checked(
     return count, share, matrix, table, tokens, places, function, mode, unchecked
 
 
-def test_numbers_of_numpy_and_torch_are_numbers() -> None:
-    for one in (1, np.int64(1), np.int32(1), torch.tensor(1)):
-        assert checked(one)[0] == 1
-        assert type(checked(one)[0]) is int
+def test_numpy_and_torch_numbers_are_converted() -> None:
+    for integer in (1, np.int64(1), np.int32(1), torch.tensor(1)):
+        assert validated_function(integer)[0] == 1
+        assert type(validated_function(integer)[0]) is int
     for half in (0.5, np.float64(0.5), np.float32(0.5), torch.tensor(0.5)):
-        assert checked(1, half)[1] == 0.5
-    assert checked(places=[1, np.int64(2)])[5] == (1, 2)
-    assert checked(places=np.array([1, 2]))[5] == (1, 2)
-    assert checked(places=range(3))[5] == (0, 1, 2)
+        assert validated_function(1, half)[1] == 0.5
+    assert validated_function(places=[1, np.int64(2)])[5] == (1, 2)
+    assert validated_function(places=np.array([1, 2]))[5] == (1, 2)
+    assert validated_function(places=range(3))[5] == (0, 1, 2)
 
 
-def test_arrays_become_tensors_and_tensors_stay_as_they_are() -> None:
+def test_arrays_are_converted_to_tensors_and_tensors_are_unchanged() -> None:
     single = torch.eye(2)
-    assert checked(matrix=single)[2] is single
+    assert validated_function(matrix=single)[2] is single
     for rows in ([[1, 0], [0, 1]], np.eye(2), np.eye(2, dtype=np.float32), torch.eye(2, dtype=torch.int64)):
-        matrix = checked(matrix=rows)[2]
+        matrix = validated_function(matrix=rows)[2]
         assert isinstance(matrix, Tensor)
         assert matrix.dtype == torch.float64
         assert torch.equal(matrix, torch.eye(2, dtype=torch.float64))
-    assert checked(table=torch.tensor([-math.inf, 0.0]))[3] is not None
-    tokens = checked(tokens=np.array([3, 4], dtype=np.int32))[4]
+    assert validated_function(table=torch.tensor([-math.inf, 0.0]))[3] is not None
+    tokens = validated_function(tokens=np.array([3, 4], dtype=np.int32))[4]
     assert isinstance(tokens, Tensor)
     assert tokens.dtype == torch.int64
 
 
 def test_gradients_pass_through() -> None:
     weights = torch.eye(2, requires_grad=True)
-    matrix = checked(matrix=weights * 2)[2]
+    matrix = validated_function(matrix=weights * 2)[2]
     assert isinstance(matrix, Tensor)
     matrix.sum().backward()
     assert weights.grad is not None
 
 
-def test_what_has_no_checked_type_is_passed_on() -> None:
-    assert checked(unchecked="anything")[8] == "anything"
+def test_arguments_of_other_types_are_not_checked() -> None:
+    assert validated_function(unchecked="anything")[8] == "anything"
 
 
 @pytest.mark.parametrize(
@@ -123,22 +123,22 @@ def test_what_has_no_checked_type_is_passed_on() -> None:
         ({"rising": (2, 1)}, r"rising=\(2, 1\): values must be strictly increasing$"),
     ],
 )
-def test_other_values_are_one_line(arguments: dict[str, object], message: str) -> None:
+def test_invalid_values_raise_one_line_errors(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
-        checked(**arguments)  # type: ignore[arg-type]
+        validated_function(**arguments)  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
     assert caught.value.field == next(iter(arguments))
 
 
-def test_a_wrong_call_is_a_type_error() -> None:
+def test_an_unknown_keyword_raises_a_type_error() -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
-        checked(other=1)  # type: ignore[call-arg]
+        validated_function(other=1)  # type: ignore[call-arg]
 
 
 @validated
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """A class whose constructor is checked."""
+    """Class with a validated constructor."""
 
     low: Finite
     high: Finite = 1.0
@@ -149,7 +149,7 @@ class Interval:
             raise InputError("low", self.low, f"use at most high = {self.high:g}")
 
 
-def test_a_class_is_checked_before_its_own_checks() -> None:
+def test_arguments_of_a_class_are_validated_before_post_init() -> None:
     assert Interval(low=0.0, steps=[2, 3]) == Interval(low=0.0, steps=(2, 3))
     for arguments, message in (
         ({"low": "a"}, "low='a': use a number"),

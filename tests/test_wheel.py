@@ -1,4 +1,4 @@
-"""The two wheels by themselves: the library alone, and with the laboratory and its results."""
+"""The wheels of the library and of the laboratory, alone and together."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ RESULTS = ROOT / "lab" / "results"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The folder that each wheel is unpacked to. The wheels are built from the source archives."""
+    """Build each wheel from its source archive and unpack it to a folder."""
     folders = {}
     for package, sources in SOURCES.items():
         folder = tmp_path_factory.mktemp(package)
@@ -31,7 +31,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return folders
 
 
-def test_every_file_of_both_packages_is_in_its_wheel(installed: dict[str, Path]) -> None:
+def test_the_wheels_contain_every_file_of_their_packages(installed: dict[str, Path]) -> None:
     for package, sources in SOURCES.items():
         source, site = sources / "src" / package, installed[package]
         files = {path.relative_to(source) for path in source.rglob("*") if "__pycache__" not in path.parts}
@@ -45,7 +45,7 @@ def test_every_file_of_both_packages_is_in_its_wheel(installed: dict[str, Path])
 
 
 @pytest.mark.slow
-def test_the_laboratory_s_wheel_reads_its_results_and_runs_a_study(
+def test_the_wheel_of_the_laboratory_reads_its_results_and_runs_a_study(
     installed: dict[str, Path], tmp_path: Path
 ) -> None:
     def trialogue(*words: str) -> str:
@@ -54,7 +54,7 @@ def test_the_laboratory_s_wheel_reads_its_results_and_runs_a_study(
     assert (tmp_path / trialogue("report", "query-complexity").strip()).parent == tmp_path
     assert '"holds"' in trialogue("ledger", "--json")
     assert "rows.jsonl" in trialogue("run", "query-complexity", "--preset", "smoke")
-    # The committed results are still read, and the run is shown next to them.
+    # The new run is shown together with the committed results.
     assert '"holds"' in trialogue("ledger", "--json")
     assert "Your runs in runs" in trialogue("ledger", "query-complexity")
     (own,) = (tmp_path / "runs" / "query-complexity").iterdir()
@@ -62,7 +62,7 @@ def test_the_laboratory_s_wheel_reads_its_results_and_runs_a_study(
     assert committed.name in trialogue("compare", str(own), f"query-complexity@{committed.name}")
 
 
-def test_a_command_of_the_laboratory_says_how_to_install_it(
+def test_a_command_of_the_laboratory_explains_its_installation(
     installed: dict[str, Path], tmp_path: Path
 ) -> None:
     done = _run(tmp_path, [installed["trialogue"]], "run", "query-complexity", check=False)
@@ -75,8 +75,8 @@ def _run(
     folder: Path, sites: list[Path], *words: str, check: bool = True
 ) -> subprocess.CompletedProcess[str]:
     """Run the command line on the unpacked wheels, without the packages that are being developed."""
-    # The development environment without the packages under test: with -S their finders do not run, and a folder of
-    # links leaves their metadata out.
+    # The packages under test must not be imported from the development environment. With -S their import hooks do
+    # not run, and a folder of links to all other packages omits their metadata.
     packages = folder / "packages"
     if not packages.exists():
         packages.mkdir()

@@ -266,7 +266,7 @@ def test_invalid_input_is_reported_in_one_line(run):
     assert not wrong
 
 
-def test_positive_values_of_rejected_prefixes_are_refused(run):
+def test_positive_values_of_rejected_prefixes_are_reported(run):
     Path("rule.py").write_text("def apart(text):\n    return len(text) < 2 or text[0] != text[1]\n")
     values = {"": 1, "0": 1, "1": 1, "0 0": 0, "0 1": 1, "1 0": 1, "1 1": 0}
     for rule in ("regex:01|10", "python:rule.py:apart"):

@@ -13,7 +13,7 @@ import transformers
 from matplotlib.figure import Figure
 
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
-from refusals import wrong_refusals
+from refusals import commands_without_expected_error
 from trialogue import cli
 from trialogue.errors import InputError
 from trialogue.inspection.measures.copying import Copying
@@ -57,15 +57,15 @@ def inspect(run_command, tmp_path):
         code: int = 0,
     ) -> Inspection:
         options = ("--out", tmp_path / "found", "--effort", effort, "--measures", *measures)
-        answer = run_command("inspect", subject, *(options if measures else options[:-1]), *words)
-        assert answer[0] == code, answer[2]
-        return Inspection(*answer, tmp_path / "found")
+        result = run_command("inspect", subject, *(options if measures else options[:-1]), *words)
+        assert result[0] == code, result[2]
+        return Inspection(*result, tmp_path / "found")
 
     return run_inspect
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def workspace(tmp_path_factory):
     """Return a folder with a model, two training checkpoints and an inspection of the model."""
     folder = tmp_path_factory.mktemp("inspect")
     save_tiny(folder / "model")
@@ -79,14 +79,14 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture
-def model(place):
-    return place / "model"
+def model(workspace):
+    return workspace / "model"
 
 
 @pytest.fixture
-def found(place, tmp_path):
+def found(workspace, tmp_path):
     """Return a copy of the inspection of the model, in the folder used by `inspect`."""
-    return Path(shutil.copytree(place / "found", tmp_path / "found"))
+    return Path(shutil.copytree(workspace / "found", tmp_path / "found"))
 
 
 @pytest.fixture
@@ -103,8 +103,8 @@ def raising(error: Exception) -> Callable[..., None]:
     return fails
 
 
-def test_an_inspection_writes_a_page_and_a_file(place):
-    inspection = Inspection(0, "", "", place / "found")
+def test_an_inspection_writes_a_page_and_a_file(workspace):
+    inspection = Inspection(0, "", "", workspace / "found")
     measure = inspection.record["measures"]["copying"]
     [checkpoint] = measure["checkpoints"]
     assert inspection.record["kind"] == "causal"
@@ -117,13 +117,13 @@ def test_an_inspection_writes_a_page_and_a_file(place):
     assert not re.search(r'(src|href)="http', inspection.page.replace('xlink:href="http', ""))
 
 
-def test_finished_measures_are_not_repeated(place, model, found, inspect, monkeypatch):
+def test_finished_measures_are_not_repeated(workspace, model, found, inspect, monkeypatch):
     (found / "work" / "control" / "copying.json").unlink()
     again = inspect(model)
     assert "copying of random weights: about" in again.err
     assert "copying: about" not in again.err
     for name in ("inspection.json", "inspection.html"):
-        assert (found / name).read_bytes() == (place / "found" / name).read_bytes()
+        assert (found / name).read_bytes() == (workspace / "found" / name).read_bytes()
     monkeypatch.setattr(Copying, "take", raising(AssertionError()))
     assert "loading" not in inspect(model).err
     # Further measures are added to the existing ones.
@@ -134,11 +134,11 @@ def test_finished_measures_are_not_repeated(place, model, found, inspect, monkey
     assert "top-p 0.9" in more.out
 
 
-def test_the_checkpoints_of_a_training_are_inspected(place, inspect):
+def test_the_checkpoints_of_a_training_are_inspected(workspace, inspect):
     def steps(inspection: Inspection) -> list[int]:
         return [one["step"] for one in inspection.record["measures"]["copying"]["checkpoints"]]
 
-    first = inspect(place / "training")
+    first = inspect(workspace / "training")
     assert first.err.count("copying of random weights: about") == 1
     assert "step 10" in first.out
     assert steps(first) == [5, 10]
@@ -149,7 +149,7 @@ def test_the_checkpoints_of_a_training_are_inspected(place, inspect):
     for key in ("quantities", "tokens", "seconds"):
         del refused[key]
     file.write_text(json.dumps(refused))
-    again = inspect(place / "training")
+    again = inspect(workspace / "training")
     assert steps(again) == [5]
     assert again.record["refused"] == {"copying of step-10": "it gives no finite number"}
     assert "copying of step-10" in again.page
@@ -163,9 +163,9 @@ def test_a_failed_start_does_not_fix_the_settings(model, inspect):
     assert "dtype='int3': use auto" in inspect(model, "--dtype", "int3", code=2).err
 
 
-def test_inspections_are_compared(place, tmp_path, inspect, run_command):
-    inspect(place / "training" / "checkpoint-5")
-    words = (place / "found" / "inspection.json", tmp_path / "found", "--out", tmp_path / "both.html")
+def test_inspections_are_compared(workspace, tmp_path, inspect, run_command):
+    inspect(workspace / "training" / "checkpoint-5")
+    words = (workspace / "found" / "inspection.json", tmp_path / "found", "--out", tmp_path / "both.html")
     code, out, _ = run_command("compare", *words)
     assert code == 0
     assert "copied, tokens to the source: 64" in out
@@ -181,7 +181,7 @@ def test_inspections_are_compared(place, tmp_path, inspect, run_command):
     assert (code, "control=True: --control applies to inspections only" in err) == (2, True)
 
 
-def test_a_masked_model_has_the_measures_that_apply(tmp_path, text, inspect):
+def test_a_masked_model_has_all_applicable_measures(tmp_path, text, inspect):
     shape = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     config = transformers.BertConfig(vocab_size=301, max_position_embeddings=64, **shape)
     transformers.BertForMaskedLM(config).save_pretrained(tmp_path / "masked")
@@ -191,27 +191,27 @@ def test_a_masked_model_has_the_measures_that_apply(tmp_path, text, inspect):
     tokenizer.save_pretrained(tmp_path / "masked")
     text.write_text("the cat sat on the mat, and the dog ran after the cat. " * 200, encoding="utf-8")
     names = ("copying", "consistency", "decoding")
-    answer = inspect(tmp_path / "masked", "--no-control", "--text", text, measures=names)
+    result = inspect(tmp_path / "masked", "--no-control", "--text", text, measures=names)
     message = "decoding: not taken: it applies to causal models, but this is a masked model"
-    assert message in answer.out
-    assert message in answer.err
-    record = answer.record
+    assert message in result.out
+    assert message in result.err
+    record = result.record
     assert record["kind"] == "masked"
     assert list(record["measures"]) == ["copying", "consistency"]
     assert record["settings"]["text"] is not None
     assert record["measures"]["copying"]["control"] is None
-    assert "Skipped measures" in answer.page
+    assert "Skipped measures" in result.page
 
 
-def test_without_a_text_the_other_measures_are_taken(model, inspect):
-    answer = inspect(model, measures=(), effort=0.05)
-    record = answer.record
+def test_measures_without_text_run_if_no_text_is_given(model, inspect):
+    result = inspect(model, measures=(), effort=0.05)
+    record = result.record
     assert set(record["measures"]) | set(record["refused"]) == set(MEASURES)
     assert {"copying", "brackets", "decoding"} <= set(record["measures"])
     assert record["refused"]["context"] == "it needs a text. Use --text FILE"
-    assert "interactions: not taken: it needs clones of a text" in answer.out
-    assert answer.err.count("context: not taken") == 1
-    assert answer.page.count("<svg") == sum(
+    assert "interactions: not taken: it needs clones of a text" in result.out
+    assert result.err.count("context: not taken") == 1
+    assert result.page.count("<svg") == sum(
         any(one["along"] for one in measure["checkpoints"][0]["quantities"])
         for measure in record["measures"].values()
     )
@@ -221,9 +221,9 @@ def test_damaged_files_are_reported_in_one_line(model, found, inspect):
     path = found / "work" / "control" / "copying.json"
     for content in ("{", "[]", "{}", '{"files": ""}'):
         path.write_text(content, encoding="utf-8")
-        answer = inspect(model, code=2)
-        assert answer.out == "", content
-        assert f"out='{path}': the file is damaged. Delete it and run the command again" in answer.err
+        result = inspect(model, code=2)
+        assert result.out == "", content
+        assert f"out='{path}': the file is damaged. Delete it and run the command again" in result.err
 
 
 class VocabularySize(Measure):
@@ -241,27 +241,27 @@ class VocabularySize(Measure):
 
 
 def test_a_registered_measure_waits_for_its_text(
-    place, model, found, text, inspect, run_command, monkeypatch
+    workspace, model, found, text, inspect, run_command, monkeypatch
 ):
     monkeypatch.setitem(MEASURES, "mine", VocabularySize)
     assert "mine: not taken: it needs a text" in inspect(model, measures=["mine"]).out
-    answer = inspect(model, "--text", text, measures=["mine"])
-    assert "not taken" not in answer.out
-    assert list(answer.record["measures"]) == ["copying", "mine"]
-    mine = answer.record["measures"]["mine"]
+    result = inspect(model, "--text", text, measures=["mine"])
+    assert "not taken" not in result.out
+    assert list(result.record["measures"]) == ["copying", "mine"]
+    mine = result.record["measures"]["mine"]
     assert mine["checkpoints"][0]["quantities"][0]["points"] == [{"value": 300}]
     assert mine["control"] is None
     assert "text='not given'" in inspect(model, measures=["mine"], code=2).err
-    assert run_command("compare", place / "found", found)[0] == 0
+    assert run_command("compare", workspace / "found", found)[0] == 0
 
 
 @pytest.mark.parametrize("measure", ["context", "topics"])
-def test_a_short_text_is_refused_before_any_measure(measure, model, text, inspect):
-    answer = inspect(model, "--text", text, measures=["copying", measure], code=2)
-    assert answer.out == ""
-    assert "text=" in answer.err.splitlines()[-1]
-    assert "give a longer text" in answer.err.splitlines()[-1]
-    assert "copying: about" not in answer.err
+def test_a_short_text_is_rejected_before_any_measure(measure, model, text, inspect):
+    result = inspect(model, "--text", text, measures=["copying", measure], code=2)
+    assert result.out == ""
+    assert "text=" in result.err.splitlines()[-1]
+    assert "give a longer text" in result.err.splitlines()[-1]
+    assert "copying: about" not in result.err
 
 
 BAD: list[tuple[str, str]] = [
@@ -287,13 +287,13 @@ BAD: list[tuple[str, str]] = [
 ]
 
 
-def test_invalid_input_is_reported_in_one_line(place, run_command, monkeypatch):
-    monkeypatch.chdir(place)
-    assert not wrong_refusals(BAD, run_command, alone=False)
+def test_invalid_input_is_reported_in_one_line(workspace, run_command, monkeypatch):
+    monkeypatch.chdir(workspace)
+    assert not commands_without_expected_error(BAD, run_command, alone=False)
 
 
-def test_only_valid_inspections_with_equal_settings_are_compared(place, tmp_path, run_command):
-    record = json.loads((place / "found" / "inspection.json").read_text())
+def test_only_valid_inspections_with_equal_settings_are_compared(workspace, tmp_path, run_command):
+    record = json.loads((workspace / "found" / "inspection.json").read_text())
     settings = record["settings"]
 
     def written(name: str, **changes: object) -> Path:
@@ -308,7 +308,7 @@ def test_only_valid_inspections_with_equal_settings_are_compared(place, tmp_path
     effort = written("effort", settings=settings | {"effort": 2.0})
     cases = [
         (f"compare {without} {one} {other}", f"text='{other}': {one} has a different text"),
-        (f"compare {place / 'found'} {effort}", "has a different effort"),
+        (f"compare {workspace / 'found'} {effort}", "has a different effort"),
     ]
     damaged = [
         ("settings", {}),
@@ -320,19 +320,22 @@ def test_only_valid_inspections_with_equal_settings_are_compared(place, tmp_path
     for index, (field, value) in enumerate(damaged):
         path = written(str(index), **{field: value})
         cases.append(
-            (f"compare {place / 'found'} {path}", "the file is not a trialogue inspection of this version")
+            (
+                f"compare {workspace / 'found'} {path}",
+                "the file is not a trialogue inspection of this version",
+            )
         )
-    assert not wrong_refusals(cases, run_command)
+    assert not commands_without_expected_error(cases, run_command)
 
 
 def test_curves_are_compared_at_the_common_points():
-    def column(head: str, *places: int) -> Series:
-        points = tuple(Point(float(place), at=place) for place in places)
+    def column(head: str, *positions: int) -> Series:
+        points = tuple(Point(float(position), at=position) for position in positions)
         return Series(head, [Quantity(name="copied", points=points, along="tokens")])
 
     columns = [column("near", 4, 16), column("far", 4, 16, 64)]
     assert table(columns, every=False)[1] == [("copied, tokens: 16", ["16.0", "16.0"])]
-    assert [name for name, _ in table(columns)[1]] == [f"copied, tokens: {place}" for place in (4, 16, 64)]
+    assert [name for name, _ in table(columns)[1]] == [f"copied, tokens: {tokens}" for tokens in (4, 16, 64)]
     assert len(table([column("near", 4), column("far", 64)], every=False)[1]) == 2
 
 
@@ -342,19 +345,19 @@ def test_a_model_folder_may_be_named_control(tmp_path, inspect):
     assert sorted(path.name for path in work.glob("*/")) == ["control", "model-control"]
 
 
-def test_an_incomplete_checkpoint_is_reported_before_any_measure(place, tmp_path, inspect):
-    shutil.copytree(place / "training", tmp_path / "training")
+def test_an_incomplete_checkpoint_is_reported_before_any_measure(workspace, tmp_path, inspect):
+    shutil.copytree(workspace / "training", tmp_path / "training")
     (tmp_path / "training" / "checkpoint-10" / "config.json").unlink()
     err = inspect(tmp_path / "training", code=2).err
     assert "checkpoint-10" in err.splitlines()[-1]
     assert "copying" not in err
 
 
-def test_all_checkpoints_of_a_training_share_one_control(place, tmp_path, inspect):
+def test_all_checkpoints_of_a_training_share_one_control(workspace, tmp_path, inspect):
     for name in ("checkpoint-10", "checkpoint-5"):
-        shutil.copytree(place / "training" / name, tmp_path / "training" / name)
-        answer = inspect(tmp_path / "training")
-    assert "of random weights" not in answer.err
+        shutil.copytree(workspace / "training" / name, tmp_path / "training" / name)
+        result = inspect(tmp_path / "training")
+    assert "of random weights" not in result.err
 
 
 class NoFiniteResult(VocabularySize):
@@ -379,7 +382,7 @@ def test_a_random_model_has_the_dtype_of_its_model():
     assert Subject(model, tiny_tokenizer(), "causal", name="tiny").control(0).model.dtype == model.dtype
 
 
-def test_a_measure_beyond_the_memory_does_not_stop_the_others(model, inspect, monkeypatch):
+def test_a_measure_that_exceeds_memory_does_not_stop_the_others(model, inspect, monkeypatch):
     monkeypatch.setitem(MEASURES, "huge", NoFiniteResult)
     memory = "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
     monkeypatch.setattr(NoFiniteResult, "take", raising(RuntimeError(memory)))
@@ -396,7 +399,7 @@ def test_a_measure_beyond_the_memory_does_not_stop_the_others(model, inspect, mo
         inspect(model, measures=["wrong"])
 
 
-def test_a_model_beyond_the_memory_is_reported_in_one_line(model, inspect, monkeypatch):
+def test_a_model_larger_than_memory_is_reported_in_one_line(model, inspect, monkeypatch):
     monkeypatch.setattr(Subject, "load", raising(MemoryError()))
     message = "memory is insufficient to load the model. Use a smaller --dtype or another --device"
     assert inspect(model, code=2).err.splitlines()[-1].endswith(message)
@@ -407,9 +410,9 @@ def test_a_measure_that_cannot_be_imported_does_not_stop_the_others(model, inspe
         if name != "copying":
             monkeypatch.delitem(MEASURES, name)
     monkeypatch.setitem(MEASURES, "broken", "nowhere_to_be_found:Measure")
-    answer = inspect(model, measures=())
-    assert "nowhere_to_be_found" in answer.err
-    assert "Up to which distance" in answer.out
+    result = inspect(model, measures=())
+    assert "nowhere_to_be_found" in result.err
+    assert "Up to which distance" in result.out
     inspect(model, measures=["broken"], code=2)
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from refusals import wrong_refusals
+from refusals import commands_without_expected_error
 from trialogue.data import Clone, Clones
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
@@ -20,14 +20,14 @@ def batch(step: int, rows: int = 16) -> torch.Tensor:
     """Return sequences in which each token depends on the token two places before it."""
     draw = generator(step, "period")
     tokens = torch.randint(0, 3, (rows, 6), generator=draw)
-    for place in range(2, 6):
+    for site in range(2, 6):
         same = torch.rand(rows, generator=draw) < 0.9
-        tokens[:, place] = torch.where(same, tokens[:, place - 2], tokens[:, place])
+        tokens[:, site] = torch.where(same, tokens[:, site - 2], tokens[:, site])
     return tokens
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def workspace(tmp_path_factory):
     """Return a folder with clones, two training checkpoints, and a network with another vocabulary."""
     folder = tmp_path_factory.mktemp("order")
     own = Tokenizer(models.WordLevel({"a": 0, "b": 1, "c": 2}, unk_token="a"))
@@ -52,9 +52,9 @@ def run(run_command):
     return partial(run_command, "interaction-order")
 
 
-def test_the_checkpoints_of_a_training_are_listed(place, run, monkeypatch):
+def test_the_checkpoints_of_a_training_are_listed(workspace, run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "140")
-    code, out, err = run("--model", place / "kept", "--clones", place / "clones")
+    code, out, err = run("--model", workspace / "kept", "--clones", workspace / "clones")
     assert code == 0
     assert "next token, nats per token" in out
     assert "beyond order 1 at step 150" in out
@@ -64,15 +64,15 @@ def test_the_checkpoints_of_a_training_are_listed(place, run, monkeypatch):
         "step-0.safetensors",
         "step-150.safetensors",
     ]
-    figure = place / "clones" / "interaction-order.svg"
+    figure = workspace / "clones" / "interaction-order.svg"
     assert str(figure) in out
     assert ElementTree.parse(figure).getroot().tag.endswith("svg")
 
 
-def test_all_numbers_are_printed_as_json(place, run):
-    files = [place / "kept" / f"step-{step}.safetensors" for step in (150, 0)]
-    picture = place / "of both.png"
-    words = ("--model", *files, "--clones", place / "clones", "--rows", 1, "--json", "--figure", picture)
+def test_all_numbers_are_printed_as_json(workspace, run):
+    files = [workspace / "kept" / f"step-{step}.safetensors" for step in (150, 0)]
+    picture = workspace / "of both.png"
+    words = ("--model", *files, "--clones", workspace / "clones", "--rows", 1, "--json", "--figure", picture)
     code, out, _ = run(*words)
     assert code == 0
     message = json.loads(out)
@@ -81,31 +81,31 @@ def test_all_numbers_are_printed_as_json(place, run):
         for file, step in zip(files, (150, 0), strict=True)
         for clone in ("independent", "text")
     ]
-    assert all(one["error"] is None for one in message["losses"])  # a single row has no error
+    assert all(one["error"] is None for one in message["losses"])  # A single row has no standard error.
     assert all(one["per"] == "token" and one["targets"] == 5 for one in message["losses"])
     assert message["readings"][0]["gap"]["error"] is None
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_single_model_is_a_column(place, run):
-    words = ("--model", place / "kept" / "step-0.safetensors", "--clones", place / "clones")
+def test_a_single_model_is_a_column(workspace, run):
+    words = ("--model", workspace / "kept" / "step-0.safetensors", "--clones", workspace / "clones")
     code, out, _ = run(*words)
     assert code == 0
     assert "accuracy" in out
     assert "No clone differs significantly from the text" in out
 
 
-def test_a_model_with_a_fixed_context_predicts_the_following_tokens(place, run):
+def test_a_model_with_a_fixed_context_predicts_the_following_tokens(workspace, run):
     shape = {"vocab_size": 3, "width": 4, "heads": 1, "head_width": 2}
     for context in (2, 6):
         save_model(
-            AttentionOnly(AttentionOnlyConfig(context=context, **shape)), place / f"{context}.safetensors"
+            AttentionOnly(AttentionOnlyConfig(context=context, **shape)), workspace / f"{context}.safetensors"
         )
-    words = ("--clones", place / "clones", "--rows", 1, "--json")
-    code, out, _ = run("--model", place / "2.safetensors", *words)
+    words = ("--clones", workspace / "clones", "--rows", 1, "--json")
+    code, out, _ = run("--model", workspace / "2.safetensors", *words)
     assert code == 0
     assert [one["targets"] for one in json.loads(out)["losses"]] == [4, 4]
-    code, out, err = run("--model", place / "6.safetensors", *words)
+    code, out, err = run("--model", workspace / "6.safetensors", *words)
     assert (code, out) == (2, "")
     message = (
         "its context of 6 tokens is not shorter than the rows of the clones (6 tokens): "
@@ -130,6 +130,6 @@ BAD: list[tuple[str, str]] = [
 ]
 
 
-def test_invalid_input_is_reported_in_one_line(place, run, monkeypatch):
-    monkeypatch.chdir(place)
-    assert not wrong_refusals(BAD, run, alone=False)
+def test_invalid_input_is_reported_in_one_line(workspace, run, monkeypatch):
+    monkeypatch.chdir(workspace)
+    assert not commands_without_expected_error(BAD, run, alone=False)

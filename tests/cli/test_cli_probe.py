@@ -9,12 +9,12 @@ from typing import NamedTuple
 import pytest
 
 from models.tiny_pretrained import save_tiny
-from refusals import wrong_refusals
+from refusals import commands_without_expected_error
 from training.planted_signal import marked_texts
 from trialogue.training.probes.probe_files import load_probe
 
 
-class Answer(NamedTuple):
+class CommandResult(NamedTuple):
     """The result of a command."""
 
     code: int
@@ -22,7 +22,7 @@ class Answer(NamedTuple):
     err: str
 
 
-Run = Callable[..., Answer]
+Run = Callable[..., CommandResult]
 FAST = ("--layers", "1", "--depths", "1", "--epochs", "5", "--threshold", "youden")
 
 
@@ -50,26 +50,26 @@ def write(path: Path, *lines: object) -> None:
 def run(folder, monkeypatch, run_command):
     """Run the command in the folder, in this process."""
     monkeypatch.chdir(folder)
-    return lambda *tokens: Answer(*run_command("probe", *tokens))
+    return lambda *tokens: CommandResult(*run_command("probe", *tokens))
 
 
 def test_a_probe_and_a_card_are_written(run, folder):
     (folder / "made").mkdir()
-    answer = run("--model", "tiny", "--data", "texts.jsonl", "--out", "made/p.safetensors", *FAST)
-    assert (answer.code, answer.err) == (0, "")
+    result = run("--model", "tiny", "--data", "texts.jsonl", "--out", "made/p.safetensors", *FAST)
+    assert (result.code, result.err) == (0, "")
     file = load_probe(folder / "made" / "p.safetensors")
     assert (file.layer, file.probe.depth, file.model, file.data) == (1, 1, "tiny", "texts.jsonl")
-    assert f"AUROC {file.numbers.auroc:.3f}" in answer.out
-    assert f"threshold {file.threshold:.4g}: rejects" in answer.out
-    assert answer.out.endswith("probe: made/p.safetensors\ncard: made/p.md\n")
+    assert f"AUROC {file.numbers.auroc:.3f}" in result.out
+    assert f"threshold {file.threshold:.4g}: rejects" in result.out
+    assert result.out.endswith("probe: made/p.safetensors\ncard: made/p.md\n")
     assert (folder / "made" / "p.md").exists()
 
 
 def test_settings_are_passed_to_the_training(run, folder):
     tokens = ("--layers", "all", "--depths", "1", "2", "--epochs", "2", "--seed", "3", "--chat", "--eos")
     more = ("--validation", "0.4", "--test", "0.2", "--false-rejections", "0.3", "--correct-prefixes", "2")
-    answer = run("--model", "tiny", "--data", "texts.jsonl", *tokens, *more, "--calibration", "none")
-    assert answer.code == 0
+    result = run("--model", "tiny", "--data", "texts.jsonl", *tokens, *more, "--calibration", "none")
+    assert result.code == 0
     file = load_probe(folder / "probe.safetensors")
     assert {(entry.layer, entry.depth) for entry in file.grid} == {(1, 1), (1, 2), (-1, 1), (-1, 2)}
     assert file.calibration == (1.0, 0.0)
@@ -101,18 +101,20 @@ BAD: list[tuple[str, str]] = [
 
 
 def test_invalid_input_is_reported_in_one_line(run):
-    assert not wrong_refusals(BAD, partial(run, "--model", "tiny", "--data", "texts.jsonl", *FAST))
+    assert not commands_without_expected_error(
+        BAD, partial(run, "--model", "tiny", "--data", "texts.jsonl", *FAST)
+    )
 
 
 @pytest.mark.parametrize("positions", [False, True])
 def test_too_few_texts_are_reported_before_the_model_is_loaded(positions, run, folder):
-    # Six texts are for calibration, half of them correct. So few prefixes cannot guarantee the rate.
+    # Six texts are used for calibration, and half of them are correct. They are too few to guarantee the rate.
     labels = [
         {"error": 0 if index % 2 else None} if positions else {"label": index % 2} for index in range(60)
     ]
     write(folder / "few.jsonl", *({"text": f"cat {index}"} | label for index, label in enumerate(labels)))
     rate = ("--false-rejections", "0.001") if positions else ()
-    answer = run("--model", "none/such", "--data", "few.jsonl", *rate)
-    assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
+    result = run("--model", "none/such", "--data", "few.jsonl", *rate)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
     number = 3 * 8 if positions else 3
-    assert f"{number} correct examples, use at least {1 / (number + 1):.4f}" in answer.err
+    assert f"{number} correct examples, use at least {1 / (number + 1):.4f}" in result.err

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from refusals import wrong_refusals
+from refusals import commands_without_expected_error
 from trialogue import cli
 from trialogue.data import ising_grid
 from trialogue.data.registered import DISTRIBUTIONS
@@ -147,5 +147,7 @@ def test_invalid_input_is_reported_in_one_line(capsys, tmp_path, monkeypatch):
         (f"{ising} --out none/a.npz", "there is no folder"),
         (f"{ising} --stepz 5", "did you mean --steps?"),
     ]
-    assert not wrong_refusals(cases, lambda *words: (cli.main(["simulate", *words]), *capsys.readouterr()))
+    assert not commands_without_expected_error(
+        cases, lambda *words: (cli.main(["simulate", *words]), *capsys.readouterr())
+    )
     assert list(tmp_path.iterdir()) == []

@@ -6,14 +6,17 @@ import re
 
 import pytest
 
-from refusals import wrong_refusals
+from refusals import commands_without_expected_error
 from trialogue import cli
 from trialogue.data.parallel import ParallelText, split
 from trialogue.generation.translation.scores import quality
 from trialogue.storage import sha256_of
 
 PAIRS = [
-    (f"{who} {what} {how}", f"{how} {who} {what}") for who in "abcd" for what in "efgh" for how in "klmn"
+    (f"{first} {second} {third}", f"{third} {first} {second}")
+    for first in "abcd"
+    for second in "efgh"
+    for third in "klmn"
 ]
 TINY = "--vocab 264 --test 4 --steps 3 --layers 1 --width 8 --heads 2 --mlp-width 16 --max-length 8 --batch-size 8"
 
@@ -164,5 +167,5 @@ BAD: list[tuple[str, str]] = [
 
 
 def test_invalid_input_is_reported_in_one_line_and_writes_nothing(run, folder):
-    assert not wrong_refusals(BAD, run)
+    assert not commands_without_expected_error(BAD, run)
     assert not (folder / "m").exists()

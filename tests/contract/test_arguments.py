@@ -14,5 +14,5 @@ def test_functions_with_limits_are_found() -> None:
 
 
 @pytest.mark.parametrize("limited", LIMITED, ids=lambda limited: limited.name)
-def test_a_value_of_a_wrong_type_is_refused_with_the_name_of_the_argument(limited: Limited) -> None:
+def test_a_value_of_a_wrong_type_is_rejected_with_the_name_of_the_argument(limited: Limited) -> None:
     check_refusal(limited)

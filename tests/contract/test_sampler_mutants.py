@@ -30,7 +30,7 @@ from trialogue.testing.distributions import (
 from trialogue.testing.trees import VIABLE
 
 
-def right(mutant: Sampler[Any]) -> Sampler[Any]:
+def correct_sampler(mutant: Sampler[Any]) -> Sampler[Any]:
     """Return the correct sampler with the same fields as `mutant`."""
     kind = next(kind for kind in type(mutant).__mro__ if kind.__module__.startswith("trialogue."))
     return kind(**{field.name: getattr(mutant, field.name) for field in fields(mutant)})
@@ -47,7 +47,7 @@ def right(mutant: Sampler[Any]) -> Sampler[Any]:
     ids=repr,
 )
 def test_frequencies_reject_faulty_samplers(mutant):
-    tree, sampler = VIABLE[0], right(mutant)
+    tree, sampler = VIABLE[0], correct_sampler(mutant)
     distributions = [
         exact_distribution(one, tree.table(), ruled(tree)).probabilities for one in (mutant, sampler)
     ]
@@ -156,7 +156,7 @@ def test_unknown_attributes_of_samplers_are_reported():
 def test_the_check_rejects_faulty_samplers_by_their_distribution(mutant):
     message = r" instead of | is not properly weighted|changes its distribution|cannot run"
     with pytest.raises(AssertionError, match=message):
-        check_sampler(mutant, right(mutant))
+        check_sampler(mutant, correct_sampler(mutant))
 
 
 @pytest.mark.parametrize(

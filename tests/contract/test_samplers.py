@@ -73,7 +73,7 @@ def test_its_distribution_sums_to_one(sampler, tree):
     if tree.vocab > 2 and isinstance(sampler, SequentialMonteCarlo) and sampler.proposal == "rejection":
         sampler = replace(
             sampler, particles=1
-        )  # two rows with several draws per token have too many branches
+        )  # Two rows with several draws per token have too many branches.
     check_probabilities_sum_to_one(sampler, tree)
 
 
@@ -93,7 +93,7 @@ def test_a_missing_verifier_is_reported(sampler):
             call(sampler, LONG.table())
 
 
-def test_a_class_instead_of_a_sampler_is_refused(sampler):
+def test_a_class_instead_of_a_sampler_is_rejected(sampler):
     made = type(sampler)
     for call in RUNS:
         with pytest.raises(InputError, match=f"sampler='{made.__name__}': give an instance: {made.__name__}"):
@@ -116,13 +116,13 @@ class ConstantVerifier:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1.0])
-def test_values_out_of_range_are_refused(sampler, value):
+def test_values_out_of_range_are_rejected(sampler, value):
     if sampler.uses != "nothing":
         with pytest.raises(InputError, match=f"verifier={value}"):
             generate(LONG.table(), sampler=sampler, verifier=ConstantVerifier(value))
 
 
-def test_values_of_the_wrong_shape_are_refused(sampler):
+def test_values_of_the_wrong_shape_are_rejected(sampler):
     assert isinstance(as_verifier(ConstantVerifier(1.0, 2)), Verifier)
     if sampler.uses != "nothing":
         with pytest.raises(InputError, match=r"verifier=\(.*, 2\)"):

@@ -1,4 +1,4 @@
-"""The contracts of verifiers and oracles, which those of the package keep and faulty ones break."""
+"""The verifiers and oracles of the package satisfy their contracts, and faulty ones do not."""
 
 import math
 from typing import Any
@@ -29,17 +29,17 @@ def network() -> Transformer:
     return model.eval().requires_grad_(False)
 
 
-def looking_back(prefix: tuple[int, ...]) -> list[float]:
+def conditional_of_all_tokens(prefix: tuple[int, ...]) -> list[float]:
     return [1.0 + len(prefix), 1.0 + 3 * sum(prefix) + prefix[0] if prefix else 2.0]
 
 
 ORACLES = {
     "a table": lambda: TREE.table(),
-    "an oracle that stores": lambda: StoredTree(TREE),
+    "an oracle with stored states": lambda: StoredTree(TREE),
     "a language": lambda: LANGUAGE,
     "a network": network,
-    "a truncated one": lambda: truncated(TREE.table(), top_k=2),
-    "a table of bounded memory": lambda: Table(looking_back, 2, memory=2),
+    "a truncated table": lambda: truncated(TREE.table(), top_k=2),
+    "a table of bounded memory": lambda: Table(conditional_of_all_tokens, 2, memory=2),
     "a truncated table without memory": lambda: truncated(Table(lambda _: (0.2, 0.8), 2), temperature=0.5),
     "a hidden string": lambda: HiddenString((0, 1, 1, 0)),
 }
@@ -73,7 +73,9 @@ class WithoutParity(HiddenString):
         return super().sufficient(tokens, lengths)[:, :1]
 
 
-@pytest.mark.parametrize("faulty", [Forgetful(Table(looking_back, 2)), WithoutParity((0, 1, 1, 0))])
+@pytest.mark.parametrize(
+    "faulty", [Forgetful(Table(conditional_of_all_tokens, 2)), WithoutParity((0, 1, 1, 0))]
+)
 def test_insufficient_statistics_are_rejected(faulty):
     with pytest.raises(AssertionError, match="its distributions after"):
         check_oracle(faulty)
@@ -105,7 +107,7 @@ def test_wrong_log_probabilities_are_rejected(faulty, message):
 
 VERIFIERS = {
     "a language": LANGUAGE,
-    "a random one": RandomVerifier(),
+    "random values": RandomVerifier(),
     "a function of prefixes": lambda prefix: 1.0 + sum(prefix),
     "a function of completions": FunctionVerifier(lambda prefix: len(prefix), "completion"),
     "a threshold": Threshold(RandomVerifier(), 0.5),
@@ -122,7 +124,7 @@ def test_a_verifier_of_sums_keeps_its_contract():
         check_verifier(verifier, fair_bits(5), [(), (1,)], num_samples=100)
 
 
-class DepthAlone(Dyck):
+class DepthOnly(Dyck):
     """A language that declares brackets of different types equal."""
 
     def residuals(self, decoding: Any, rows: torch.Tensor) -> torch.Tensor:
@@ -139,7 +141,7 @@ class CountOfOnes(SubsetSum):
 
 @pytest.mark.parametrize(
     ("faulty", "oracle"),
-    [(DepthAlone(8), LANGUAGE), (CountOfOnes(SUMS.weights, (4, 7)), fair_bits(5))],
+    [(DepthOnly(8), LANGUAGE), (CountOfOnes(SUMS.weights, (4, 7)), fair_bits(5))],
 )
 def test_wrong_residuals_are_rejected(faulty, oracle):
     with pytest.raises(AssertionError, match="has an equal residual"):

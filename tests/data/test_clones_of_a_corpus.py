@@ -85,7 +85,7 @@ def edited(**fields: object) -> Callable[[Path], None]:
     return edit
 
 
-def of_another_tokenizer(folder: Path) -> None:
+def add_clones_of_another_tokenizer(folder: Path) -> None:
     Clones.create(folder / "other", tokenizer("b", "a"), length=3, vocab_size=3).add(
         Clone(name="text", tokens=TOKENS)
     )
@@ -112,7 +112,7 @@ def with_a_token_beyond(folder: Path) -> None:
         (outside, "damaged"),
         (lambda folder: (folder / "tokenizer.json").unlink(), "cannot be read"),
         (lambda folder: (folder / "tokenizer.json").write_text("{}"), "another tokenizer"),
-        (of_another_tokenizer, "another tokenizer"),
+        (add_clones_of_another_tokenizer, "another tokenizer"),
         (with_a_token_beyond, "3 tokens below 2"),
         (lambda folder: (folder / "text.safetensors").write_bytes(b"x"), "damaged"),
         (lambda folder: (folder / "text.safetensors").unlink(), "no such file"),
@@ -144,6 +144,6 @@ def test_clones_of_different_texts_cannot_be_mixed(tmp_path: Path) -> None:
         Clones(tmp_path)["layers-9"]
 
 
-def test_the_name_of_a_clone_is_no_path() -> None:
+def test_the_name_of_a_clone_cannot_be_a_path() -> None:
     with pytest.raises(InputError, match=r"^name="):
         Clone(name="../text", tokens=TOKENS)

@@ -1,4 +1,4 @@
-"""Test that invalid arguments of distributions give one-line errors with field, value and hint."""
+"""Test that invalid arguments of distributions raise one-line errors with field, value and hint."""
 
 import math
 from collections.abc import Callable
@@ -55,7 +55,7 @@ CALLS: list[tuple[Callable[[], object], str]] = [
 ]
 
 
-def test_bad_input_is_one_line() -> None:
+def test_invalid_input_is_reported_in_one_line() -> None:
     for call, message in CALLS:
         with pytest.raises(InputError, match=f"^{message}") as error:
             call()

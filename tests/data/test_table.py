@@ -51,9 +51,9 @@ def test_function_results_are_normalized_and_cached():
 def test_tokens_after_the_length_are_ignored():
     table = Table(lambda prefix: [1 + sum(prefix), 1], 2)
     tokens = torch.tensor([[1, 0, 0], [1, 1, 1]])
-    answers = table.next_log_probs(tokens, torch.tensor([1, 1]))
-    assert torch.equal(answers[0], answers[1])
-    assert answers.dtype == torch.float64
+    log_probs = table.next_log_probs(tokens, torch.tensor([1, 1]))
+    assert torch.equal(log_probs[0], log_probs[1])
+    assert log_probs.dtype == torch.float64
 
 
 def test_tables_have_no_hidden_states():

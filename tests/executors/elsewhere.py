@@ -1,4 +1,4 @@
-"""An executor that does all work here, and handles it as if it went to another machine and came back."""
+"""An executor that runs in this process but pickles items and results, as if they were sent to other machines."""
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
@@ -10,20 +10,22 @@ from trialogue.executors import Crew, Executor, Start
 
 
 class Elsewhere(Executor):
-    """Hires as many workers as it is told to, none of which shares anything with another."""
+    """Executor of `workers` independent workers in this process."""
 
     @contextmanager
     def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
         del accelerated
-        yield Unshared([pickle.loads(pickle.dumps(start))() for _ in range(min(self.workers or 1, lanes))])
+        yield InProcessCrew(
+            [pickle.loads(pickle.dumps(start))() for _ in range(min(self.workers or 1, lanes))]
+        )
 
 
-class Unshared(Crew):
-    """Workers that take lanes in turn, the last first."""
+class InProcessCrew(Crew):
+    """Workers that process the lanes in reverse order, in turn."""
 
     def __init__(self, workers: Sequence[Callable[[Any], Any]]) -> None:
         self.workers = workers
 
     def done(self, lanes: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, Any]]:
-        for do, lane in zip(cycle(self.workers), reversed(lanes), strict=False):
-            yield from (pickle.loads(pickle.dumps((item, do(item)))) for item in lane)
+        for work, lane in zip(cycle(self.workers), reversed(lanes), strict=False):
+            yield from (pickle.loads(pickle.dumps((item, work(item)))) for item in lane)

@@ -1,4 +1,4 @@
-"""What actors are asked and what is made of their deaths, on a cluster that does as it is told."""
+"""Calls of Ray actors and the handling of their failures, on a simulated cluster."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -17,38 +17,47 @@ from trialogue.source_code import source_code
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'trialogue[ray]'")
 
-OWN = {"version": trialogue.__version__, **source_code()}
+CODE = {"version": trialogue.__version__, **source_code()}
 DEAD = ray.exceptions.ActorDiedError()
 
 
 class Actor:
-    """The actor `number` of a cluster: what is asked of it is a reference, answered when it is waited for."""
+    """Actor `number` of a simulated cluster. A remote call returns a reference that `Cluster.get` resolves."""
 
     def __init__(self, cluster: "Cluster", number: int) -> None:
         self.cluster, self.number = cluster, number
 
     def __getattr__(self, method: str) -> Any:
         def remote(*arguments: Any) -> tuple[int, str, Any]:
-            self.cluster.asked.append((self.number, method))
+            self.cluster.calls.append((self.number, method))
             return self.number, method, arguments[0] if method == "do" else None
 
         return SimpleNamespace(remote=remote)
 
 
 class Cluster:
-    """What a crew asks of Ray. `answer` gives what an actor's method returns for an item, or the error it ends with."""
+    """Simulation of the parts of Ray that a crew uses.
+
+    Args:
+        respond: Function of the number of the actor, the method and the item. It returns the result of the call, or
+            the exception that the call raises.
+        silences: Number of calls of `wait` that return no result.
+        resources: Resources of the only node that is alive.
+    """
 
     exceptions, cloudpickle = ray.exceptions, ray.cloudpickle
 
-    def __init__(self, answer: Callable[[int, str, Any], Any], silences: int = 0, **has: float) -> None:
-        self.answer, self.silences, self.has = answer, silences, has
-        self.asked: list[tuple[int, str]] = []
-        self.hired: list[Actor] = []
+    def __init__(
+        self, respond: Callable[[int, str, Any], Any], silences: int = 0, **resources: float
+    ) -> None:
+        self.respond, self.silences, self.resources = respond, silences, resources
+        self.calls: list[tuple[int, str]] = []
+        self.actors: list[Actor] = []
         self.shares: list[float] = []
         self.processors: list[int] = []
 
-    def crew(self, wanted: int) -> _Actors:
-        return _Actors(self, "ray", lambda: abs, wanted, 0.0, 1)
+    def crew(self, workers: int) -> _Actors:
+        return _Actors(self, "ray", lambda: abs, workers, 0.0, 1)
 
     def remote(self, **_: int) -> Callable[[type], "Cluster"]:
         return lambda _: self
@@ -57,11 +66,11 @@ class Cluster:
         self.shares.append(num_gpus)
         self.processors.append(num_cpus)
 
-        def hire() -> Actor:
-            self.hired.append(Actor(self, len(self.hired)))
-            return self.hired[-1]
+        def create_actor() -> Actor:
+            self.actors.append(Actor(self, len(self.actors)))
+            return self.actors[-1]
 
-        return SimpleNamespace(remote=hire)
+        return SimpleNamespace(remote=create_actor)
 
     def put(self, value: Any) -> Any:
         return value
@@ -70,7 +79,10 @@ class Cluster:
         return True
 
     def nodes(self) -> list[dict[str, Any]]:
-        return [{"Alive": True, "Resources": self.has}, {"Alive": False, "Resources": {"CPU": 99, "GPU": 99}}]
+        return [
+            {"Alive": True, "Resources": self.resources},
+            {"Alive": False, "Resources": {"CPU": 99, "GPU": 99}},
+        ]
 
     def kill(self, actor: Actor) -> None:
         pass
@@ -83,35 +95,35 @@ class Cluster:
         return list(awaited[:num_returns]), list(awaited[num_returns:])
 
     def get(self, reference: tuple[int, str, Any]) -> Any:
-        answer = self.answer(*reference)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        result = self.respond(*reference)
+        if isinstance(result, Exception):
+            raise result
+        return result
 
 
 def healthy(number: int, method: str, item: Any) -> Any:
-    """What a worker answers that nothing happens to."""
+    """Return the result of a worker without failures."""
     del number
-    return OWN if method == "code" else item
+    return CODE if method == "code" else item
 
 
 @pytest.mark.parametrize("method", ["code", "begin"])
-def test_a_node_may_take_as_many_with_it_as_are_wanted_and_they_begin_elsewhere(method: str) -> None:
-    """Ray sends workers to a dead node until it knows: a whole crew dies at once, and that is not yet a reason."""
+def test_a_crew_that_dies_during_its_start_is_replaced(method: str) -> None:
+    """Ray starts workers on a dead node until it detects the failure, so a whole crew can fail without an error."""
 
-    def answer(number: int, asked: str, item: Any) -> Any:
-        return DEAD if asked == method and number < 15 else healthy(number, asked, item)
+    def respond(number: int, called: str, item: Any) -> Any:
+        return DEAD if called == method and number < 15 else healthy(number, called, item)
 
     lanes = [[(lane, item) for item in range(2)] for lane in range(4)]
-    done = list(Cluster(answer).crew(4).done(lanes))
+    done = list(Cluster(respond).crew(4).done(lanes))
     assert sorted(item for item, _ in done) == [item for lane in lanes for item in lane]
 
 
-def test_workers_none_of_which_begins_are_named() -> None:
+def test_repeated_failures_to_start_are_reported() -> None:
     cluster = Cluster(lambda number, method, _: DEAD if method == "begin" else healthy(number, method, None))
     with pytest.raises(InputError, match="16 workers died before they started"):
         list(cluster.crew(4).done([[lane] for lane in range(4)]))
-    assert len(cluster.hired) <= 16 + 4
+    assert len(cluster.actors) <= 16 + 4
 
 
 @pytest.mark.parametrize(
@@ -126,14 +138,14 @@ def test_workers_none_of_which_begins_are_named() -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_whatever_a_worker_dies_of_another_does_its_item(error: Exception) -> None:
-    def answer(number: int, method: str, item: Any) -> Any:
+def test_the_item_of_a_dead_worker_is_processed_by_another_worker(error: Exception) -> None:
+    def respond(number: int, method: str, item: Any) -> Any:
         return error if method == "do" and number == 0 else healthy(number, method, item)
 
-    assert list(Cluster(answer).crew(1).done([[1, 2]])) == [(1, 1), (2, 2)]
+    assert list(Cluster(respond).crew(1).done([[1, 2]])) == [(1, 1), (2, 2)]
 
 
-def test_an_item_that_kills_is_named_in_short() -> None:
+def test_an_item_that_kills_its_workers_is_reported_in_abbreviated_form() -> None:
     item = tuple((place, 0) for place in range(1000))
     cluster = Cluster(lambda number, method, _: DEAD if method == "do" else healthy(number, method, None))
     with pytest.raises(InputError, match=r"4 workers died while processing \(\(0, 0\)") as error:
@@ -144,14 +156,14 @@ def test_an_item_that_kills_is_named_in_short() -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        {**OWN, "version": "0.0.9"},
-        {**OWN, "commit": "0" * 40},
-        {**OWN, "changes_sha256": "0" * 64},
-        {"version": OWN["version"]} if len(OWN) > 1 else {**OWN, "commit": "0" * 40},
+        {**CODE, "version": "0.0.9"},
+        {**CODE, "commit": "0" * 40},
+        {**CODE, "changes_sha256": "0" * 64},
+        {"version": CODE["version"]} if len(CODE) > 1 else {**CODE, "commit": "0" * 40},
         None,
     ],
 )
-def test_a_worker_of_other_code_is_refused(code: dict[str, str] | None) -> None:
+def test_a_worker_with_other_source_code_is_rejected(code: dict[str, str] | None) -> None:
     cluster = Cluster(lambda *_: code)
     with pytest.raises(
         InputError, match=r"install (the same trialogue .* in this process|trialogue .* on every node)"
@@ -159,24 +171,24 @@ def test_a_worker_of_other_code_is_refused(code: dict[str, str] | None) -> None:
         list(cluster.crew(1).done([[1]]))
 
 
-def test_a_cluster_without_room_is_told_of_once_and_waited_for() -> None:
-    with pytest.warns(RuntimeWarning, match="no worker has started for 30 s") as told:
+def test_waiting_for_a_full_cluster_warns_once() -> None:
+    with pytest.warns(RuntimeWarning, match="no worker has started for 30 s") as caught:
         assert list(Cluster(healthy, silences=3).crew(1).done([[1]])) == [(1, 1)]
-    assert len(told) == 1
+    assert len(caught) == 1
 
 
-def test_who_raised_clears_up_too() -> None:
-    refused = ray.exceptions.RayTaskError("do", "", InputError("coin", 1, "use another"))
+def test_an_actor_that_raised_an_error_is_ended() -> None:
+    raised = ray.exceptions.RayTaskError("do", "", InputError("coin", 1, "use another"))
 
-    def answer(number: int, method: str, item: Any) -> Any:
-        return refused if method == "do" else healthy(number, method, item)
+    def respond(number: int, method: str, item: Any) -> Any:
+        return raised if method == "do" else healthy(number, method, item)
 
-    cluster = Cluster(answer)
+    cluster = Cluster(respond)
     crew = cluster.crew(1)
     with pytest.raises(InputError, match="coin=1: use another"):
         list(crew.done([[1]]))
     crew.end()
-    assert cluster.asked[-1] == (0, "end")
+    assert cluster.calls[-1] == (0, "end")
 
 
 @pytest.mark.parametrize(
@@ -192,23 +204,23 @@ def test_workers_share_gpus_evenly(
     assert cluster.shares == [share]
 
 
-@pytest.mark.parametrize(("threads", "hired"), [(1, 8), (3, 2), (8, 1)])
-def test_each_worker_has_the_processors_of_its_threads(
-    threads: int, hired: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("threads", "expected"), [(1, 8), (3, 2), (8, 1)])
+def test_each_worker_reserves_one_processor_per_thread(
+    threads: int, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = Cluster(healthy, CPU=8)
     monkeypatch.setitem(sys.modules, "ray", cluster)
     with executor_of("ray", None, threads).crew(lambda: abs, 9) as crew:
         assert len(list(crew.done([[item] for item in range(9)]))) == 9
     assert cluster.processors == [threads]
-    assert len(cluster.hired) == hired
+    assert len(cluster.actors) == expected
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_worker_begins_with_its_threads(
+def test_a_worker_starts_with_the_requested_number_of_threads(
     threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)  # back where it was, as a worker goes elsewhere
+    monkeypatch.chdir(tmp_path)  # A worker changes the working directory, and monkeypatch restores it.
     worker = _actor(SimpleNamespace(remote=lambda **_: lambda of: of))()
     before = torch.get_num_threads()
     try:
@@ -220,7 +232,7 @@ def test_a_worker_begins_with_its_threads(
         torch.set_num_threads(before)
 
 
-def test_no_accelerated_worker_has_more_threads_than_are_beside_a_gpu(
+def test_threads_of_an_accelerated_worker_are_limited_to_the_processors_of_gpu_nodes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = Cluster(healthy, CPU=4, GPU=1)
@@ -242,7 +254,7 @@ def test_no_accelerated_worker_has_more_threads_than_are_beside_a_gpu(
         pass
 
 
-def test_no_worker_has_more_threads_than_a_node_has_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_of_a_worker_are_limited_to_the_processors_of_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", Cluster(healthy, CPU=8))
     with (
         pytest.raises(InputError, match="no node has 9 CPUs"),

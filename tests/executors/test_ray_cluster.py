@@ -1,4 +1,4 @@
-"""On a Ray cluster nothing is lost with a worker or a node, nothing done twice, and rows are those of one process."""
+"""Runs on a Ray cluster survive the loss of a worker or a node and have the same rows as runs in one process."""
 
 import os
 import signal
@@ -22,23 +22,23 @@ from trialogue_lab.ledger.runs.execution import execute
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'trialogue[ray]'")
 
-pytestmark = pytest.mark.filterwarnings("default")  # Ray's own
+pytestmark = pytest.mark.filterwarnings("default")  # Ray itself issues warnings.
 SEEDS = (0, 1, 2, 3, 4, 5)
 
 
 class Nodes:
-    """A cluster of a head without processors, and nodes that can be killed."""
+    """A cluster with a head node without processors and with nodes that can be killed."""
 
     def __init__(self, cluster: Any) -> None:
         self.cluster = cluster
         self.nodes: dict[str, Any] = {}
 
     def at_least(self, count: int) -> None:
-        """Add nodes of two processors until there are so many."""
+        """Add nodes with two processors each until there are at least `count` nodes."""
         while len(self.nodes) < count:
             node = self.cluster.add_node(num_cpus=2)
             self.nodes[node.node_id] = node
-        # Of a node that was just killed the cluster may not know yet.
+        # The cluster may not yet have detected that a node was killed.
         self.cluster.wait_for_nodes(timeout=120)
 
     def kill(self, name: str) -> None:
@@ -63,8 +63,8 @@ def executor(nodes: Nodes) -> Executor:
     return executor_of("ray")
 
 
-def begun(folder: Path, among: set[str]) -> dict[str, list[str]]:
-    """The nodes on which items have begun, with their processes."""
+def started_items(folder: Path, among: set[str]) -> dict[str, list[str]]:
+    """Return the process of each started item by node, for the nodes in `among`."""
     found: dict[str, list[str]] = {}
     for path in folder.glob("lane*-*"):
         _, node, process = path.name.split(".")
@@ -73,21 +73,21 @@ def begun(folder: Path, among: set[str]) -> dict[str, list[str]]:
     return found
 
 
-def alive(process: str) -> bool:
+def is_alive(process: str) -> bool:
     with suppress(psutil.NoSuchProcess):
         return psutil.Process(int(process)).status() != psutil.STATUS_ZOMBIE
     return False
 
 
 @pytest.mark.parametrize("killed", ["worker", pytest.param("node", marks=pytest.mark.slow)])
-def test_what_dies_loses_nothing_that_is_known_and_repeats_nothing(
+def test_only_unfinished_items_of_a_dead_worker_or_node_are_repeated(
     killed: str, nodes: Nodes, executor: Executor, tmp_path: Path
 ) -> None:
     lanes = [[(f"lane{lane}", number) for number in range(3)] for lane in range(4)]
     dead: list[str] = []
 
     def kill() -> None:
-        while sum(map(len, (there := begun(tmp_path, {*nodes.nodes})).values())) < len(lanes):
+        while sum(map(len, (there := started_items(tmp_path, {*nodes.nodes})).values())) < len(lanes):
             time.sleep(0.02)
         assert len(there) == 2
         node, processes = min(there.items())
@@ -97,7 +97,7 @@ def test_what_dies_loses_nothing_that_is_known_and_repeats_nothing(
             processes = processes[:1]
             os.kill(int(processes[0]), signal.SIGKILL)
         dead.extend(processes)
-        while any(map(alive, processes)):
+        while any(map(is_alive, processes)):
             time.sleep(0.02)
         (tmp_path / "gate").touch()
 
@@ -110,35 +110,35 @@ def test_what_dies_loses_nothing_that_is_known_and_repeats_nothing(
     for lane in lanes:
         assert [item for item, _ in done if item in lane] == lane
     assert all(result[1] == item[1] ** 2 for item, result in done)
-    # What the dead had begun was begun again elsewhere; what they kept was loaded once in each worker.
-    beginnings = [path.name.split(".") for path in tmp_path.glob("lane*-*")]
-    again = [name for name, _, process in beginnings if process in dead]
-    assert len(again) == len(dead)
-    assert all(sum(name == other for other, _, _ in beginnings) == 2 for name in again)
-    assert len(beginnings) == 12 + len(again)
+    # Items of dead processes were started a second time. Each worker created its function once.
+    starts = [path.name.split(".") for path in tmp_path.glob("lane*-*")]
+    restarted = [name for name, _, process in starts if process in dead]
+    assert len(restarted) == len(dead)
+    assert all(sum(name == other for other, _, _ in starts) == 2 for name in restarted)
+    assert len(starts) == 12 + len(restarted)
     kept = {path.name.removeprefix("kept.") for path in tmp_path.glob("kept.*")}
-    assert {".".join(place) for _, *place in beginnings} <= kept
+    assert {".".join(place) for _, *place in starts} <= kept
 
 
-def test_rows_of_a_run_in_which_a_node_is_killed_are_those_of_one_process(
+def test_a_run_in_which_a_node_is_killed_has_the_rows_of_one_process(
     nodes: Nodes, executor: Executor, tmp_path: Path
 ) -> None:
     config = Config(flips=50, seeds=SEEDS, gate=str(tmp_path / "gate"))
-    told: list[str] = []
+    finished: list[str] = []
 
-    def tell(line: str) -> None:
-        told.append(line.split()[1])
-        if len(told) == 2:
+    def record_line(line: str) -> None:
+        finished.append(line.split()[1])
+        if len(finished) == 2:
             draft = Draft(STUDY.result_folder(config, tmp_path / "cluster"))
             assert all(map(draft.has, ("seed-0", "seed-1")))
             nodes.kill(min(nodes.nodes))
             Path(config.gate).touch()
 
     biased_coin.RUNS.clear()
-    cluster = execute(STUDY, config, tmp_path / "cluster", executor=executor, progress=tell)
+    cluster = execute(STUDY, config, tmp_path / "cluster", executor=executor, progress=record_line)
     assert biased_coin.RUNS == []
-    assert sorted(told) == [f"seed-{seed}:" for seed in SEEDS]
-    alone = execute(STUDY, config, tmp_path / "alone")
-    assert (cluster.folder / "rows.jsonl").read_bytes() == (alone.folder / "rows.jsonl").read_bytes()
-    sessions = [record.provenance["sessions"] for record in (cluster, alone)]
+    assert sorted(finished) == [f"seed-{seed}:" for seed in SEEDS]
+    single_process = execute(STUDY, config, tmp_path / "single_process")
+    assert (cluster.folder / "rows.jsonl").read_bytes() == (single_process.folder / "rows.jsonl").read_bytes()
+    sessions = [record.provenance["sessions"] for record in (cluster, single_process)]
     assert {one["command"] for one in sessions[0]} == {one["command"] for one in sessions[1]}

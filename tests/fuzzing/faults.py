@@ -34,13 +34,13 @@ INDEX_FAULTS = (
 
 
 class Draw:
-    """Random arguments of one case. The fault `fault` is applied to the tensors passed to `spoiled`."""
+    """Random arguments of one case. The fault `fault` is applied to the tensors passed to `with_index_fault`."""
 
     def __init__(self, seed: int, fault: str) -> None:
         self.rng = numpy_generator(seed, "fuzzing")
         self.fault = fault
 
-    def whole(self, least: int, most: int) -> int:
+    def integer(self, least: int, most: int) -> int:
         """Return an integer from `least` to `most`."""
         return int(self.rng.integers(least, most + 1))
 
@@ -52,15 +52,15 @@ class Draw:
         """Return standard normal numbers."""
         return torch.from_numpy(self.rng.standard_normal(shape)).to(dtype)
 
-    def spoiled(self, values: Tensor, size: int) -> Tensor:
+    def with_index_fault(self, values: Tensor, size: int) -> Tensor:
         """Return the indices with the fault of this case, where valid indices are below `size`."""
         outside = {"too low": -1, "too high": size, "far too high": 10**12, "least of int64": -(2**63)}
         if self.fault in outside and values.numel():
             values = values.clone()
-            values.view(-1)[self.whole(0, values.numel() - 1)] = outside[self.fault]
-        return self.reshaped(values)
+            values.view(-1)[self.integer(0, values.numel() - 1)] = outside[self.fault]
+        return self.with_tensor_fault(values)
 
-    def reshaped(self, values: Tensor) -> Tensor:
+    def with_tensor_fault(self, values: Tensor) -> Tensor:
         """Return `values` with the dtype or shape fault of this case, if any."""
         changes: dict[str, Callable[[], Tensor]] = {
             "strided": lambda: values.repeat_interleave(2, -1)[..., ::2],
@@ -107,7 +107,7 @@ def result_or_none(call: Callable[[], Result]) -> Result | None:
 
 
 @contextmanager
-def refused(field: str) -> Iterator[None]:
+def raises_input_error(field: str) -> Iterator[None]:
     """Require an `InputError` for `field`."""
     with pytest.raises(InputError) as caught:
         yield

@@ -18,8 +18,8 @@ ORACLE = Table(
 
 def make_batch(draw: Draw) -> tuple[Batch, list[list[int]]]:
     """Return a batch of a few rows and their tokens."""
-    rows = draw.whole(1, 5)
-    batch = Batch(ORACLE, rows, CAPACITY, memory=draw.whole(1, 9), scored=True)
+    rows = draw.integer(1, 5)
+    batch = Batch(ORACLE, rows, CAPACITY, memory=draw.integer(1, 9), scored=True)
     lengths = draw.indices((rows,), CAPACITY + 1)
     tokens = draw.indices((rows, CAPACITY), VOCAB) * (torch.arange(CAPACITY) < lengths[:, None])
     batch.add(tokens, lengths, torch.zeros_like(lengths), torch.full_like(lengths, CAPACITY))
@@ -43,12 +43,12 @@ def are_distributions(found: torch.Tensor, prefixes: list[list[int]]) -> bool:
 @fuzz(INDEX_FAULTS, st.sampled_from(["rows", "lengths", "both", "own lengths"]))
 def test_distributions_of_rows_are_correct(draw, where):
     batch, contents = make_batch(draw)
-    rows = draw.indices((draw.whole(1, 4),), len(contents))
-    lengths = torch.tensor([draw.whole(0, len(contents[row])) for row in rows.tolist()])
+    rows = draw.indices((draw.integer(1, 4),), len(contents))
+    lengths = torch.tensor([draw.integer(0, len(contents[row])) for row in rows.tolist()])
     if where != "lengths":
-        rows = draw.spoiled(rows, len(contents))
+        rows = draw.with_index_fault(rows, len(contents))
     if where in ("lengths", "both"):
-        lengths = draw.spoiled(lengths, CAPACITY + 1)
+        lengths = draw.with_index_fault(lengths, CAPACITY + 1)
     own = where == "own lengths"
     queries = batch.meter.queries.clone()
     found = result_or_none(lambda: batch.log_probs(rows, None if own else lengths))
@@ -68,17 +68,17 @@ def test_moved_rows_hold_the_correct_tokens(draw, where):
     batch, contents = make_batch(draw)
     every = torch.arange(len(contents))
     batch.log_probs(every)
-    source = draw.indices((len(contents),), len(contents)) if draw.whole(0, 1) else every
-    length = torch.tensor([draw.whole(0, len(contents[row])) for row in source.tolist()])
+    source = draw.indices((len(contents),), len(contents)) if draw.integer(0, 1) else every
+    length = torch.tensor([draw.integer(0, len(contents[row])) for row in source.tolist()])
     token = draw.indices((len(contents),), VOCAB + 1) - 1
     token[length == CAPACITY] = -1
     if draw.fault == "other kept":
-        length[0] = draw.whole(-2, CAPACITY + 2)
+        length[0] = draw.integer(-2, CAPACITY + 2)
     if draw.fault == "other token":
-        token[0] = draw.whole(-3, VOCAB + 1)
+        token[0] = draw.integer(-3, VOCAB + 1)
     moves = Moves(source, length, token, torch.zeros(len(contents), dtype=torch.bool))
     size = {"source": len(contents), "length": CAPACITY + 1, "token": VOCAB}[where]
-    moves = moves._replace(**{where: draw.spoiled(getattr(moves, where), size)})
+    moves = moves._replace(**{where: draw.with_index_fault(getattr(moves, where), size)})
     done = result_or_none(lambda: batch.apply(moves) or True)
     if draw.fault in ("nothing", "strided"):
         assert done
@@ -108,12 +108,12 @@ def test_distributions_of_children_are_correct(draw, where):
     growing = [row for row, tokens in enumerate(contents) if len(tokens) < CAPACITY]
     if not growing:
         return
-    rows = torch.tensor(growing)[draw.indices((draw.whole(1, 4),), len(growing))]
+    rows = torch.tensor(growing)[draw.indices((draw.integer(1, 4),), len(growing))]
     tokens = draw.indices((len(rows),), VOCAB)
     if where == "rows":
-        rows = draw.spoiled(rows, len(contents))
+        rows = draw.with_index_fault(rows, len(contents))
     else:
-        tokens = draw.spoiled(tokens, VOCAB)
+        tokens = draw.with_index_fault(tokens, VOCAB)
     children = result_or_none(lambda: batch.peek(tokens, rows))
     if draw.fault in ("nothing", "strided"):
         assert children is not None

@@ -34,14 +34,14 @@ def log_weights(draw: Draw, rows: int, columns: int) -> torch.Tensor:
     weights = draw.floats((rows, columns)) * 3
     weights[draw.floats((rows, columns)) > 1] = -math.inf
     if columns:
-        weights[:, draw.whole(0, columns - 1)] = 0.3
+        weights[:, draw.integer(0, columns - 1)] = 0.3
     special = {"infinite": math.inf, "nan": math.nan}
     if draw.fault in special and weights.numel():
-        weights[draw.whole(0, rows - 1), draw.whole(0, columns - 1)] = special[draw.fault]
+        weights[draw.integer(0, rows - 1), draw.integer(0, columns - 1)] = special[draw.fault]
     if draw.fault == "impossible" and rows:
-        weights[draw.whole(0, rows - 1)] = -math.inf
+        weights[draw.integer(0, rows - 1)] = -math.inf
     dtypes = {"float32": torch.float32, "half": torch.float16}
-    return draw.reshaped(weights.to(dtypes.get(draw.fault, torch.float64)))
+    return draw.with_tensor_fault(weights.to(dtypes.get(draw.fault, torch.float64)))
 
 
 def is_inverse(index: int, uniform: float, weights: np.ndarray) -> bool:
@@ -54,8 +54,8 @@ def is_inverse(index: int, uniform: float, weights: np.ndarray) -> bool:
 
 @fuzz(INDEX_FAULTS)
 def test_streams_return_the_same_numbers_in_any_batch(draw):
-    streams, plain = (Streams(draw.whole(0, 0), torch.arange(7) * 3) for _ in range(2))
-    rows = draw.spoiled(draw.indices((draw.whole(1, 70),), 7), 7)
+    streams, plain = (Streams(draw.integer(0, 0), torch.arange(7) * 3) for _ in range(2))
+    rows = draw.with_index_fault(draw.indices((draw.integer(1, 70),), 7), 7)
     uniform = result_or_none(lambda: streams.uniform(rows))
     assert (uniform is None) == (
         draw.fault not in ("nothing", "strided", "no rows", "more rows", "one row", "fewer columns")
@@ -70,11 +70,14 @@ def test_streams_return_the_same_numbers_in_any_batch(draw):
 
 @fuzz(tuple({*WEIGHTS, *INDEX_FAULTS}), st.booleans())
 def test_choices_of_streams_invert_the_cdf(draw, weights_are_wrong):
-    number, columns = draw.whole(1, 9), draw.whole(0, 300) if draw.whole(0, 4) == 0 else draw.whole(1, 6)
-    rows, right = draw.indices((number,), 7), Draw(draw.whole(0, 99), "nothing")
-    weights = log_weights(draw if weights_are_wrong else right, number, columns)
+    number, columns = (
+        draw.integer(1, 9),
+        draw.integer(0, 300) if draw.integer(0, 4) == 0 else draw.integer(1, 6),
+    )
+    rows, valid_draw = draw.indices((number,), 7), Draw(draw.integer(0, 99), "nothing")
+    weights = log_weights(draw if weights_are_wrong else valid_draw, number, columns)
     if not weights_are_wrong:
-        rows = draw.spoiled(rows, 7)
+        rows = draw.with_index_fault(rows, 7)
     streams, plain = (Streams(3, torch.arange(7)) for _ in range(2))
     index = result_or_none(lambda: streams.choose(weights, rows))
     if draw.fault == "nothing":
@@ -91,7 +94,7 @@ def test_choices_of_streams_invert_the_cdf(draw, weights_are_wrong):
 
 @fuzz(WEIGHTS, st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, -0.1, 1.1, math.nan, math.inf])))
 def test_indices_invert_the_cdf(draw, uniform):
-    rows, columns = draw.whole(1, 6), draw.whole(0, 9)
+    rows, columns = draw.integer(1, 6), draw.integer(0, 9)
     weights = log_weights(draw, rows, columns)
     index = result_or_none(lambda: index_of(torch.full((rows,), uniform, dtype=torch.float64), weights))
     if not 0 <= uniform <= 1:
@@ -122,7 +125,7 @@ def is_cut(cut: np.ndarray, log_probs: np.ndarray, top_k: int | None, top_p: flo
 
 @fuzz(WEIGHTS, st.one_of(st.none(), st.integers(-1, 9), st.sampled_from([2.0, "3"])), NUMBERS)
 def test_truncations_of_small_vocabularies_are_correct(draw, top_k, top_p):
-    rows, vocab = draw.whole(1, 5), draw.whole(0, 9)
+    rows, vocab = draw.integer(1, 5), draw.integer(0, 9)
     distributions = log_weights(draw, rows, vocab)
     cut = result_or_none(lambda: leading(distributions, top_k, top_p))
     right_k = top_k is None or (isinstance(top_k, int) and top_k >= 1)
@@ -141,10 +144,12 @@ def test_truncations_of_small_vocabularies_are_correct(draw, top_k, top_p):
 
 @fuzz(WEIGHTS, NUMBERS)
 def test_the_nucleus_of_large_vocabularies_is_correct(draw, top_p):
-    rows, vocab = draw.whole(1, 4), draw.whole(0, 80)
+    rows, vocab = draw.integer(1, 4), draw.integer(0, 80)
     distributions = log_weights(draw, rows, vocab)
     distributions = (
-        distributions.float() if distributions.dtype == torch.float64 and draw.whole(0, 9) else distributions
+        distributions.float()
+        if distributions.dtype == torch.float64 and draw.integer(0, 9)
+        else distributions
     )
     cut = result_or_none(lambda: nucleus(distributions, top_p))
     right_p = isinstance(top_p, int | float) and not isinstance(top_p, bool) and 0 < top_p <= 1
@@ -158,9 +163,11 @@ def test_the_nucleus_of_large_vocabularies_is_correct(draw, top_p):
 
 @fuzz(WEIGHTS, st.sampled_from(["bool", "int64", "narrow", "flat"]))
 def test_masked_distributions_are_correct(draw, kind):
-    rows, vocab = draw.whole(0, 4), draw.whole(0, 6)
+    rows, vocab = draw.integer(0, 4), draw.integer(0, 6)
     distributions, allowed = log_weights(draw, max(1, rows), vocab), draw.floats((max(1, rows), vocab)) > 0
-    allowed = draw.reshaped(allowed) if draw.fault in ("no rows", "more rows", "one row") else allowed
+    allowed = (
+        draw.with_tensor_fault(allowed) if draw.fault in ("no rows", "more rows", "one row") else allowed
+    )
     mask = {"bool": allowed, "int64": allowed.long(), "narrow": allowed[:, 1:], "flat": allowed.flatten()}[
         kind
     ]
@@ -177,7 +184,7 @@ def test_masked_distributions_are_correct(draw, kind):
     st.integers(-1, 70),
 )
 def test_alias_tables_have_the_given_distribution(draw, coin_bits, alias_bits):
-    contexts, vocab = draw.whole(1, 4), draw.whole(1, 9)
+    contexts, vocab = draw.integer(1, 4), draw.integer(1, 9)
     distribution = log_weights(draw, contexts, vocab).float().softmax(-1).double().numpy()
     changes = {
         "negative": lambda: distribution - 0.5,
@@ -185,7 +192,7 @@ def test_alias_tables_have_the_given_distribution(draw, coin_bits, alias_bits):
         "nothing at all": lambda: distribution * 0,
     }
     distribution = changes.get(draw.fault, lambda: distribution)()
-    if draw.whole(0, 1):
+    if draw.integer(0, 1):
         alias_bits, coin_bits = (vocab - 1).bit_length(), 40
     entries = result_or_none(lambda: alias_table(distribution, coin_bits, alias_bits))
     if (

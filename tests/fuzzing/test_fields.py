@@ -67,12 +67,12 @@ def conditional(name: str, tokens: list[int], site: int) -> np.ndarray:
 @pytest.mark.parametrize("name", MODELS)
 @fuzz(INDEX_FAULTS, st.sampled_from(["tokens", "sites", "both"]))
 def test_weights_of_sites_are_correct(name, draw, where):
-    model, rows = MODELS[name], draw.whole(1, 70)
+    model, rows = MODELS[name], draw.integer(1, 70)
     tokens, sites = draw.indices((rows, model.sites), model.vocab_size), draw.indices((rows,), model.sites)
     if where != "sites":
-        tokens = draw.spoiled(tokens, model.vocab_size)
+        tokens = draw.with_index_fault(tokens, model.vocab_size)
     if where != "tokens":
-        sites = draw.spoiled(sites, model.sites)
+        sites = draw.with_index_fault(sites, model.sites)
     weights = result_or_none(lambda: model.site_log_weights(tokens, sites))
     if draw.fault in HARMLESS and (where == "both" or draw.fault != "no rows"):
         assert weights is not None
@@ -86,10 +86,10 @@ def test_weights_of_sites_are_correct(name, draw, where):
 
 @fuzz(INDEX_FAULTS, st.sampled_from(["rank one", "four bodies", "three bodies"]))
 def test_sweeps_of_many_body_distributions_return_valid_tokens(draw, name):
-    model, chains, seed = MODELS[name], draw.whole(1, 9), draw.whole(-1, 2**40)
+    model, chains, seed = MODELS[name], draw.integer(1, 9), draw.integer(-1, 2**40)
     assert isinstance(model, ManyBody)
-    start = draw.spoiled(draw.indices((chains, model.sites), model.vocab_size), model.vocab_size)
-    sweeps = draw.whole(-1, 2)
+    start = draw.with_index_fault(draw.indices((chains, model.sites), model.vocab_size), model.vocab_size)
+    sweeps = draw.integer(-1, 2)
     simulation = result_or_none(lambda: ManyBodyHeatBath(model, chains, seed, start))
     if simulation is None:
         assert draw.fault not in ("nothing", "strided", "int32") or seed < 0

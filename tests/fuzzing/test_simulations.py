@@ -38,8 +38,8 @@ TABLE_FAULTS = (
     INDEX_FAULTS, st.sampled_from(["random", "sweep"]), st.sampled_from([-1, 0, 1, 3, 2.0]), st.integers(0, 3)
 )
 def test_gibbs_steps_of_ising_models_are_correct(draw, order, steps, fewer_streams):
-    rows = draw.whole(1, 5)
-    start = draw.spoiled(draw.indices((rows, 3), 2), 2)
+    rows = draw.integer(1, 5)
+    start = draw.with_index_fault(draw.indices((rows, 3), 2), 2)
     number = max(0, start.shape[0] if start.ndim else 0) - (fewer_streams == 3)
     if number < 0:
         return
@@ -64,7 +64,7 @@ def test_gibbs_steps_of_ising_models_are_correct(draw, order, steps, fewer_strea
 
 def tables_of(draw: Draw) -> dict[str, object]:
     """Return arguments of `SiteTables` for sites with random neighbours."""
-    sites, vocab, near = draw.whole(1, 4), draw.whole(2, 4), draw.whole(0, 2)
+    sites, vocab, near = draw.integer(1, 4), draw.integer(2, 4), draw.integer(0, 2)
     distributions = sites * vocab**near
     distribution = np.exp(draw.floats((distributions, vocab)).numpy())
     distribution /= distribution.sum(1, keepdims=True)
@@ -84,7 +84,7 @@ def test_heat_bath_of_random_tables_is_correct(draw, field, chains, sweeps):
     arguments = tables_of(draw)
     array = arguments[field]
     if isinstance(array, np.ndarray) and array.size:
-        spot = draw.whole(0, array.size - 1)
+        spot = draw.integer(0, array.size - 1)
         outside = {"negative": -1, "too high": 1 + int(array.max()), "far too high": 2**31 + 5}
         if draw.fault in outside:
             array.reshape(-1)[spot] = np.array(outside[draw.fault]).astype(array.dtype)
@@ -117,8 +117,8 @@ def test_heat_bath_of_random_tables_is_correct(draw, field, chains, sweeps):
 
 
 @fuzz(INDEX_FAULTS, st.sampled_from(["heat-bath", "multispin"]), st.integers(-1, 70), st.integers(-1, 2))
-def test_chains_begin_at_the_given_start(draw, method, chains, sweeps):
-    start = draw.spoiled(draw.indices((max(chains, 1), 4), 2), 2)
+def test_chains_start_at_the_given_tokens(draw, method, chains, sweeps):
+    start = draw.with_index_fault(draw.indices((max(chains, 1), 4), 2), 2)
     kind = HeatBath if method == "heat-bath" else Multispin
     simulation = result_or_none(lambda: kind(RING, chains, 1, start))
     if draw.fault in ("nothing", "strided", "int32") and chains >= 1:

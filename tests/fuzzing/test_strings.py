@@ -59,17 +59,17 @@ def partners(string: list[int]) -> tuple[list[int], list[int]]:
 
 @fuzz(INDEX_FAULTS, st.sampled_from(LANGUAGES), st.sampled_from(["tokens", "lengths", "both"]))
 def test_prefixes_have_the_correct_log_probability(draw, language, where):
-    rows, width = draw.whole(1, 5), draw.whole(0, language.length + 2)
+    rows, width = draw.integer(1, 5), draw.integer(0, language.length + 2)
     # Half of the strings are in the language, so that not all fail at their first token.
     tokens = draw.indices((rows, width), language.vocab_size + 1)
-    right = language.sample(rows, draw.whole(0, 99))[:, :width]
-    if draw.whole(0, 1):
-        tokens[:, : right.shape[1]] = right
+    valid_strings = language.sample(rows, draw.integer(0, 99))[:, :width]
+    if draw.integer(0, 1):
+        tokens[:, : valid_strings.shape[1]] = valid_strings
     lengths = draw.indices((rows,), width + 1)
     if where != "lengths":
-        tokens = draw.spoiled(tokens, language.vocab_size)
+        tokens = draw.with_index_fault(tokens, language.vocab_size)
     if where != "tokens":
-        lengths = draw.spoiled(lengths, width + 1)
+        lengths = draw.with_index_fault(lengths, width + 1)
     found = result_or_none(lambda: language.prefix_log_prob(tokens, lengths))
     assert found is not None or draw.fault not in ("nothing", "strided", "int32")
     if found is None:
@@ -89,8 +89,8 @@ def test_prefixes_have_the_correct_log_probability(draw, language, where):
     st.one_of(st.none(), st.integers(-2, 8), st.sampled_from([2**62, 2**63, 2**70, -(2**70), 4.0])),
 )
 def test_errors_of_complete_strings_are_correct(draw, language, eos):
-    shape = (draw.whole(0, 4), draw.whole(0, language.length + 2))
-    tokens = draw.spoiled(draw.indices(shape, language.vocab_size + 2), language.vocab_size + 2)
+    shape = (draw.integer(0, 4), draw.integer(0, language.length + 2))
+    tokens = draw.with_index_fault(draw.indices(shape, language.vocab_size + 2), language.vocab_size + 2)
     found = result_or_none(lambda: language.errors(tokens, eos=eos))
     if found is None:
         return
@@ -106,8 +106,8 @@ def test_errors_of_complete_strings_are_correct(draw, language, eos):
 
 @fuzz(INDEX_FAULTS, st.sampled_from(LANGUAGES))
 def test_partners_of_brackets_are_correct(draw, language):
-    shape = (draw.whole(0, 4), draw.whole(0, 9))
-    x = draw.spoiled(draw.indices(shape, language.vocab_size), language.vocab_size)
+    shape = (draw.integer(0, 4), draw.integer(0, 9))
+    x = draw.with_index_fault(draw.indices(shape, language.vocab_size), language.vocab_size)
     found = result_or_none(lambda: language.matching(x))
     assert found is not None or draw.fault not in ("nothing", "strided", "int32")
     if found is not None:
@@ -121,12 +121,12 @@ def test_partners_of_brackets_are_correct(draw, language):
 
 @fuzz(INDEX_FAULTS, st.sampled_from(["tokens", "lengths", "both"]))
 def test_distributions_of_words_sum_to_one(draw, where):
-    rows, width = draw.whole(1, 5), draw.whole(0, 8)
+    rows, width = draw.integer(1, 5), draw.integer(0, 8)
     tokens, lengths = draw.indices((rows, width), WORDS.vocab_size), draw.indices((rows,), width + 1)
     if where != "lengths":
-        tokens = draw.spoiled(tokens, WORDS.vocab_size)
+        tokens = draw.with_index_fault(tokens, WORDS.vocab_size)
     if where != "tokens":
-        lengths = draw.spoiled(lengths, width + 1)
+        lengths = draw.with_index_fault(lengths, width + 1)
     distributions = result_or_none(lambda: WORDS.next_log_probs(tokens, lengths))
     assert distributions is not None or draw.fault not in ("nothing", "strided", "int32")
     if distributions is not None:

@@ -61,7 +61,7 @@ def has_dog(text):
 """
 
 
-class Answer(NamedTuple):
+class CommandResult(NamedTuple):
     """The result of a command."""
 
     code: int
@@ -73,7 +73,7 @@ class Answer(NamedTuple):
         return [json.loads(line) for line in self.out.splitlines()]
 
 
-Run = Callable[..., Answer]
+Run = Callable[..., CommandResult]
 
 
 def environment() -> dict[str, str]:

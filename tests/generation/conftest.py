@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from generation.command import RULES, Answer
+from generation.command import RULES, CommandResult
 from models.tiny_pretrained import save_tiny
 from trialogue import cli
 
@@ -20,13 +20,13 @@ def run(model, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rules.py").write_text(RULES, encoding="utf-8")
 
-    def run_words(*tokens: str, own_model: bool = True) -> Answer:
+    def run_words(*tokens: str, own_model: bool = True) -> CommandResult:
         capfd.readouterr()
         try:
             code = cli.main(("generate", *(("--model", model) if own_model else ()), *tokens))
         except SystemExit as error:
             code = int(error.code or 0)
-        return Answer(code, *capfd.readouterr())
+        return CommandResult(code, *capfd.readouterr())
 
     return run_words
 
@@ -35,7 +35,7 @@ def run(model, tmp_path, monkeypatch, capfd):
 def shell(run):
     """Run `trialogue generate` with the words of one or several texts, split like in a shell."""
 
-    def run_words(*texts: str, own_model: bool = True) -> Answer:
+    def run_words(*texts: str, own_model: bool = True) -> CommandResult:
         return run(*shlex.split(" ".join(texts)), own_model=own_model)
 
     return run_words

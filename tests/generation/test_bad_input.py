@@ -24,7 +24,7 @@ from huggingface_hub.utils import logging as hub_logging
 
 from generation.command import CAT, REGEX, RULES, environment
 from models.tiny_pretrained import save_tiny, tiny_tokenizer
-from refusals import wrong_refusals
+from refusals import commands_without_expected_error
 from trialogue.generation import drawing
 from trialogue.models.hub.checkpoint_loading import load_checkpoint
 
@@ -129,7 +129,7 @@ def test_invalid_input_is_reported_in_one_line(run, tmp_path):
     (tmp_path / "adapter-of-nothing").mkdir()
     (tmp_path / "adapter-of-nothing" / "adapter_config.json").write_text("{}", encoding="utf-8")
     os.mkfifo(tmp_path / "pipe")
-    assert not wrong_refusals(BAD, run)
+    assert not commands_without_expected_error(BAD, run)
     assert (tmp_path / "rules.py").read_text(encoding="utf-8") == RULES
     assert not Path("/dev/null.settings.json").exists()
     assert not (tmp_path / "-").exists()
@@ -140,34 +140,34 @@ def test_the_tokenizer_does_not_warn_about_a_long_prompt(shell, tmp_path):
     settings = save_tiny(tmp_path / "short") / "tokenizer_config.json"
     changed = json.loads(settings.read_text(encoding="utf-8")) | {"model_max_length": 256}
     settings.write_text(json.dumps(changed), encoding="utf-8")
-    answer: list[logging.LogRecord] = []
+    result: list[logging.LogRecord] = []
     handler = logging.Handler()
-    handler.emit = answer.append
+    handler.emit = result.append
     logger = logging.getLogger("transformers")
     logger.addHandler(handler)
     try:
         assert shell(f"--prompt '{'cat ' * 300}' --model short").code == 2
     finally:
         logger.removeHandler(handler)
-    assert answer == []
+    assert result == []
 
 
 def test_a_model_is_required(shell):
-    answer = shell(CAT, own_model=False)
-    assert (answer.code, answer.err.count("\n")) == (2, 1)
-    assert "model=None: use a Hugging Face id" in answer.err
+    result = shell(CAT, own_model=False)
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "model=None: use a Hugging Face id" in result.err
 
 
 def test_samples_before_an_error_are_kept(shell, tmp_path):
     (tmp_path / "p.jsonl").write_text('"a"\n"b"\n', encoding="utf-8")
     options = "--prompts p.jsonl --batch-size 1 --max-new-tokens 2 --out out.jsonl --n 3"
-    answer = shell(f"{options} --verifier python:rules.py:late --max-new-tokens 3")
+    result = shell(f"{options} --verifier python:rules.py:late --max-new-tokens 3")
     kept = (tmp_path / "out.jsonl").read_bytes().count(b"\n")
-    assert answer.code == 2
+    assert result.code == 2
     assert 0 < kept < 6
     assert (
         f"it raised ValueError: too late (rules.py:32) ({kept} of 6 samples are saved in out.jsonl; "
-        "run the same command to continue)" in answer.err
+        "run the same command to continue)" in result.err
     )
 
 
@@ -176,10 +176,10 @@ def test_errors_of_standard_output_are_reported_in_one_line(shell, monkeypatch):
     for buffering in (1, 4096):
         with Path("/dev/full").open("w", buffering=buffering) as full:
             monkeypatch.setattr(sys, "stdout", full)
-            answer = shell(f"{CAT} --max-new-tokens 2")
-            assert (answer.code, answer.err.count("\n")) == (2, 1), answer.err
-            assert "it cannot be written: No space left on device" in answer.err
-            assert answer.err.endswith("write to a file with --out FILE\n")
+            result = shell(f"{CAT} --max-new-tokens 2")
+            assert (result.code, result.err.count("\n")) == (2, 1), result.err
+            assert "it cannot be written: No space left on device" in result.err
+            assert result.err.endswith("write to a file with --out FILE\n")
     monkeypatch.setattr(sys, "stdout", None)
     assert "stdout=None: it is closed: write to a file" in shell(f"{CAT} --max-new-tokens 2").err
     # Nothing is written when the process ends.
@@ -206,17 +206,17 @@ def allocation_error():
     ids=repr,
 )
 def test_every_out_of_memory_error_suggests_smaller_batches(error, shell, monkeypatch):
-    def exhausted(*_: object, **__: object) -> None:
+    def raise_out_of_memory(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(drawing, "generate", exhausted)
+    monkeypatch.setattr(drawing, "generate", raise_out_of_memory)
     assert "with 8 rows of up to 259 tokens" in shell(f"{CAT} --n 8").err
     assert "try --batch-size 4, or a smaller" in shell(f"{CAT} --n 8 --batch-size 100").err
-    assert "1 rows of" in (answer := shell(CAT).err)
-    assert "try a smaller --max-new-tokens" in answer
+    assert "1 rows of" in (result := shell(CAT).err)
+    assert "try a smaller --max-new-tokens" in result
     sampler = f"--sampler best-of-n --verifier {REGEX} --candidates 6"
-    assert "with 12 rows" in (answer := shell(f"{CAT} --n 5 {sampler}").err)
-    assert "try --batch-size 6, or" in answer
+    assert "with 12 rows" in (result := shell(f"{CAT} --n 5 {sampler}").err)
+    assert "try --batch-size 6, or" in result
     assert "try fewer candidates, or" in shell(f"{CAT} {sampler}").err
 
 
@@ -239,7 +239,7 @@ HUB: dict[str, tuple[Callable[[], Exception], str]] = {
         lambda: RepositoryNotFoundError("401 Client Error.\n\nRepository Not Found", response=_response(401)),
         "it is private, gated or does not exist. Request access and log in with `hf auth login`",
     ),
-    "unknown to one who is logged in": (
+    "unknown to a logged-in user": (
         lambda: RepositoryNotFoundError("404 Client Error.\n\nRepository Not Found", response=_response(404)),
         "there is no such model on the hub, and no such folder",
     ),
@@ -247,7 +247,7 @@ HUB: dict[str, tuple[Callable[[], Exception], str]] = {
         lambda: HTTP.ConnectError("[Errno -3] Temporary failure in name resolution"),
         "the hub cannot be reached, and the model is not in its cache. Give a folder, or connect to the internet",
     ),
-    "told to be offline": (
+    "offline mode": (
         lambda: OfflineModeIsEnabled("Cannot reach the hub: offline mode is enabled"),
         "the hub cannot be reached, and the model is not in its cache. Give a folder, or connect to the internet",
     ),
@@ -269,9 +269,9 @@ def test_errors_of_the_hub_are_reported_in_one_line(case, shell, tmp_path, monke
     # The hub's library requests all files through this function.
     monkeypatch.setattr(file_download, "get_hf_file_metadata", refused)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", case == "told to be offline")
-    answer = shell(f"--model someone/something {CAT} --out out.jsonl", own_model=False)
-    assert answer == (2, "", f"trialogue: error: model='someone/something': {words}\n")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", case == "offline mode")
+    result = shell(f"--model someone/something {CAT} --out out.jsonl", own_model=False)
+    assert result == (2, "", f"trialogue: error: model='someone/something': {words}\n")
     assert log.buffer == []
     # The hub's library repeats a failed request five times, which takes 25 seconds.
     assert len(requests) <= 1
@@ -306,22 +306,22 @@ BEFORE_WEIGHTS: list[tuple[str, str]] = [
 def test_prompts_and_verifiers_are_checked_before_weights_are_read(run, tmp_path):
     (tmp_path / "bad.lark").write_text("start: foo", encoding="utf-8")
     (save_tiny(tmp_path / "broken") / "model.safetensors").write_bytes(b"no weights")
-    assert not wrong_refusals(BEFORE_WEIGHTS, partial(run, "--model", "broken"))
+    assert not commands_without_expected_error(BEFORE_WEIGHTS, partial(run, "--model", "broken"))
 
 
 def test_a_completion_cut_by_the_context_is_reported(shell, tmp_path):
     lines = [{"prompt": "cat " * 100, "id": "long"}, {"prompt": "cat"}]
     (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     assert shell("--prompts p.jsonl --top-k 1").err.count("\n") == 1
-    answer = shell("--prompts p.jsonl --top-k 1 --max-new-tokens 200")
+    result = shell("--prompts p.jsonl --top-k 1 --max-new-tokens 200")
     left = 256 - len(tiny_tokenizer()("cat " * 100)["input_ids"])
     words = f"the model's context of 256 tokens leaves {left} after the prompt with id 'long'\n"
-    assert answer.err.startswith(f"trialogue: max_new_tokens=200: {words}")
-    assert {line["ended"] for line in answer.lines if line["id"] == "long"} == {"context"}
+    assert result.err.startswith(f"trialogue: max_new_tokens=200: {words}")
+    assert {line["ended"] for line in result.lines if line["id"] == "long"} == {"context"}
 
 
 def test_remarks_of_a_verifier_are_printed_once(shell):
     schema = 'json-schema:{"type": "array", "uniqueItems": true}'
-    answer = shell(f"{CAT} --verifier '{schema}' --verifier '{schema}' --max-new-tokens 2 --n 3")
-    assert answer.code == 0
-    assert answer.err.count("uniqueItems") == 1
+    result = shell(f"{CAT} --verifier '{schema}' --verifier '{schema}' --max-new-tokens 2 --n 3")
+    assert result.code == 0
+    assert result.err.count("uniqueItems") == 1

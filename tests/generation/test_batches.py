@@ -52,12 +52,12 @@ def test_ray_actors_draw_the_same_samples_as_one_process(shell):
 
 
 def test_errors_are_reported_once_before_workers_start(shell):
-    answer = shell(f"{CAT} --n 4 --batch-size 2 --workers 2 --verifier python:rules.py:absent")
-    assert answer.code == 2
-    assert answer.err.count("\n") == 1
-    assert "absent" in answer.err
-    answer = shell(f"{CAT} --stream --executor ray")
-    assert answer.err.startswith("trialogue: error: stream=True: leave it out")
+    result = shell(f"{CAT} --n 4 --batch-size 2 --workers 2 --verifier python:rules.py:absent")
+    assert result.code == 2
+    assert result.err.count("\n") == 1
+    assert "absent" in result.err
+    result = shell(f"{CAT} --stream --executor ray")
+    assert result.err.startswith("trialogue: error: stream=True: leave it out")
     assert shell(f"{CAT} --executor slurm").err.count("no such executor: use one of local, ray") == 1
 
 
@@ -81,7 +81,7 @@ class OtherFilesCrew(Crew):
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_samples_of_other_verifier_files_are_refused(own, shell, monkeypatch):
+def test_samples_of_other_verifier_files_are_rejected(own, shell, monkeypatch):
     monkeypatch.setitem(EXECUTORS, "other-files", OtherFiles)
     rule = "python:rules.py:lower"
     ruled = f"{CAT} --verifier {rule}"
@@ -89,8 +89,8 @@ def test_samples_of_other_verifier_files_are_refused(own, shell, monkeypatch):
         Path("prompts.jsonl").write_text(json.dumps({"prompt": "the", "rule": rule}) + "\n", encoding="utf-8")
         ruled = "--prompts prompts.jsonl"
     run = f"{ruled} --n 2 --max-new-tokens 2 --out apart.jsonl"
-    answer = shell(f"{run} --executor other-files")
-    assert (answer.code, answer.err.count("\n")) == (2, 1)
-    assert "use the same verifier files on all machines" in answer.err
+    result = shell(f"{run} --executor other-files")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "use the same verifier files on all machines" in result.err
     assert not Path("apart.jsonl").exists() or lines("apart.jsonl") == []
     assert shell(run).code == 0

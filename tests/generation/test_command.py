@@ -16,8 +16,8 @@ from trialogue.verifiers import GrammarVerifier, ProbeVerifier
 
 def test_samples_equal_those_of_the_library(shell, model):
     options = "--sampler backtracking --quota 2 --stride=1 --no-argmax-redo --seed 5"
-    answer = shell(f"--prompt 'the cat' --n 4 --max-new-tokens 9 --verifier 'regex:[a-z ]*' {options}")
-    assert answer.code == 0
+    result = shell(f"--prompt 'the cat' --n 4 --max-new-tokens 9 --verifier 'regex:[a-z ]*' {options}")
+    assert result.code == 0
     oracle = tiny_oracle()
     samples = generate(
         oracle,
@@ -28,7 +28,7 @@ def test_samples_equal_those_of_the_library(shell, model):
         max_new_tokens=9,
         seed=5,
     )
-    lines = sorted(answer.lines, key=lambda line: line["sample"])
+    lines = sorted(result.lines, key=lambda line: line["sample"])
     assert [tuple(line["tokens"]) for line in lines] == samples.completions()
     assert [line["text"] for line in lines] == samples.texts()
     assert [line["accepted"] for line in lines] == samples.accepted.tolist()
@@ -39,7 +39,7 @@ def test_samples_equal_those_of_the_library(shell, model):
         assert (line["id"], line["prompt"], line["log_weight"]) == (0, "the cat", None)
     assert re.fullmatch(
         r"4 samples, \d accepted, \d+ queries, \d+ verifier calls \([\d.]+ per token\), [\d.]+ tokens/s, [\d.]+ s",
-        answer.err.splitlines()[-1],
+        result.err.splitlines()[-1],
     )
 
 
@@ -57,16 +57,16 @@ OPTIONS = {
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_every_sampler_runs(sampler, shell):
     budget = "--max-queries 300 --max-new-tokens 4 --n 2 --top-k 300"
-    answer = shell(
+    result = shell(
         f"--prompt a --verifier python:rules.py:no_cat --sampler {sampler} {budget}",
         OPTIONS.get(sampler, ""),
     )
-    assert answer.code == 0, answer.err
-    assert len(answer.lines) == 2
-    assert all(line["accepted"] for line in answer.lines)
+    assert result.code == 0, result.err
+    assert len(result.lines) == 2
+    assert all(line["accepted"] for line in result.lines)
 
 
-def test_every_end_has_a_reason(shell):
+def test_every_finished_sample_has_a_finish_reason(shell):
     prompt = "--prompt 'the cat'"
     cut = shell(f"{prompt} --verifier {REGEX} --sampler ancestral --max-new-tokens 3").lines[0]
     assert (cut["accepted"], cut["ended"]) == (False, "max_new_tokens")
@@ -132,8 +132,8 @@ def test_a_warning_about_many_verifier_calls_is_printed(sampler, kind, warned, s
     spec = {"probe": f"probe:{probe}", "python": "python:rules.py:no_cat", "regex": "'regex:(?s:.*)'"}[kind]
     options = f"--prompt 'the cat' --verifier {spec} --max-new-tokens 2 --sampler {sampler}"
     words = f"requires the values of up to {tiny_oracle().vocab_size} continuations of every prefix"
-    answer = shell(f"{options} --n 3")
-    assert (answer.code, answer.err.count(words)) == (0, warned), answer.err
+    result = shell(f"{options} --n 3")
+    assert (result.code, result.err.count(words)) == (0, warned), result.err
     assert words not in shell(f"{options} --top-k 5").err
     if sampler == "value-guided":
         assert words not in shell(f"{options} --candidates 5").err
@@ -162,9 +162,9 @@ def test_functions_receive_text_or_tokens_as_requested(shell):
     common = "--sampler weighted-rejection --max-new-tokens 12 --n 4"
     tokens = shell(f"--prompt aaaa --verifier python:rules.py:few_a --verifier-reads tokens {common}").lines
     assert all(line["accepted"] and line["tokens"].count(68) < 2 for line in tokens)
-    answer = shell(f"--prompt 'the cat' --verifier python:rules.py:no_cat --verifier-scope sequence {common}")
-    assert answer.code == 2
-    assert "prompt='the cat': change the verifier, which rejects the prompt" in answer.err
+    result = shell(f"--prompt 'the cat' --verifier python:rules.py:no_cat --verifier-scope sequence {common}")
+    assert result.code == 2
+    assert "prompt='the cat': change the verifier, which rejects the prompt" in result.err
     whole = shell(f"--prompt 'the dog' --verifier python:rules.py:no_cat --verifier-scope sequence {common}")
     assert all(line["accepted"] for line in whole.lines)
 
@@ -184,8 +184,8 @@ def probe(tmp_path_factory):
 )
 def test_a_probe_gives_verdicts_or_values_depending_on_the_sampler(sampler, threshold, shell, probe):
     spec = f"probe:{probe}" + (f"@{threshold}" if threshold else "")
-    answer = shell(f"--prompt 'the cat' --verifier {spec} --sampler {sampler} --n 6 --max-new-tokens 4")
-    assert answer.code == 0, answer.err
+    result = shell(f"--prompt 'the cat' --verifier {spec} --sampler {sampler} --n 6 --max-new-tokens 4")
+    assert result.code == 0, result.err
     file, oracle = load_probe(probe), tiny_oracle()
     graded = ProbeVerifier(file.probe, file.layer)
     samples = generate(
@@ -196,7 +196,7 @@ def test_a_probe_gives_verdicts_or_values_depending_on_the_sampler(sampler, thre
         num_samples=6,
         max_new_tokens=4,
     )
-    lines = sorted(answer.lines, key=lambda line: line["sample"])
+    lines = sorted(result.lines, key=lambda line: line["sample"])
     assert [tuple(line["tokens"]) for line in lines] == samples.completions()
     # Values of the probe for each sequence alone.
     threshold_used = file.threshold if threshold is None else threshold
@@ -224,12 +224,12 @@ def test_values_of_functions_are_recorded(shell):
     assert {line["value"] for line in shell(common).lines} == {None}
 
 
-def test_a_probe_of_another_model_is_refused(shell, probe, tmp_path):
+def test_a_probe_of_another_model_is_rejected(shell, probe, tmp_path):
     tiny_model(hidden_size=32).save_pretrained(tmp_path / "wide")
     tiny_tokenizer().save_pretrained(tmp_path / "wide")
-    answer = shell(f"--prompt a --verifier probe:{probe} --model wide")
-    assert (answer.code, answer.err.count("\n")) == (2, 1)
-    assert "does not fit this model" in answer.err
+    result = shell(f"--prompt a --verifier probe:{probe} --model wide")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "does not fit this model" in result.err
     (tmp_path / "p.safetensors").write_bytes(b"no probe")
-    answer = shell("--prompt a --verifier probe:p.safetensors")
-    assert (answer.code, answer.err.count("\n")) == (2, 1)
+    result = shell("--prompt a --verifier probe:p.safetensors")
+    assert (result.code, result.err.count("\n")) == (2, 1)

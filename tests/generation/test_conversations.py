@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from models.tiny_pretrained import tiny_oracle, tiny_tokenizer
-from refusals import wrong_refusals
+from refusals import commands_without_expected_error
 from trialogue.errors import InputError
 from trialogue.models.tokenization import Tokenization
 from trialogue.oracles import next_log_probs
@@ -107,8 +107,8 @@ def test_records_list_the_used_and_ignored_generation_settings(shell, model, tmp
     shutil.copytree(model, tmp_path / "own")
     config = {"do_sample": True, "temperature": 0.6, "top_p": 0.9, "eos_token_id": [2, 7], "pad_token_id": 0}
     (tmp_path / "own" / "generation_config.json").write_text(json.dumps(config))
-    asked = "--model own --prompt a --max-new-tokens 2 --temperature 0.6"
-    [line] = shell(f"{asked}", own_model=False).lines
+    arguments = "--model own --prompt a --max-new-tokens 2 --temperature 0.6"
+    [line] = shell(f"{arguments}", own_model=False).lines
     used = {"do_sample": True, "temperature": 0.6, "eos_token_id": [2, 7]}
     assert line["generation_config"] == {"used": used, "ignored": {"top_p": 0.9}}
 
@@ -130,6 +130,6 @@ LINES: list[tuple[dict[str, object], str]] = [
 def test_an_invalid_line_is_reported(run):
     for line, words in LINES:
         write_prompts(a=line)
-        assert not wrong_refusals([("--prompts prompts.jsonl", words)], run)
+        assert not commands_without_expected_error([("--prompts prompts.jsonl", words)], run)
     needed = "system='b': add --chat"
-    assert not wrong_refusals([("--prompt a --system b", needed)], run)
+    assert not commands_without_expected_error([("--prompt a --system b", needed)], run)

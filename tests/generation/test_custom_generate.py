@@ -1,4 +1,4 @@
-"""Samplers in `model.generate(custom_generate=...)`: each option of the call is used or refused."""
+"""Samplers in `model.generate(custom_generate=...)`: each option of the call is used or rejected."""
 
 import re
 from collections.abc import Callable
@@ -244,7 +244,7 @@ def test_outputs_that_are_not_returned_are_ignored(output):
     assert torch.equal(draw(**rule, **{output: True}), draw(**rule))
 
 
-def test_unsupported_options_are_refused_in_one_line(monkeypatch):
+def test_unsupported_options_are_rejected_in_one_line(monkeypatch):
     def loaded(*arguments: Any, **settings: Any) -> None:
         raise AssertionError("the model was loaded")
 
@@ -260,6 +260,6 @@ def test_unsupported_options_are_refused_in_one_line(monkeypatch):
 @pytest.mark.parametrize(
     "verifier", [lambda text: text.startswith("a"), re.compile("a+").fullmatch, lambda text: True]
 )
-def test_a_function_of_text_is_refused_as_a_factory_of_verifiers(verifier):
+def test_a_function_of_text_is_rejected_as_a_factory_of_verifiers(verifier):
     with pytest.raises(InputError, match="TextVerifier"):
         draw_one(sampler=MaskedDecoding(), verifier=verifier)

@@ -1,4 +1,4 @@
-"""Generation configs in `model.generate(custom_generate=...)`: the result equals that of transformers."""
+"""Generation configs in `model.generate(custom_generate=...)`: the results equal those of transformers."""
 
 import copy
 import math
@@ -89,9 +89,9 @@ def test_greedy_decoding_equals_transformers_on_each_prompt(case):
     assert not torch.equal(found.sequences, plain)
     width = inputs(PROMPTS)["input_ids"].shape[1]
     for row, prompt in enumerate(PROMPTS):
-        alone = inputs([prompt])
-        expected = MODEL.generate(**alone, **settings)
-        tokens = expected.sequences[0, alone["input_ids"].shape[1] :].tolist()
+        single_input = inputs([prompt])
+        expected = MODEL.generate(**single_input, **settings)
+        tokens = expected.sequences[0, single_input["input_ids"].shape[1] :].tolist()
         completion = found.sequences[row, width:].tolist()
         assert completion[: len(tokens)] == tokens
         assert set(completion[len(tokens) :]) <= {0}
@@ -181,9 +181,9 @@ def test_scores_equal_those_of_transformers_with_the_mask(options, mask):
         assert bool((found[range(len(completion)), completion] > -math.inf).all())
         assert found[len(completion) :, 0].tolist() == [0.0] * (len(found) - len(completion))
         logits = torch.stack([step[row] for step in output.logits])[: len(completion)]
-        own_law = MODEL(torch.tensor([sequence])).logits[0, start - 1 : -1].detach()
-        assert torch.allclose(logits, own_law, atol=1e-3)
-        log_prob = own_law.double().log_softmax(-1).gather(1, torch.tensor(completion)[:, None]).sum()
+        expected_logits = MODEL(torch.tensor([sequence])).logits[0, start - 1 : -1].detach()
+        assert torch.allclose(logits, expected_logits, atol=1e-3)
+        log_prob = expected_logits.double().log_softmax(-1).gather(1, torch.tensor(completion)[:, None]).sum()
         assert float(samples.log_prob[row]) == pytest.approx(float(log_prob), abs=1e-2)
 
 
@@ -192,8 +192,8 @@ class LastPenalised(LogitsProcessor):
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         penalty = RepetitionPenaltyLogitsProcessor(SAMPLED["repetition_penalty"])
-        answer: Tensor = penalty(input_ids[:, -1:], scores)
-        return answer
+        penalised: Tensor = penalty(input_ids[:, -1:], scores)
+        return penalised
 
 
 SCORE_MUTANTS: dict[str, Callable[..., Any]] = {
@@ -205,8 +205,8 @@ SCORE_MUTANTS: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("mutant", SCORE_MUTANTS)
 def test_faulty_scores_are_detected(mutant, monkeypatch):
-    right = processors.split_processors
-    monkeypatch.setattr(call, "split_processors", lambda *a, **b: SCORE_MUTANTS[mutant](*right(*a, **b)))
+    original = processors.split_processors
+    monkeypatch.setattr(call, "split_processors", lambda *a, **b: SCORE_MUTANTS[mutant](*original(*a, **b)))
     with pytest.raises(AssertionError):
         test_scores_equal_those_of_transformers_with_the_mask(
             {"sampler": MaskedDecoding(), "verifier": letters}, by_letters
@@ -367,7 +367,7 @@ def test_errors_in_processors_and_criteria_are_reported_in_one_line():
         draw(stopping_criteria=StoppingCriteriaList([Scored()]))
 
 
-def test_a_processor_with_state_is_refused():
+def test_a_processor_with_state_is_rejected():
     class Counting(LogitsProcessor):
         calls = 0
 
@@ -395,7 +395,7 @@ def test_a_single_prompt_may_have_a_function_of_allowed_tokens():
     ],
     ids=repr,
 )
-def test_a_streamer_receives_each_token_when_it_is_drawn(sampler, live):
+def test_a_streamer_receives_each_token_when_it_is_sampled(sampler, live):
     reader, distances = Reader(), []
 
     class Watching(StoppingCriteria):
@@ -412,11 +412,11 @@ def test_a_streamer_receives_each_token_when_it_is_drawn(sampler, live):
 def test_an_oracle_is_built_once_and_the_latest_is_stored_with_its_model(monkeypatch):
     made: list[Any] = []
 
-    def counted(*arguments: Any, **settings: Any) -> PretrainedOracle:
+    def build_and_count(*arguments: Any, **settings: Any) -> PretrainedOracle:
         made.append(arguments)
         return PretrainedOracle(*arguments, **settings)
 
-    monkeypatch.setattr(oracles, "PretrainedOracle", counted)
+    monkeypatch.setattr(oracles, "PretrainedOracle", build_and_count)
     model = tiny_model(5)
 
     def width(**settings: Any) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from generation.command import PROMPT
-from refusals import wrong_refusals
+from refusals import commands_without_expected_error
 
 MASK = ("--sampler", "masked-decoding", "--n", "4", "--max-new-tokens", "60")
 SCHEMA = {
@@ -63,12 +63,12 @@ def test_each_kind_of_grammar_has_an_option_and_a_default_mask(run, files):
         (("--grammar", "words.lark"), "lark:words.lark"),
         (("--pydantic", "models.py:Pair"), "pydantic:models.py:Pair"),
     ):
-        answer = run(*PROMPT, *options, *MASK[2:])
-        assert answer.code == 0, answer.err
+        result = run(*PROMPT, *options, *MASK[2:])
+        assert result.code == 0, result.err
         longer = run(*PROMPT, "--verifier", spec, *MASK)
-        assert [line["text"] for line in answer.lines] == [line["text"] for line in longer.lines], options
+        assert [line["text"] for line in result.lines] == [line["text"] for line in longer.lines], options
         if options[0] == "--choice":
-            assert {line["text"] for line in answer.lines} <= set(options[1:])
+            assert {line["text"] for line in result.lines} <= set(options[1:])
     Path("prompts.jsonl").write_text('{"prompt": "the cat", "rule": "regex:[a-c]{2}"}', encoding="utf-8")
     of_prompts = run("--prompts", "prompts.jsonl", *MASK[2:])
     assert [line["accepted"] for line in of_prompts.lines] == [True] * 4
@@ -88,18 +88,18 @@ def test_white_space_is_optional(run):
 
 
 def test_a_pydantic_model_is_read_from_a_file(run, files):
-    answer = run(*PROMPT, "--verifier", "pydantic:models.py:Pair", *MASK)
-    assert answer.code == 0, answer.err
-    accepted = [json.loads(line["text"]) for line in answer.lines if line["accepted"]]
+    result = run(*PROMPT, "--verifier", "pydantic:models.py:Pair", *MASK)
+    assert result.code == 0, result.err
+    accepted = [json.loads(line["text"]) for line in result.lines if line["accepted"]]
     assert accepted
     assert all(pair["n"] + pair["m"] <= 1 for pair in accepted)
-    assert "judging" in answer.err
+    assert "judging" in result.err
 
 
 def test_tool_calls_follow_their_definitions(run, files):
-    answer = run(*PROMPT, "--verifier", "tools:tools.json", *MASK)
-    assert answer.code == 0, answer.err
-    accepted = [json.loads(line["text"]) for line in answer.lines if line["accepted"]]
+    result = run(*PROMPT, "--verifier", "tools:tools.json", *MASK)
+    assert result.code == 0, result.err
+    accepted = [json.loads(line["text"]) for line in result.lines if line["accepted"]]
     assert accepted
     assert {call["name"] for call in accepted} <= {"f", "g"}
     assert all(set(call["arguments"].values()) <= {1, 2} for call in accepted)
@@ -124,4 +124,4 @@ MISTAKES: list[tuple[str, str]] = [
 
 
 def test_mistakes_are_reported_in_one_line(run, files):
-    assert not wrong_refusals(MISTAKES, partial(run, *PROMPT, *MASK))
+    assert not commands_without_expected_error(MISTAKES, partial(run, *PROMPT, *MASK))

@@ -59,9 +59,9 @@ def halving(monkeypatch):
 
 
 def test_a_registered_sampler_runs(halving, run, tmp_path):
-    answer = run(*halving, "--verifier", "regex:(?s:.*)", "--reached", r"\n", "--out", "out.jsonl")
-    assert answer.code == 0, answer.err
-    assert "effective sample size" in answer.err
+    result = run(*halving, "--verifier", "regex:(?s:.*)", "--reached", r"\n", "--out", "out.jsonl")
+    assert result.code == 0, result.err
+    assert "effective sample size" in result.err
     again = run(*halving, "--verifier", "regex:(?s:.*)", "--reached", r"\n", "--resample")
     assert again.code == 0, again.err
     assert len({line["log_weight"] for line in again.lines}) == 1
@@ -74,12 +74,12 @@ def test_a_registered_sampler_runs(halving, run, tmp_path):
 
 
 def test_help_lists_the_registered_classes(halving, run):
-    answer = run("--sampler", "halving", "--help", own_model=False)
+    result = run("--sampler", "halving", "--help", own_model=False)
     for words in (*SAMPLERS, *(kind.spec_form(name) for name, kind in KINDS.items())):
-        assert words in answer.out
-    words = " ".join(answer.out.split())
+        assert words in result.out
+    words = " ".join(result.out.split())
     assert "50% of whose weight is lost at a token out of reach." in words
-    assert "--reached" in answer.out
+    assert "--reached" in result.out
 
 
 class Reading(Verifier):
@@ -99,9 +99,9 @@ def test_a_verifier_of_hidden_states_judges_prompts_after_the_model_is_loaded(la
     common = ("--prompt", "the cat", "--max-new-tokens", "3", "--sampler", "backtracking")
     common = (*common, "--verifier", "reading:x")
     for others in ((), ("--verifier", "regex:(?s:.*)")):
-        answer = run(*common, *others)
-        assert answer.code == 0, answer.err
-        assert answer.lines[0]["accepted"]
+        result = run(*common, *others)
+        assert result.code == 0, result.err
+        assert result.lines[0]["accepted"]
 
 
 def test_a_registered_verifier_is_built(monkeypatch, run):
@@ -117,13 +117,13 @@ def test_a_registered_verifier_is_built(monkeypatch, run):
     )
     monkeypatch.setitem(KINDS, "at-most", kind)
     common = ("--prompt", "the cat", "--max-new-tokens", "3")
-    answer = run(*common, "--verifier", "at-most:2", "--sampler", "rejection", "--max-queries", "60")
-    assert answer.code == 0, answer.err
-    assert [len(line["tokens"]) <= 2 for line in answer.lines] == [line["accepted"] for line in answer.lines]
+    result = run(*common, "--verifier", "at-most:2", "--sampler", "rejection", "--max-queries", "60")
+    assert result.code == 0, result.err
+    assert [len(line["tokens"]) <= 2 for line in result.lines] == [line["accepted"] for line in result.lines]
     assert (built[0].content, built[0].verdicts) == ("2", True)
     assert "probe:FILE[@THRESHOLD] or at-most:NUMBER" in run(*common, "--verifier", "at-least:2").err
-    assert "at-most:NUMBER" in (answer := run("--help", own_model=False).out)
-    assert "at most so many tokens" in answer
+    assert "at-most:NUMBER" in (result := run("--help", own_model=False).out)
+    assert "at most so many tokens" in result
     wrong = run(*common, "--verifier", "at-most:abc")
     assert (wrong.code, wrong.err.count("\n")) == (2, 1)
     assert "verifier='at-most:abc': write it as at-most:NUMBER: invalid literal for int()" in wrong.err
@@ -139,9 +139,9 @@ def test_a_registered_verifier_may_have_no_content(monkeypatch, run):
 
     monkeypatch.setitem(KINDS, "no-repeat", VerifierKind("", "no token twice", no_repeat))
     common = ("--prompt", "the cat", "--max-new-tokens", "3", "--n", "4", "--sampler", "rejection")
-    answer = run(*common, "--verifier", "no-repeat")
-    assert answer.code == 0, answer.err
-    assert all(len(set(line["tokens"])) == len(line["tokens"]) for line in answer.lines)
+    result = run(*common, "--verifier", "no-repeat")
+    assert result.code == 0, result.err
+    assert all(len(set(line["tokens"])) == len(line["tokens"]) for line in result.lines)
     for spec in ("no-repeat:", "no-repeat:3"):
         assert (
             f"verifier='{spec}': write it as no-repeat: this kind has no content"
@@ -169,10 +169,10 @@ def test_a_registered_kind_of_model_is_opened_by_its_name(monkeypatch, run, tmp_
     monkeypatch.setitem(MODELS, "shelf", Shelf)
     common = ("--prompt", "the cat", "--verifier", "regex:[a-c]+")
     more = ("--max-new-tokens", "3", "--n", "4")
-    answer = run("--model", "shelf:any:thing", *common, *more, own_model=False)
-    assert answer.code == 0, answer.err
+    result = run("--model", "shelf:any:thing", *common, *more, own_model=False)
+    assert result.code == 0, result.err
     own = run(*common, *more)
-    assert [line["tokens"] for line in answer.lines] == [line["tokens"] for line in own.lines] != []
+    assert [line["tokens"] for line in result.lines] == [line["tokens"] for line in own.lines] != []
     for words, expected in (
         (("--model", "shelf:x", "--weights", "int8"), "weights='int8': leave it out"),
         (("--model", "shelv:x"), "kind of model='shelv': no such kind of model: did you mean shelf?"),

@@ -1,4 +1,4 @@
-"""The option `--resample`: samples drawn by weight, in a file of their own."""
+"""The option `--resample`: samples drawn by weight and written to a separate file."""
 
 import json
 import math
@@ -15,32 +15,32 @@ HOPELESS = "--verifier python:rules.py:has_dog --verifier-scope sequence --verif
 
 
 def test_samples_are_resampled_by_weight(shell, tmp_path):
-    answer = shell(
+    result = shell(
         f"--prompt the --verifier {REGEX} --sampler weighted-rejection --n 60 --resample --out r.jsonl"
     )
-    assert answer.code == 0, answer.err
-    assert re.search(r"60 samples, 60 accepted, effective sample size [\d.]+, ", answer.err)
-    weighted, kept = read_samples(tmp_path / "r.weighted.jsonl"), read_samples(tmp_path / "r.jsonl")
+    assert result.code == 0, result.err
+    assert re.search(r"60 samples, 60 accepted, effective sample size [\d.]+, ", result.err)
+    weighted, resampled = read_samples(tmp_path / "r.weighted.jsonl"), read_samples(tmp_path / "r.jsonl")
     weights = torch.tensor([line["log_weight"] for line in weighted]).softmax(0)
-    counts = torch.bincount(torch.tensor([line["source"] for line in kept]), minlength=60)
+    counts = torch.bincount(torch.tensor([line["source"] for line in resampled]), minlength=60)
     # Draws are independent, so that the statistic has mean n - 1 and variance 2 (n - 1).
     used = weights * 60 > 0.5
     expected = weights[used] * 60
     chi = ((counts[used] - expected) ** 2 / expected).sum()
     assert chi < used.sum() + 6 * math.sqrt(2 * used.sum())
-    assert [weighted[line["source"]]["text"] for line in kept] == [line["text"] for line in kept]
-    assert len({line["log_weight"] for line in kept}) == 1
+    assert [weighted[line["source"]]["text"] for line in resampled] == [line["text"] for line in resampled]
+    assert len({line["log_weight"] for line in resampled}) == 1
 
 
 def test_the_file_of_another_run_is_not_overwritten(shell, tmp_path):
     out = tmp_path / "out.jsonl"
     assert shell(f"--prompt the {WEIGHTED}").code == 0
     weighted = out.read_bytes()
-    answer = shell(f"--prompt the {WEIGHTED} --resample")
-    assert (answer.code, answer.err.count("\n")) == (2, 1)
+    result = shell(f"--prompt the {WEIGHTED} --resample")
+    assert (result.code, result.err.count("\n")) == (2, 1)
     assert (
         "resample=True: out.jsonl was created with None: use another file or overwrite it with --force"
-        in answer.err
+        in result.err
     )
     out.with_name("out.jsonl.settings.json").unlink()
     assert (
@@ -54,14 +54,14 @@ def test_the_file_of_another_run_is_not_overwritten(shell, tmp_path):
 
 
 def test_force_does_not_overwrite_an_unrelated_file(shell, tmp_path):
-    own = tmp_path / "out.weighted.jsonl"
-    own.write_text("mine\n", encoding="utf-8")
-    answer = shell(f"--prompt the {WEIGHTED} --resample --force")
-    assert (answer.code, answer.err.count("\n")) == (2, 1)
-    assert "use another output file or move this one" in answer.err
-    assert own.read_text(encoding="utf-8") == "mine\n"
+    unrelated = tmp_path / "out.weighted.jsonl"
+    unrelated.write_text("mine\n", encoding="utf-8")
+    result = shell(f"--prompt the {WEIGHTED} --resample --force")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "use another output file or move this one" in result.err
+    assert unrelated.read_text(encoding="utf-8") == "mine\n"
     assert not (tmp_path / "out.jsonl").exists()
-    own.unlink()
+    unrelated.unlink()
     for _ in range(2):
         assert shell(f"--prompt the {WEIGHTED} --resample --force").code == 0
 
@@ -70,9 +70,9 @@ def test_resampled_files_are_not_extended_as_weighted_ones(shell, tmp_path):
     out = tmp_path / "out.jsonl"
     assert shell(f"--prompt the {WEIGHTED} --resample").code == 0
     drawn = out.read_bytes()
-    answer = shell(f"--prompt the {WEIGHTED}")
-    assert (answer.code, answer.err.count("\n")) == (2, 1)
-    assert "resample=None: out.jsonl was created with True" in answer.err
+    result = shell(f"--prompt the {WEIGHTED}")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "resample=None: out.jsonl was created with True" in result.err
     weighted = tmp_path / "out.weighted.jsonl"
     assert {line["run"] for line in read_samples(out)}.isdisjoint(
         line["run"] for line in read_samples(weighted)
@@ -102,13 +102,13 @@ def test_a_prompt_without_weight_keeps_the_other_prompts(to_file, shell, tmp_pat
     ]
     (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, prompts)), encoding="utf-8")
     options = "--prompts p.jsonl --n 3 --max-new-tokens 3 --sampler smc --particles 2"
-    answer = shell(f"{options} {HOPELESS} --resample", "--out out.jsonl" if to_file else "")
-    assert answer.code == 2
-    assert answer.err == (
+    result = shell(f"{options} {HOPELESS} --resample", "--out out.jsonl" if to_file else "")
+    assert result.code == 2
+    assert result.err == (
         "trialogue: error: resample=True: every sample has weight zero for the prompt with id 'c': draw more samples "
         "or increase the budget (2 of 3 prompts are resampled)\n"
     )
-    lines = read_samples(tmp_path / "out.jsonl") if to_file else answer.lines
+    lines = read_samples(tmp_path / "out.jsonl") if to_file else result.lines
     assert [line["id"] for line in lines if line["accepted"]] == ["d"] * 3 + ["e"] * 3
     (refused,) = (line for line in lines if not line["accepted"])
     assert (refused["id"], refused["prompt"], refused["text"]) == ("c", "the cat", "")
@@ -122,9 +122,9 @@ def test_a_prompt_without_weight_keeps_the_other_prompts(to_file, shell, tmp_pat
 
 
 def test_many_prompts_without_weight_are_counted(shell):
-    answer = shell(f"{CAT} " * 8, f"{HOPELESS} --sampler smc --max-new-tokens 2 --resample")
-    assert (answer.code, len(answer.lines)) == (2, 8)
-    assert "for the prompts with id 0, 1, 2, 3, 4 and 3 more: draw more samples" in answer.err
+    result = shell(f"{CAT} " * 8, f"{HOPELESS} --sampler smc --max-new-tokens 2 --resample")
+    assert (result.code, len(result.lines)) == (2, 8)
+    assert "for the prompts with id 0, 1, 2, 3, 4 and 3 more: draw more samples" in result.err
 
 
 def test_resampled_files_with_the_id_of_the_weighted_run_are_detected(shell, tmp_path, monkeypatch):

@@ -49,11 +49,11 @@ def test_a_killed_run_is_resumed(shell, model, tmp_path):
     assert shell(f"{GATED} --out out.jsonl --n 3 --device nowhere").err.startswith(
         "6 samples, 6 accepted (6 of them"
     )
-    answer = shell(f"{GATED} --out out.jsonl --temperature 0.5")
-    assert answer.code == 2
+    result = shell(f"{GATED} --out out.jsonl --temperature 0.5")
+    assert result.code == 2
     assert (
         "temperature=0.5: out.jsonl was created with 1.0: use another file or overwrite it with --force"
-        in answer.err
+        in result.err
     )
     assert shell(f"{GATED} --out out.jsonl --temperature 0.5 --force --n 1").code == 0
     assert len(read_samples(out)) == 2
@@ -135,14 +135,16 @@ UNTIL = "--until 4 --max-tries 9 --verifier python:rules.py:lower --verifier-who
 
 
 @pytest.mark.parametrize(
-    ("asked", "resumed"),
+    ("options_of_run", "resumed"),
     [("--n 6 --ordered", "in any order"), (UNTIL, "as it was"), (f"{UNTIL} --ordered", "as it was")],
 )
-def test_samples_waiting_for_their_turn_are_not_drawn_again(asked, resumed, shell, tmp_path, monkeypatch):
+def test_samples_waiting_for_their_turn_are_not_drawn_again(
+    options_of_run, resumed, shell, tmp_path, monkeypatch
+):
     options = "--prompt 'the cat' --prompt 'a list' --max-new-tokens 12 --batch-size 4"
     options += " --stop e --seed 3"
     out, waiting = tmp_path / "out.jsonl", tmp_path / "out.jsonl.waiting.jsonl"
-    complete = shell(f"{options} {asked} --out complete.jsonl")
+    complete = shell(f"{options} {options_of_run} --out complete.jsonl")
     assert complete.code == 0, complete.err
     drawn: list[tuple[int, int]] = []
     filed = drawing.RecordObserver.filed
@@ -155,13 +157,13 @@ def test_samples_waiting_for_their_turn_are_not_drawn_again(asked, resumed, shel
 
     again: list[bool] = []
     monkeypatch.setattr(drawing.RecordObserver, "filed", interrupted)
-    answer = shell(f"{options} {asked} --out out.jsonl")
-    assert (answer.code, f"{len(drawn)} " in answer.err) == (130, True), answer.err
+    result = shell(f"{options} {options_of_run} --out out.jsonl")
+    assert (result.code, f"{len(drawn)} " in result.err) == (130, True), result.err
     assert out.read_bytes().count(b"\n") + waiting.read_bytes().count(b"\n") >= len(drawn)
     before, again = list(drawn), [True]
     # Only a sample with an incomplete line is drawn again.
     waiting.write_bytes(waiting.read_bytes() + b'{"id": 0, "sa')
-    left = asked if resumed == "as it was" else asked.replace("--ordered", "")
+    left = options_of_run if resumed == "as it was" else options_of_run.replace("--ordered", "")
     assert shell(f"{options} {left} --out out.jsonl").code == 0
     assert len(drawn) == len(set(drawn)) > len(before)
     assert read_samples(out) == read_samples(tmp_path / "complete.jsonl")
@@ -183,10 +185,10 @@ def test_waiting_samples_are_written_in_order_to_standard_output(shell, monkeypa
             raise KeyboardInterrupt
 
     monkeypatch.setattr(drawing.RecordObserver, "filed", interrupted)
-    answer = shell(f"{options} --ordered")
-    assert answer.code == 130
-    assert [line["sample"] for line in answer.lines] == sorted(drawn)
-    assert f"interrupted: {len(drawn)} of 6 samples are written" in answer.err
+    result = shell(f"{options} --ordered")
+    assert result.code == 130
+    assert [line["sample"] for line in result.lines] == sorted(drawn)
+    assert f"interrupted: {len(drawn)} of 6 samples are written" in result.err
 
 
 def test_a_closed_pipe_is_not_an_error(shell, monkeypatch):
@@ -201,22 +203,22 @@ def test_a_closed_pipe_is_not_an_error(shell, monkeypatch):
     reader.start()
     with os.fdopen(writing, "w") as stream:
         monkeypatch.setattr(sys, "stdout", stream)
-        answer = shell(GATED)
+        result = shell(GATED)
         # A process does this when it ends.
         stream.flush()
     reader.join()
     assert first[0]["accepted"]
-    assert (answer.code, answer.err) == (1, "")
+    assert (result.code, result.err) == (1, "")
 
 
 def test_a_terminal_displays_only_the_text(shell, monkeypatch):
     terminal, end = pty.openpty()
     with os.fdopen(terminal, "rb", buffering=0) as screen, os.fdopen(end, "w") as stream:
         monkeypatch.setattr(sys, "stdout", stream)
-        answer = shell(f"{CAT} --stream --max-new-tokens=6")
+        result = shell(f"{CAT} --stream --max-new-tokens=6")
         shown = b""
         while not shown.endswith(b"\n"):
             shown += screen.read(10_000)
     text = generate(tiny_oracle(), ["the cat"], max_new_tokens=6).texts()[0]
-    assert answer.err.startswith("1 sample, accepted, ")
+    assert result.err.startswith("1 sample, accepted, ")
     assert shown.decode().replace("\r\n", "\n") == text.translate(live_text._PRINTABLE) + "\n"

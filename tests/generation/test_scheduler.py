@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from generation.command import read_samples
-from refusals import wrong_refusals
+from refusals import commands_without_expected_error
 from trialogue.generation import scheduler
 from trialogue.generation.scheduler import Schedule
 from trialogue.generation.settings import Sampling
@@ -122,11 +122,11 @@ def test_until_gives_the_first_samples_of_a_longer_run(shell, tmp_path):
     count = first_until([line["accepted"] for line in drawn], 4, 60)
     assert 4 < count < 40
     for batch in ("1", "7"):
-        answer = shell(f"{RULE} --until 4 --batch-size {batch} --out {batch}.jsonl --require-accepted")
-        assert answer.code == 0, answer.err
-        assert f"{count} samples, 4 accepted" in answer.err
+        result = shell(f"{RULE} --until 4 --batch-size {batch} --out {batch}.jsonl --require-accepted")
+        assert result.code == 0, result.err
+        assert f"{count} samples, 4 accepted" in result.err
         assert read_samples(tmp_path / f"{batch}.jsonl") == drawn[:count]
-    # The run_schedule is extended and then read again for fewer samples.
+    # The run is extended and then read again for fewer samples.
     assert shell(f"{RULE} --until 6 --max-tries 60 --out 7.jsonl").code == 0
     assert (
         read_samples(tmp_path / "7.jsonl")
@@ -152,14 +152,14 @@ TOO_FEW = [
 
 
 @pytest.mark.parametrize(("command", "words"), TOO_FEW)
-def test_too_few_accepted_samples_have_their_own_exit_code(command, words, shell):
-    answer = shell(command)
-    assert (answer.code, "error" in answer.err) == (0, False)
-    assert words in answer.err
+def test_too_few_accepted_samples_have_a_separate_exit_code(command, words, shell):
+    result = shell(command)
+    assert (result.code, "error" in result.err) == (0, False)
+    assert words in result.err
     again = shell(f"{command} --require-accepted")
     assert again.code == 3
     assert words in again.err
-    assert [line["tokens"] for line in again.lines] == [line["tokens"] for line in answer.lines]
+    assert [line["tokens"] for line in again.lines] == [line["tokens"] for line in result.lines]
 
 
 BOUND = "a run can have at most 10000000 samples over all prompts; generate fewer"
@@ -176,8 +176,8 @@ REFUSED = [
 ]
 
 
-def test_invalid_numbers_of_samples_are_refused(run):
-    assert not wrong_refusals(REFUSED, run)
+def test_invalid_numbers_of_samples_are_rejected(run):
+    assert not commands_without_expected_error(REFUSED, run)
 
 
 def test_samples_are_drawn_in_blocks_of_bounded_size(monkeypatch):

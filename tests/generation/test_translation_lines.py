@@ -37,35 +37,35 @@ LINES = ["die", "", "cat", "  \t ", "der " * 9, "dog\n", "die"]
 
 @pytest.mark.parametrize("network", ["refiner", "twin"])
 @pytest.mark.parametrize("batch", [1, 2, 50])
-def test_every_line_has_its_own_answer(folder, network, batch):
-    answers = list(translator(folder, network=network, hypotheses=2).translate(LINES, batch))
-    assert [answer.number for answer in answers] == [1, 2, 3, 4, 5, 6, 7]
-    assert [answer.source for answer in answers] == [line.rstrip("\n") for line in LINES]
-    assert [bool(answer.refused) for answer in answers] == [False] * 4 + [True] + [False] * 2
-    assert [answer.text for answer in answers if not answer.source.strip()] == ["", ""]
-    assert answers[4].text == ""
-    assert "tokens, and the limit is 6" in answers[4].refused
-    assert all("\n" not in answer.text for answer in answers)
-    alone = translator(folder, network=network, hypotheses=2)
-    for answer in answers[:4]:
-        (again,) = list(alone.translate([LINES[answer.number - 1]]))[:1]
+def test_every_line_has_a_separate_translation(folder, network, batch):
+    results = list(translator(folder, network=network, hypotheses=2).translate(LINES, batch))
+    assert [result.number for result in results] == [1, 2, 3, 4, 5, 6, 7]
+    assert [result.source for result in results] == [line.rstrip("\n") for line in LINES]
+    assert [bool(result.refused) for result in results] == [False] * 4 + [True] + [False] * 2
+    assert [result.text for result in results if not result.source.strip()] == ["", ""]
+    assert results[4].text == ""
+    assert "tokens, and the limit is 6" in results[4].refused
+    assert all("\n" not in result.text for result in results)
+    single_model = translator(folder, network=network, hypotheses=2)
+    for result in results[:4]:
+        (again,) = list(single_model.translate([LINES[result.number - 1]]))[:1]
         if network == "twin":
-            assert again.texts == answer.texts
-        record = json.loads(json.dumps(answer.record()))
-        assert record["line"] == answer.number
-        assert [each["text"] for each in record["hypotheses"]] == answer.texts
-        assert record["passes"] == answer.translation.passes
+            assert again.texts == result.texts
+        record = json.loads(json.dumps(result.record()))
+        assert record["line"] == result.number
+        assert [each["text"] for each in record["hypotheses"]] == result.texts
+        assert record["passes"] == result.translation.passes
 
 
-def test_an_answer_is_a_single_line():
+def test_a_translation_is_a_single_line():
     for mark in ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]:
-        answer = LineResult(1, "a", [f"one{mark}two"], NOTHING, "", 0.0)
-        assert answer.text == answer.record()["translation"] == "one two"
+        result = LineResult(1, "a", [f"one{mark}two"], NOTHING, "", 0.0)
+        assert result.text == result.record()["translation"] == "one two"
 
 
-def test_answers_do_not_depend_on_the_batch_size(folder):
+def test_translations_do_not_depend_on_the_batch_size(folder):
     each, together = (
-        [answer.texts for answer in translator(folder).translate(LINES, batch)] for batch in (1, 32)
+        [result.texts for result in translator(folder).translate(LINES, batch)] for batch in (1, 32)
     )
     assert each == together
 
@@ -78,17 +78,17 @@ def test_lines_are_translated_as_they_are_read(folder):
             read.append(line)
             yield line
 
-    answers = translator(folder).translate(lines(), 1)
+    results = translator(folder).translate(lines(), 1)
     for count in range(1, 4):
-        next(answers)
+        next(results)
         assert len(read) == count
 
 
 def test_a_long_line_is_truncated_on_request(folder):
-    (answer,) = translator(folder, truncate=True).translate([LINES[4]])
-    assert not answer.refused
-    assert answer.texts
-    assert json.loads(json.dumps(answer.record())).keys() >= {"hypotheses", "passes", "seconds"}
+    (result,) = translator(folder, truncate=True).translate([LINES[4]])
+    assert not result.refused
+    assert result.texts
+    assert json.loads(json.dumps(result.record())).keys() >= {"hypotheses", "passes", "seconds"}
     (refused,) = translator(folder).translate([LINES[4]])
     assert "--truncate" in refused.record()["error"]
 
@@ -103,7 +103,7 @@ def test_a_saved_model_can_be_opened(folder):
         TranslationModel.open(folder / "twin").refiner()
 
 
-def test_folders_without_a_valid_model_are_refused(folder, tmp_path):
+def test_folders_without_a_valid_model_are_rejected(folder, tmp_path):
     with pytest.raises(InputError) as error:
         TranslationModel.open(tmp_path)
     assert error.value.field == "model"
@@ -141,7 +141,7 @@ def test_the_twin_ranks_on_request(folder):
         json.loads(json.dumps(after.record(), allow_nan=False))
 
 
-def test_ranking_without_a_suitable_twin_is_refused(folder, tmp_path):
+def test_ranking_without_a_suitable_twin_is_rejected(folder, tmp_path):
     TranslationModel(WORDS, {"refiner": model_networks(folder)["refiner"]}).save(tmp_path, {})
     with pytest.raises(InputError, match="it has no twin"):
         LineTranslator(TranslationModel.open(tmp_path), TranslationSettings(tmp_path, rescore=True))

@@ -32,7 +32,7 @@ def test_stutter_follows_the_definition_in_the_claims():
     assert found.rate == 2 / 18
 
 
-def test_unequal_numbers_of_lines_are_refused():
+def test_unequal_numbers_of_lines_are_rejected():
     with pytest.raises(InputError, match="2 outputs and 1 references"):
         quality(["a", "b"], ["a"])
     with pytest.raises(InputError, match="0 outputs"):

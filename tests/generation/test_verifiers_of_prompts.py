@@ -1,4 +1,4 @@
-"""Prompts with their own verifiers, verifiers that raise errors, and the order of records."""
+"""Prompts with separate verifiers, verifiers that raise errors, and the order of records."""
 
 import json
 import re
@@ -28,16 +28,16 @@ def write(lines: list[dict[str, object]]) -> None:
 
 def test_every_prompt_follows_its_own_verifier(run):
     write([line for place, line in enumerate(LINES) if place != 2])
-    answer = run("--prompts", "prompts.jsonl", "--ordered", *MASK)
-    assert answer.code == 0, answer.err
-    assert [(line["id"], line["sample"]) for line in answer.lines] == [
+    result = run("--prompts", "prompts.jsonl", "--ordered", *MASK)
+    assert result.code == 0, result.err
+    assert [(line["id"], line["sample"]) for line in result.lines] == [
         (i, s) for i in range(4) for s in range(3)
     ]
     patterns = ("[a-c]{2}", "[x-z]{3}", "12|34", ".*")
-    for line in answer.lines:
+    for line in result.lines:
         assert line["accepted"], line
         assert re.fullmatch(patterns[line["id"]], line["text"], re.DOTALL)
-    assert [line.get("rule") for line in answer.lines[::3]] == [
+    assert [line.get("rule") for line in result.lines[::3]] == [
         ["regex:[a-c]{2}"],
         ["regex:[x-z]{3}"],
         ['json-schema:{"enum": [12, 34]}'],
@@ -55,9 +55,9 @@ def test_every_prompt_follows_its_own_verifier(run):
 
 def test_contradictory_verifiers_are_reported_with_the_line(run):
     write(LINES[:3])
-    answer = run("--prompts", "prompts.jsonl", *MASK)
-    assert answer.code == 2
-    assert "prompts.jsonl:3': verifier=['regex:[a-f]+', 'json-schema:" in answer.err
+    result = run("--prompts", "prompts.jsonl", *MASK)
+    assert result.code == 2
+    assert "prompts.jsonl:3': verifier=['regex:[a-f]+', 'json-schema:" in result.err
 
 
 def test_a_run_is_resumed_if_its_verifiers_are_unchanged(run):
@@ -67,13 +67,13 @@ def test_a_run_is_resumed_if_its_verifiers_are_unchanged(run):
     first = ("--prompts", "prompts.jsonl", "--out", "out.jsonl", *MASK)
     assert run(*first).code == 0
     write([{"prompt": "the cat", "rule": "lark:words.lark"}, {"prompt": "a", "rule": "regex:[0-9]"}])
-    answer = run(*first)
-    assert answer.code == 0
-    assert "3 of them from an earlier run" in answer.err
+    result = run(*first)
+    assert result.code == 0
+    assert "3 of them from an earlier run" in result.err
     rules.write_text('start: "ab"')
-    answer = run(*first)
-    assert answer.code == 2
-    assert "line 1 belongs to a run with other settings" in answer.err
+    result = run(*first)
+    assert result.code == 2
+    assert "line 1 belongs to a run with other settings" in result.err
     write([{"prompt": "the cat", "rule": "regex:a"}])
     assert run(*first).code == 2
 
@@ -89,26 +89,26 @@ def test_verifier_files_are_found_next_to_the_prompts(run, tmp_path, monkeypatch
     # A file of the same name in the working directory has other content.
     Path("words.lark").write_text("start: /[a-z]/+")
     options = (*MASK, "--verifier", f"lark:{tmp_path / 'words.lark'}", "--out", str(tmp_path / "out.jsonl"))
-    answer = run("--prompts", "questions/prompts.jsonl", *options)
-    assert answer.code == 0, answer.err
+    result = run("--prompts", "questions/prompts.jsonl", *options)
+    assert result.code == 0, result.err
     lines = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
     assert [(line["text"], line["rule"]) for line in lines if line["accepted"]] == [("ab", rules)] * 3
     # The same files from another directory belong to the same run.
     monkeypatch.chdir(folder)
-    answer = run("--prompts", "prompts.jsonl", *options)
-    assert answer.code == 0, answer.err
-    assert "3 of them from an earlier run" in answer.err
+    result = run("--prompts", "prompts.jsonl", *options)
+    assert result.code == 0, result.err
+    assert "3 of them from an earlier run" in result.err
     (tmp_path / "questions" / "words.lark").write_text('start: "ab"')
     assert run("--prompts", "prompts.jsonl", *options).code == 2
 
 
 def test_options_for_functions_apply_to_the_verifiers_of_prompts(run):
     write([{"prompt": "the cat", "rule": "python:rules.py:has_dog"}])
-    answer = run("--prompts", "prompts.jsonl", "--verifier-whole", "--max-new-tokens", "2")
-    assert answer.code == 0, answer.err
+    result = run("--prompts", "prompts.jsonl", "--verifier-whole", "--max-new-tokens", "2")
+    assert result.code == 0, result.err
     write([{"prompt": "the cat"}])
-    answer = run("--prompts", "prompts.jsonl", "--verifier-whole")
-    assert "verifier_whole=True: leave it out" in answer.err
+    result = run("--prompts", "prompts.jsonl", "--verifier-whole")
+    assert "verifier_whole=True: leave it out" in result.err
 
 
 RAISING = """
@@ -135,31 +135,31 @@ def test_texts_for_which_the_verifier_raises_are_rejected_with_a_reason(run, nam
     Path("bad.py").write_text(RAISING)
     sizes = ("--n", "12", "--max-new-tokens", "8")
     options = ("--prompt", "the cat", *sizes, "--verifier", f"python:bad.py:{name}")
-    answer = run(*options, "--verifier-whole", "--verifier-timeout", "0.3", "--on-error", "reject")
-    assert answer.code == 0, answer.err
-    for line in answer.lines:
+    result = run(*options, "--verifier-whole", "--verifier-timeout", "0.3", "--on-error", "reject")
+    assert result.code == 0, result.err
+    for line in result.lines:
         assert line["accepted"] == (len(line["text"]) <= 6)
         if not line["accepted"]:
             assert re.search(f"verifier {name}=.*: {words}", line["reason"]), line["reason"]
-    assert {line["accepted"] for line in answer.lines} == {True, False}
+    assert {line["accepted"] for line in result.lines} == {True, False}
     # Other continuations remain possible.
     stepwise = (
         run(*options, "--sampler", "tokenwise-rejection", "--top-k", "20", "--on-error", "reject")
         if name == "f"
-        else answer
+        else result
     )
     assert stepwise.code == 0, stepwise.err
     assert all(len(line["text"]) <= 6 for line in stepwise.lines if line["accepted"])
     assert run(*options, "--verifier-whole", "--verifier-timeout", "0.3").code == 2
 
 
-def test_a_sorted_output_is_kept_or_refused(run):
+def test_a_sorted_output_is_kept_or_rejected(run):
     options = ("--prompt", "the cat", "--prompt", "a list", "--max-new-tokens", "12", "--batch-size", "2")
     assert run(*options, "--n", "3", "--out", "out.jsonl", "--ordered").code == 0
-    answer = run(*options, "--n", "4", "--out", "out.jsonl", "--ordered")
-    assert answer.code == 2
+    result = run(*options, "--n", "4", "--out", "out.jsonl", "--ordered")
+    assert result.code == 2
     reason = "leave it out or overwrite the file with --force: new samples of an earlier prompt would follow later ones"
-    assert f"ordered=True: {reason}" in answer.err
+    assert f"ordered=True: {reason}" in result.err
     lines = Path("out.jsonl").read_text().splitlines(keepends=True)
     for left, words in (
         (lines[::-1], "the samples in the file are in another order"),
@@ -167,9 +167,9 @@ def test_a_sorted_output_is_kept_or_refused(run):
         (lines[:4] + lines[5:], "missing samples would follow later ones"),
     ):
         Path("out.jsonl").write_text("".join(left))
-        answer = run(*options, "--n", "3", "--out", "out.jsonl", "--ordered")
+        result = run(*options, "--n", "3", "--out", "out.jsonl", "--ordered")
         expected = f"ordered=True: leave it out or overwrite the file with --force: {words}"
-        assert (answer.code, expected in answer.err) == (2, True), answer.err
+        assert (result.code, expected in result.err) == (2, True), result.err
     until = run(
         *options, "--until", "2", "--verifier", "python:rules.py:lower", "--verifier-whole", "--ordered"
     )

@@ -36,9 +36,9 @@ class Nested(Subject):
         stop = torch.arange(1, length + 1)
         places = (stop - stop.clamp_max(width))[:, None] + torch.arange(width)
         read = strings[:, places.clamp_max(length - 1)].view(-1, width)
-        answers = bracket_distribution(length + 1).next_log_probs(read, stop.clamp_max(width).repeat(rows))
+        log_probs = bracket_distribution(length + 1).next_log_probs(read, stop.clamp_max(width).repeat(rows))
         distributions = torch.full((*tokens.shape, 300), -1e4)
-        distributions[..., ids] = answers.view(rows, length, -1).clamp_min(-1e4).float()
+        distributions[..., ids] = log_probs.view(rows, length, -1).clamp_min(-1e4).float()
         return distributions
 
 
@@ -65,9 +65,9 @@ def test_exact_model_is_correct_and_balanced() -> None:
 
 def test_model_with_short_memory_is_wrong_and_not_balanced() -> None:
     found = taken(Nested(memory=6), 1.0)
-    right = found["closes rightly", "brackets read"]
-    assert right[0] > right[-1]
-    assert right[-1] < 0.95
+    accuracy = found["closes rightly", "brackets read"]
+    assert accuracy[0] > accuracy[-1]
+    assert accuracy[-1] < 0.95
     assert found["excess loss", "brackets read"][-1] > 0.1
     assert found["moved by a pair", ""][0] > 0.02
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from models.tiny_pretrained import tiny_oracle
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from trialogue.data import PottsChain, Table
 from trialogue.inspection import coherence as measure
 from trialogue.inspection.coherence import Coherence, Runs, coherence, measure_coherence, nearest_labels
@@ -57,7 +57,7 @@ def test_walls_equal_those_of_the_chain_for_equal_periods() -> None:
 TEXT = [[0, 0, 0, 0, 1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1, 0, 0, 1, 0]]
 
 
-def test_runs_by_hand() -> None:
+def test_runs_equal_a_hand_calculation() -> None:
     found = coherence(torch.tensor(TEXT), [[0], [1]], 1, lengths=torch.tensor([10, 6]), start=1)
     assert found.walls.nonzero().tolist() == [[0, 3], [0, 8]]
     first = found.first_runs()
@@ -84,7 +84,7 @@ def censored_runs(n: int = 4000) -> Runs:
     return Runs(np.minimum(lengths, cut), lengths <= cut)
 
 
-def survival_is_right(runs: Runs) -> bool:
+def survival_is_correct(runs: Runs) -> bool:
     """Return whether the survival probability is within five standard errors of the exact value."""
     at = np.array([1, 5, 10, 20, 30])
     exact = 0.9**at
@@ -93,7 +93,7 @@ def survival_is_right(runs: Runs) -> bool:
 
 def test_censored_runs_give_the_uncensored_distribution() -> None:
     runs = censored_runs()
-    assert survival_is_right(runs)
+    assert survival_is_correct(runs)
     assert runs.hazard() == pytest.approx(0.1, rel=0.1)
     low, high = (
         side.evaluate([10.0]) for side in runs.survival_curve().confidence_interval(0.99, method="log-log")
@@ -103,8 +103,8 @@ def test_censored_runs_give_the_uncensored_distribution() -> None:
 
 def test_wrong_treatment_of_censoring_is_detected() -> None:
     runs = censored_runs()
-    assert not survival_is_right(runs._replace(ended=np.ones_like(runs.ended)))
-    assert not survival_is_right(Runs(runs.lengths[runs.ended], runs.ended[runs.ended]))
+    assert not survival_is_correct(runs._replace(ended=np.ones_like(runs.ended)))
+    assert not survival_is_correct(Runs(runs.lengths[runs.ended], runs.ended[runs.ended]))
 
 
 def test_texts_without_walls() -> None:
@@ -154,11 +154,11 @@ def test_end_of_text_is_not_a_wall(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(set(found.first_runs().lengths.tolist())) > 5
     original = measure.coherence
 
-    def with_the_end(tokens: Tensor, *arguments: Any, lengths: Tensor, **settings: Any) -> Coherence:
+    def count_end_of_text(tokens: Tensor, *arguments: Any, lengths: Tensor, **settings: Any) -> Coherence:
         longer = (lengths + 1).clamp_max(tokens.shape[1])
         return original(tokens, *arguments, lengths=longer, **settings)
 
-    monkeypatch.setattr(measure, "coherence", with_the_end)
+    monkeypatch.setattr(measure, "coherence", count_end_of_text)
     assert walls_of_ending_texts().walls.any()
 
 
@@ -215,5 +215,5 @@ BAD = [
 ]
 
 
-def test_invalid_input() -> None:
-    assert not wrong_errors(BAD)
+def test_invalid_input_is_reported() -> None:
+    assert not calls_without_expected_error(BAD)

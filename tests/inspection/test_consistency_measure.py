@@ -37,11 +37,11 @@ class Conditionals(Masked):
         states = torch.tensor(list(product(range(VOCAB), repeat=SITES)))
         fits = ((states == tokens[:, None]) | masked[:, None]).all(2)
         values = torch.nn.functional.one_hot(states, VOCAB).double()
-        answers = (torch.einsum("rs,snv->rnv", self.joint.flatten() * fits, values) + 1e-12).log()
-        alone = masked.sum(1) == 1
-        shown = (tokens[alone] == 1) & ~masked[alone]
-        answers[alone, ..., 0] += self.bend * shown.sum(1)[:, None]
-        return answers.log_softmax(-1)
+        logits = (torch.einsum("rs,snv->rnv", self.joint.flatten() * fits, values) + 1e-12).log()
+        is_single = masked.sum(1) == 1
+        shown = (tokens[is_single] == 1) & ~masked[is_single]
+        logits[is_single, ..., 0] += self.bend * shown.sum(1)[:, None]
+        return logits.log_softmax(-1)
 
 
 def orders(bend: float, rows: int = 400) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

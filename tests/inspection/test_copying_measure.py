@@ -44,15 +44,15 @@ def test_rows_repeat_ordinary_tokens() -> None:
 def test_accuracy_and_loss_of_a_lookup_model() -> None:
     subject, sure = Lookup(16, 0.75), 0.75
     found = {one.name: one for one in Copying().take(subject, Material(), Effort(), lambda _: None)}
-    right = {point.at: point.value for point in found["copied"].points}
+    accuracy = {point.at: point.value for point in found["copied"].points}
     losses = {point.at: point.value for point in found["loss"].points}
-    assert list(right) == list(DISTANCES[:3])  # The maximum length is 256 tokens.
-    assert right[16] == 1
+    assert list(accuracy) == list(DISTANCES[:3])  # The maximum length is 256 tokens.
+    assert accuracy[16] == 1
     assert losses[16] == pytest.approx(-math.log(sure), abs=1e-5)
-    assert max(right[4], right[64]) < 0.1
+    assert max(accuracy[4], accuracy[64]) < 0.1
     assert losses[64] > 5
     every = found["copied, mean over distances 4 to 64"].points[0].value
-    assert every == pytest.approx(np.mean(list(right.values())))
+    assert every == pytest.approx(np.mean(list(accuracy.values())))
     [exact] = [point for point in found["copied"].points if point.at == 16]
     assert exact.low > 0.9
     assert exact.high == 1
@@ -98,9 +98,9 @@ def test_masked_model_predicts_masked_positions() -> None:
     subject = Framed(16, 0.75)
     assert subject.frame == ([subject.ends[0]], [subject.ends[1]])
     found = {one.name: one for one in Copying().take(subject, Material(), Effort(), lambda _: None)}
-    right = {point.at: point.value for point in found["copied"].points}
+    accuracy = {point.at: point.value for point in found["copied"].points}
     losses = {point.at: point.value for point in found["loss"].points}
-    assert list(right) == list(DISTANCES[:3])
-    assert right[16] == 1
+    assert list(accuracy) == list(DISTANCES[:3])
+    assert accuracy[16] == 1
     assert losses[16] == pytest.approx(-math.log(0.75), abs=1e-5)
-    assert max(right[4], right[64]) < 0.1
+    assert max(accuracy[4], accuracy[64]) < 0.1

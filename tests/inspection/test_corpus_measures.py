@@ -20,7 +20,7 @@ from trialogue.inspection.subject import Subject
 from trialogue.inspection.topic_structure.measure import TopicSettings, measured
 from trialogue.models.hub.attention_weights import AttendingModel
 from trialogue.randomness import generator
-from trialogue_lab.studies.topic_pretrained.tiny import made_up_documents, made_up_tokenizer
+from trialogue_lab.studies.topic_pretrained.tiny import synthetic_documents, synthetic_tokenizer
 
 SHAPE = {
     "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
@@ -33,7 +33,7 @@ def subject() -> Subject:
     with torch.random.fork_rng(devices=[]):
         torch.random.default_generator.manual_seed(5)
         model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SHAPE))
-    return Subject(model, made_up_tokenizer(), "causal", name="made up")
+    return Subject(model, synthetic_tokenizer(), "causal", name="made up")
 
 
 def test_topics_equal_those_of_the_command(
@@ -42,22 +42,22 @@ def test_topics_equal_those_of_the_command(
     for name, value in (("TOPICS", 4), ("PASSAGE", 40), ("WORDS", 8), ("_LENGTH", 30)):
         monkeypatch.setattr(topics, name, value)
     material, before = Material(), subject.model.config._attn_implementation
-    material.documents, material.shared_folder = made_up_documents(), tmp_path / "kept"
+    material.documents, material.shared_folder = synthetic_documents(), tmp_path / "kept"
     found = TopicRatios().take(subject, material, Effort(factor=0.2), lambda _: None)
     ratios = {one.name: one.points[0] for one in found}
     assert subject.model.config._attn_implementation == before
     body = transformers.LlamaModel(transformers.LlamaConfig(**SHAPE, attn_implementation="eager"))
     body.load_state_dict(subject.model.model.state_dict())
     settings = TopicSettings(topics=4, passes=10, read=12, length=30)
-    own = measured(
-        AttendingModel(body, made_up_tokenizer()),
-        passages_of(made_up_documents(), 40),
+    results = measured(
+        AttendingModel(body, synthetic_tokenizer()),
+        passages_of(synthetic_documents(), 40),
         settings,
         control=False,
     )[0].compare(8, single=True, resamples=200)
-    defined = [one for one in own if not math.isnan(one.ratio.low)]
-    assert 0 < len(defined) == len(ratios) - len(own)
-    for one in own:
+    defined = [one for one in results if not math.isnan(one.ratio.low)]
+    assert 0 < len(defined) == len(ratios) - len(results)
+    for one in results:
         assert ratios[f"{one.measure}, same less different"].value == pytest.approx(
             one.difference.estimate, rel=1e-6
         )
@@ -67,7 +67,7 @@ def test_topics_equal_those_of_the_command(
         assert (point.low, point.high) == pytest.approx((one.ratio.low, one.ratio.high), rel=1e-6)
     assert len(list((tmp_path / "kept").iterdir())) == 2
     few = Material()
-    few.documents = made_up_documents()[:3]
+    few.documents = synthetic_documents()[:3]
     with pytest.raises(InputError, match="at least 8 passages of 40 words"):
         TopicRatios().require(subject, few, Effort())
 
@@ -92,7 +92,7 @@ def test_only_model_dependent_errors_name_the_model(
 
     monkeypatch.setattr(topics, "measured", fails)
     material = Material()
-    material.documents = made_up_documents()
+    material.documents = synthetic_documents()
     with pytest.raises(InputError) as raised:
         TopicRatios().take(subject, material, Effort(), lambda _: None)
     assert raised.value.field == reported_field
@@ -100,7 +100,7 @@ def test_only_model_dependent_errors_name_the_model(
 
 
 def test_losses_on_clones_equal_those_of_the_command(subject: Subject, tmp_path: Path) -> None:
-    tokenizer = made_up_tokenizer()
+    tokenizer = synthetic_tokenizer()
     clones = Clones.create(tmp_path / "clones", tokenizer.backend_tokenizer, length=6, vocab_size=42)
     for name, order in (("independent", 1), ("text", None)):
         tokens = torch.randint(2, 42, (40, 6), generator=generator(0, name))
@@ -110,13 +110,13 @@ def test_losses_on_clones_equal_those_of_the_command(subject: Subject, tmp_path:
     points = {one.name: one.points[0] for one in found}
     subject.model.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
-    own = {one.clone: one for one in clone_losses([tmp_path / "model"], clones, rows=32)}
-    for name, one in own.items():
+    results = {one.clone: one for one in clone_losses([tmp_path / "model"], clones, rows=32)}
+    for name, one in results.items():
         assert points[f"loss of {name}"].value == pytest.approx(one.loss, abs=1e-6)
     gap = points["independent over the text"]
-    assert gap.value == pytest.approx(own["independent"].loss - own["text"].loss, abs=1e-6)
+    assert gap.value == pytest.approx(results["independent"].loss - results["text"].loss, abs=1e-6)
     assert gap.low < 0 < gap.high
-    text = own["text"]
+    text = results["text"]
     half = points["loss of text"].high - points["loss of text"].value
     assert half == pytest.approx(
         2.0395 * text.error, rel=1e-3

@@ -46,35 +46,35 @@ def distribution_of(model: Autoregressive, eos: int | None, horizon: int) -> dic
 
 @pytest.mark.parametrize("eos", [None, 4])
 def test_distances_of_texts_equal_enumeration(eos: int | None) -> None:
-    own = oracle(eos)
-    _, whole = rule_distances(own, CUTS, [0], 20_000, HORIZON, 0)
+    model = oracle(eos)
+    _, complete = rule_distances(model, CUTS, [0], 20_000, HORIZON, 0)
     for name, cut in CUTS.items():
         for horizon in range(1, HORIZON + 1):
             exact = total_variation(
-                distribution_of(own, eos, horizon), distribution_of(truncated(own, **cut), eos, horizon)
+                distribution_of(model, eos, horizon), distribution_of(truncated(model, **cut), eos, horizon)
             )
-            assert whole[name][horizon - 1].mean() == pytest.approx(exact, abs=0.02), (name, horizon)
-            assert whole[name].min() >= 0
-            assert whole[name].max() <= 1
+            assert complete[name][horizon - 1].mean() == pytest.approx(exact, abs=0.02), (name, horizon)
+            assert complete[name].min() >= 0
+            assert complete[name].max() <= 1
     # The ratio in the other direction gives a different number.
-    assert whole["top-p"][-1].mean() > 0.3
+    assert complete["top-p"][-1].mean() > 0.3
 
 
 def test_distances_of_one_token_are_exact() -> None:
-    own = oracle()
-    single, whole = rule_distances(own, CUTS, [0], 7, 1, 0)
-    base = next_log_probs(own, torch.tensor([[0]])).exp()[0]
+    model = oracle()
+    single, complete = rule_distances(model, CUTS, [0], 7, 1, 0)
+    base = next_log_probs(model, torch.tensor([[0]])).exp()[0]
     for name, cut in CUTS.items():
-        other = next_log_probs(truncated(own, **cut), torch.tensor([[0]])).exp()[0]
+        other = next_log_probs(truncated(model, **cut), torch.tensor([[0]])).exp()[0]
         assert single[name] == pytest.approx(float((base - other).abs().sum() / 2), abs=1e-9)
-        assert whole[name].shape == (1, 7)
+        assert complete[name].shape == (1, 7)
 
 
 def test_distance_to_the_sharpened_distribution_of_texts() -> None:
-    own, temperature = oracle(), 0.4
-    logs = sharpening_weights(own, temperature, [0], 40_000, HORIZON, 0)
-    tempered = distribution_of(truncated(own, temperature), None, HORIZON)
-    power = {text: p ** (1 / temperature) for text, p in distribution_of(own, None, HORIZON).items()}
+    model, temperature = oracle(), 0.4
+    logs = sharpening_weights(model, temperature, [0], 40_000, HORIZON, 0)
+    tempered = distribution_of(truncated(model, temperature), None, HORIZON)
+    power = {text: p ** (1 / temperature) for text, p in distribution_of(model, None, HORIZON).items()}
     total = sum(power.values())
     exact = total_variation(tempered, {text: p / total for text, p in power.items()})
     assert sharpened_distance(logs[-1]) == pytest.approx(exact, abs=0.02)
@@ -84,16 +84,20 @@ def test_distance_to_the_sharpened_distribution_of_texts() -> None:
     assert sharpened_distance(logs[0]) == pytest.approx(0, abs=1e-9)
 
 
-def test_ended_texts_have_no_weight() -> None:
-    own, temperature = oracle(4), 0.4
-    logs = sharpening_weights(own, temperature, [0], 40_000, HORIZON, 0)
+def test_ended_texts_have_zero_weight() -> None:
+    model, temperature = oracle(4), 0.4
+    logs = sharpening_weights(model, temperature, [0], 40_000, HORIZON, 0)
 
-    def going(distribution: dict[tuple[int, ...], float]) -> dict[tuple[int, ...], float]:
-        kept = {text: p for text, p in distribution.items() if len(text) == HORIZON and 4 not in text[:-1]}
-        return {text: p / sum(kept.values()) for text, p in kept.items()}
+    def restrict_to_unfinished(distribution: dict[tuple[int, ...], float]) -> dict[tuple[int, ...], float]:
+        unfinished = {
+            text: p for text, p in distribution.items() if len(text) == HORIZON and 4 not in text[:-1]
+        }
+        return {text: p / sum(unfinished.values()) for text, p in unfinished.items()}
 
-    tempered = going(distribution_of(truncated(own, temperature), 4, HORIZON))
-    sharpened = going({text: p ** (1 / temperature) for text, p in distribution_of(own, 4, HORIZON).items()})
+    tempered = restrict_to_unfinished(distribution_of(truncated(model, temperature), 4, HORIZON))
+    sharpened = restrict_to_unfinished(
+        {text: p ** (1 / temperature) for text, p in distribution_of(model, 4, HORIZON).items()}
+    )
     exact = total_variation(tempered, sharpened)
     assert sharpened_distance(logs[-1]) == pytest.approx(exact, abs=0.02)
 
@@ -105,9 +109,9 @@ def test_quantities_equal_rule_distances(monkeypatch: pytest.MonkeyPatch) -> Non
     subject.oracle.window = 9
     subject.oracle.generation_config = {"do_sample": True, "min_p": 0.3, "typical_p": 0.9}
     found = {one.name: one for one in DecodingRules().take(subject, Material(), Effort(), lambda _: None)}
-    own = {"publisher: min-p 0.3 (without typical_p)": {"min_p": 0.3}}
-    single, whole = rule_distances(oracle(), CUTS | own, [0], 48, 8, 0)
-    for name, values in whole.items():
+    publisher = {"publisher: min-p 0.3 (without typical_p)": {"min_p": 0.3}}
+    single, complete = rule_distances(oracle(), CUTS | publisher, [0], 48, 8, 0)
+    for name, values in complete.items():
         points = found[f"text, {name}"].points
         assert [point.at for point in points] == [1, 2, 4, 8]
         assert [point.value for point in points] == [values[int(point.at) - 1].mean() for point in points]
@@ -147,11 +151,11 @@ def test_publisher_rule(stated: dict[str, object], wanted: dict[str, dict[str, f
 
 
 def test_batch_size_does_not_change_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    own, together = oracle(4), []
+    model, together = oracle(4), []
     for size in (3, 48):
         monkeypatch.setattr(decoding, "_BATCH_SIZE", size)
-        single, whole = rule_distances(own, CUTS, [0], 20, HORIZON, 0)
-        logs = sharpening_weights(own, 0.7, [0], 20, HORIZON, 0)
-        together.append((*single.values(), *whole.values(), logs))
-    for apart, whole in zip(*together, strict=True):
-        assert apart == pytest.approx(whole, abs=1e-6)
+        single, complete = rule_distances(model, CUTS, [0], 20, HORIZON, 0)
+        logs = sharpening_weights(model, 0.7, [0], 20, HORIZON, 0)
+        together.append((*single.values(), *complete.values(), logs))
+    for apart, complete in zip(*together, strict=True):
+        assert apart == pytest.approx(complete, abs=1e-6)

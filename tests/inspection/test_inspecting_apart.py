@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from executors.elsewhere import Elsewhere, Unshared
+from executors.elsewhere import Elsewhere, InProcessCrew
 from models.tiny_pretrained import save_tiny
 from trialogue import cli
 from trialogue.executors import EXECUTORS, Crew, Start
@@ -21,7 +21,7 @@ TEXT = "the cat sat on the mat, and the dog ran after the cat. "
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with two checkpoints and their inspection by one process without a text."""
     folder = tmp_path_factory.mktemp("apart")
     for step in (5, 10):
@@ -31,17 +31,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def inspect(place: Path, out: Path | str, *words: object) -> int:
-    training = ("inspect", place / "training", "--out", place / out, *QUICK, *words)
+def inspect(workspace: Path, out: Path | str, *words: object) -> int:
+    training = ("inspect", workspace / "training", "--out", workspace / out, *QUICK, *words)
     return cli.main([*map(str, training)])
 
 
-def found(out: Path) -> Any:
+def read_inspection(out: Path) -> Any:
     """Return an inspection without its run times."""
     return json.loads(re.sub(r'"seconds": [\d.]+', '"seconds": 0', (out / "inspection.json").read_text()))
 
 
-def filed(out: Path) -> dict[str, int]:
+def saved_files(out: Path) -> dict[str, int]:
     """Return the result files with their modification times."""
     return {str(path.relative_to(out)): path.stat().st_mtime_ns for path in out.glob("work/*/*.json")}
 
@@ -49,7 +49,7 @@ def filed(out: Path) -> dict[str, int]:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_remote_workers_and_one_process_have_equal_results(
     workers: int,
-    place: Path,
+    workspace: Path,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -57,17 +57,17 @@ def test_remote_workers_and_one_process_have_equal_results(
     opened: list[str] = []
     load = Subject.load
 
-    def counted(where: str, **settings: Any) -> Subject:
+    def open_and_count(where: str, **settings: Any) -> Subject:
         opened.append(where)
         return load(where, **settings)
 
-    monkeypatch.setattr(Subject, "load", counted)
+    monkeypatch.setattr(Subject, "load", open_and_count)
     monkeypatch.setattr(SharedFolder, "shared", False)
     monkeypatch.setitem(EXECUTORS, "elsewhere", Elsewhere)
-    assert inspect(place, tmp_path, "--executor", "elsewhere", "--workers", workers) == 0
+    assert inspect(workspace, tmp_path, "--executor", "elsewhere", "--workers", workers) == 0
     out, err = capfd.readouterr()
-    assert found(tmp_path) == found(place / "alone")
-    assert set(filed(tmp_path)) == set(filed(place / "alone"))
+    assert read_inspection(tmp_path) == read_inspection(workspace / "alone")
+    assert set(saved_files(tmp_path)) == set(saved_files(workspace / "alone"))
     assert "context: not taken: it needs a text" in out
     assert err.count("tokens, ") == err.count(" of one worker") == 2
     assert len(re.findall(r": (?:copying|brackets)(?: of random weights)?: \d+ s\n", err)) == 6
@@ -76,17 +76,17 @@ def test_remote_workers_and_one_process_have_equal_results(
     assert list(tmp_path.glob("work/.*")) == []
 
 
-class Mortal(Elsewhere):
+class InterruptedExecutor(Elsewhere):
     """Executor that stops the run at the third task."""
 
     @contextmanager
     def crew(self, start: Start, lanes: int, *, accelerated: bool = False) -> Iterator[Crew]:
         with super().crew(start, lanes) as crew:
-            assert isinstance(crew, Unshared)
-            yield Dying(crew.workers)
+            assert isinstance(crew, InProcessCrew)
+            yield InterruptedCrew(crew.workers)
 
 
-class Dying(Unshared):
+class InterruptedCrew(InProcessCrew):
     def done(self, lanes: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, Any]]:
         for number, one in enumerate(super().done(lanes)):
             if number == 2:
@@ -95,24 +95,24 @@ class Dying(Unshared):
 
 
 def test_stored_results_are_not_measured_again(
-    place: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    workspace: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(EXECUTORS, "mortal", Mortal)
+    monkeypatch.setitem(EXECUTORS, "mortal", InterruptedExecutor)
     monkeypatch.setitem(EXECUTORS, "elsewhere", Elsewhere)
-    assert inspect(place, tmp_path, "--executor", "mortal") == 130
+    assert inspect(workspace, tmp_path, "--executor", "mortal") == 130
     assert "run the same command to continue" in capfd.readouterr().err
-    there = {path: when for path, when in filed(tmp_path).items() if "context" not in path}
+    there = {path: when for path, when in saved_files(tmp_path).items() if "context" not in path}
     assert len(there) == 2
-    assert inspect(place, tmp_path, "--executor", "elsewhere") == 0
+    assert inspect(workspace, tmp_path, "--executor", "elsewhere") == 0
     assert len(re.findall(r": \d+ s\n", capfd.readouterr().err)) == 4
-    assert found(tmp_path) == found(place / "alone")
-    assert {path: filed(tmp_path)[path] for path in there} == there
+    assert read_inspection(tmp_path) == read_inspection(workspace / "alone")
+    assert {path: saved_files(tmp_path)[path] for path in there} == there
     # No worker starts, because only `context` is missing and it requires a text.
     monkeypatch.delattr(Elsewhere, "crew")
-    assert inspect(place, tmp_path, "--executor", "elsewhere") == 0
+    assert inspect(workspace, tmp_path, "--executor", "elsewhere") == 0
 
 
-class Behind(Elsewhere):
+class OutdatedFilesExecutor(Elsewhere):
     """Executor whose workers find an outdated file."""
 
     @contextmanager
@@ -128,17 +128,17 @@ class Behind(Elsewhere):
 
 
 @pytest.mark.parametrize("file", ["text.txt", "training/checkpoint-10/model.safetensors"])
-def test_workers_with_other_files_are_refused(
+def test_workers_with_other_files_are_rejected(
     file: str,
-    place: Path,
+    workspace: Path,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(EXECUTORS, "behind", Behind)
-    words = ("--text", place / "text.txt", "--executor", f"behind:{place / file}")
-    assert inspect(place, tmp_path, *words) == 2
+    monkeypatch.setitem(EXECUTORS, "behind", OutdatedFilesExecutor)
+    words = ("--text", workspace / "text.txt", "--executor", f"behind:{workspace / file}")
+    assert inspect(workspace, tmp_path, *words) == 2
     last = capfd.readouterr().err.splitlines()[-1]
     assert last.startswith(f"trialogue: error: {'text' if file == 'text.txt' else 'model'}=")
     assert "a worker found different files at this path" in last
-    assert filed(tmp_path) == {}
+    assert saved_files(tmp_path) == {}

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
 from models.test_pretrained_masked import WORDS, network, save, tokenizer, word_log_probs
 from models.tiny_pretrained import save_tiny, tiny_model, tiny_tokenizer
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from trialogue.data import Clone, Clones, ManyBody
 from trialogue.errors import InputError
 from trialogue.inspection.interaction_order import clone_scorers, reading
@@ -70,17 +70,17 @@ def test_masked_checkpoint_is_scored_with_special_tokens(
     scorer = load_clone_scorer(place, clones, device="cpu")
     assert not scorer.causal
     assert scorer.retokenized is not own
-    answer = scorer.loss(clones["text"], 10, 1.0, 0, model="m")
+    result = scorer.loss(clones["text"], 10, 1.0, 0, model="m")
     expected = masked_losses()
-    assert answer.score.targets == len(expected) == 18
-    assert answer.score.loss == pytest.approx(sum(expected) / len(expected), abs=1e-5)
+    assert result.score.targets == len(expected) == 18
+    assert result.score.loss == pytest.approx(sum(expected) / len(expected), abs=1e-5)
     size = sum(len(text.encode()) for text in TEXTS)
-    assert answer.tokens_per_byte == (None if own else pytest.approx(18 / size))
+    assert result.tokens_per_byte == (None if own else pytest.approx(18 / size))
     assert scorer.loss(clones["text"], 2, 0.5, 1, model="m").score.targets == 6
     # The test detects missing special tokens.
     monkeypatch.setattr(clone_scorers, "special_token_frame", lambda *of: ([], []))
     bare = load_clone_scorer(place, clones, device="cpu").loss(clones["text"], 10, 1.0, 0, model="m")
-    assert abs(bare.score.loss - answer.score.loss) > 0.01
+    assert abs(bare.score.loss - result.score.loss) > 0.01
 
 
 def test_special_tokens_in_a_clone_are_not_targets(tmp_path: Path) -> None:
@@ -127,17 +127,17 @@ def test_causal_checkpoint_is_scored_after_its_first_token(own: bool, bos: bool,
     scorer = load_clone_scorer(tmp_path / "model", clones, device="cpu")
     assert scorer.causal
     assert scorer.retokenized is not own
-    answer = scorer.loss(clones["text"], 9, 0.1, 0, model="m")
+    result = scorer.loss(clones["text"], 9, 0.1, 0, model="m")
     expected = []
     for one in ids:
         inputs = torch.tensor([[1, *one] if bos else one])
         with torch.no_grad():
             distributions = tiny_model()(input_ids=inputs).logits[0].log_softmax(-1)
         expected += [-distributions[place + bos - 1, one[place]].item() for place in range(1, len(one))]
-    assert answer.score.targets == len(expected)
-    assert answer.score.loss == pytest.approx(sum(expected) / len(expected), abs=1e-4)
+    assert result.score.targets == len(expected)
+    assert result.score.loss == pytest.approx(sum(expected) / len(expected), abs=1e-4)
     if not own:
-        assert answer.tokens_per_byte == pytest.approx(sum(map(len, ids)) / (30 * len(texts)))
+        assert result.tokens_per_byte == pytest.approx(sum(map(len, ids)) / (30 * len(texts)))
 
 
 def two_body_solution() -> tuple[FactoredAttention, ManyBody]:
@@ -159,8 +159,12 @@ def test_two_body_model_has_learned_beyond_order_one(tmp_path: Path) -> None:
         return states[weights.multinomial(400, True, generator=draw)]
 
     text, clone = sampled(), sampled()
-    alone = torch.stack([column[torch.randperm(400, generator=draw)] for column in sampled().unbind(1)], 1)
-    clones = clones_of(tmp_path / "clones", words(["a", "b", "c"]), 3, order1=alone, order2=clone, text=text)
+    independent = torch.stack(
+        [column[torch.randperm(400, generator=draw)] for column in sampled().unbind(1)], 1
+    )
+    clones = clones_of(
+        tmp_path / "clones", words(["a", "b", "c"]), 3, order1=independent, order2=clone, text=text
+    )
     place = save_model(net, tmp_path / "net.safetensors")
     losses = list(clone_losses([place], clones, rows=400, device="cpu"))
     assert [one.clone for one in losses] == ["order1", "order2", "text"]
@@ -189,7 +193,7 @@ def loss(
     )
 
 
-def test_readings_of_a_training_run() -> None:
+def test_statistics_of_a_training_run() -> None:
     steps = (1, 10, 100, 1000)
     text = (5.0, 4.0, 3.0, 2.0)
     low, high = (5.0, 4.0, 3.95, 4.2), (5.0, 4.0, 3.02, 2.2)
@@ -262,7 +266,7 @@ def test_losses_of_networks_equal_training_scores(tmp_path: Path) -> None:
         assert found.score == corpus_score(model, rows[:5], 0.4, 3)
 
 
-def _bert_that_looks_ahead(place: Path) -> Path:
+def _save_causal_bert(place: Path) -> Path:
     config = transformers.BertConfig(
         vocab_size=16, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2
     )
@@ -288,7 +292,7 @@ def _small(place: Path) -> Path:
     )
 
 
-def _of_three(place: Path) -> Path:
+def _save_small_vocabulary(place: Path) -> Path:
     return save_model(Transformer(TransformerConfig(vocab_size=3)), place.with_suffix(".safetensors"))
 
 
@@ -296,9 +300,9 @@ def _of_three(place: Path) -> Path:
     ("make", "message"),
     [
         (_headless, "neither a masked nor a causal head .its configuration names BertModel"),
-        (_bert_that_looks_ahead, "use a causal model, because this one depends on later tokens"),
+        (_save_causal_bert, "use a causal model, because this one depends on later tokens"),
         (
-            _of_three,
+            _save_small_vocabulary,
             "its vocabulary has 3 tokens: use a model with 13 tokens, like the tokenizer of the clones in .*",
         ),
         (_small, "the model has 5 positions"),
@@ -314,7 +318,7 @@ def test_unsuitable_models_are_reported_in_one_line(
     assert "\n" not in str(error.value)
 
 
-def test_tokenizer_that_changes_the_text_is_refused(tmp_path: Path) -> None:
+def test_tokenizer_that_changes_the_text_is_rejected(tmp_path: Path) -> None:
     place, plain = save(tmp_path / "bert"), tiny_tokenizer().backend_tokenizer
     rows = torch.tensor([plain.encode("café, naïve").ids[:6]])
     clones = clones_of(tmp_path / "clones", plain, plain.get_vocab_size(), text=rows)
@@ -332,4 +336,4 @@ def test_invalid_settings(tmp_path: Path) -> None:
         ("model=", lambda: list(clone_losses([], clones))),
         ("clones=", lambda: list(clone_losses(["m"], empty))),
     ]
-    assert not wrong_errors(cases)
+    assert not calls_without_expected_error(cases)

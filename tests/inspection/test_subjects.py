@@ -17,7 +17,7 @@ from trialogue.inspection.subject import Subject, identity_of
 SMALL = {"vocab_size": 300, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 
 
-def made(config: transformers.PretrainedConfig) -> Subject:
+def make_subject(config: transformers.PretrainedConfig) -> Subject:
     with torch.random.fork_rng(devices=[]):
         torch.random.default_generator.manual_seed(0)
         model = transformers.AutoModelForCausalLM.from_config(config)
@@ -25,7 +25,9 @@ def made(config: transformers.PretrainedConfig) -> Subject:
 
 
 def test_recurrent_model_recomputes_prefixes() -> None:
-    subject = made(transformers.MambaConfig(hidden_size=16, num_hidden_layers=2, state_size=4, **SMALL))
+    subject = make_subject(
+        transformers.MambaConfig(hidden_size=16, num_hidden_layers=2, state_size=4, **SMALL)
+    )
     assert subject.oracle.recompute
     assert not subject.sees_future_tokens
     assert (
@@ -37,8 +39,8 @@ def test_recurrent_model_recomputes_prefixes() -> None:
     assert all(0 <= point.value <= 1 for one in found for point in one.points)
 
 
-def test_bidirectional_model_is_refused() -> None:
-    subject = made(transformers.XLNetConfig(d_model=16, n_layer=2, n_head=2, d_inner=32, **SMALL))
+def test_bidirectional_model_is_rejected() -> None:
+    subject = make_subject(transformers.XLNetConfig(d_model=16, n_layer=2, n_head=2, d_inner=32, **SMALL))
     assert subject.sees_future_tokens
     reason = Copying().refusal(subject, Material())
     assert reason is not None
@@ -89,9 +91,9 @@ def test_remote_code_requires_permission(
     (folder / "own.py").write_text(OWN_CODE)
     config = json.loads((folder / "config.json").read_text())
     head = next(place for name, place in code.items() if "For" in name).removeprefix("own.")
-    named = {"auto_map": code, "model_type": "own-masked" if masked else "own", "architectures": [head]}
-    (folder / "config.json").write_text(json.dumps(config | named))
-    with pytest.raises(InputError, match="if you trust it"):
+    code_fields = {"auto_map": code, "model_type": "own-masked" if masked else "own", "architectures": [head]}
+    (folder / "config.json").write_text(json.dumps(config | code_fields))
+    with pytest.raises(InputError, match="If you trust it"):
         Subject.load(folder)
     subject = Subject.load(folder, remote_code=True)
     assert (subject.kind, type(subject.model).__name__) == (kind, head)

@@ -34,11 +34,11 @@ class Reader(Subject):
 
     def logits(self, tokens: torch.Tensor) -> torch.Tensor:
         read = torch.arange(1, tokens.shape[1] + 1).clamp_max(self.memory)
-        right = torch.exp(-5 + read.double().log2().floor())
-        distributions = ((1 - right) / 299)[None, :, None].expand(len(tokens), -1, 300).clone()
+        probability = torch.exp(-5 + read.double().log2().floor())
+        distributions = ((1 - probability) / 299)[None, :, None].expand(len(tokens), -1, 300).clone()
         following = torch.cat((tokens[:, 1:], tokens[:, :1]), 1)
         return distributions.scatter(
-            -1, following[..., None], right[None, :, None].expand(len(tokens), -1, 1)
+            -1, following[..., None], probability[None, :, None].expand(len(tokens), -1, 1)
         ).log()
 
 
@@ -133,7 +133,7 @@ def test_end_of_text_censors_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
         TextPatterns().take(subject, Material(), Effort(factor=0.5), lambda _: None)
 
 
-def test_patterns_longer_than_the_sliding_window_are_refused() -> None:
+def test_patterns_longer_than_the_sliding_window_are_rejected() -> None:
     subject = long_reader()
     subject.oracle = writer(0.0)
     subject.oracle.window = 100
@@ -141,7 +141,7 @@ def test_patterns_longer_than_the_sliding_window_are_refused() -> None:
     assert "it generates texts of at most 100 tokens" in str(TextPatterns().model_refusal(subject))
 
 
-def test_nonfinite_numbers_are_refused() -> None:
+def test_nonfinite_numbers_are_rejected() -> None:
     assert single_quantity("loss", Point(1.0)).record()["points"] == [{"value": 1.0}]
     for point in (Point(math.nan), Point(1.0, -math.inf, 2.0)):
         with pytest.raises(InputError, match=r".loss. is not finite") as raised:
@@ -152,8 +152,8 @@ def test_nonfinite_numbers_are_refused() -> None:
 def test_passages_are_spread_over_documents() -> None:
     subject = Subject(tiny_model(), tiny_tokenizer(), "causal", name="tiny")
     documents = [*Words.documents[:5], "short"]
-    some = subject.sample_passages(documents, 40, 5, numpy_generator(0, "some"))
-    assert sorted(some.documents) == [0, 1, 2, 3, 4]
+    passages = subject.sample_passages(documents, 40, 5, numpy_generator(0, "some"))
+    assert sorted(passages.documents) == [0, 1, 2, 3, 4]
     more = subject.sample_passages(documents, 40, 12, numpy_generator(0, "more"))
     assert np.bincount(more.documents).tolist() == [3, 3, 2, 2, 2]
     assert len({tuple(row) for row in more.tokens.tolist()}) == 12

@@ -11,7 +11,7 @@ import pytest
 import torch
 import transformers
 
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from trialogue import cli
 from trialogue.data.corpus.documents import Passage, passages_of
 from trialogue.errors import InputError
@@ -40,21 +40,21 @@ from trialogue.inspection.topic_structure.words import (
 from trialogue.models.hub.attention_weights import AttendingModel, load_attending
 from trialogue.randomness import generator
 from trialogue_lab.studies.topic_pretrained.tiny import (
-    made_up_documents,
-    made_up_tokenizer,
-    made_up_words,
+    synthetic_documents,
+    synthetic_tokenizer,
+    synthetic_words,
     tiny_model,
 )
 
 WORDS = 10
 SMALL = {"vocab_size": 42, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1}
 SETTINGS = TopicSettings(topics=4, passes=30, least=2, read=12, length=30)
-PLANTED = [set(made_up_words()[first : first + WORDS]) for first in range(0, 40, WORDS)]
+PLANTED = [set(synthetic_words()[first : first + WORDS]) for first in range(0, 40, WORDS)]
 
 
 @pytest.fixture(scope="module")
 def corpus() -> list[Passage]:
-    return passages_of(made_up_documents(), 40)
+    return passages_of(synthetic_documents(), 40)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_ratio_detects_topics_in_embeddings(measurement: TopicMeasurement) -> No
         assert one.pairs[SAME] == 4 * 45
         assert one.pairs[DIFFERENT] == 6 * 100
     # Other sets of words of equal size show no structure in the same embeddings.
-    words = made_up_words()
+    words = synthetic_words()
     for one in topics_of(planted_table(names, [set(words[first::4]) for first in range(4)]), measurement):
         assert abs(one.ratio.estimate - 1) < 0.1
 
@@ -130,7 +130,7 @@ def test_attention_sums_equal_a_loop_and_debiased_means_do_not_depend_on_length(
         tokenize_passages(model.tokenizer, [passage.text], 8 + 3 * row)[0]
         for row, passage in enumerate(corpus[:9])
     ]
-    names = made_up_words()
+    names = synthetic_words()
     sums = attention_sums(model, texts, names)
     expected: dict[tuple[int, int, int], list[float]] = {}
     for row, text in enumerate(texts):
@@ -217,7 +217,7 @@ def test_frequent_pairs_are_as_many_as_pairs_of_one_topic(measurement: TopicMeas
 
 
 def test_words_of_several_tokens_are_counted() -> None:
-    tokenizer = made_up_tokenizer()
+    tokenizer = synthetic_tokenizer()
     text = "The Baba, badi <unk> xx stranger-bebo bebobebo"
     one = tokenize_passages(tokenizer, [text])[0]
     assert one.words == ["baba", "badi", "stranger", "bebo", "bebobebo"]
@@ -282,19 +282,19 @@ def test_invalid_input_is_reported_in_one_line(corpus: list[Passage], measuremen
         ("seed=-1: use at least 0", lambda: TopicSettings(seed=-1)),
         ("shortest=200: use at most 128", lambda: TopicSettings(shortest=200)),
     ]
-    assert not wrong_errors(cases)
+    assert not calls_without_expected_error(cases)
 
 
-def test_model_without_attention_weights_is_refused() -> None:
+def test_model_without_attention_weights_is_rejected() -> None:
     config = transformers.BertConfig(**SMALL, num_attention_heads=2, attn_implementation="sdpa")
     hint = "'sdpa' does not return attention weights. Load it with attn_implementation='eager'"
     with pytest.raises(InputError, match=hint):
-        AttendingModel(transformers.BertModel(config), made_up_tokenizer(), name="bert")
+        AttendingModel(transformers.BertModel(config), synthetic_tokenizer(), name="bert")
     recurrent = transformers.MambaModel(
         transformers.MambaConfig(vocab_size=42, hidden_size=16, num_hidden_layers=1)
     )
     with pytest.raises(InputError, match="it does not return attention weights"):
-        AttendingModel(recurrent, made_up_tokenizer(), name="mamba")
+        AttendingModel(recurrent, synthetic_tokenizer(), name="mamba")
 
 
 @pytest.fixture
@@ -302,9 +302,9 @@ def saved(tmp_path: Path) -> tuple[Path, Path]:
     """Return a folder with a masked model without a pooler, and a text file."""
     config = transformers.BertConfig(**SMALL, num_attention_heads=2, max_position_embeddings=64)
     transformers.BertForMaskedLM(config).save_pretrained(tmp_path / "model")
-    made_up_tokenizer().save_pretrained(tmp_path / "model")
+    synthetic_tokenizer().save_pretrained(tmp_path / "model")
     text = tmp_path / "text.txt"
-    text.write_text("\n<|endoftext|>\n".join(made_up_documents()), encoding="utf-8")
+    text.write_text("\n<|endoftext|>\n".join(synthetic_documents()), encoding="utf-8")
     return tmp_path / "model", text
 
 

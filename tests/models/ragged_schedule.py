@@ -42,11 +42,11 @@ def largest_error(oracle: PretrainedOracle, seed: int, memory: int, *, capacity:
         length = (held - torch.where(integers(3, rows) == 0, integers(5, rows), 0)).clamp_min(1)
         token = torch.where((integers(6, rows) > 0) & (length < capacity), ids[integers(len(ids), rows)], -1)
         batch.apply(Moves(source, length, token, torch.zeros(rows, dtype=torch.bool)))
-        asked = (integers(3, rows) > 0).nonzero()[:, 0]
-        if len(asked):
-            for row, answer in zip(asked.tolist(), batch.log_probs(asked), strict=True):
+        active = (integers(3, rows) > 0).nonzero()[:, 0]
+        if len(active):
+            for row, log_probs in zip(active.tolist(), batch.log_probs(active), strict=True):
                 expected = fresh_pass(oracle, batch.tokens[row, : int(batch.lengths[row])])
-                worst = max(worst, float((answer - expected).abs().nan_to_num(nan=math.inf).max()))
+                worst = max(worst, float((log_probs - expected).abs().nan_to_num(nan=math.inf).max()))
         if int(integers(6, 1)) == 0:
             batch.select((integers(2, rows) > 0).nonzero()[:, 0])
     return worst

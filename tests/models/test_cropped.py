@@ -90,12 +90,12 @@ def test_endless_oracle_renormalises_probabilities() -> None:
     base, endless = MODEL.open(2, 4, (1,)), Endless(MODEL).open(2, 4, (1,))
     features = base.features(tokens, stop * 0, stop, rows)
     distribution = base.log_probs(features)[:, :3].softmax(1)
-    answer = endless.log_probs(endless.features(tokens, stop * 0, stop, rows))
-    torch.testing.assert_close(answer.exp(), distribution)
+    log_probs = endless.log_probs(endless.features(tokens, stop * 0, stop, rows))
+    torch.testing.assert_close(log_probs.exp(), distribution)
     torch.testing.assert_close(endless.hidden(features, 1), base.hidden(features, 1))
     forked = endless.fork(torch.tensor([1, 0]), 4)
     again = forked.features(tokens[[1, 0]], stop[[1, 0]], stop[[1, 0]], rows)
-    torch.testing.assert_close(forked.log_probs(again), answer[[1, 0]])
+    torch.testing.assert_close(forked.log_probs(again), log_probs[[1, 0]])
 
 
 def test_attributes_are_copied_from_base() -> None:
@@ -131,7 +131,7 @@ def test_forward_passes_are_counted() -> None:
     assert generate(Endless(once), max_new_tokens=3).total.forward_passes == 3
 
 
-def test_invalid_arguments_are_named() -> None:
+def test_invalid_arguments_are_reported() -> None:
     for field, make in (
         ("window", lambda: Cropped(MODEL, 0)),
         ("window", lambda: Cropped(MODEL, 12)),

@@ -70,13 +70,13 @@ def evaluate_schedule(oracle: PretrainedOracle, layers: tuple[int, ...] = ()) ->
         context.features(tokens.flip(1), torch.zeros(3, dtype=torch.int64), torch.tensor([9, 4, 12]), rows)
         context.features(tokens, torch.zeros(3, dtype=torch.int64), torch.tensor([5, 8, 3]), rows)
         found = []
-        for start, stop, asked in (
+        for start, stop, positions in (
             ([5, 8, 3], [6, 9, 4], [0, 1, 2]),
             ([6, 9], [7, 12], [0, 1]),
             ([4, 7], [7, 7], [2, 0]),
             ([7, 7, 7], [8, 8, 8], [0, 1, 2]),
         ):
-            chosen = torch.tensor(asked)
+            chosen = torch.tensor(positions)
             found.append(context.features(tokens[chosen], torch.tensor(start), torch.tensor(stop), chosen))
         features = torch.cat(found)
         return context.log_probs(features), features
@@ -113,7 +113,7 @@ def test_only_supported_packed_layers_have_a_pass() -> None:
 def test_forward_hooks_are_called() -> None:
     oracle = packed_oracle(make_model("llama"))
     before = evaluate_schedule(oracle)[0]
-    hook = oracle.body.layers[1].mlp.register_forward_hook(lambda part, given, answer: answer * 0.5)
+    hook = oracle.body.layers[1].mlp.register_forward_hook(lambda part, given, output: output * 0.5)
     during = evaluate_schedule(oracle)[0]
     hook.remove()
     assert not torch.allclose(during, before, atol=1e-2)

@@ -98,8 +98,8 @@ def lines(
     folder: Path, capsys: pytest.CaptureFixture[str], *options: str
 ) -> tuple[int, list[dict[str, object]], str]:
     code = main(["generate", "--model", str(folder), "--max-new-tokens", "3", "--n", "2", *options])
-    told = capsys.readouterr()
-    return code, [json.loads(line) for line in told.out.splitlines()], told.err
+    captured = capsys.readouterr()
+    return code, [json.loads(line) for line in captured.out.splitlines()], captured.err
 
 
 def test_command_continues_empty_text_with_network_bos(
@@ -111,7 +111,7 @@ def test_command_continues_empty_text_with_network_bos(
         TransformerConfig(vocab_size=size - 1, layers=1, heads=1, width=8, mlp_width=8, max_length=16)
     )
     folder = save_text_network(network, tokenizer, tmp_path / "own", "</s>")
-    code, records, told = lines(folder, capsys, "--prompt", "")
-    assert code == 0, told
+    code, records, error = lines(folder, capsys, "--prompt", "")
+    assert code == 0, error
     assert len(records) == 2
     assert all(len(record["tokens"]) <= 3 for record in records)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Encoder-decoders: their oracles keep the contracts, and answer as whole passes of the network do."""
+"""Encoder-decoders: their oracles satisfy the contracts and agree with full passes of the network."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from models.small_encoder_decoders import LONGEST, VOCAB, small_network
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from trialogue import exact_distribution, target_distribution, total_variation
 from trialogue.data.parallel.vocabulary import BOS, EOS, MASK, PAD
 from trialogue.models.encoder_decoder.config import EncoderDecoderConfig
@@ -28,8 +28,8 @@ RELU = small_network(causal=True, relu=True)
 SOURCES = ([4, 5, 6], [7, 4, 8, 5, 5, 6], [8])
 
 
-def whole_pass(twin, source, tokens, length):
-    """The distribution of `twin` after the first `length` of `tokens`, by one pass over all of them."""
+def full_pass(twin, source, tokens, length):
+    """Return the log-probabilities after the first `length` tokens, computed by one full pass of `twin`."""
     inputs = torch.tensor([[BOS, *tokens[:length].tolist()]])
     logits = twin(ended([source]), inputs)[0, -1]
     logits[[PAD, MASK, BOS]] = -torch.inf
@@ -37,25 +37,25 @@ def whole_pass(twin, source, tokens, length):
 
 
 @torch.no_grad()
-def cache_error(asked, told, twin=TWIN, told_by=None) -> float:
-    """How far answers of `twin` about the source `asked` are from whole passes on the source `told`, at most."""
-    told_by = twin if told_by is None else told_by
-    oracle = CausalTranslator(twin).condition(asked)
+def cache_error(source, expected_source, twin=TWIN, expected_twin=None) -> float:
+    """Return the largest difference between cached decoding of `source` and full passes on `expected_source`."""
+    expected_twin = twin if expected_twin is None else expected_twin
+    oracle = CausalTranslator(twin).condition(source)
     tokens = torch.randint(4, VOCAB, (8, LONGEST), generator=generator(0, "tokens"))
     lengths = torch.tensor([0, 1, 2, 3, 4, 5, 6, 3])
     distributions = next_log_probs(oracle, tokens, lengths)
     rows = zip(distributions, tokens, lengths.tolist(), strict=True)
     return max(
-        float((distribution.exp() - whole_pass(told_by, told, row, n).exp()).abs().max())
+        float((distribution.exp() - full_pass(expected_twin, expected_source, row, n).exp()).abs().max())
         for distribution, row, n in rows
     )
 
 
-def test_decoding_by_the_cache_equals_whole_passes():
+def test_cached_decoding_equals_full_passes():
     for source in SOURCES:
         for twin in (TWIN, RELU):
             assert cache_error(source, source, twin) < 1e-5
-    # That of another source would be noticed, and another activation.
+    # The check detects another source and another activation.
     assert cache_error(SOURCES[0], SOURCES[1]) > 1e-2
     assert cache_error(SOURCES[0], SOURCES[0], RELU, TWIN) > 1e-2
 
@@ -65,7 +65,7 @@ def test_the_twin_keeps_the_contract_of_oracles():
 
 
 @torch.no_grad()
-def test_rows_of_many_sources_answer_as_each_alone():
+def test_rows_with_different_sources_have_the_results_of_single_rows():
     together = CausalTranslator(TWIN).condition_each(SOURCES).open(3, 4)
     tokens, rows = torch.tensor([[4, 5, 0, 0]] * 3), torch.arange(3)
     for length in (0, 1, 2):
@@ -73,13 +73,13 @@ def test_rows_of_many_sources_answer_as_each_alone():
         distributions = together.log_probs(together.features(tokens, stop, stop, rows))
         for source, distribution in zip(SOURCES, distributions, strict=True):
             assert distribution.exp() == pytest.approx(
-                whole_pass(TWIN, source, tokens[0], length).exp(), abs=1e-5
+                full_pass(TWIN, source, tokens[0], length).exp(), abs=1e-5
             )
     forked = together.fork(torch.tensor([2, 0]), 4)
     stop = torch.full((2,), 2)
     distributions = forked.log_probs(forked.features(tokens[:2], stop, stop, rows[:2]))
     for source, distribution in zip((SOURCES[2], SOURCES[0]), distributions, strict=True):
-        assert distribution.exp() == pytest.approx(whole_pass(TWIN, source, tokens[0], 2).exp(), abs=1e-5)
+        assert distribution.exp() == pytest.approx(full_pass(TWIN, source, tokens[0], 2).exp(), abs=1e-5)
 
 
 def no_five(tokens):
@@ -100,18 +100,18 @@ def test_the_refiner_keeps_the_contract_of_masked_oracles():
 
 
 @torch.no_grad()
-def test_the_refiner_answers_as_the_network_does():
+def test_the_refiner_has_the_conditionals_of_the_network():
     tokens, masked = torch.tensor([[4, 5, 6, 7]]), torch.tensor([[False, True, False, True]])
     oracle = Refiner(REFINER).condition(SOURCES[1])
-    for asked, sites in ((oracle.log_probs, [1, 3]), (oracle.refined_log_probs, [0, 1, 2, 3])):
+    for log_probs, sites in ((oracle.log_probs, [1, 3]), (oracle.refined_log_probs, [0, 1, 2, 3])):
         inputs = torch.tensor([[4, MASK, 6, MASK, EOS]])
         logits = REFINER(ended([SOURCES[1]]), inputs)[0, sites]
         logits[:, :4] = -torch.inf
-        assert asked(tokens, masked)[0, sites].exp() == pytest.approx(logits.softmax(-1), abs=1e-5)
+        assert log_probs(tokens, masked)[0, sites].exp() == pytest.approx(logits.softmax(-1), abs=1e-5)
 
 
 @torch.no_grad()
-def test_padding_changes_nothing():
+def test_padding_does_not_change_results():
     model, lengths = Refiner(REFINER).condition_each(SOURCES)
     tokens = torch.tensor([[4, 5, PAD, PAD], [6, 7, 8, 4], [5, PAD, PAD, PAD]])
     masked = torch.tensor([[True, False] * 2] * 3)
@@ -119,8 +119,8 @@ def test_padding_changes_nothing():
     assert (distributions[tokens == PAD].exp() == torch.eye(VOCAB)[PAD]).all()
     for row, source in enumerate(SOURCES):
         count = int((tokens[row] != PAD).sum())
-        alone, length = Refiner(REFINER).condition_each([source])
-        own = alone.refined_log_probs(tokens[row : row + 1, :count], masked[:1, :count])
+        single_source, length = Refiner(REFINER).condition_each([source])
+        own = single_source.refined_log_probs(tokens[row : row + 1, :count], masked[:1, :count])
         assert distributions[row, :count].exp() == pytest.approx(own[0].exp(), abs=1e-5)
         assert lengths[row] == pytest.approx(length[0], abs=1e-5)
     chosen = model.rows(torch.tensor([2, 0])).refined_log_probs(tokens[[2, 0]], masked[:2])
@@ -137,7 +137,7 @@ def test_attention_by_position_does_not_see_tokens():
     assert not [name for name, _ in without.named_parameters() if ".position_" in name]
 
 
-def test_equal_sizes_share_one_table_and_come_back_from_a_file(tmp_path):
+def test_shared_embeddings_are_shared_after_loading(tmp_path):
     assert REFINER.head.weight is REFINER.token_embedding.weight
     save_model(REFINER, tmp_path / "refiner.safetensors")
     again = load_model(tmp_path / "refiner.safetensors", EncoderDecoder)
@@ -147,14 +147,14 @@ def test_equal_sizes_share_one_table_and_come_back_from_a_file(tmp_path):
 
 
 @pytest.mark.parametrize("causal", [True, False])
-def test_dropout_reaches_all_that_is_added_to_a_stream_and_only_in_training(causal):
+def test_dropout_applies_to_all_residual_branches_during_training_only(causal):
     sources, inputs = ended(SOURCES), torch.full((3, 4), 5)
     whole, nothing, half = (
         small_network(causal=causal, dropout=rate).train(rate > 0) for rate in (0.0, 1 - 1e-9, 0.5)
     )
     states = nothing.encode(sources).states
     assert torch.equal(states, nothing.encoder_norm(torch.zeros_like(states)))
-    # Nothing is read of the source either: keys and values of constant states are the same everywhere.
+    # The source has no effect either, because keys and values of constant states are the same at all positions.
     decoded = nothing.decode(inputs, nothing.encode(sources))
     assert torch.equal(decoded, nothing.final_norm(torch.zeros_like(decoded)))
     embedded = half.embed(torch.full((400,), 5), torch.zeros(400, dtype=torch.long))
@@ -188,5 +188,5 @@ BAD = [
 ]
 
 
-def test_bad_input_is_named():
-    assert not wrong_errors(BAD)
+def test_invalid_input_is_reported():
+    assert not calls_without_expected_error(BAD)

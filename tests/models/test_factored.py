@@ -1,4 +1,4 @@
-"""Factored attention: exact two-body conditionals, and answers with and without copies."""
+"""Factored attention: exact two-body conditionals, and closed forms that avoid copies of the sequence."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ def config(layers, **fields):
     return FactoredAttentionConfig(vocab_size=2, sites=SITES, layers=layers, **fields)
 
 
-def test_one_layer_has_the_conditionals_of_a_two_body_law():
+def test_one_layer_has_the_conditionals_of_a_two_body_distribution():
     distribution = ManyBody.random(4, 3, order=2, rank=3, seed=1)
     net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4)).double()
     positions, vectors = distribution.positions, distribution.vectors
@@ -37,13 +37,13 @@ def test_one_layer_has_the_conditionals_of_a_two_body_law():
 @pytest.mark.parametrize("layers", [1, 2, 3, 4])
 @pytest.mark.parametrize("rank", [None, 2])
 @pytest.mark.parametrize("layer_norm", [False, True])
-def test_without_copies_or_with_few_the_answers_are_the_same(layers, rank, layer_norm):
+def test_closed_forms_equal_the_evaluation_with_copies(layers, rank, layer_norm):
     shape = FactoredAttentionConfig(vocab_size=5, sites=7, layers=layers, rank=rank, layer_norm=layer_norm)
     net = FactoredAttention(shape, seed=1)
     net.batch_size = 20
     tokens = torch.randint(5, (9, 7), generator=generator(0, "tokens"))
-    apart = MaskedNetwork.site_log_probs(net, tokens)
-    torch.testing.assert_close(net.site_log_probs(tokens), apart, rtol=1e-11, atol=1e-11)
+    expected = MaskedNetwork.site_log_probs(net, tokens)
+    torch.testing.assert_close(net.site_log_probs(tokens), expected, rtol=1e-11, atol=1e-11)
     logits = MaskedNetwork.site_logits(net, tokens)
     torch.testing.assert_close(net.site_logits(tokens), logits, rtol=1e-11, atol=1e-11)
     own = logits.gather(2, tokens[:, :, None])[:, :, 0]
@@ -52,7 +52,7 @@ def test_without_copies_or_with_few_the_answers_are_the_same(layers, rank, layer
     sites = torch.arange(9) % 7
     logits = net(tokens, sites)
     assert logits.requires_grad
-    one = apart[torch.arange(9), sites].float()
+    one = expected[torch.arange(9), sites].float()
     torch.testing.assert_close(logits.log_softmax(-1), one, rtol=1e-3, atol=1e-4)
 
 
@@ -75,29 +75,29 @@ def test_wrong_closed_forms_are_rejected(change):
     worst = 0.0
     for layers in (1, 2, 3):
         net = FactoredAttention(FactoredAttentionConfig(vocab_size=5, sites=7, layers=layers), seed=1)
-        answers = mutant["masked_logits"](net._layers(torch.float64), tokens, 8)
-        worst = max(worst, float((answers - MaskedNetwork.site_logits(net, tokens)).abs().max()))
+        logits = mutant["masked_logits"](net._layers(torch.float64), tokens, 8)
+        worst = max(worst, float((logits - MaskedNetwork.site_logits(net, tokens)).abs().max()))
     assert worst > 1e-3
 
 
-def test_it_holds_the_contract_of_masked_oracles():
+def test_factored_attention_keeps_the_contract_of_masked_oracles():
     for layers in (1, 2, 3):
         net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4, layers=layers), seed=layers)
         check_masked(net)
 
 
-def test_a_layer_that_sees_its_masked_site_is_rejected(monkeypatch):
+def test_a_layer_that_sees_its_masked_site_is_detected(monkeypatch):
     distribution = ManyBody.random(4, 3, order=2, rank=3, seed=1)
     net = FactoredAttention(FactoredAttentionConfig(vocab_size=3, sites=4), seed=1)
-    blind = net.site_log_weights(distribution.states(), torch.zeros(81, dtype=torch.int64))
-    hidden = factored.FactoredLayer.token_values.fget
-    seeing = property(lambda layer: torch.cat((hidden(layer)[:-1], hidden(layer)[:1])))
-    monkeypatch.setattr(factored.FactoredLayer, "token_values", seeing)
-    seen = net.site_log_weights(distribution.states(), torch.zeros(81, dtype=torch.int64))
-    assert (seen - blind).abs().max() > 1e-3
+    hidden_log_weights = net.site_log_weights(distribution.states(), torch.zeros(81, dtype=torch.int64))
+    original = factored.FactoredLayer.token_values.fget
+    leaking = property(lambda layer: torch.cat((original(layer)[:-1], original(layer)[:1])))
+    monkeypatch.setattr(factored.FactoredLayer, "token_values", leaking)
+    leaked_log_weights = net.site_log_weights(distribution.states(), torch.zeros(81, dtype=torch.int64))
+    assert (leaked_log_weights - hidden_log_weights).abs().max() > 1e-3
 
 
-def test_sequences_that_it_cannot_read_are_refused():
+def test_sequences_of_the_wrong_shape_or_vocabulary_are_rejected():
     for tokens in (torch.zeros(2, 3, dtype=torch.int64), torch.full((2, SITES), 3)):
         with pytest.raises(InputError, match=r"^tokens="):
             FactoredAttention(config(1)).site_log_probs(tokens)

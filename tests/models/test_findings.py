@@ -142,28 +142,28 @@ def test_settings_are_checked_separately(model: Path, checks_run: list[str]) -> 
 
 
 SPOILED: dict[str, Callable[[bytes], bytes]] = {
-    "empty": lambda kept: b"",
-    "cut": lambda kept: kept[: len(kept) // 2],
-    "no text": lambda kept: b"\xff\xfe",
-    "a list": lambda kept: b"[]",
-    "nothing found": lambda kept: kept.replace(b'"found"', b'"lost"'),
-    "no truth value": lambda kept: kept.replace(b'"plain_head": true', b'"plain_head": "yes"'),
-    "other names": lambda kept: kept.replace(b'"plain_head"', b'"plane_head"'),
-    "other conditions": lambda kept: kept.replace(b'"threads": ', b'"threads": 1'),
+    "empty": lambda content: b"",
+    "cut": lambda content: content[: len(content) // 2],
+    "no text": lambda content: b"\xff\xfe",
+    "a list": lambda content: b"[]",
+    "nothing found": lambda content: content.replace(b'"found"', b'"lost"'),
+    "no truth value": lambda content: content.replace(b'"plain_head": true', b'"plain_head": "yes"'),
+    "other names": lambda content: content.replace(b'"plain_head"', b'"plane_head"'),
+    "other conditions": lambda content: content.replace(b'"threads": ', b'"threads": 1'),
 }
 
 
 def test_unreadable_files_are_ignored(model: Path, checks_run: list[str]) -> None:
     expected = next_distribution(load(model))
-    (kept,) = (catalogue.home().parent / "findings").iterdir()
-    right = kept.read_bytes()
+    (stored_file,) = (catalogue.home().parent / "findings").iterdir()
+    original = stored_file.read_bytes()
     for name, spoil in SPOILED.items():
-        assert spoil(right) != right, name
-        kept.write_bytes(spoil(right))
+        assert spoil(original) != original, name
+        stored_file.write_bytes(spoil(original))
         checks_run.clear()
         assert torch.equal(next_distribution(load(model)), expected), name
         assert checks_run, name
-        assert kept.read_bytes() == right, name
+        assert stored_file.read_bytes() == original, name
 
 
 @needs_formats
@@ -211,16 +211,16 @@ def test_model_that_reads_weights_is_loaded_unpacked(
     model: Path, always: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected, packed = next_distribution(load(model)), []
-    forward, right = LlamaMLP.forward, pretrained.pack_weights
+    forward, original = LlamaMLP.forward, pretrained.pack_weights
 
     def partly_manual_forward(self: Any, states: Tensor) -> Tensor:
         return mlp_by_hand(self, states) if always or states.shape[1] == 1 else forward(self, states)
 
     monkeypatch.setattr(LlamaMLP, "forward", partly_manual_forward)
-    monkeypatch.setattr(pretrained, "pack_weights", lambda *given: packed.append(1) or right(*given))
+    monkeypatch.setattr(pretrained, "pack_weights", lambda *given: packed.append(1) or original(*given))
     for weights in ("float32", "float32", "bfloat16"):
-        said = pytest.warns(UserWarning, match="its code reads weights itself")
-        with nullcontext() if weights == "float32" else said:
+        warning = pytest.warns(UserWarning, match="its code reads weights itself")
+        with nullcontext() if weights == "float32" else warning:
             oracle = load(model, weights=weights)
         assert oracle.weights == "as stored (100%)"
         assert torch.allclose(next_distribution(oracle), expected, atol=1e-4)

@@ -101,13 +101,13 @@ def test_long_arrays_are_skipped_but_counted(path: Path, long: int, monkeypatch:
 
 @pytest.mark.parametrize("which", ["queries", "keys", "all", "shifted"])
 def test_check_rejects_wrong_row_order(mixed: Path, which: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    right, expected = gguf_file._rotary_permutation, distributions(load_with_transformers(mixed))
+    original, expected = gguf_file._rotary_permutation, distributions(load_with_transformers(mixed))
 
     def wrong(rows: int, heads: int) -> np.ndarray:
         if which == "shifted":
-            return np.roll(right(rows, heads), 1)
+            return np.roll(original(rows, heads), 1)
         kept = {"queries": rows == WIDTH, "keys": rows < WIDTH, "all": True}[which]
-        return np.arange(rows) if kept else right(rows, heads)
+        return np.arange(rows) if kept else original(rows, heads)
 
     monkeypatch.setattr(gguf_file, "_rotary_permutation", wrong)
     assert float((distributions(load_directly(mixed)) - expected).abs().sum(-1).max()) > 0.05
@@ -115,7 +115,7 @@ def test_check_rejects_wrong_row_order(mixed: Path, which: str, monkeypatch: pyt
 
 @needs_formats
 @pytest.mark.parametrize(
-    ("weights", "says", "most"),
+    ("weights", "descriptions", "max_distance"),
     [
         ("float32", ["float32 of Q4_1 (", "float32 of Q8_0 ("], 1e-3),
         ("bfloat16", ["bfloat16 rounded from Q4_1 ("], 0.1),
@@ -134,14 +134,14 @@ def test_check_rejects_wrong_row_order(mixed: Path, which: str, monkeypatch: pyt
     ],
 )
 def test_mixed_files_keep_distributions_and_report_formats(
-    mixed: Path, weights: str, says: list[str], most: float
+    mixed: Path, weights: str, descriptions: list[str], max_distance: float
 ) -> None:
     oracle = load_pretrained(mixed, device="cpu", weights=weights)
-    for words in says:
+    for words in descriptions:
         assert words in oracle.weights
     with torch.inference_mode():
         expected = load_with_transformers(mixed)(torch.tensor([[5, 9, 30, 4]])).logits[0, -1].softmax(-1)
-    assert float((next_distribution(oracle).exp() - expected).abs().sum() / 2) < most
+    assert float((next_distribution(oracle).exp() - expected).abs().sum() / 2) < max_distance
 
 
 @needs_formats
@@ -193,7 +193,7 @@ def write_truncated_file(path: Path, share: float) -> Path:
 
 def test_invalid_files_raise_one_line_errors(tmp_path: Path) -> None:
     path, cannot = tmp_path / "file.gguf", "cannot be read as GGUF"
-    for make, says in (
+    for make, message in (
         (
             write_unsupported_file,
             r"its tensor blk\.0\.attn_q\.weight has the unsupported type Q8_1\. Use a file in Q4_K_M",
@@ -202,12 +202,12 @@ def test_invalid_files_raise_one_line_errors(tmp_path: Path) -> None:
         (lambda path: write_truncated_file(path, 0.05), cannot),
         (lambda path: write_truncated_file(path, 0), cannot),
     ):
-        with pytest.raises(InputError, match=says) as refused:
+        with pytest.raises(InputError, match=message) as caught:
             load_pretrained(make(path), device="cpu", weights="int4")
-        assert "\n" not in str(refused.value)
+        assert "\n" not in str(caught.value)
 
 
-def test_missing_weight_is_named(mixed: Path) -> None:
+def test_missing_weight_is_reported(mixed: Path) -> None:
     file = GgufFile(mixed)
     del file._tensors["blk.0.attn_q.weight"]
     with pytest.raises(InputError, match=r"its checkpoint lacks model\.layers\.0\.self_attn\.q_proj\.weight"):

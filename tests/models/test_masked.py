@@ -1,4 +1,4 @@
-"""The masked oracle of a transformer against passes of the network one by one, and under chains."""
+"""The masked oracle of a transformer, compared with passes of the network on single sequences."""
 
 import pytest
 import torch
@@ -18,31 +18,31 @@ def tokens(rows: int = 7, sites: int = 5) -> Tensor:
     return torch.randint(0, 3, (rows, sites), generator=generator(0, "tokens"))
 
 
-def some_masks(rows: int = 7, sites: int = 5) -> Tensor:
+def random_masks(rows: int = 7, sites: int = 5) -> Tensor:
     masked = torch.rand(rows, sites, generator=generator(0, "masked")) < 0.4
     masked[0] = False
     masked[1] = True
     return masked
 
 
-def alone(model: Transformer, row: Tensor, masked: Tensor) -> Tensor:
-    """Log-probabilities (N, 3) of one sequence, by a pass of its own."""
+def log_probs_of_row(model: Transformer, row: Tensor, masked: Tensor) -> Tensor:
+    """Return log-probabilities (N, 3) of one sequence, computed by a separate pass."""
     inputs = torch.where(masked, model.config.vocab_size + 2, row)
     with torch.no_grad():
         return model(inputs[None])[0, :, :3].log_softmax(-1)
 
 
 def largest_difference(oracle: MaskedTransformer, model: Transformer) -> float:
-    """Of all answers to all questions, from passes of the network with one sequence each."""
-    rows, masks = tokens(), some_masks()
-    answers, sites = oracle.log_probs(rows, masks), oracle.site_log_probs(rows)
+    """Return the largest difference between the oracle and passes of the network on single sequences."""
+    rows, masks = tokens(), random_masks()
+    log_probs, sites = oracle.log_probs(rows, masks), oracle.site_log_probs(rows)
     worst = 0.0
     for row in range(len(rows)):
-        expected = alone(model, rows[row], masks[row])
+        expected = log_probs_of_row(model, rows[row], masks[row])
         if bool(masks[row].any()):
-            worst = max(worst, float((answers[row] - expected)[masks[row]].abs().max()))
+            worst = max(worst, float((log_probs[row] - expected)[masks[row]].abs().max()))
         for site in range(rows.shape[1]):
-            expected = alone(model, rows[row], torch.arange(rows.shape[1]) == site)[site]
+            expected = log_probs_of_row(model, rows[row], torch.arange(rows.shape[1]) == site)[site]
             chosen = oracle.site_log_weights(rows[row : row + 1], torch.tensor([site]))[0]
             worst = max(worst, float((sites[row, site] - expected).abs().max()))
             worst = max(worst, float((chosen - expected).abs().max()))
@@ -50,11 +50,11 @@ def largest_difference(oracle: MaskedTransformer, model: Transformer) -> float:
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 256])
-def test_answers_are_those_of_the_network(batch_size: int) -> None:
+def test_log_probabilities_equal_those_of_the_network(batch_size: int) -> None:
     model = network()
-    oracle, rows, masks = MaskedTransformer(model, batch_size), tokens(), some_masks()
+    oracle, rows, masks = MaskedTransformer(model, batch_size), tokens(), random_masks()
     assert largest_difference(oracle, model) < 1e-5
-    # Visible tokens are given.
+    # Visible tokens have probability 1.
     visible = oracle.log_probs(rows, masks)[~masks]
     assert torch.equal(visible.argmax(-1), rows[~masks])
     assert visible.amax(-1).unique().tolist() == [0]
@@ -76,19 +76,19 @@ class _MasksAll(MaskedTransformer):
 
 
 @pytest.mark.parametrize("mutant", [_SeesItself, _NextSite, _MasksAll])
-def test_the_check_rejects(mutant: type[MaskedTransformer]) -> None:
+def test_mutants_are_rejected(mutant: type[MaskedTransformer]) -> None:
     model = network()
     assert largest_difference(mutant(model), model) > 1e-2
 
 
-def test_answers_carry_no_gradients_and_follow_double_precision() -> None:
+def test_results_have_no_gradients_and_follow_double_precision() -> None:
     assert not MaskedTransformer(network()).site_log_probs(tokens()).requires_grad
     double = MaskedTransformer(network().double()).site_log_probs(tokens())
     assert double.dtype == torch.float64
     torch.testing.assert_close(double.float(), MaskedTransformer(network()).site_log_probs(tokens()))
 
 
-def test_bad_input_is_one_line() -> None:
+def test_invalid_input_is_reported_in_one_line() -> None:
     oracle = MaskedTransformer(network())
     for rows, message in (
         (tokens() + 1, "tokens=3: use token ids from 0 to 2"),
@@ -101,11 +101,11 @@ def test_bad_input_is_one_line() -> None:
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("scaled", [True, False])
-def test_logits_at_one_site_of_each_row_are_those_of_the_whole_pass(layers: int, scaled: bool) -> None:
+def test_logits_at_single_sites_equal_those_of_a_full_pass(layers: int, scaled: bool) -> None:
     model = small(layers, layers=layers, causal=False, scaled_attention=scaled)
     inputs = torch.randint(6, (9, 6), generator=generator(0, "inputs"))
     whole = model(inputs)[..., :3]
-    # In order, out of order and of some rows, several of one row, and more sites than rows.
+    # All rows in order, a few rows out of order, a repeated row, and more sites than rows.
     for rows in (
         torch.arange(9),
         torch.tensor([4, 1, 8]),
@@ -115,10 +115,10 @@ def test_logits_at_one_site_of_each_row_are_those_of_the_whole_pass(layers: int,
         sites = (rows * 5 + torch.arange(len(rows))) % 6
         logits = model.masked_logits(inputs, rows, sites)
         torch.testing.assert_close(logits, whole[rows, sites], rtol=1e-5, atol=1e-5)
-    asked = model.masked_logits(inputs, rows[:9], sites[:9]).square().mean()
-    gradients = torch.autograd.grad(asked, list(model.blocks.parameters()))
+    loss = model.masked_logits(inputs, rows[:9], sites[:9]).square().mean()
+    gradients = torch.autograd.grad(loss, list(model.blocks.parameters()))
     expected = torch.autograd.grad(
         whole[rows[:9], sites[:9]].square().mean(), list(model.blocks.parameters())
     )
-    for gradient, wanted in zip(gradients, expected, strict=True):
-        torch.testing.assert_close(gradient, wanted, rtol=1e-4, atol=1e-6)
+    for gradient, expected_gradient in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(gradient, expected_gradient, rtol=1e-4, atol=1e-6)

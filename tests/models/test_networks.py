@@ -13,33 +13,35 @@ from trialogue.registry import Registry
 
 
 @dataclass(frozen=True)
-class LoneConfig:
+class ExampleConfig:
     width: int = 2
 
 
-def test_a_class_is_found_by_its_name_and_a_name_by_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_registrations_are_found_by_name_and_by_class(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         registry, "MODELS", Registry("trialogue.models", "network", {"transformer": Transformer})
     )
 
-    @register_network("lone", LoneConfig)
-    class Lone(nn.Module): ...
+    @register_network("example", ExampleConfig)
+    class ExampleNetwork(nn.Module): ...
 
-    assert registered("lone") == ("lone", Lone, LoneConfig) == registration_of(Lone)
+    assert (
+        registered("example") == ("example", ExampleNetwork, ExampleConfig) == registration_of(ExampleNetwork)
+    )
 
-    class Heir(Lone): ...
+    class Subclass(ExampleNetwork): ...
 
     with pytest.raises(InputError, match="@register_network"):
-        registration_of(Heir)
-    with pytest.raises(InputError, match=r"Transformer is registered"):
-        register_network("transformer", LoneConfig)(Heir)
-    with pytest.raises(InputError, match=r"Lone is registered"):
-        register_network("lone", LoneConfig)(Heir)
-    with pytest.raises(InputError, match=r"nobody.*transformer, lone"):
-        registered("nobody")
+        registration_of(Subclass)
+    with pytest.raises(InputError, match=r"Transformer is already registered"):
+        register_network("transformer", ExampleConfig)(Subclass)
+    with pytest.raises(InputError, match=r"ExampleNetwork is already registered"):
+        register_network("example", ExampleConfig)(Subclass)
+    with pytest.raises(InputError, match=r"unknown.*transformer, example"):
+        registered("unknown")
 
 
-def test_built_in_networks_are_imported_when_they_are_asked_for() -> None:
+def test_built_in_networks_are_imported_on_demand() -> None:
     assert registered("transformer") == ("transformer", Transformer, TransformerConfig)
     code = "from trialogue.models.networks.registry import registered; assert registered('transformer')"
     subprocess.run([sys.executable, "-c", code], check=True)

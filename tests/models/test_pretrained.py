@@ -186,10 +186,10 @@ def test_hidden_states_equal_transformers(kind):
         context = oracle.open(3, 9, (0, 1))
         features = context.features(tokens, torch.zeros_like(stop), stop, torch.arange(3))
         for row, length in enumerate(stop.tolist()):
-            answer = oracle.model(input_ids=tokens[row : row + 1, :length], output_hidden_states=True)
+            output = oracle.model(input_ids=tokens[row : row + 1, :length], output_hidden_states=True)
             for layer in (-1, 0, 1):
                 assert torch.allclose(
-                    context.hidden(features, layer)[row], answer.hidden_states[layer][0, -1], atol=1e-4
+                    context.hidden(features, layer)[row], output.hidden_states[layer][0, -1], atol=1e-4
                 )
     with pytest.raises(InputError, match=r"layers=2: must be -1"):
         oracle.open(1, 4, (2,))
@@ -206,11 +206,11 @@ def test_end_tokens_are_merged():
     with torch.inference_mode():
         context = oracle.open(1, 4)
         tokens, one = torch.tensor([[5, 9, 4, 8]]), torch.tensor([4])
-        answer = context.log_probs(context.features(tokens, torch.tensor([0]), one, torch.tensor([0])))[0]
+        output = context.log_probs(context.features(tokens, torch.tensor([0]), one, torch.tensor([0])))[0]
         expected = fresh(oracle, tokens[0]).exp()
-    assert float(answer[2].exp()) == pytest.approx(float(expected[[2, 7, 11]].sum()), abs=1e-5)
-    assert answer[[7, 11]].tolist() == [-math.inf, -math.inf]
-    assert float(answer.exp().sum()) == pytest.approx(1, abs=1e-5)
+    assert float(output[2].exp()) == pytest.approx(float(expected[[2, 7, 11]].sum()), abs=1e-5)
+    assert output[[7, 11]].tolist() == [-math.inf, -math.inf]
+    assert float(output.exp().sum()) == pytest.approx(1, abs=1e-5)
 
 
 def test_sequences_longer_than_sliding_window_are_rejected():
@@ -382,13 +382,13 @@ def test_loading_errors_explain_the_reason(tmp_path, make, message):
     "device",
     ["nowhere", "cuda:99", "meta", *([] if torch.backends.cuda.is_built() else ["cuda"])],
 )
-def test_missing_devices_are_named(device):
+def test_missing_devices_are_reported(device):
     with pytest.raises(InputError, match=f"device='{device}': it cannot be used here: ") as error:
         load_pretrained("anything", device=device)
     assert "\n" not in str(error.value)
 
 
-def test_invalid_arguments_are_named():
+def test_invalid_arguments_are_reported():
     oracle = tiny_oracle()
     with pytest.raises(InputError, match=r"dtype='int8'"):
         load_pretrained("anything", dtype="int8")

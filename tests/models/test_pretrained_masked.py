@@ -83,7 +83,7 @@ def word_log_probs(model: torch.nn.Module, text: Tensor, masked: list[int]) -> T
 def largest_difference(oracle: PretrainedMasked, model: torch.nn.Module) -> float:
     """Return the largest difference from passes over single texts, with one and two masked words."""
     tokens = oracle.encode(TEXTS)
-    alone, pairs = oracle.site_log_probs(tokens), torch.zeros_like(tokens, dtype=torch.bool)
+    single_site, pairs = oracle.site_log_probs(tokens), torch.zeros_like(tokens, dtype=torch.bool)
     pairs[:, 1:3] = True
     together = oracle.log_probs(tokens, pairs)
     worst = 0.0
@@ -93,7 +93,7 @@ def largest_difference(oracle: PretrainedMasked, model: torch.nn.Module) -> floa
         for site in range(1, length - 1):
             chosen = oracle.site_log_weights(tokens[row : row + 1], torch.tensor([site]))[0]
             expected = word_log_probs(model, own, [site])[0].exp()
-            worst = max(worst, float((alone[row, site].exp() - expected).abs().max()))
+            worst = max(worst, float((single_site[row, site].exp() - expected).abs().max()))
             worst = max(worst, float((chosen.exp() - expected).abs().max()))
         expected = word_log_probs(model, own, [1, 2]).exp()
         worst = max(worst, float((together[row, 1:3].exp() - expected).abs().max()))
@@ -149,7 +149,7 @@ def test_special_tokens_stay_fixed_and_are_never_proposed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chain", "asked"),
+    ("chain", "get_model"),
     [
         (Gibbs(), lambda model: model),
         (Gibbs(order="sweep"), lambda model: model),
@@ -158,10 +158,10 @@ def test_special_tokens_stay_fixed_and_are_never_proposed() -> None:
     ],
     ids=["gibbs", "sweeps", "parallel", "blocks"],
 )
-def test_chains_run_on_masked_models(chain: object, asked: Callable[[PretrainedMasked], Any]) -> None:
+def test_chains_run_on_masked_models(chain: object, get_model: Callable[[PretrainedMasked], Any]) -> None:
     model = oracle()
     start = model.encode(TEXTS)
-    found = run_chain(chain, asked(model), start=start, steps=6, seed=1).tokens
+    found = run_chain(chain, get_model(model), start=start, steps=6, seed=1).tokens
     assert torch.equal(found[~model.free(start)], start[~model.free(start)])
     assert bool((found != start)[model.free(start)].any())
     assert not bool(torch.isin(found[model.free(start)], torch.tensor([0, 2, 3, 4])).any())

@@ -70,11 +70,11 @@ def test_check_rejects_truncated_prefixes(monkeypatch: pytest.MonkeyPatch) -> No
         return whole(context, tokens.masked_fill(torch.arange(tokens.shape[1]) > 1, 7), *others)
 
     oracle = Processed(tiny_oracle(), favour_repetition)
-    asked = torch.randint(3, 300, (1, 5), generator=generator(0, "tokens"))
-    right = next_log_probs(oracle, asked)
+    tokens = torch.randint(3, 300, (1, 5), generator=generator(0, "tokens"))
+    expected = next_log_probs(oracle, tokens)
     whole = processed._ProcessedContext.features
     monkeypatch.setattr(processed._ProcessedContext, "features", shorten_prefixes)
-    assert float((next_log_probs(oracle, asked) - right).abs().max()) > 0.1
+    assert float((next_log_probs(oracle, tokens) - expected).abs().max()) > 0.1
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64], ids=str)

@@ -10,15 +10,15 @@ from trialogue.randomness import generator
 POSITIONS = ["learned", "linear", "none"]
 
 
-def draw_ids(model: Transformer, n: int, length: int, seed: int = 1) -> torch.Tensor:
+def random_ids(model: Transformer, n: int, length: int, seed: int = 1) -> torch.Tensor:
     ids = torch.randint(0, model.vocab_size, (n, length), generator=generator(seed))
     ids[:, 0] = model.bos
     return ids
 
 
-def reach(model: Transformer, length: int = 10) -> list[list[bool]]:
-    """Which positions the answer at each position depends on, by gradients."""
-    ids = draw_ids(model, 1, length)
+def dependencies(model: Transformer, length: int = 10) -> list[list[bool]]:
+    """Return which positions the logits at each position depend on, computed from gradients."""
+    ids = random_ids(model, 1, length)
     embedded: list[torch.Tensor] = []
 
     def embed(tokens: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
@@ -35,41 +35,41 @@ def reach(model: Transformer, length: int = 10) -> list[list[bool]]:
 
 
 @pytest.mark.parametrize(("layers", "window"), [(1, 1), (1, 3), (2, 1), (2, 2), (2, 4), (3, 3)])
-def test_the_receptive_field_is_what_answers_depend_on(layers: int, window: int) -> None:
+def test_logits_depend_on_the_receptive_field_only(layers: int, window: int) -> None:
     model = small(layers=layers, attention_window=window)
     field = model.config.receptive_field
     assert field == 1 + layers * (window - 1)
     expected = [[position - field < other <= position for other in range(10)] for position in range(10)]
-    assert reach(model) == expected
-    assert reach(small(layers=layers, attention_window=window + 1)) != expected
+    assert dependencies(model) == expected
+    assert dependencies(small(layers=layers, attention_window=window + 1)) != expected
 
 
 @pytest.mark.parametrize("positions", POSITIONS)
-def test_without_a_window_everything_past_is_seen(positions: str) -> None:
+def test_without_a_window_logits_depend_on_all_previous_positions(positions: str) -> None:
     model = small(positions=positions)
     assert model.config.receptive_field is None
-    assert reach(model) == [[other <= position for other in range(10)] for position in range(10)]
-    ids = draw_ids(model, 2, 9)
+    assert dependencies(model) == [[other <= position for other in range(10)] for position in range(10)]
+    ids = random_ids(model, 2, 9)
     torch.testing.assert_close(
         small(attention_window=9, positions=positions)(ids), model(ids), atol=1e-5, rtol=1e-5
     )
 
 
-def test_a_bidirectional_model_looks_everywhere_but_at_padding() -> None:
+def test_a_bidirectional_model_attends_to_all_tokens_except_padding() -> None:
     model = small(causal=False)
-    ids, lengths = draw_ids(model, 3, 9), torch.tensor([4, 9, 6])
+    ids, lengths = random_ids(model, 3, 9), torch.tensor([4, 9, 6])
     logits = model(ids, lengths)
     for row, length in enumerate(lengths.tolist()):
-        alone = model(ids[row : row + 1, :length])
-        torch.testing.assert_close(logits[row : row + 1, :length], alone, atol=1e-5, rtol=1e-5)
+        single_row = model(ids[row : row + 1, :length])
+        torch.testing.assert_close(logits[row : row + 1, :length], single_row, atol=1e-5, rtol=1e-5)
     changed = ids.clone()
     changed[0, 3] = (changed[0, 3] + 1) % 3
     assert (model(changed, lengths)[0, 0] - logits[0, 0]).abs().max() > 1e-4
-    # Without the lengths, padding is read: the check above can fail.
+    # Without lengths, padding changes the logits, so the check above can fail.
     assert (model(ids)[0, :4] - logits[0, :4]).abs().max() > 1e-4
 
 
-def test_initialisation_is_that_of_gpt2_and_follows_the_seed() -> None:
+def test_initialization_is_that_of_gpt2_and_depends_on_the_seed() -> None:
     config = TransformerConfig(vocab_size=100, layers=8, width=128, mlp_width=512)
     first, again, other = Transformer(config, 3), Transformer(config, 3), Transformer(config, 4)
     for name, parameter in first.named_parameters():
@@ -82,18 +82,18 @@ def test_initialisation_is_that_of_gpt2_and_follows_the_seed() -> None:
             assert torch.equal(parameter, torch.full_like(parameter, float(name.endswith("norm.weight"))))
 
 
-def test_the_oracle_counts_the_end_of_sequence() -> None:
+def test_the_vocabulary_of_the_oracle_includes_the_end_of_sequence() -> None:
     model = small()
     assert isinstance(model, Autoregressive)
     assert (model.vocab_size, model.eos, model.bos, model.max_length) == (4, 3, 4, 11)
-    assert model(draw_ids(model, 1, 12)).shape == (1, 12, 4)
+    assert model(random_ids(model, 1, 12)).shape == (1, 12, 4)
     assert small(positions="none").max_length is None
 
 
-def test_what_the_model_cannot_read_is_refused() -> None:
+def test_invalid_input_is_rejected() -> None:
     model = small()
     with pytest.raises(InputError, match="12 positions"):
-        model(draw_ids(model, 1, 13))
+        model(random_ids(model, 1, 13))
     with pytest.raises(InputError, match="at most 11 tokens"):
         model.open(1, 12)
     with pytest.raises(InputError, match=r"use -1, or 0 to 2"):

@@ -80,7 +80,7 @@ class LastAnswerOnly(TwentyQuestions):
     def weights(self, prefix):
         if not prefix:
             return super().weights(prefix)
-        asked, last = self._question_index(prefix), self._question_index(prefix[:-1])
+        question, last = self._question_index(prefix), self._question_index(prefix[:-1])
         fitting = [answers for answers in self._answers if answers[last] == prefix[-1]]
-        yes = sum(answers[asked] for answers in fitting)
+        yes = sum(answers[question] for answers in fitting)
         return [float(len(fitting) - yes), float(yes)]

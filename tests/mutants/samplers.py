@@ -44,8 +44,8 @@ def support_only(decoding: Any) -> Altered:
     """Return a decoding with equal probabilities for all possible tokens."""
 
     def log_probs(*arguments: Tensor, **options: bool) -> Tensor:
-        answer = decoding.log_probs(*arguments, **options)
-        return torch.zeros_like(answer).masked_fill(answer == -math.inf, -math.inf)
+        log_probs = decoding.log_probs(*arguments, **options)
+        return torch.zeros_like(log_probs).masked_fill(log_probs == -math.inf, -math.inf)
 
     return Altered(decoding, {"log_probs": log_probs})
 
@@ -60,7 +60,7 @@ class _Uniform:
 class UniformAncestral(_Uniform, Ancestral): ...
 
 
-class TwiceAskingAncestral(Ancestral):
+class RepeatedCallAncestral(Ancestral):
     def step(self, decoding, state, verifier, choose):
         rows = (~decoding.complete).nonzero()[:, 0]
         if len(rows):
@@ -84,9 +84,9 @@ class EarlyCheckingRejection(Rejection):
         accepted = verifier.values(torch.arange(len(decoding.lengths))) > 0
         moves.done.copy_(decoding.complete & accepted)
         moves.length.copy_(torch.where(accepted, decoding.lengths, decoding.start))
-        asking = (~moves.done).nonzero()[:, 0]
-        if len(asking):
-            moves.token[asking] = choose(decoding.log_probs(asking, moves.length[asking]), asking)
+        active = (~moves.done).nonzero()[:, 0]
+        if len(active):
+            moves.token[active] = choose(decoding.log_probs(active, moves.length[active]), active)
         return moves, state
 
 
@@ -151,10 +151,10 @@ class UncutMonteCarlo(SequentialMonteCarlo):
 
     def _outlook(self, decoding, verifier, alive):
         outlook = super()._outlook(decoding, verifier, alive)
-        asking = (alive & ~decoding.complete).nonzero()[:, 0]
-        log_probs = decoding.log_probs(asking, cut=False).double()
-        whole = log_probs + verifier.children(asking, log_probs > -math.inf).log()
-        return outlook._replace(log_value=outlook.log_value.index_copy(0, asking, whole.logsumexp(1)))
+        active = (alive & ~decoding.complete).nonzero()[:, 0]
+        log_probs = decoding.log_probs(active, cut=False).double()
+        whole = log_probs + verifier.children(active, log_probs > -math.inf).log()
+        return outlook._replace(log_value=outlook.log_value.index_copy(0, active, whole.logsumexp(1)))
 
 
 class UnlimitedBacktracking(Backtracking):
@@ -200,8 +200,8 @@ class HighestTieBacktracking(Backtracking):
 
     def step(self, decoding, state, verifier, choose):
         def log_probs(*arguments: Tensor) -> Tensor:
-            answer = decoding.log_probs(*arguments)
-            return answer + 1e-12 * torch.arange(answer.shape[1])
+            log_probs = decoding.log_probs(*arguments)
+            return log_probs + 1e-12 * torch.arange(log_probs.shape[1])
 
         return super().step(Altered(decoding, {"log_probs": log_probs}), state, verifier, choose)
 
@@ -343,7 +343,7 @@ class DraggedMonteCarlo(SequentialMonteCarlo):
 
 
 class UnweighedDrawMonteCarlo(SequentialMonteCarlo):
-    """Omit the weight of the drawn token."""
+    """Omit the weight of the sampled token."""
 
     def step(self, decoding, state, verifier, choose):
         moves, after = super().step(decoding, state, verifier, choose)
@@ -351,7 +351,7 @@ class UnweighedDrawMonteCarlo(SequentialMonteCarlo):
         return moves, after._replace(drawn=torch.where(dead, after.drawn, 0.0))
 
 
-class OwnLawMonteCarlo(SequentialMonteCarlo):
+class OwnPrefixMonteCarlo(SequentialMonteCarlo):
     """Draw after the row's own prefix instead of its source's."""
 
     def _draw(self, decoding, prefixes, rows, outlook, verifier, choose):
@@ -636,7 +636,7 @@ class FirstCandidateGuided(BlockValueGuided):
 
 WRONG_DISTRIBUTIONS = [
     UniformAncestral(),
-    TwiceAskingAncestral(),
+    RepeatedCallAncestral(),
     CredulousRejection(),
     EarlyCheckingRejection(),
     CreditingRejection(),
@@ -668,7 +668,7 @@ WRONG_DISTRIBUTIONS = [
     DraggedMonteCarlo(2, 1.0, "rejection"),
     UnweighedDrawMonteCarlo(2, 1.0, "mask"),
     UnweighedDrawMonteCarlo(2, 1.0, "rejection"),
-    OwnLawMonteCarlo(2, 1.0, "mask"),
+    OwnPrefixMonteCarlo(2, 1.0, "mask"),
     CountingMonteCarlo(2, 1.0, "rejection"),
     MiddleMonteCarlo(2, 1.0, resampling="systematic"),
     CountingRejection(),

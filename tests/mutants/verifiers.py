@@ -40,18 +40,18 @@ class EndAnywhere(GrammarVerifier):
     """Allow the end of the sequence after every viable text."""
 
     def children(self, decoding, rows):
-        answers = super().children(decoding, rows)
-        answers[:, decoding.eos] = self.values(decoding, rows)
-        return answers
+        result = super().children(decoding, rows)
+        result[:, decoding.eos] = self.values(decoding, rows)
+        return result
 
 
 class NoEnd(GrammarVerifier):
     """Never allow the end of the sequence."""
 
     def children(self, decoding, rows):
-        answers = super().children(decoding, rows)
-        answers[:, decoding.eos] = False
-        return answers
+        result = super().children(decoding, rows)
+        result[:, decoding.eos] = False
+        return result
 
 
 class BlindToTheLimit(GrammarVerifier):
@@ -81,9 +81,9 @@ class WithoutEnd(GrammarVerifier):
     """Treat the end of the sequence as part of the text."""
 
     def values(self, decoding, rows):
-        answers = super().values(decoding, rows)
+        result = super().values(decoding, rows)
         last = decoding.tokens[rows, (decoding.lengths[rows] - 1).clamp_min(0)]
-        return answers & (last != decoding.eos)
+        return result & (last != decoding.eos)
 
 
 class StaleMatcher(GrammarVerifier):

@@ -126,8 +126,8 @@ def backtracking(
             if left > 0 and not rule(drawn):
                 kept = max(len(drawn) - stride, 0 if erase_prompt else len(prompt))
                 again, redone = drawn[:kept], 0
-                due = len(drawn) - kept if redo == "erased" else stride
-                while argmax_redo and redone < due and not tree.complete(again):
+                required = len(drawn) - kept if redo == "erased" else stride
+                while argmax_redo and redone < required and not tree.complete(again):
                     conditional = tree.conditional(again)
                     again, redone = (*again, conditional.index(max(conditional))), redone + 1
                 loop(again, left - 1, mass * probability, calls + 1 + redone)

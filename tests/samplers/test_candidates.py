@@ -63,7 +63,7 @@ def test_blocks_end_at_a_text_if_the_oracle_has_a_tokenization():
         generate(oracle, ["the cat"], sampler=BlockBestOfN(2, block_delimiter="@@@"), **settings)
 
 
-def test_invalid_delimiters_are_refused():
+def test_invalid_delimiters_are_rejected():
     table, value = LINES.table(), LINES.value
     with pytest.raises(InputError, match="delimiters=7: use token ids below 3"):
         generate(table, sampler=BlockBestOfN(2, (0, 7)), verifier=value)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from trialogue.data.table import Table
 from trialogue.errors import InputError
 from trialogue.oracles import PrefixOracle
@@ -226,11 +226,11 @@ INPUTS = [
 
 def test_invalid_input_is_reported_in_one_line():
     calls = [(message, partial(generate, COINS, **arguments)) for arguments, message in INPUTS]
-    assert not wrong_errors([*calls, ("max_new_tokens=None", lambda: generate(ENDLESS))])
+    assert not calls_without_expected_error([*calls, ("max_new_tokens=None", lambda: generate(ENDLESS))])
 
 
 @pytest.mark.parametrize("distribution", [exact_distribution, transition_matrix])
-def test_a_chain_with_too_many_states_is_refused(distribution):
+def test_a_chain_with_too_many_states_is_rejected(distribution):
     arguments = (Rejection(), TREES[1].table(), TREES[1].allows)
     states = exact_distribution(*arguments).states
     distribution(*arguments, max_states=states)
@@ -277,7 +277,7 @@ INVALID_DISTRIBUTIONS = [
 
 
 def test_exact_distributions_report_invalid_input():
-    assert not wrong_errors(INVALID_DISTRIBUTIONS)
+    assert not calls_without_expected_error(INVALID_DISTRIBUTIONS)
 
 
 def test_the_distribution_after_a_prompt_contains_only_its_completions():
@@ -318,7 +318,7 @@ class InvalidMoves(Ancestral):
     [{"token": 2}, {"length": 4}, {"length": -1}, {"token": 1, "done": False}, {"length": 1}],
     ids=str,
 )
-def test_moves_that_cannot_be_applied_are_refused(wrong):
+def test_moves_that_cannot_be_applied_are_rejected(wrong):
     with pytest.raises(InputError, match=r"^moves=\(.*tokens of row 0"):
         generate(COINS, sampler=InvalidMoves(**wrong), max_steps=9)
 

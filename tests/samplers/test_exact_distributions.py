@@ -172,9 +172,9 @@ def require_reference(sampler: Sampler, trees: list[RationalTree]) -> None:
         ) == pytest.approx(1, abs=1e-12)
         if systematic:
             truth = expected(sampler, tree)
-            due = {x: float(p) for x, p in truth.distribution.items() if p}
+            reference = {x: float(p) for x, p in truth.distribution.items() if p}
             found = {x: p for x, p in distribution.probabilities.items() if p}
-            assert found == pytest.approx(due, abs=1e-12)
+            assert found == pytest.approx(reference, abs=1e-12)
         else:
             assert error_of(distribution, sampler, tree) < 1e-11, tree
 
@@ -274,7 +274,7 @@ def test_a_rare_end_keeps_all_probability_mass(sampler, chance):
         (lambda: target_distribution(rare(1e-200), lambda x: x[:2] == (1, 1)), "verifier=.*at least 1e-300"),
     ],
 )
-def test_numbers_beyond_double_precision_are_refused_in_one_line(call, message):
+def test_numbers_beyond_double_precision_are_rejected_in_one_line(call, message):
     with pytest.raises(InputError, match=f"^{message}"):
         call()
 
@@ -326,7 +326,7 @@ def test_weights_of_a_sampler_that_returns_to_a_prefix_are_exact(chance, factor)
     assert distribution.weights[1,] == pytest.approx(float(weight), rel=1e-12, abs=0)
 
 
-def test_infinite_weights_are_refused_in_one_line():
+def test_infinite_weights_are_rejected_in_one_line():
     sampler = ReweightedRejection()
     object.__setattr__(sampler, "factor", 2.0)
     with pytest.raises(InputError, match=r"^log_weight=.*use weights that do not grow in loops"):

@@ -62,8 +62,8 @@ def stationary_leaves(sampler, tree, value) -> dict:
 
 
 def candidates_error(sampler, tree, value, cut) -> float:
-    due = normalised({x: p * value(x) for x, p in subtree(tree, value, cut).items() if tree.complete(x)})
-    return largest_difference(stationary_leaves(sampler(stop_at_leaf=False, **cut), tree, value), due)
+    expected = normalised({x: p * value(x) for x, p in subtree(tree, value, cut).items() if tree.complete(x)})
+    return largest_difference(stationary_leaves(sampler(stop_at_leaf=False, **cut), tree, value), expected)
 
 
 @pytest.mark.parametrize("cut", CUTS, ids=str)
@@ -87,7 +87,7 @@ def test_the_default_number_of_steps_is_four_times_the_squared_horizon():
     )
 
 
-def test_an_outcome_above_the_stated_maximum_is_refused():
+def test_an_outcome_above_the_stated_maximum_is_rejected():
     with pytest.raises(InputError, match=r"most=1\.0: use at least 3, the value of a complete sequence"):
         exact_distribution(OutcomeRejection(), TREES[0].table(), lambda x: 3.0)
 

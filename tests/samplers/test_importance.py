@@ -51,7 +51,7 @@ def test_the_effective_sample_size_follows_kish(weights, size):
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf])
-def test_weights_that_are_not_numbers_are_refused(wrong):
+def test_weights_that_are_not_numbers_are_rejected(wrong):
     with pytest.raises(InputError, match=f"log_weights={wrong}"):
         effective_sample_size(torch.tensor([0.0, wrong]))
 
@@ -97,7 +97,7 @@ def test_a_prompt_without_weight_keeps_the_other_prompts():
     assert drawn.log_weight.tolist() == pytest.approx([0.0] * 3 + [-math.inf] * 3 + [2.0] * 3)
 
 
-def test_samples_without_any_weight_are_refused():
+def test_samples_without_any_weight_are_rejected():
     samples = weighted([-math.inf, 0.0], [0, 1], [True, False])
     with pytest.raises(InputError, match="log_weight=-inf: all samples have weight zero"):
         resampled(samples)

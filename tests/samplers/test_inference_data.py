@@ -1,4 +1,4 @@
-"""Samples as ArviZ `InferenceData`, and what is said where a package of the extra is missing."""
+"""Samples as ArviZ `InferenceData`, and the error for a missing extra."""
 
 import sys
 

@@ -137,7 +137,7 @@ class AboveMaximum(Masking):
         return torch.full((len(rows),), 5.0)
 
 
-def test_a_value_above_the_stated_maximum_is_refused():
+def test_a_value_above_the_stated_maximum_is_rejected():
     judge = Judge(AboveMaximum(), batch_of(TREE.table(), PREFIXES, 4))
     rows = torch.arange(4)
     for call in (

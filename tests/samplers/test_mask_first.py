@@ -57,8 +57,8 @@ def mask_error(sampler, tree, rule, cut, truncation=Truncated, verifier=Bounded)
     total = math.fsum(distribution.probabilities.values()) + distribution.failed
     if sampler.rows_per_sample > 1:
         # Resampling changes the probabilities of outputs, but neither their support nor their weights.
-        due = {x: w for x, w in proper.items() if w > 0}
-        return max(largest_difference(distribution.weights, due), abs(total - 1))
+        expected = {x: w for x, w in proper.items() if w > 0}
+        return max(largest_difference(distribution.weights, expected), abs(total - 1))
     return max(
         largest_difference(distribution.probabilities, reference),
         largest_difference(distribution.weights, proper),
@@ -134,7 +134,7 @@ def distributions(count: int) -> torch.Tensor:
 
 def count_judged_and_wrong(judge_type, cut, share, *, most=1.0, parts=()) -> tuple[int, int]:
     """Return the number of judged continuations of 30 prefixes, and the number of prefixes with a wrong truncation."""
-    all_laws, draw = distributions(30), numpy_generator(84, "values", share)
+    all_distributions, draw = distributions(30), numpy_generator(84, "values", share)
     values = (draw.random((30, VOCAB)) < share) * (
         most * draw.random((30, VOCAB)) if 1 < most < math.inf else 1.0
     )
@@ -148,14 +148,14 @@ def count_judged_and_wrong(judge_type, cut, share, *, most=1.0, parts=()) -> tup
 
     verifier = FunctionVerifier(value)
     verifier.most = most
-    oracle = truncated(Table(lambda prefix: all_laws[prefix[0]].exp(), VOCAB, max_length=2), **cut)
+    oracle = truncated(Table(lambda prefix: all_distributions[prefix[0]].exp(), VOCAB, max_length=2), **cut)
     batch, rows = batch_of(oracle, [(row,) for row in range(30)], 2, start=1), torch.arange(30)
     judge = judge_type(Product(*parts, verifier), batch)
     uncut = batch.log_probs(rows, cut=False)
     found = judge.leading_children(rows, uncut)
-    due = batch.cut(uncut + torch.from_numpy(values).log()) > -math.inf
+    expected = batch.cut(uncut + torch.from_numpy(values).log()) > -math.inf
     kept = batch.cut(uncut + found.log()) > -math.inf
-    return judged, int((due != kept).any(1).sum())
+    return judged, int((expected != kept).any(1).sum())
 
 
 LAZY = [

@@ -1,4 +1,4 @@
-"""Memory of a run: allocated for the tokens that can be written, and refused if it does not fit."""
+"""Memory of a run: allocated for the tokens that can be written, and rejected if it does not fit."""
 
 import pytest
 import torch
@@ -36,7 +36,7 @@ def test_few_steps_need_no_memory_for_a_long_completion(sampler, monkeypatch):
     assert set(far.stopped) == {"max_steps"}
 
 
-def test_a_run_larger_than_memory_is_refused_with_a_bound(monkeypatch):
+def test_a_run_larger_than_memory_is_rejected_with_a_bound(monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 4 << 30)
     for run in (generate, stream):
         with pytest.raises(

@@ -72,13 +72,13 @@ def run_of_many_prompts(monkeypatch, sampler, prompts, verifier, memory):
     sizes = []
     advance = NodeTree.advance
 
-    def noted(tree, *arguments):
-        answer = advance(tree, *arguments)
+    def record_size(tree, *arguments):
+        result = advance(tree, *arguments)
         sizes.append(tree.size)
-        return answer
+        return result
 
     with monkeypatch.context() as patched:
-        patched.setattr(NodeTree, "advance", noted)
+        patched.setattr(NodeTree, "advance", record_size)
         run = generate(
             Table(lambda prefix: [2, 1], 2),
             prompts,

@@ -148,7 +148,7 @@ def count_differences(sampler: Any, requests: int = 16) -> int:
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
-def test_requests_have_the_same_result_as_alone(sampler):
+def test_requests_have_the_same_results_as_single_requests(sampler):
     assert count_differences(sampler) == 0
 
 
@@ -215,7 +215,7 @@ def test_finished_requests_leave_no_state():
     assert max(sizes) <= 2048
 
 
-def test_texts_are_stopped_and_parsed_under_their_own_terms():
+def test_each_request_has_separate_stop_strings_and_parsers():
     oracle = tiny_oracle()
     number = GrammarVerifier.json_schema({"type": "integer"}, oracle.tokenization)
     word = GrammarVerifier.regex("[a-c]+", oracle.tokenization)
@@ -251,7 +251,7 @@ def test_texts_are_stopped_and_parsed_under_their_own_terms():
 
 
 @pytest.mark.parametrize(
-    ("ask", "field"),
+    ("submit", "field"),
     [
         (lambda run: run.submit([9]), "prompts[0][0]"),
         (lambda run: run.submit([0] * 13), "prompts"),
@@ -266,10 +266,10 @@ def test_texts_are_stopped_and_parsed_under_their_own_terms():
         (lambda run: OpenRun(Table(distribution, vocab_size=6)), "capacity"),
     ],
 )
-def test_invalid_requests_are_refused_and_change_nothing(ask, field):
+def test_invalid_requests_are_rejected_and_change_nothing(submit, field):
     run = OpenRun(ORACLE)
     with pytest.raises(InputError) as error:
-        ask(run)
+        submit(run)
     assert error.value.field == field
     assert not run.busy
     assert not run._running.orders
@@ -285,14 +285,14 @@ def test_prompts_start_within_a_budget_of_tokens_per_step(tokens, steps, monkeyp
     run.step()
     prompts = [[one, 1, 2] for one in range(5)]
     submitted = [run.submit(prompt, long, num_samples=3, seed=2) for prompt in prompts]
-    begun, samples = list[int](), dict[Any, list[Samples]]()
+    started, samples = list[int](), dict[Any, list[Samples]]()
     while run.busy:
         under_way = {one for one in submitted if one.begun}
         for submission, finished in run.step():
             samples.setdefault(submission, []).append(finished)
-        begun.append(len({one for one in submitted if one.begun} - under_way))
-    assert [number for number in begun if number] == steps
+        started.append(len({one for one in submitted if one.begun} - under_way))
+    assert [number for number in started if number] == steps
     for submission, prompt in zip(submitted, prompts, strict=True):
         drawn = generate(ORACLE, [prompt], max_new_tokens=9, num_samples=3, seed=2)
-        texts = {one.index: one.tokens for some in samples[submission] for one in some}
+        texts = {one.index: one.tokens for batch in samples[submission] for one in batch}
         assert [texts[place] for place in range(3)] == [one.tokens for one in drawn]

@@ -24,19 +24,19 @@ from trialogue.samplers.exact import chain_transitions, prefix_tree
 
 
 class FunctionOracle(PrefixOracle):
-    """An oracle that returns `answer(rows)`."""
+    """An oracle that returns `function(rows)`."""
 
     vocab_size = 2
     max_length = 3
 
-    def __init__(self, answer: Callable[[int], Any], vocab_size: int = 2) -> None:
-        self.answer, self.vocab_size = answer, vocab_size
+    def __init__(self, function: Callable[[int], Any], vocab_size: int = 2) -> None:
+        self.function, self.vocab_size = function, vocab_size
         self.calls = 0
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         self.calls += 1
-        answer: Tensor = self.answer(len(lengths))
-        return answer
+        result: Tensor = self.function(len(lengths))
+        return result
 
 
 def uniform(rows: int, vocab: int = 2) -> Tensor:
@@ -78,7 +78,7 @@ RUNS: dict[str, Callable[[PrefixOracle], object]] = {
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 @pytest.mark.parametrize(("oracle", "line"), WRONG.values(), ids=WRONG)
-def test_an_invalid_first_result_is_refused(oracle, line, run):
+def test_an_invalid_first_result_is_rejected(oracle, line, run):
     with pytest.raises(InputError, match=f"^{line}"):
         run(oracle)
 
@@ -93,29 +93,29 @@ def test_results_normalised_up_to_rounding_are_accepted(dtype):
 
 
 class FunctionMasked(Masked):
-    """A masked oracle of two values that returns `answer(shape)`."""
+    """A masked oracle of two values that returns `function(shape)`."""
 
     vocab_size = 2
 
-    def __init__(self, answer: Callable[[tuple[int, ...]], Any]) -> None:
-        self.answer = answer
+    def __init__(self, function: Callable[[tuple[int, ...]], Any]) -> None:
+        self.function = function
 
     def log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        answer: Tensor = self.answer(tuple(tokens.shape))
-        return answer
+        result: Tensor = self.function(tuple(tokens.shape))
+        return result
 
 
 class FunctionEnergy(Energy):
-    """An energy of two values that returns `answer(rows)`."""
+    """An energy of two values that returns `function(rows)`."""
 
     vocab_size = 2
 
-    def __init__(self, answer: Callable[[int], Any]) -> None:
-        self.answer = answer
+    def __init__(self, function: Callable[[int], Any]) -> None:
+        self.function = function
 
     def energy(self, tokens: Tensor) -> Tensor:
-        answer: Tensor = self.answer(len(tokens))
-        return answer
+        result: Tensor = self.function(len(tokens))
+        return result
 
 
 START = torch.zeros(2, 12).long()
@@ -165,7 +165,7 @@ def test_only_the_first_result_of_a_run_is_checked(monkeypatch):
     assert len(checked) == 3  # the distributions before and after truncation
 
 
-def test_counts_beyond_int64_are_refused():
+def test_counts_beyond_int64_are_rejected():
     for field, make in {
         "max_rejections": lambda number: TokenwiseRejection(max_rejections=number),
         "block_tokens": lambda number: BlockBestOfN(candidates=2, block_tokens=number),

@@ -25,8 +25,8 @@ PREFIXES = [(), (0, 1), (1,), (0, 0, 1, 1, 0), (0, 1)]
 @pytest.mark.parametrize("batch_size", [1, 2, 4096])
 @pytest.mark.parametrize("oracle", [TREE.table(), StoredTree(TREE)], ids=["table", "stored"])
 def test_an_oracle_is_evaluated_on_given_prefixes(oracle, batch_size):
-    answers = next_log_probs(oracle, *padded(PREFIXES), batch_size=batch_size)
-    assert answers.exp().tolist() == [pytest.approx(TREE.conditional(prefix)) for prefix in PREFIXES]
+    log_probs = next_log_probs(oracle, *padded(PREFIXES), batch_size=batch_size)
+    assert log_probs.exp().tolist() == [pytest.approx(TREE.conditional(prefix)) for prefix in PREFIXES]
     found = next_log_probs(oracle, torch.tensor([[0, 1], [1, 1]]))
     assert found.exp().tolist() == [pytest.approx(TREE.conditional(prefix)) for prefix in ((0, 1), (1, 1))]
     assert next_log_probs(oracle, torch.zeros(0, 3, dtype=torch.int64)).shape == (0, 3)
@@ -84,11 +84,11 @@ class Methods:
     vocab_size, max_length, eos = 3, 6, 2
 
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        answers: Tensor = TREE.table().next_log_probs(tokens, lengths)
-        return answers
+        log_probs: Tensor = TREE.table().next_log_probs(tokens, lengths)
+        return log_probs
 
 
-@pytest.mark.parametrize("thing", [Methods(), StoredTree(TREE)], ids=["answers", "opens"])
+@pytest.mark.parametrize("thing", [Methods(), StoredTree(TREE)], ids=["evaluated", "opened"])
 def test_an_object_with_the_methods_of_an_oracle_is_an_oracle(thing):
     settings: dict[str, Any] = {"sampler": Rejection(), "verifier": TREE.judges, "num_samples": 20}
     assert generate(thing, **settings).sequences() == generate(TREE.table(), **settings).sequences()

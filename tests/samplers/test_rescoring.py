@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from models.small_encoder_decoders import LONGEST, small_network
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from trialogue.data.parallel.vocabulary import EOS
 from trialogue.models.encoder_decoder import twin as twin_module
 from trialogue.models.encoder_decoder.refiner import Refiner
@@ -37,8 +37,8 @@ def test_candidates_have_the_log_probabilities_of_their_prefixes(places, monkeyp
     found = TWIN.log_probs(SOURCES, CANDIDATES)
     for source, texts, log_probs in zip(SOURCES, CANDIDATES, found, strict=True):
         assert log_probs == pytest.approx([by_prefixes(source, text) for text in texts], abs=1e-4)
-        alone = TWIN.log_probs([source], [texts])[0]
-        assert alone == pytest.approx(log_probs, abs=1e-4)
+        single_source = TWIN.log_probs([source], [texts])[0]
+        assert single_source == pytest.approx(log_probs, abs=1e-4)
 
 
 def test_an_empty_list_of_candidates_has_no_log_probabilities():
@@ -49,9 +49,9 @@ def test_an_empty_list_of_candidates_has_no_log_probabilities():
 @pytest.mark.parametrize("alpha", [0.0, 1.5])
 def test_the_twin_ranks_the_candidates_of_the_refiner(alpha):
     refined = LengthBeam(3, 4, alpha=9.0).translate(REFINER, SOURCES, seed=3)
-    answers = rescored(TWIN, SOURCES, refined, alpha)
-    assert answers[2] == NOTHING
-    for source, before, after in zip(SOURCES, refined, answers, strict=True):
+    reranked = rescored(TWIN, SOURCES, refined, alpha)
+    assert reranked[2] == NOTHING
+    for source, before, after in zip(SOURCES, refined, reranked, strict=True):
         if not source:
             continue
         assert after.passes == before.passes + 1
@@ -65,14 +65,14 @@ def test_the_twin_ranks_the_candidates_of_the_refiner(alpha):
         assert ranks == sorted(ranks, reverse=True)
         assert [each.score for each in after.hypotheses] == pytest.approx(ranks, abs=1e-4)
     # The rankings differ, because the refiner prefers long texts here.
-    orders = [[[each.tokens for each in one.hypotheses] for one in found] for found in (answers, refined)]
+    orders = [[[each.tokens for each in one.hypotheses] for one in found] for found in (reranked, refined)]
     assert orders[0] != orders[1]
 
 
 def test_candidates_with_repeated_tokens_are_ranked_unchanged():
     refined = [Translation([Hypothesis([5, 5, 6], 0.0, 0.0), Hypothesis([5, 6], -1.0, -1.0)], 1)]
-    [answer] = rescored(TWIN, [[4]], refined)
-    assert sorted(each.tokens for each in answer.hypotheses) == [[5, 5, 6], [5, 6]]
+    [ranked] = rescored(TWIN, [[4]], refined)
+    assert sorted(each.tokens for each in ranked.hypotheses) == [[5, 5, 6], [5, 6]]
 
 
 ONE = Translation([Hypothesis([4], 0.0, 0.0)], 1)
@@ -87,7 +87,7 @@ BAD = [
 
 
 def test_invalid_input_is_reported():
-    assert not wrong_errors(BAD)
+    assert not calls_without_expected_error(BAD)
 
 
 def test_an_empty_translation_needs_no_pass():

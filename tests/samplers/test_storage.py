@@ -95,8 +95,8 @@ def test_positions_after_a_shortened_row_are_not_reused_after_packing():
     batch.log_probs(torch.tensor([0]))  # this prefix is cached instead of the longest one
     for token in (1, 0, 1):
         batch.apply(appending(batch, torch.tensor([0]), token))
-    answer = batch.log_probs(torch.tensor([0])).exp()[0].tolist()
-    assert answer == pytest.approx(tree.conditional((0, 1, 0, 1)), abs=1e-12)
+    probabilities = batch.log_probs(torch.tensor([0])).exp()[0].tolist()
+    assert probabilities == pytest.approx(tree.conditional((0, 1, 0, 1)), abs=1e-12)
 
 
 @pytest.mark.parametrize("memory", [1, 1 << 16])
@@ -119,17 +119,17 @@ def test_rows_that_were_not_evaluated_continue_from_copied_positions():
     for token in (0, 1):
         batch.apply(appending(batch, rows, token))
     before = int(batch.meter.positions.sum())
-    answers = batch.log_probs(rows)
+    log_probs = batch.log_probs(rows)
     # Three positions of one row are evaluated and copied to the other rows.
     assert int(batch.meter.positions.sum()) - before == 3
     assert batch.meter.passes == 1
-    assert answers.exp().tolist() == [pytest.approx(tree.conditional((0, 1)))] * 4
+    assert log_probs.exp().tolist() == [pytest.approx(tree.conditional((0, 1)))] * 4
     moves = Moves.stay(batch)
     moves.token[:] = torch.tensor([0, 1, 0, 1])
     batch.apply(moves)
-    answers = batch.log_probs(rows.flip(0)).exp().tolist()
+    distributions = batch.log_probs(rows.flip(0)).exp().tolist()
     expected = [tree.conditional((0, 1, token)) for token in (1, 0, 1, 0)]
-    assert answers == [pytest.approx(distribution) for distribution in expected]
+    assert distributions == [pytest.approx(distribution) for distribution in expected]
     assert int(batch.meter.positions.sum()) - before == 3 + 2
 
 

@@ -49,12 +49,14 @@ def test_a_stream_yields_the_samples_of_generate():
     expected = list(generate(COIN, **options))
     drawn = list(stream(COIN, **options))
 
-    def alike(sample: Sample) -> tuple[object, ...]:
+    def comparable_fields(sample: Sample) -> tuple[object, ...]:
         return sample.index, sample.tokens, sample.accepted, sample.log_prob, sample.queries
 
-    assert sorted(map(alike, drawn)) == list(map(alike, expected))
+    assert sorted(map(comparable_fields, drawn)) == list(map(comparable_fields, expected))
     assert [sample.index for sample in drawn] != list(range(40))
-    assert list(map(alike, stream(COIN, ordered=True, **options))) == list(map(alike, expected))
+    assert list(map(comparable_fields, stream(COIN, ordered=True, **options))) == list(
+        map(comparable_fields, expected)
+    )
 
 
 def test_a_stream_can_be_iterated_asynchronously_and_left_early():
@@ -69,10 +71,10 @@ def test_a_stream_can_be_iterated_asynchronously_and_left_early():
     async def two() -> list[list[Sample]]:
         return await asyncio.gather(first(40), first(3))
 
-    complete, begun = asyncio.run(two())
+    complete, partial = asyncio.run(two())
     expected = generate(COIN, **settings())
     assert [sample.tokens for sample in complete] == expected.completions()
-    assert [sample.tokens for sample in begun] == expected.completions()[:3]
+    assert [sample.tokens for sample in partial] == expected.completions()[:3]
 
 
 def test_partial_samples_grow_into_complete_ones():
@@ -159,7 +161,7 @@ def test_samples_can_be_indexed():
         _ = generate(oracle, ["the"], max_new_tokens=2)[0].parsed
 
 
-def test_samples_keep_their_index_and_refuse_invalid_indices():
+def test_samples_keep_their_index_and_reject_invalid_indices():
     samples = generate(COIN, **settings(num_samples=4))
     assert [sample.index for sample in samples] == list(range(8))
     assert (samples[3:][0].index, samples[3:][2:][-1].index, samples[torch.tensor(-1)].index) == (3, 7, 7)
@@ -185,21 +187,21 @@ SAMPLERS = (
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
-def test_prompts_with_their_own_verifiers_have_the_same_samples_as_alone(sampler):
+def test_prompts_with_separate_verifiers_have_the_same_samples_as_single_prompts(sampler):
     """Equal prompts under different verifiers share neither verdicts nor distributions."""
     rules = [no_pair, no_zero, None, no_pair]
     shared = settings(prompts=[[0]] * 4, sampler=sampler, sample_ids=range(80))
     together = generate(COIN, **shared, verifier=rules)
     for place, rule in enumerate(rules):
-        alone = generate(
+        single_run = generate(
             COIN,
             **settings(prompts=[[0]], sampler=sampler, sample_ids=range(20 * place, 20 * place + 20)),
             verifier=rule or (lambda prefix: True),
         )
-        own = together[together.prompt == place]
-        assert own.completions() == alone.completions()
-        assert torch.equal(own.accepted, alone.accepted)
-        assert torch.equal(own.log_weight, alone.log_weight)
+        of_prompt = together[together.prompt == place]
+        assert of_prompt.completions() == single_run.completions()
+        assert torch.equal(of_prompt.accepted, single_run.accepted)
+        assert torch.equal(of_prompt.log_weight, single_run.log_weight)
 
 
 def test_a_tree_that_ignores_verifiers_is_detected(monkeypatch):
@@ -207,10 +209,12 @@ def test_a_tree_that_ignores_verifiers_is_detected(monkeypatch):
     root = NodeTree._root
     monkeypatch.setattr(NodeTree, "_root", lambda tree, one: root(tree, Root(one.prompt)))
     with pytest.raises((AssertionError, KeyError)):
-        test_prompts_with_their_own_verifiers_have_the_same_samples_as_alone(Backtracking(quota=2, stride=1))
+        test_prompts_with_separate_verifiers_have_the_same_samples_as_single_prompts(
+            Backtracking(quota=2, stride=1)
+        )
 
 
-def test_token_log_probabilities_are_those_of_the_oracle():
+def test_token_log_probabilities_equal_those_of_the_oracle():
     samples = generate(
         COIN, **settings(sampler=Backtracking(quota=2, stride=1), verifier=no_pair), token_log_probs=True
     )
@@ -229,13 +233,13 @@ def test_a_raised_error_rejects_the_sequence():
             raise LookupError("twice")
         return True
 
-    def quietly(prefix: tuple[int, ...]) -> bool:
+    def without_repeated_ones(prefix: tuple[int, ...]) -> bool:
         return prefix[-2:] != (1, 1)
 
     for sampler in (MaskedDecoding(), TokenwiseRejection(), Backtracking(quota=1, stride=1)):
         options = settings(sampler=sampler)
         samples = generate(COIN, **options, verifier=rule, on_error="reject")
-        expected = generate(COIN, **options, verifier=quietly)
+        expected = generate(COIN, **options, verifier=without_repeated_ones)
         assert samples.completions() == expected.completions()
         assert torch.equal(samples.accepted, expected.accepted)
     judged = generate(COIN, **settings(), verifier=rule, on_error="reject")

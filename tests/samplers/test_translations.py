@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from models.small_encoder_decoders import LONGEST, VOCAB, small_network
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from trialogue.data.parallel.vocabulary import EOS
 from trialogue.models.encoder_decoder.network import EncoderDecoder, ended
 from trialogue.models.encoder_decoder.refiner import Refiner
@@ -62,15 +62,15 @@ def test_every_likely_length_is_refined_and_passes_are_counted(steps):
         )
         starts = random_targets(lengths, VOCAB, Streams(5, number * 3 + torch.arange(3)))
         expected = {}
-        counted = 0
+        decode_and_count = 0
         for length, start in zip(lengths.tolist(), starts.tolist(), strict=True):
             tokens, log_prob, passes = refined_by_hand(source, length, start[:length], steps)
             expected[tuple(tokens)] = log_prob / ((5 + length) / 6) ** 0.5
-            counted = max(counted, passes)
+            decode_and_count = max(decode_and_count, passes)
         scores = {tuple(each.tokens): each.score for each in found[number].hypotheses}
         assert scores == pytest.approx(expected, abs=1e-4)
         assert [each.score for each in found[number].hypotheses] == sorted(scores.values(), reverse=True)
-        assert found[number].passes == counted <= steps
+        assert found[number].passes == decode_and_count <= steps
 
 
 @pytest.mark.parametrize("name", CHAINS)
@@ -78,11 +78,11 @@ def test_a_translation_does_not_depend_on_the_batch(name):
     beam = LengthBeam(4, 2, CHAINS[name])
     together = beam.translate(REFINER, SOURCES, seed=1)
     for number, source in enumerate(SOURCES):
-        alone = beam.translate(REFINER, [source], seed=1, numbers=[number])[0]
-        assert [each.tokens for each in alone.hypotheses] == [
+        single = beam.translate(REFINER, [source], seed=1, numbers=[number])[0]
+        assert [each.tokens for each in single.hypotheses] == [
             each.tokens for each in together[number].hypotheses
         ]
-        assert alone.passes == together[number].passes
+        assert single.passes == together[number].passes
     other = beam.translate(REFINER, SOURCES, seed=2)
     assert name.startswith("mask") or other != together
 
@@ -95,12 +95,12 @@ def test_a_translation_of_the_twin_does_not_depend_on_the_batch(hypotheses):
     twin, search = CausalTranslator(network), BeamSearch(hypotheses, ratio=1.0)
     sources = [[4], [5, 6, 7] * 8, [], [8, 4]]
     for source, found in zip(sources, search.translate(twin, sources), strict=True):
-        alone = search.translate(twin, [source])[0]
-        assert [each.tokens for each in found.hypotheses] == [each.tokens for each in alone.hypotheses]
+        single = search.translate(twin, [source])[0]
+        assert [each.tokens for each in found.hypotheses] == [each.tokens for each in single.hypotheses]
         assert [each.log_prob for each in found.hypotheses] == pytest.approx(
-            [each.log_prob for each in alone.hypotheses], abs=1e-4
+            [each.log_prob for each in single.hypotheses], abs=1e-4
         )
-        assert found.passes == alone.passes <= len(source) + 11
+        assert found.passes == single.passes <= len(source) + 11
     assert search.translate(twin, [sources[1]])[0].passes > 20  # longer than the limit of the shorter sources
 
 
@@ -172,11 +172,11 @@ def test_greedy_translations_equal_those_of_full_forward_passes():
 def test_passes_count_the_calls_of_the_decoder(name, hypotheses, monkeypatch):
     decode, calls = EncoderDecoder.decode, []
 
-    def counted(*arguments):
+    def decode_and_count(*arguments):
         calls.append(arguments)
         return decode(*arguments)
 
-    monkeypatch.setattr(EncoderDecoder, "decode", counted)
+    monkeypatch.setattr(EncoderDecoder, "decode", decode_and_count)
     for source in SOURCES:
         found = LengthBeam(4, hypotheses, CHAINS[name]).translate(REFINER, [source])
         assert found[0].passes == len(calls)
@@ -192,4 +192,4 @@ BAD = [
 
 
 def test_invalid_input_is_reported():
-    assert not wrong_errors(BAD)
+    assert not calls_without_expected_error(BAD)

@@ -44,11 +44,13 @@ SETTINGS += [
 
 
 def truncation_error(oracle_type, settings) -> float:
-    answers = oracle_type(COINS, **settings).truncate(torch.tensor(DISTRIBUTIONS, dtype=torch.float64).log())
+    log_probs = oracle_type(COINS, **settings).truncate(
+        torch.tensor(DISTRIBUTIONS, dtype=torch.float64).log()
+    )
     expected = torch.tensor(
         [truncation(distribution, **settings) for distribution in DISTRIBUTIONS], dtype=torch.float64
     )
-    return float((answers.exp() - expected).abs().max())
+    return float((log_probs.exp() - expected).abs().max())
 
 
 def test_truncation_agrees_with_the_definition():
@@ -67,12 +69,12 @@ def test_faulty_truncations_are_detected(mutant):
 @pytest.mark.parametrize("temperature", [1e-3, 1e-30, 1e-300, 5e-324])
 def test_temperatures_near_zero_are_greedy(dtype, temperature):
     distribution = torch.tensor([[0.3, 0.5, 0.2], [0.0, 0.4, 0.6]], dtype=dtype).log()
-    answer = Truncated(COINS, temperature=temperature).truncate(distribution)
-    assert answer.exp().flatten().tolist() == pytest.approx([0.0, 1.0, 0.0, 0.0, 0.0, 1.0])
-    assert answer.dtype == dtype
+    truncated_log_probs = Truncated(COINS, temperature=temperature).truncate(distribution)
+    assert truncated_log_probs.exp().flatten().tolist() == pytest.approx([0.0, 1.0, 0.0, 0.0, 0.0, 1.0])
+    assert truncated_log_probs.dtype == dtype
 
 
-def test_log_probabilities_are_those_before_truncation():
+def test_log_probabilities_are_computed_before_truncation():
     distribution = (0.7, 0.2, 0.1)
     table = Table(lambda prefix: distribution, 3, eos=2, max_length=1)
     once = truncated(table, temperature=0.5)
@@ -112,7 +114,7 @@ def test_two_truncations_are_joined_if_the_result_is_the_same():
 
 @pytest.mark.parametrize("outer", [{"temperature": 0.5}, {"top_k": 2}, {"top_p": 0.5}], ids=str)
 @pytest.mark.parametrize("inner", [{"top_p": 0.9}, {"min_p": 0.1}], ids=str)
-def test_truncations_that_cannot_be_joined_are_refused(inner, outer):
+def test_truncations_that_cannot_be_joined_are_rejected(inner, outer):
     (name,) = outer
     with pytest.raises(InputError, match=f"{name}=.*truncate once"):
         truncated(truncated(COINS, **inner), **outer)

@@ -1,4 +1,4 @@
-"""Refused requests: the status, and a body with the name of the field."""
+"""Rejected requests: the status, and a body with the name of the field."""
 
 import json
 import socket
@@ -43,8 +43,8 @@ def send(
         f"{server.url}{path}", data, {"Authorization": f"Bearer {key}", "Content-Type": kind}
     )
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.status, json.loads(answer.read()), answer.headers
+        with urllib.request.urlopen(request, timeout=60) as response:
+            return response.status, json.loads(response.read()), response.headers
     except urllib.error.HTTPError as error:
         with error:
             return error.code, json.loads(error.read()), error.headers
@@ -118,15 +118,15 @@ def test_the_invalid_field_is_reported(server):
     cases = [("/v1/completions", body and {"prompt": "the cat"} | body, field) for body, field in COMPLETIONS]
     cases += [("/v1/chat/completions", {"messages": MESSAGES} | body, field) for body, field in CHATS]
     for path, body, field in cases:
-        status, answer, _ = send(server, path, body)
-        assert status == (404 if field == "model" else 400), answer
-        assert answer["error"]["param"] == field, answer
-        assert answer["error"]["type"] == "invalid_request_error"
-        assert "\n" not in answer["error"]["message"]
+        status, response, _ = send(server, path, body)
+        assert status == (404 if field == "model" else 400), response
+        assert response["error"]["param"] == field, response
+        assert response["error"]["type"] == "invalid_request_error"
+        assert "\n" not in response["error"]["message"]
     assert not server.worker.unfinished
 
 
-def test_malformed_requests_are_refused(server):
+def test_malformed_requests_are_rejected(server):
     path = "/v1/completions"
     assert send(server, path, b"{")[0] == 400
     assert send(server, path, b'{"prompt": "a", "temperature": NaN}')[1]["error"]["param"] == "body"
@@ -166,8 +166,8 @@ def test_the_length_of_a_grammar_is_limited():
 def test_a_full_queue_returns_a_retry_time():
     with serving(tiny_oracle(), requests=1) as server:
         server.worker._unfinished = 1
-        status, answer, headers = send(server, "/v1/completions", {"prompt": "a", "rule": {"regex": "("}})
-        assert (status, answer["error"]["type"], headers["Retry-After"]) == (429, "rate_limit_error", "1")
+        status, response, headers = send(server, "/v1/completions", {"prompt": "a", "rule": {"regex": "("}})
+        assert (status, response["error"]["type"], headers["Retry-After"]) == (429, "rate_limit_error", "1")
         server.worker._unfinished = 0
         assert send(server, "/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200
 
@@ -177,8 +177,8 @@ def test_an_error_in_the_worker_fails_only_the_current_requests(monkeypatch):
     with serving(tiny_oracle()) as server:
         with monkeypatch.context() as broken:
             broken.setattr(workers.Worker, "_admit", lambda worker: [][len(worker._waiting) - 1])
-            status, answer, _ = send(server, "/v1/completions", body)
-            assert (status, answer["error"]["type"]) == (500, "server_error")
+            status, response, _ = send(server, "/v1/completions", body)
+            assert (status, response["error"]["type"]) == (500, "server_error")
         assert send(server, "/v1/completions", body)[0] == 200
         assert server.wait_until_idle()
         server.worker.close()
@@ -204,17 +204,17 @@ def test_a_waiting_sampler_is_not_delayed_indefinitely(monkeypatch):
 
 
 def test_a_client_with_partial_text_does_not_see_the_errors_of_others():
-    answer: list[object] = []
+    events: list[object] = []
     worker = workers.Worker(tiny_oracle(), rows=1, context=8, most=2, samplers=1, layers=(), memory=1)
     run, key = Mock(), (Mock(), None)
-    jobs = [Job(Mock(), Mock(), answer.append, shown={0: "text"}, run=run) for _ in range(2)]
+    jobs = [Job(Mock(), Mock(), events.append, shown={0: "text"}, run=run) for _ in range(2)]
     worker._runs[key], worker._jobs[run] = run, jobs
     worker._recover(key, run, InputError("rule", "a secret", "hint it"))
-    for event in answer:
+    for event in events:
         assert isinstance(event, Failed)
         assert (event.refused.status, event.refused.param) == (500, None)
         assert "secret" not in event.refused.message
-    assert len(answer) == 2
+    assert len(events) == 2
 
 
 def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch, tmp_path):
@@ -226,9 +226,9 @@ def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch, tmp_path):
             | {"rule": "two" if seed == 2 else {"regex": "(?s).*"}}
             for seed in range(4)
         ]
-        alone = [send(server, "/v1/completions", body) for body in bodies]
-        assert [status for status, *_ in alone] == [200, 200, 400, 200]
-        assert "2" in alone[2][1]["error"]["message"]
+        single_responses = [send(server, "/v1/completions", body) for body in bodies]
+        assert [status for status, *_ in single_responses] == [200, 200, 400, 200]
+        assert "2" in single_responses[2][1]["error"]["message"]
         # Wait until all requests have arrived before the first step.
         step = workers.OpenRun.step
         monkeypatch.setattr(
@@ -247,7 +247,7 @@ def test_a_request_that_breaks_the_batch_fails_alone(monkeypatch, tmp_path):
             together = list(pool.map(lambda body: send(server, "/v1/completions", body), bodies))
         assert waited
         assert [status for status, *_ in together] == [200, 200, 400, 200]
-        for (_, one, _), (_, other, _) in zip(alone, together, strict=True):
+        for (_, one, _), (_, other, _) in zip(single_responses, together, strict=True):
             assert one.get("error") == other.get("error")
             if "choices" in one:
                 assert one["choices"][0]["text"] == other["choices"][0]["text"]
@@ -280,6 +280,6 @@ def test_missing_and_unknown_options_are_reported(capsys):
 def test_a_missing_extra_is_reported():
     code = "import sys; sys.modules['uvicorn'] = None; from trialogue import cli; "
     code += "sys.exit(cli.main(['serve', '--model', 'x']))"
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert answer.returncode == 2
-    assert "pip install 'trialogue[serve]'" in answer.stderr
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert process.returncode == 2
+    assert "pip install 'trialogue[serve]'" in process.stderr

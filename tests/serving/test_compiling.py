@@ -23,41 +23,41 @@ from trialogue.serving.verifiers import RequestedVerifier, VerifierCache
 
 def test_a_slow_compilation_delays_no_other_request(monkeypatch):
     """Samples under way and later requests with known or no verifiers continue."""
-    begun, go, built = Semaphore(0), Event(), VerifierCache._build
+    started, go, built = Semaphore(0), Event(), VerifierCache._build
 
     def build_slowly(rules: VerifierCache, request: RequestedVerifier, *others: Any) -> list[BuiltVerifier]:
         if request.content.startswith("slow"):
-            begun.release()
+            started.release()
             assert go.wait(60)
         return built(rules, request, *others)
 
     monkeypatch.setattr(VerifierCache, "_build", build_slowly)
     with serving(tiny_oracle(), max_new_tokens=64) as server, server.client() as client:
 
-        def ask(**settings: Any) -> Any:
+        def send(**settings: Any) -> Any:
             options = {"model": "tiny", "prompt": "the", "max_tokens": 3, "seed": 1} | settings
             return client.completions.create(**options)
 
         def ruled(pattern: str) -> Any:
-            return ask(extra_body={"rule": {"regex": pattern}})
+            return send(extra_body={"rule": {"regex": pattern}})
 
         ruled("[a-c]+")
-        under_way = iter(ask(max_tokens=60, stream=True))
+        under_way = iter(send(max_tokens=60, stream=True))
         next(under_way)
         with ThreadPoolExecutor(8) as clients:
             # More verifiers than can be compiled at once, two requests for each.
             slow = [clients.submit(ruled, f"slow{number // 2}") for number in range(2 * verifiers._COMPILING)]
             try:
                 for _ in range(verifiers._COMPILING):
-                    assert begun.acquire(timeout=60)
-                assert ask().choices
+                    assert started.acquire(timeout=60)
+                assert send().choices
                 assert ruled("[a-c]+").choices
                 assert [piece.choices[0].finish_reason for piece in under_way][-1]
                 assert not any(one.done() for one in slow)
             finally:
                 go.set()
             assert all(one.result().choices for one in slow)
-        assert not begun.acquire(blocking=False)
+        assert not started.acquire(blocking=False)
         assert server.wait_until_idle()
 
 
@@ -97,10 +97,10 @@ def test_abandoned_compilations_count_until_they_end(monkeypatch):
 
 
 def test_a_client_that_disconnects_during_compilation_frees_its_place(monkeypatch):
-    begun, go, built = Event(), Event(), VerifierCache._build
+    started, go, built = Event(), Event(), VerifierCache._build
 
     def build_slowly(*options: Any) -> list[BuiltVerifier]:
-        begun.set()
+        started.set()
         assert go.wait(60)
         return built(*options)
 
@@ -111,7 +111,7 @@ def test_a_client_that_disconnects_during_compilation_frees_its_place(monkeypatc
             headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
             with closing(HTTPConnection(urlsplit(server.url).netloc, timeout=60)) as connection:
                 connection.request("POST", "/v1/completions", body, headers)
-                assert begun.wait(60)
+                assert started.wait(60)
                 assert server.worker.unfinished == 1
             assert server.wait_until_idle()
             assert client.completions.create(model="tiny", prompt="the", max_tokens=2).choices

@@ -41,10 +41,10 @@ def test_another_loopback_address_accepts_only_itself():
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7"])
 def test_an_external_address_accepts_the_names_that_are_given(host):
     assert is_accepted(Address(host=host), host, "host.example")
-    named = Address(host=host, allowed_host=("host.example", "*.lab.example"))
+    address = Address(host=host, allowed_host=("host.example", "*.lab.example"))
     for name in ("host.example:8000", "one.lab.example", "localhost", f"[{host}]" if ":" in host else host):
-        assert is_accepted(named, host, name)
-    assert not is_accepted(named, host, "other.example")
+        assert is_accepted(address, host, name)
+    assert not is_accepted(address, host, "other.example")
 
 
 def test_names_may_be_added():
@@ -53,7 +53,7 @@ def test_names_may_be_added():
 
 
 @pytest.mark.parametrize("name", ["", "http://a.example", "a.example:80", "a*", "**", "a b", "[::1]:80"])
-def test_invalid_names_are_refused(name):
+def test_invalid_names_are_rejected(name):
     with pytest.raises(InputError) as error:
         Address(allowed_host=(name,))
     assert error.value.field == "allowed_host"

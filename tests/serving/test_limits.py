@@ -38,7 +38,7 @@ def test_the_documented_limits_are_the_current_ones():
     )
 
     def row(name: str) -> str:
-        [found] = [value for what, value in rows.items() if what.startswith(name)]
+        [found] = [value for limit, value in rows.items() if limit.startswith(name)]
         return str(found)
 
     for name, default in LIMITS.items():

@@ -80,7 +80,7 @@ def test_models_and_health_are_reported(client):
 
 
 def test_a_completion_equals_the_sample_of_generate(client, model):
-    answer = complete(
+    response = complete(
         client, ["the cat", "a list"], n=2, max_tokens=12, temperature=0.8, top_p=0.9, seed=3, logprobs=0
     )
     drawn = generate(
@@ -91,17 +91,17 @@ def test_a_completion_equals_the_sample_of_generate(client, model):
         seed=3,
         token_log_probs=True,
     )
-    assert [choice.text for choice in answer.choices] == drawn.texts()
-    assert [choice.index for choice in answer.choices] == [0, 1, 2, 3]
-    for choice, sample in zip(answer.choices, drawn, strict=True):
+    assert [choice.text for choice in response.choices] == drawn.texts()
+    assert [choice.index for choice in response.choices] == [0, 1, 2, 3]
+    for choice, sample in zip(response.choices, drawn, strict=True):
         assert choice.logprobs.token_logprobs == pytest.approx(sample.token_log_probs)
         assert len(choice.logprobs.tokens) == len(sample.tokens)
         assert choice.trialogue["log_prob"] == pytest.approx(sample.log_prob)
         assert choice.trialogue["queries"] == sample.queries
         assert choice.finish_reason == ("stop" if sample.tokens[-1] == model.eos else "length")
-    assert answer.usage.completion_tokens == sum(len(sample.tokens) for sample in drawn)
-    assert answer.trialogue["seed"] == 3
-    assert answer.trialogue["sampler"] == {"name": "ancestral"}
+    assert response.usage.completion_tokens == sum(len(sample.tokens) for sample in drawn)
+    assert response.trialogue["seed"] == 3
+    assert response.trialogue["sampler"] == {"name": "ancestral"}
 
 
 def test_a_random_seed_is_reported(client):
@@ -114,9 +114,9 @@ def test_token_ids_and_stop_strings_are_accepted(client, model):
     ids = model.tokenization.encode("the cat")
     text = complete(client, "the cat", max_tokens=12, seed=1).choices[0].text
     assert complete(client, ids, max_tokens=12, seed=1).choices[0].text == text
-    begun = complete(client, [model.tokenization.bos], max_tokens=12, seed=1).choices[0].text
+    first_text = complete(client, [model.tokenization.bos], max_tokens=12, seed=1).choices[0].text
     assert [complete(client, empty, max_tokens=12, seed=1).choices[0].text for empty in ("", [[]])] == [
-        begun
+        first_text
     ] * 2
     stopped = complete(client, [ids], max_tokens=12, seed=1, stop=[text[3:5]]).choices[0]
     assert text.startswith(stopped.text)
@@ -134,7 +134,7 @@ def test_token_ids_and_stop_strings_are_accepted(client, model):
 )
 def test_samplers_follow_the_verifier_of_the_request(client, model, sampler, expected_sampler):
     chosen = {} if sampler is None else {"sampler": sampler}
-    answer = complete(client, max_tokens=8, n=4, seed=5, rule={"regex": "[a-c]{2,9}"}, top_p=0.9, **chosen)
+    response = complete(client, max_tokens=8, n=4, seed=5, rule={"regex": "[a-c]{2,9}"}, top_p=0.9, **chosen)
     drawn = generate(
         truncated(model, top_p=0.9),
         ["the cat"],
@@ -145,15 +145,15 @@ def test_samplers_follow_the_verifier_of_the_request(client, model, sampler, exp
         seed=5,
         on_error="reject",
     )
-    for choice, sample in zip(answer.choices, drawn, strict=True):
+    for choice, sample in zip(response.choices, drawn, strict=True):
         assert choice.text == sample.text
         assert choice.trialogue["accepted"] == sample.accepted
         if sample.accepted and expected_sampler.weighted:
             assert choice.trialogue["log_weight"] == pytest.approx(sample.log_weight)
         assert (choice.finish_reason == "stop") == sample.accepted
         assert (choice.trialogue["reason"] is None) == sample.accepted
-    assert answer.trialogue["queries"] == drawn.total.queries
-    assert answer.trialogue["rule"] == [{"regex": "[a-c]{2,9}"}]
+    assert response.trialogue["queries"] == drawn.total.queries
+    assert response.trialogue["rule"] == [{"regex": "[a-c]{2,9}"}]
 
 
 class Answer(BaseModel):
@@ -162,12 +162,12 @@ class Answer(BaseModel):
     a: bool
 
 
-def test_answers_follow_a_schema(client):
+def test_responses_follow_a_schema(client):
     schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}
-    answer = chat(client, n=8, response_format=schema, seed=1)
-    values = [json.loads(choice.message.content) for choice in answer.choices]
+    response = chat(client, n=8, response_format=schema, seed=1)
+    values = [json.loads(choice.message.content) for choice in response.choices]
     assert all(value in SCHEMA["enum"] for value in values)
-    assert all(choice.trialogue["accepted"] for choice in answer.choices)
+    assert all(choice.trialogue["accepted"] for choice in response.choices)
     parsed = client.chat.completions.parse(
         model="tiny", messages=USER, response_format=Answer, max_tokens=24, seed=2
     )
@@ -181,20 +181,20 @@ def test_tools_are_called(client):
         ("required", {"count", "list"}),
         ({"type": "function", "function": {"name": "list"}}, {"list"}),
     ):
-        answer = chat(client, tools=TOOLS, tool_choice=choice, n=4, max_tokens=60, seed=4)
-        for one in answer.choices:
+        response = chat(client, tools=TOOLS, tool_choice=choice, n=4, max_tokens=60, seed=4)
+        for one in response.choices:
             assert one.trialogue["accepted"], one.trialogue["reason"]
             assert (one.finish_reason, one.message.content) == ("tool_calls", None)
             [call] = one.message.tool_calls
             assert call.function.name in names
             assert json.loads(call.function.arguments).keys() == {"a"}
-    # A model without an obligation answers in text. Text in the form of a call is always returned as a call.
+    # A model that need not call a tool returns text. Text in the form of a call is always returned as a call.
     free = chat(client, tools=TOOLS, seed=4).choices[0]
     assert free.message.tool_calls is None
     assert free.message.content
     called = '\\{"name":"count","arguments":\\{"a":7\\}\\}'
-    answer = chat(client, tools=TOOLS, rule={"regex": called}, max_tokens=60, seed=4).choices[0]
-    assert answer.message.tool_calls[0].function.arguments == '{"a": 7}'
+    response = chat(client, tools=TOOLS, rule={"regex": called}, max_tokens=60, seed=4).choices[0]
+    assert response.message.tool_calls[0].function.arguments == '{"a": 7}'
     none = chat(client, tools=TOOLS, tool_choice="none", rule={"regex": called}, max_tokens=60).choices[0]
     assert none.message.content == '{"name":"count","arguments":{"a":7}}'
 
@@ -216,22 +216,22 @@ def joined(stream: Any) -> tuple[dict[int, list[str]], dict[int, Any], list[Any]
     return pieces, ended, others
 
 
-@pytest.mark.parametrize("ask", [complete, chat])
-def test_streams_contain_the_complete_answer(client, ask):
+@pytest.mark.parametrize("send", [complete, chat])
+def test_streams_contain_the_complete_answer(client, send):
     settings = {"n": 3, "max_tokens": 20, "seed": 6, "temperature": 0.7}
-    complete_answer = ask(client, **settings)
+    complete_answer = send(client, **settings)
     pieces, ended, [closing] = joined(
-        ask(client, stream=True, stream_options={"include_usage": True}, **settings)
+        send(client, stream=True, stream_options={"include_usage": True}, **settings)
     )
     for choice in complete_answer.choices:
-        text = choice.text if ask is complete else choice.message.content
+        text = choice.text if send is complete else choice.message.content
         assert "".join(pieces[choice.index]) == text
         assert len(pieces[choice.index]) > 1
         assert ended[choice.index].finish_reason == choice.finish_reason
         assert ended[choice.index].trialogue["log_prob"] == pytest.approx(choice.trialogue["log_prob"])
     assert closing.usage == complete_answer.usage
     # Without requested usage, every piece has a choice, because loops over streams read the first one.
-    plain = list(ask(client, stream=True, **settings))
+    plain = list(send(client, stream=True, **settings))
     assert {piece.choices[0].index for piece in plain} == {0, 1, 2}
     assert plain[-1].choices[0].finish_reason
     assert plain[-1].trialogue["queries"] == complete_answer.trialogue["queries"]
@@ -255,10 +255,10 @@ def test_backtracked_texts_and_tool_calls_arrive_in_one_piece(client):
 
 
 def test_verifiers_of_the_server_are_selected_by_name(client):
-    answer = complete(client, rule="short", sampler="rejection", max_tokens=2, n=3, seed=2, max_steps=200)
-    assert all(len(choice.text) <= 3 for choice in answer.choices if choice.trialogue["accepted"])
-    assert any(choice.trialogue["accepted"] for choice in answer.choices)
-    assert answer.trialogue["rule"] == ["short"]
+    response = complete(client, rule="short", sampler="rejection", max_tokens=2, n=3, seed=2, max_steps=200)
+    assert all(len(choice.text) <= 3 for choice in response.choices if choice.trialogue["accepted"])
+    assert any(choice.trialogue["accepted"] for choice in response.choices)
+    assert response.trialogue["rule"] == ["short"]
     broken = complete(client, rule="broken", sampler="ancestral", max_tokens=4, seed=2).choices[0]
     assert "no key" in broken.trialogue["reason"]
     assert broken.finish_reason in ("length", "content_filter")
@@ -269,10 +269,10 @@ def test_a_verifier_of_the_server_may_judge_complete_texts_only(model, tmp_path)
     named = (f"long=python:{tmp_path}/rules.py:long",)
     for complete_answer in (True, False):
         with serving(model, rule=named, verifier_whole=complete_answer) as server, server.client() as client:
-            answer = complete(client, rule="long", n=4, max_tokens=20, seed=2)
+            response = complete(client, rule="long", n=4, max_tokens=20, seed=2)
         # No first token is long enough.
-        assert any(choice.trialogue["accepted"] for choice in answer.choices) == complete_answer
-        assert all(len(choice.text) >= 15 for choice in answer.choices if choice.trialogue["accepted"])
+        assert any(choice.trialogue["accepted"] for choice in response.choices) == complete_answer
+        assert all(len(choice.text) >= 15 for choice in response.choices if choice.trialogue["accepted"])
 
 
 def make_request(number: int) -> dict[str, Any]:
@@ -294,28 +294,28 @@ def make_request(number: int) -> dict[str, Any]:
     return settings
 
 
-def comparable(answer: Any) -> list[tuple[Any, ...]]:
+def comparable(completion: Any) -> list[tuple[Any, ...]]:
     return [
         (choice.text, choice.finish_reason, choice.trialogue["accepted"], choice.trialogue["log_weight"])
-        for choice in answer.choices
+        for choice in completion.choices
     ]
 
 
-def test_concurrent_requests_have_the_same_answers_as_alone(server):
+def test_concurrent_requests_have_the_same_responses_as_single_requests(server):
     with server.client() as client:
 
-        def answer(number: int) -> list[tuple[Any, ...]]:
+        def complete_request(number: int) -> list[tuple[Any, ...]]:
             return comparable(complete(client, f"the {number % 7}", **make_request(number)))
 
-        alone = [answer(number) for number in range(36)]
+        single_responses = [complete_request(number) for number in range(36)]
         with ThreadPoolExecutor(36) as pool:
-            together = list(pool.map(answer, range(36)))
-    assert [[one[:3] for one in answer] for answer in together] == [
-        [one[:3] for one in answer] for answer in alone
+            together = list(pool.map(complete_request, range(36)))
+    assert [[choice[:3] for choice in response] for response in together] == [
+        [choice[:3] for choice in response] for response in single_responses
     ]
-    for number, answer in enumerate(together):
+    for number, response in enumerate(together):
         rule = make_request(number).get("rule", {})
-        for text, _, accepted, _ in answer:
+        for text, _, accepted, _ in response:
             if accepted and "regex" in rule:
                 assert re.fullmatch(rule["regex"], text)
             if accepted and "json-schema" in rule:

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "engineer.md").read_text(encoding="utf-8")
 
 
-def test_the_example_client_receives_answers():
+def test_the_example_client_receives_responses():
     spec = importlib.util.spec_from_file_location("review", ROOT / "examples" / "serving" / "review.py")
     assert spec is not None
     assert spec.loader is not None

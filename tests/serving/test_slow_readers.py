@@ -27,10 +27,10 @@ def test_only_the_latest_text_of_a_choice_waits():
 
 
 def test_a_stream_without_a_reader_is_cancelled():
-    begun, ended = list[str](), list[bool]()
+    started, ended = list[str](), list[bool]()
 
     async def pieces() -> AsyncIterator[str]:
-        begun.append("a piece")
+        started.append("a piece")
         yield "a piece"
 
     async def receive() -> Message:
@@ -39,13 +39,13 @@ def test_a_stream_without_a_reader_is_cancelled():
     async def send(message: Message) -> None:
         raise OSError("the client is gone")
 
-    async def answer() -> None:
+    async def read_stream() -> None:
         stream = Stream(pieces(), lambda: ended.append(True))
         try:
             await stream({"type": "http", "asgi": {"spec_version": "2.4"}}, receive, send)
         except Exception:
             assert ended
 
-    asyncio.run(answer())
-    assert not begun
+    asyncio.run(read_stream())
+    assert not started
     assert ended == [True]

@@ -10,7 +10,7 @@ import pytest
 from trialogue.training.running import allocation
 from trialogue.training.running.allocation import kept_memory
 
-OWN_PROCESS = """
+SCRIPT = """
 import os
 from pathlib import Path
 import torch
@@ -21,12 +21,12 @@ def resident():
 
 torch.ones(2**24)
 before = resident()
-with kept_memory() as told:
+with kept_memory() as is_supported:
     torch.ones(2**24)
     inside = resident() - before
-behind = resident() - before
+after = resident() - before
 torch.ones(2**24)
-print(told, inside > 2**25, behind < 2**25, resident() - before < 2**25)
+print(is_supported, inside > 2**25, after < 2**25, resident() - before < 2**25)
 """
 """Script that allocates and frees 64 MiB and prints whether the resident memory changes as expected."""
 
@@ -36,11 +36,11 @@ print(told, inside > 2**25, behind < 2**25, resident() - before < 2**25)
     reason="requires glibc and Linux",
 )
 def test_freed_memory_is_retained_inside_the_context() -> None:
-    told = subprocess.run([sys.executable, "-c", OWN_PROCESS], capture_output=True, text=True, check=True)
-    assert told.stdout.split() == ["True"] * 4
+    process = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+    assert process.stdout.split() == ["True"] * 4
 
 
 def test_other_c_libraries_are_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(allocation.ctypes, "CDLL", lambda _: object())
-    with kept_memory() as told:
-        assert not told
+    with kept_memory() as is_supported:
+        assert not is_supported

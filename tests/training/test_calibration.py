@@ -97,13 +97,13 @@ def test_threshold_guarantee_is_exact(count: int, rate: float) -> None:
         ]
         return float(np.mean(rejected))
 
-    def chosen(others: Floats) -> float:
+    def threshold_without(others: Floats) -> float:
         # Erroneous examples must not affect the threshold.
         labels = np.repeat([1, 0], [count, 3]).astype(np.int64)
         return rejection_threshold(np.append(others, [0.0, 0.5, 1.0]), labels, rate)
 
     rejected = math.floor(rate * (count + 1) + 1e-9)
-    assert share(chosen) == rejected / (count + 1) <= rate + 1e-12
+    assert share(threshold_without) == rejected / (count + 1) <= rate + 1e-12
     # The next larger threshold violates the guarantee. A quantile without the + 1 can choose it.
     assert share(lambda others: float(np.sort(others)[rejected])) > rate
 

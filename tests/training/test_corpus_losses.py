@@ -26,14 +26,14 @@ from trialogue.training import (
     train,
 )
 
-LAW = ManyBody.random(sites=4, vocab_size=3, order=3, rank=5, scale=2.0, seed=2)
+MODEL = ManyBody.random(sites=4, vocab_size=3, order=3, rank=5, scale=2.0, seed=2)
 TOKENS = whole_sequences(3, 4)[::7]
 
 
 def expected(tokens: Tensor, first: int, given: Callable[[int], list[int]]) -> tuple[Tensor, Tensor]:
-    """Compute losses and hits of `LAW` at sites from `first`, given the sites `given(site)`, by enumeration."""
+    """Compute losses and hits of `MODEL` at sites from `first`, given the sites `given(site)`, by enumeration."""
     states = whole_sequences(3, 4)
-    weights = (-LAW.energy(states)).softmax(0)
+    weights = (-MODEL.energy(states)).softmax(0)
     losses, right = (
         torch.zeros(tokens.shape, dtype=torch.float64),
         torch.zeros(tokens.shape, dtype=torch.bool),
@@ -71,24 +71,24 @@ def test_fixed_context_model_skips_the_first_tokens() -> None:
 
 def test_masked_losses_match_the_conditionals() -> None:
     losses, right = expected(TOKENS, 0, others)
-    scores = token_scores(LAW, TOKENS)
+    scores = token_scores(MODEL, TOKENS)
     torch.testing.assert_close(scores.losses, losses, rtol=1e-11, atol=1e-11)
     assert torch.equal(scores.right, right)
     assert scores.scored.all()
-    whole = scores.whole()
-    assert whole.loss == pytest.approx(losses.mean().item(), abs=1e-12)
-    assert whole.accuracy == pytest.approx(right.double().mean().item(), abs=1e-12)
-    assert whole.targets == TOKENS.numel()
-    assert whole.error == pytest.approx(losses.mean(1).std().item() / math.sqrt(len(TOKENS)), rel=1e-9)
+    total = scores.whole()
+    assert total.loss == pytest.approx(losses.mean().item(), abs=1e-12)
+    assert total.accuracy == pytest.approx(right.double().mean().item(), abs=1e-12)
+    assert total.targets == TOKENS.numel()
+    assert total.error == pytest.approx(losses.mean(1).std().item() / math.sqrt(len(TOKENS)), rel=1e-9)
     # Scoring selected tokens gives the same losses and ignores the other tokens.
-    asked = torch.rand(TOKENS.shape, generator=generator(0, "asked")) < 0.5
-    some = token_scores(LAW, TOKENS, asked)
-    assert torch.equal(some.scored, asked)
-    assert some.whole().loss == pytest.approx(losses[asked].mean().item(), abs=1e-11)
+    selected = torch.rand(TOKENS.shape, generator=generator(0, "asked")) < 0.5
+    partial = token_scores(MODEL, TOKENS, selected)
+    assert torch.equal(partial.scored, selected)
+    assert partial.whole().loss == pytest.approx(losses[selected].mean().item(), abs=1e-11)
 
 
 def test_causal_losses_match_the_conditionals_after_the_first_token() -> None:
-    joint = (-LAW.energy(whole_sequences(3, 4))).softmax(0).view(3, 3, 3, 3)
+    joint = (-MODEL.energy(whole_sequences(3, 4))).softmax(0).view(3, 3, 3, 3)
     losses, right = expected(TOKENS, 1, before)
     scores = token_scores(Table(joint.numpy()), TOKENS)
     assert scores.scored.sum(0).tolist() == [0, *[len(TOKENS)] * 3]
@@ -99,15 +99,17 @@ def test_causal_losses_match_the_conditionals_after_the_first_token() -> None:
 def test_transformer_losses_in_one_pass_match_step_by_step_losses(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Transformer(TransformerConfig(vocab_size=3, max_length=6), seed=3).eval()
     tokens = batches(0)
-    whole = token_scores(model, tokens)
-    asked = corpus_losses.next_token_scores(corpus_losses._oracle_log_probs(model), model.vocab_size, tokens)
-    torch.testing.assert_close(whole.losses, asked.losses, rtol=1e-5, atol=1e-5)
+    scores = token_scores(model, tokens)
+    step_by_step = corpus_losses.next_token_scores(
+        corpus_losses._oracle_log_probs(model), model.vocab_size, tokens
+    )
+    torch.testing.assert_close(scores.losses, step_by_step.losses, rtol=1e-5, atol=1e-5)
     assert isinstance(model, Autoregressive)
-    monkeypatch.setattr(corpus_losses, "_ENTRIES_AT_ONCE", 1)  # one row at a time
-    torch.testing.assert_close(token_scores(model, tokens).losses, whole.losses, rtol=1e-5, atol=1e-5)
+    monkeypatch.setattr(corpus_losses, "_ENTRIES_AT_ONCE", 1)  # The batch contains a single row.
+    torch.testing.assert_close(token_scores(model, tokens).losses, scores.losses, rtol=1e-5, atol=1e-5)
     # Packed rows have one more target, the first token given BOS.
     first = model(torch.full((1, 1), model.bos)).log_softmax(-1)[0, 0, tokens[:, 0]]
-    mean = (whole.losses.sum() - first.double().sum()) / tokens.numel()
+    mean = (scores.losses.sum() - first.double().sum()) / tokens.numel()
     assert packed_token_loss(model, tokens).item() == pytest.approx(mean.item(), abs=1e-5)
 
 
@@ -138,11 +140,11 @@ def test_masked_tokens_are_scored_separately(kind: str) -> None:
 
 def test_sampled_tokens_are_reproducible() -> None:
     tokens = TOKENS.repeat(3, 1)
-    one, again = corpus_score(LAW, tokens, 0.5, 1), corpus_score(LAW, tokens, 0.5, 1)
+    one, again = corpus_score(MODEL, tokens, 0.5, 1), corpus_score(MODEL, tokens, 0.5, 1)
     assert one == again
     assert one.targets == tokens.numel() // 2
-    assert one != corpus_score(LAW, tokens, 0.5, 2)
-    assert one.loss == pytest.approx(corpus_score(LAW, tokens).loss, abs=6 * one.error)
+    assert one != corpus_score(MODEL, tokens, 0.5, 2)
+    assert one.loss == pytest.approx(corpus_score(MODEL, tokens).loss, abs=6 * one.error)
 
 
 def test_losses_are_recorded_during_training(tmp_path: Path) -> None:
@@ -154,25 +156,25 @@ def test_losses_are_recorded_during_training(tmp_path: Path) -> None:
         train(network(), of, RECIPE, progress=False, checkpoint_dir=folder, observer=losses)
         return losses
 
-    whole = follow("whole")
-    assert [(row["step"], row["corpus"]) for row in whole.rows] == [
+    uninterrupted = follow("whole")
+    assert [(row["step"], row["corpus"]) for row in uninterrupted.rows] == [
         (step, corpus) for step in (0, 1, 5, 13, 20) for corpus in corpora
     ]
     model = train(network(), batches, RECIPE, progress=False).model
-    assert whole.rows[-2]["loss"] == corpus_score(model, corpora["seen"]).loss
+    assert uninterrupted.rows[-2]["loss"] == corpus_score(model, corpora["seen"]).loss
     with pytest.raises(SystemExit):
         follow("killed", killed_before(14))
     # The run is killed after the checkpoint of step 12, so step 13 is recorded twice.
     assert json.loads((tmp_path / "killed.jsonl").read_text().splitlines()[-1])["step"] == 13
-    assert follow("killed").rows == whole.rows
+    assert follow("killed").rows == uninterrupted.rows
     assert (tmp_path / "killed.jsonl").read_text() == (tmp_path / "whole.jsonl").read_text()
 
 
 BAD: list[tuple[str, Callable[[], object]]] = [
-    ("tokens", lambda: corpus_score(LAW, torch.tensor([[0, 1, 2, 3]]))),
+    ("tokens", lambda: corpus_score(MODEL, torch.tensor([[0, 1, 2, 3]]))),
     ("tokens", lambda: corpus_score(network(), torch.tensor([[0], [1]]))),
-    ("tokens", lambda: token_scores(LAW, TOKENS, torch.zeros_like(TOKENS, dtype=torch.bool)).whole()),
-    ("scored", lambda: token_scores(LAW, TOKENS, torch.ones(1, 4, dtype=torch.bool))),
+    ("tokens", lambda: token_scores(MODEL, TOKENS, torch.zeros_like(TOKENS, dtype=torch.bool)).whole()),
+    ("scored", lambda: token_scores(MODEL, TOKENS, torch.ones(1, 4, dtype=torch.bool))),
     ("model", lambda: corpus_score(torch.nn.Linear(2, 2), TOKENS)),
 ]
 

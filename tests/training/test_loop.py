@@ -66,7 +66,7 @@ def killed_before(step: int) -> Callable[[int], Tensor]:
     return killed
 
 
-def differs(one: TrainingResult, other: TrainingResult) -> bool:
+def results_differ(one: TrainingResult, other: TrainingResult) -> bool:
     pairs = zip(one.model.parameters(), other.model.parameters(), strict=True)
     return not torch.equal(one.losses, other.losses) or any(not torch.equal(a, b) for a, b in pairs)
 
@@ -82,7 +82,7 @@ def test_interrupted_run_resumes_bit_for_bit(ema: str, kill: Callable[[int], Ten
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     resumed = run(tmp_path, ema=ema)
     assert resumed.first_step in (9, 10, 11)
-    assert not differs(whole, resumed)
+    assert not results_differ(whole, resumed)
 
 
 @pytest.mark.parametrize("part", ["averages", "moments", "randomness"])
@@ -107,7 +107,7 @@ def test_check_rejects_incomplete_restores(
     monkeypatch.setattr(loop, "restore_training", forgetful)
     if part == "randomness":
         monkeypatch.setattr(loop, "_seed", lambda *arguments: None)
-    assert differs(whole, run(tmp_path))
+    assert results_differ(whole, run(tmp_path))
 
 
 GOLDEN = [
@@ -138,26 +138,26 @@ def test_global_generator_is_unchanged_and_seed_matters() -> None:
     before = torch.get_rng_state()
     first = run()
     assert torch.equal(torch.get_rng_state(), before)
-    assert not differs(first, run())
-    assert differs(first, run(seed=1))
+    assert not results_differ(first, run())
+    assert results_differ(first, run(seed=1))
 
 
 def test_cpu_training_retains_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
+    events: list[str] = []
 
     @contextmanager
     def kept() -> Iterator[None]:
-        told.append("kept")
+        events.append("kept")
         yield
-        told.append("given back")
+        events.append("given back")
 
     def observed(step: int) -> Tensor:
-        assert told == ["kept"]
+        assert events == ["kept"]
         return batches(step)
 
     monkeypatch.setattr(loop, "kept_memory", kept)
     run(batches=observed)
-    assert told == ["kept", "given back"]
+    assert events == ["kept", "given back"]
 
 
 def test_learning_rate_schedules() -> None:

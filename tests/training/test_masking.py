@@ -56,11 +56,11 @@ def largest_error(model: Transformer | FactoredAttention, sizes: tuple[int, ...]
         for sites in itertools.combinations(range(3), size):
             masked = torch.zeros(len(STATES), 3, dtype=torch.bool)
             masked[:, list(sites)] = True
-            answers = oracle.log_probs(STATES, masked).exp()[:, :, 1]
+            conditionals = oracle.log_probs(STATES, masked).exp()[:, :, 1]
             for row, state in enumerate(STATES.tolist()):
                 visible = {place: token for place, token in enumerate(state) if place not in sites}
                 for site in sites:
-                    worst = max(worst, abs(float(answers[row, site]) - conditional(visible, site)))
+                    worst = max(worst, abs(float(conditionals[row, site]) - conditional(visible, site)))
     return worst
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from weighted_strings import LAW, batch, conditionals
+from weighted_strings import WEIGHTS, batch, conditionals
 
 from trialogue.models import Transformer, TransformerConfig
 from trialogue.oracles import padded
@@ -18,16 +18,17 @@ def distance_of_minimiser(loss: Loss, steps: int = 250) -> float:
     """Return the largest error of the conditionals of a network trained on the exact distribution."""
     config = TransformerConfig(vocab_size=2, layers=1, heads=2, width=16, mlp_width=32, max_length=3)
     recipe = TrainingConfig(
-        steps=steps, batch_size=sum(LAW.values()), learning_rate=1e-2, weight_decay=0.0, warmup_steps=10
+        steps=steps, batch_size=sum(WEIGHTS.values()), learning_rate=1e-2, weight_decay=0.0, warmup_steps=10
     )
     model = train(Transformer(config), lambda step: batch(), recipe, loss=loss, progress=False).model
     truth = conditionals()
     tokens, lengths = padded(list(truth), 3)
     context = model.open(len(truth), 3)
     features = context.features(tokens, torch.zeros_like(lengths), lengths, torch.arange(len(truth)))
-    answers = context.log_probs(features).exp()
+    predictions = context.log_probs(features).exp()
     return max(
-        (answer - exact).abs().max().item() for answer, exact in zip(answers, truth.values(), strict=True)
+        (predicted - exact).abs().max().item()
+        for predicted, exact in zip(predictions, truth.values(), strict=True)
     )
 
 
@@ -62,8 +63,8 @@ def test_packed_loss_predicts_every_token_and_no_end() -> None:
     distributions = [
         context.features(tokens, torch.full((4,), i), torch.full((4,), i), rows) for i in range(5)
     ]
-    right = torch.stack(
+    log_probs = torch.stack(
         [context.log_probs(distribution)[rows, tokens[:, i]] for i, distribution in enumerate(distributions)]
     )
-    assert packed_token_loss(model, tokens).item() == pytest.approx(-right.mean().item(), abs=1e-6)
-    assert next_token_loss(model, tokens).item() != pytest.approx(-right.mean().item(), abs=1e-4)
+    assert packed_token_loss(model, tokens).item() == pytest.approx(-log_probs.mean().item(), abs=1e-6)
+    assert next_token_loss(model, tokens).item() != pytest.approx(-log_probs.mean().item(), abs=1e-4)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_loop import RECIPE, batches, differs, killed_before, network, noisy_loss, run
+from test_loop import RECIPE, batches, killed_before, network, noisy_loss, results_differ, run
 from torch import Tensor, nn
 
 from training.plain_loop import Plain
@@ -81,7 +81,7 @@ def test_interrupted_observer_restores_the_trained_weights(tmp_path: Path) -> No
     seen: list[int] = []
     resumed = train_with(Scheduled(range(21), lambda update: seen.append(update.step)))
     assert seen == list(range(10, 21))
-    assert not differs(run(), resumed)
+    assert not results_differ(run(), resumed)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def test_stopping_rule_ends_training_at_the_weights_that_reach_it(tmp_path: Path
     end = next(step for step in range(2, 21, 2) if losses[step] < rule.loss)
     assert 2 < end < 20
 
-    def ended(
+    def train_until(
         folder: Path | None = None, batches: Any = batches, until: StoppingRule = rule
     ) -> TrainingResult:
         seen: list[int] = []
@@ -129,21 +129,21 @@ def test_stopping_rule_ends_training_at_the_weights_that_reach_it(tmp_path: Path
         assert seen == list(range(result.first_step + (result.first_step > 0), len(result.losses) + 1))
         return result
 
-    result = ended()
+    result = train_until()
     assert torch.equal(result.losses, torch.stack(plain.losses[:end]))
     pairs = zip(result.model.parameters(), plain.averages[end], strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)
-    assert len(ended(until=LossBelow(0.0)).losses) == 20
+    assert len(train_until(until=LossBelow(0.0)).losses) == 20
     # A killed run ends at the same step, and a completed run takes no further step.
     with pytest.raises(SystemExit):
-        ended(tmp_path, killed_before(end - 1))
-    assert not differs(result, ended(tmp_path))
-    again = ended(tmp_path, killed_before(end))
+        train_until(tmp_path, killed_before(end - 1))
+    assert not results_differ(result, train_until(tmp_path))
+    again = train_until(tmp_path, killed_before(end))
     assert again.first_step == end
-    assert not differs(result, again)
+    assert not results_differ(result, again)
 
 
-def test_log_steps() -> None:
+def test_log_steps_are_spaced_logarithmically() -> None:
     assert log_steps(1000, 4) == (1, 10, 100, 1000)
     assert log_steps(16, 5) == (1, 2, 4, 8, 16)
     assert log_steps(8, 100) == (1, 2, 3, 4, 5, 6, 7, 8)

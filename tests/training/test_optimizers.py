@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_loop import RECIPE, batches, differs, killed_before, network, noisy_loss
+from test_loop import RECIPE, batches, killed_before, network, noisy_loss, results_differ
 from torch import Tensor
 
 from training.plain_loop import Plain, adamw
@@ -134,7 +134,7 @@ def test_every_optimizer_resumes_bit_for_bit(name: str, tmp_path: Path) -> None:
         run(config, tmp_path, OWN.get(name), killed_before(10))
     resumed = run(config, tmp_path, OWN.get(name))
     assert resumed.first_step == 9
-    assert not differs(whole, resumed)
+    assert not results_differ(whole, resumed)
 
 
 def test_check_rejects_restores_without_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +142,7 @@ def test_check_rejects_restores_without_numbers(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(training_state, "_PLAIN", (str, int))
     with pytest.raises(SystemExit):
         run(CONFIG, tmp_path, Counting, killed_before(10))
-    assert differs(whole, run(CONFIG, tmp_path, Counting))
+    assert results_differ(whole, run(CONFIG, tmp_path, Counting))
 
 
 def test_parameter_groups_have_separate_peak_rates() -> None:

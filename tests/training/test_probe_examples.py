@@ -41,7 +41,7 @@ def labelled(completion: str = TEXT, prompt: str | None = "a list:", **label: in
 Make = Callable[..., ProbeExamples]
 
 
-def prefixes_are_right(make: Make, tokenization: Tokenization, prompt: str | None) -> bool:
+def prefixes_are_correct(make: Make, tokenization: Tokenization, prompt: str | None) -> bool:
     """Check the decoded prefixes for every position of an error."""
     for error in range(len(TEXT)):
         examples = make([labelled(prompt=prompt, error=error)], tokenization, correct_prefixes=99)
@@ -63,7 +63,7 @@ def prefixes_are_right(make: Make, tokenization: Tokenization, prompt: str | Non
 def test_wrong_token_is_the_first_token_with_the_error(
     tokenization: Tokenization, prompt: str | None
 ) -> None:
-    assert prefixes_are_right(prefix_examples, tokenization, prompt)
+    assert prefixes_are_correct(prefix_examples, tokenization, prompt)
 
     def shifted(texts: Sequence[LabelledText], tokenization: Tokenization, **settings: int) -> ProbeExamples:
         examples = prefix_examples(texts, tokenization, **settings)
@@ -83,8 +83,8 @@ def test_wrong_token_is_the_first_token_with_the_error(
         as_bytes = text.completion.encode()[: text.error].decode(errors="ignore")
         return prefix_examples([labelled(prompt=text.prompt, error=len(as_bytes))], tokenization, **settings)
 
-    assert not prefixes_are_right(shifted, tokenization, prompt)
-    assert not prefixes_are_right(by_character, tokenization, prompt)
+    assert not prefixes_are_correct(shifted, tokenization, prompt)
+    assert not prefixes_are_correct(by_character, tokenization, prompt)
 
 
 def test_correct_prefixes_are_in_the_completion_and_reproducible() -> None:
@@ -114,9 +114,11 @@ def test_end_of_sequence_can_be_wrong_or_correct() -> None:
     wrong = prefix_examples([labelled(error=len(TEXT))], TOKENIZATION, eos=True, correct_prefixes=99)
     assert wrong.sequences[0][-1] == eos
     assert wrong.labels.tolist()[-2:] == [1, 0]
-    right = prefix_examples([labelled(), labelled(label=1)], TOKENIZATION, eos=True, correct_prefixes=99)
-    assert all(sequence[-1] == eos for sequence in right.sequences)
-    assert set(right.labels.tolist()) == {1}
+    complete_examples = prefix_examples(
+        [labelled(), labelled(label=1)], TOKENIZATION, eos=True, correct_prefixes=99
+    )
+    assert all(sequence[-1] == eos for sequence in complete_examples.sequences)
+    assert set(complete_examples.labels.tolist()) == {1}
     with pytest.raises(InputError, match="after the last token; use eos"):
         prefix_examples([labelled(error=len(TEXT))], TOKENIZATION)
 
@@ -152,7 +154,7 @@ def texts(n: int) -> list[LabelledText]:
 Cut = Callable[[Sequence[LabelledText], ProbeExamples], ExampleSplit]
 
 
-def nothing_leaks(cut: Cut, by: str) -> bool:
+def splits_are_disjoint(cut: Cut, by: str) -> bool:
     given = texts(60)
     examples = prefix_examples(given, TOKENIZATION, correct_prefixes=3)
     split = cut(given, examples)
@@ -171,7 +173,7 @@ def nothing_leaks(cut: Cut, by: str) -> bool:
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("by", ["text", "prompt"])
 def test_no_text_is_in_two_splits_and_each_example_is_in_one(by: str, seed: int) -> None:
-    assert nothing_leaks(
+    assert splits_are_disjoint(
         lambda given, examples: split_examples(given, examples, by=by, seed=seed),  # type: ignore[arg-type]
         by,
     )
@@ -189,8 +191,8 @@ def test_no_text_is_in_two_splits_and_each_example_is_in_one(by: str, seed: int)
         lines = [labelled(str(line), str(line), error=text.error) for line, text in enumerate(given)]
         return split_examples(lines, examples, seed=seed)
 
-    assert not nothing_leaks(by_token, by)
-    assert not nothing_leaks(by_line, by)
+    assert not splits_are_disjoint(by_token, by)
+    assert not splits_are_disjoint(by_line, by)
 
 
 def test_splits_have_the_right_sizes_and_both_classes() -> None:
@@ -256,9 +258,9 @@ def test_invalid_line_is_rejected_with_its_number(tmp_path: Path) -> None:
     path = tmp_path / "texts.jsonl"
     for line, words in BAD:
         path.write_bytes(b'{"text": "fine", "label": 1}\n' + line + b"\n")
-        with pytest.raises(InputError, match=words) as told:
+        with pytest.raises(InputError, match=words) as caught:
             read_labelled_texts(path)
-        assert "texts.jsonl line 2" in str(told.value)
+        assert "texts.jsonl line 2" in str(caught.value)
 
 
 def test_file_without_texts_is_rejected(tmp_path: Path) -> None:

@@ -56,9 +56,9 @@ def test_verifier_reads_the_stored_layer(file: ProbeFile, layer: int, tmp_path: 
 
 def test_probe_of_another_model_is_rejected(file: ProbeFile) -> None:
     wide = PretrainedOracle(tiny_model(hidden_size=32), tiny_tokenizer(), name="wide")
-    with pytest.raises(InputError, match="probe='tiny': it was trained on 'tiny' and does not fit") as told:
+    with pytest.raises(InputError, match="probe='tiny': it was trained on 'tiny' and does not fit") as caught:
         file.check(wide)
-    assert "probe width=16" in str(told.value)
+    assert "probe width=16" in str(caught.value)
     with pytest.raises(InputError, match="layers=7"):
         replace(file, layer=7).check(ORACLE)
     prompts = [wide.tokenization.encode("the cat")]

@@ -24,7 +24,7 @@ PLANTED = cast(PretrainedOracle, Planted())
 CONFIG = ProbeTrainingConfig(layers="all", depths=(1,), correct_prefixes=2, false_rejections=0.1)
 
 
-def judges_right(file: ProbeFile) -> bool:
+def is_accurate(file: ProbeFile) -> bool:
     """Return whether the verifier distinguishes marked prefixes from others in new texts."""
     examples = prefix_examples(marked_texts(60, seed=1).texts, PLANTED.tokenization, correct_prefixes=2)
     states = hidden_states_of_prefixes(PLANTED, examples.sequences, examples.lengths, (file.layer,))[:, 0]
@@ -44,7 +44,7 @@ def trained() -> ProbeFile:
 
 
 def test_search_finds_the_layer_with_the_signal(trained: ProbeFile) -> None:
-    assert judges_right(trained)
+    assert is_accurate(trained)
     assert trained.layer == 3
     assert [entry.layer for entry in trained.grid if entry.log_loss < 0.3] == [3]
     assert sorted(entry.layer for entry in trained.grid) == [-1, 1, 2, 3, 4]
@@ -53,21 +53,21 @@ def test_search_finds_the_layer_with_the_signal(trained: ProbeFile) -> None:
 
 
 def test_broken_verifiers_are_rejected(trained: ProbeFile) -> None:
-    assert not judges_right(replace(trained, layer=trained.layer + 1))
-    assert not judges_right(replace(trained, layer=trained.layer - 1))
-    assert not judges_right(replace(trained, probe=trained.probe.rescaled(-1, 0)))
-    assert not judges_right(train_verifier(PLANTED, flipped(marked_texts(240)), CONFIG))
+    assert not is_accurate(replace(trained, layer=trained.layer + 1))
+    assert not is_accurate(replace(trained, layer=trained.layer - 1))
+    assert not is_accurate(replace(trained, probe=trained.probe.rescaled(-1, 0)))
+    assert not is_accurate(train_verifier(PLANTED, flipped(marked_texts(240)), CONFIG))
     ignorant = replace(CONFIG, layers=(1, 2, 4), threshold=0.5)
     with pytest.raises(InputError, match="no better than chance"):
         train_verifier(PLANTED, marked_texts(240), ignorant)
-    assert not judges_right(train_verifier(PLANTED, marked_texts(240), replace(ignorant, calibration="none")))
+    assert not is_accurate(train_verifier(PLANTED, marked_texts(240), replace(ignorant, calibration="none")))
 
 
 @pytest.mark.parametrize(("given", "expected"), [("youden", None), (0.4, 0.4)])
 def test_threshold_can_be_youden_or_fixed(given: Any, expected: float | None) -> None:
     config = replace(CONFIG, layers=(3,), threshold=given, calibration="temperature")
     file = train_verifier(PLANTED, marked_texts(240), config)
-    assert judges_right(file)
+    assert is_accurate(file)
     assert file.calibration.offset == 0
     if expected is not None:
         assert file.threshold == expected
@@ -164,12 +164,12 @@ def test_shared_prefix_is_evaluated_once(kind: str) -> None:
         model, SHARING, LENGTHS, (-1, 1), batch_size=4, evaluated=settled.append
     )
     with_count.remove()
-    alone = [
+    single_passes = [
         hidden_states_of_prefixes(oracle, [own], [[length]], (-1, 1))
-        for own, asked in zip(SHARING, LENGTHS, strict=True)
-        for length in asked
+        for own, lengths in zip(SHARING, LENGTHS, strict=True)
+        for length in lengths
     ]
-    assert torch.allclose(together, torch.cat(alone), rtol=1e-3, atol=1e-3)
+    assert torch.allclose(together, torch.cat(single_passes), rtol=1e-3, atol=1e-3)
     separately = sum(own[-1] for own in LENGTHS if own)
     assert sum(settled) == separately + sum(map(bool, LENGTHS))
     # Padding is included.

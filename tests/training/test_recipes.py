@@ -89,16 +89,18 @@ def test_recipe_can_end_early(tmp_path: Path) -> None:
 
 
 def test_killed_training_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = recipe(checkpoints=(1, 10, 20))
-    whole = trained(asked, tmp_path / "whole")
+    checkpointed = recipe(checkpoints=(1, 10, 20))
+    whole = trained(checkpointed, tmp_path / "whole")
     monkeypatch.setitem(globals(), "KILLED_AT", {10})
     with pytest.raises(SystemExit):
-        trained(asked, tmp_path / "killed")
+        trained(checkpointed, tmp_path / "killed")
     # A checkpoint after the last saved state, at step 9, is written again.
-    (asked.folder(tmp_path / "killed") / "checkpoints" / "step-10.safetensors").write_bytes(b"half of a fi")
+    (checkpointed.folder(tmp_path / "killed") / "checkpoints" / "step-10.safetensors").write_bytes(
+        b"half of a fi"
+    )
     # A run that started again from the beginning would be killed again.
     monkeypatch.setitem(globals(), "KILLED_AT", set(range(9)))
-    resumed = trained(asked, tmp_path / "killed")
+    resumed = trained(checkpointed, tmp_path / "killed")
     assert equal(resumed.network, whole.network)
     assert torch.equal(resumed.losses, whole.losses)
     assert resumed.checkpoints.steps() == whole.checkpoints.steps() == (1, 10, 20)
@@ -135,9 +137,9 @@ def test_hash_depends_on_all_fields(fields: dict[str, Any]) -> None:
 def test_initial_parameters_are_used_and_others_are_random(tmp_path: Path) -> None:
     name, drawn = "blocks.0.up.weight", network().state_dict()
     given = {name: drawn[name] + 1}
-    begun = recipe(initial=given).begun().state_dict()
-    assert torch.equal(begun.pop(name), given[name])
-    assert all(torch.equal(weights, drawn[each]) for each, weights in begun.items())
+    initial = recipe(initial=given).begun().state_dict()
+    assert torch.equal(initial.pop(name), given[name])
+    assert all(torch.equal(weights, drawn[each]) for each, weights in initial.items())
     other = trained(recipe(initial=given), tmp_path).network
     assert not equal(other, trained(recipe(), tmp_path).network)
     for wrong in ({"nothing.weight": drawn[name]}, {name: drawn[name][:1]}):
@@ -146,15 +148,15 @@ def test_initial_parameters_are_used_and_others_are_random(tmp_path: Path) -> No
 
 
 def test_hash_depends_on_configs() -> None:
-    def hashed(shape: dict[str, Any], training: dict[str, Any]) -> str:
+    def recipe_hash(shape: dict[str, Any], training: dict[str, Any]) -> str:
         config = dataclasses.replace(network().config, **shape)
         return Recipe(Transformer, config, batches, dataclasses.replace(RECIPE, **training)).hash
 
     changes: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({}, {}), ({"width": 32}, {}), ({}, {"seed": 1}), ({}, {"optimizer": "sgd"}), ({}, {"steps": 30}),
     ]  # fmt: skip
-    assert len({hashed(*change) for change in changes}) == len(changes)
-    assert hashed({}, {"checkpoint_every": 9, "log_every": 9}) == hashed({}, {})
+    assert len({recipe_hash(*change) for change in changes}) == len(changes)
+    assert recipe_hash({}, {"checkpoint_every": 9, "log_every": 9}) == recipe_hash({}, {})
     tied = Recipe(Tied, TiedConfig(), batches, RECIPE, loss=tied_loss)
     assert tied.folder("a").name == f"tied-{tied.hash}"
 

@@ -19,7 +19,7 @@ from trialogue.training import Trained, train, trained
 SCRIPT = Path(trained_together.__file__)
 
 
-def by_two(*words: str) -> subprocess.CompletedProcess[str]:
+def launch_two(*words: str) -> subprocess.CompletedProcess[str]:
     """Run a script or a module with arguments in two processes."""
     program = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     environment = os.environ | {
@@ -37,31 +37,31 @@ def by_two(*words: str) -> subprocess.CompletedProcess[str]:
     return ran
 
 
-def launched(folder: Path, told: Path) -> list[dict[str, Any]]:
-    """Return the reports of two processes about their training in `folder`."""
-    told.mkdir(exist_ok=True)
-    by_two(str(SCRIPT), str(folder), str(told))
-    return [json.loads((told / f"{rank}.json").read_text(encoding="utf-8")) for rank in range(2)]
+def run_two_processes(folder: Path, records: Path) -> list[dict[str, Any]]:
+    """Run the training in two processes and return their records in `folder`."""
+    records.mkdir(exist_ok=True)
+    launch_two(str(SCRIPT), str(folder), str(records))
+    return [json.loads((records / f"{rank}.json").read_text(encoding="utf-8")) for rank in range(2)]
 
 
-def close(said: dict[str, Any], alone: Trained[Any]) -> bool:
+def are_close(record: dict[str, Any], single_process: Trained[Any]) -> bool:
     """Return whether losses and weights are equal up to float32 summation order.
 
     The tolerance is large because Adam amplifies the rounding errors in the gradient of the key bias.
     """
-    pairs = zip(said["weights"], alone.network.parameters(), strict=True)
-    return torch.allclose(torch.tensor(said["losses"]), alone.losses, atol=1e-5) and all(
+    pairs = zip(record["weights"], single_process.network.parameters(), strict=True)
+    return torch.allclose(torch.tensor(record["losses"]), single_process.losses, atol=1e-5) and all(
         torch.allclose(torch.tensor(one), other, atol=1e-3) for one, other in pairs
     )
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Trained[Any]:
+def single_process(tmp_path_factory: pytest.TempPathFactory) -> Trained[Any]:
     return trained(RECIPE, tmp_path_factory.mktemp("alone"))
 
 
 def test_two_processes_match_one_process_and_one_writes(
-    alone: Trained[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    single_process: Trained[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # One process is killed during the training, and two processes resume from its checkpoint.
     artifacts = tmp_path / "artifacts"
@@ -70,8 +70,8 @@ def test_two_processes_match_one_process_and_one_writes(
         trained(RECIPE, artifacts)
     monkeypatch.delenv("KILLED_BEFORE")
     assert (RECIPE.folder(artifacts) / "training.safetensors").exists()
-    main, other = launched(artifacts, tmp_path / "told")
-    assert close(main, alone)
+    main, other = run_two_processes(artifacts, tmp_path / "records")
+    assert are_close(main, single_process)
     assert (main["losses"], main["weights"]) == (other["losses"], other["weights"])
     assert other["written"] == []
     assert any("step-12" in path or ".partial" in path for path in main["written"])
@@ -81,25 +81,30 @@ def test_two_processes_match_one_process_and_one_writes(
     assert names == expected | {"step-12.safetensors"}
 
 
-def test_check_rejects_training_without_synchronisation(alone: Trained[Any]) -> None:
+def test_check_rejects_training_without_synchronisation(single_process: Trained[Any]) -> None:
     network = Transformer(RECIPE.config, RECIPE.initial_seed)
-    own = train(network, lambda step: tokens(step)[::2].repeat(2, 1), RECIPE.training, progress=False)
-    for said, expected in (((own.losses, own.model), False), ((alone.losses, alone.network), True)):
-        weights = [parameter.tolist() for parameter in said[1].parameters()]
-        assert close({"losses": said[0].tolist(), "weights": weights}, alone) is expected
+    unsynchronised = train(
+        network, lambda step: tokens(step)[::2].repeat(2, 1), RECIPE.training, progress=False
+    )
+    for (losses, network), expected in (
+        ((unsynchronised.losses, unsynchronised.model), False),
+        ((single_process.losses, single_process.network), True),
+    ):
+        weights = [parameter.tolist() for parameter in network.parameters()]
+        assert are_close({"losses": losses.tolist(), "weights": weights}, single_process) is expected
 
 
 @pytest.mark.slow
 def test_one_of_two_translation_processes_prints_and_writes(tmp_path: Path) -> None:
-    pairs = [f"{who} {what}\t{what} {who}\n" for who in "abcdef" for what in "ghijkl"]
+    pairs = [f"{first} {second}\t{second} {first}\n" for first in "abcdef" for second in "ghijkl"]
     (tmp_path / "pairs.tsv").write_text("".join(pairs), encoding="utf-8")
-    model, heard = tmp_path / "model", tmp_path / "heard"
+    model, records = tmp_path / "model", tmp_path / "records"
     sizes = {"vocab": 262, "test": 4, "steps": 2, "layers": 1, "width": 8, "heads": 2, "mlp-width": 16}
     options = [f"--{name}={size}" for name, size in (sizes | {"batch-size": 8}).items()]
-    asked = (f"--text={tmp_path / 'pairs.tsv'}", f"--out={model}", "--distil", *options)
-    heard.mkdir()
-    ran = by_two(commanded_together.__file__, str(model), str(heard), "train-translation", *asked)
-    told = ran.stdout + ran.stderr
+    arguments = (f"--text={tmp_path / 'pairs.tsv'}", f"--out={model}", "--distil", *options)
+    records.mkdir()
+    ran = launch_two(commanded_together.__file__, str(model), str(records), "train-translation", *arguments)
+    output = ran.stdout + ran.stderr
     stages = (
         "training the twin",
         "translating the sources",
@@ -107,9 +112,11 @@ def test_one_of_two_translation_processes_prints_and_writes(tmp_path: Path) -> N
         "held-out pairs\n",
         "twin: BLEU",
     )
-    assert [told.count(stage) for stage in (*stages, "saved in")] == [1, 1, 1, 3, 1, 1]
-    written, by_the_other = (json.loads((heard / f"{rank}.json").read_text("utf-8")) for rank in range(2))
-    assert by_the_other == []
+    assert [output.count(stage) for stage in (*stages, "saved in")] == [1, 1, 1, 3, 1, 1]
+    written, written_by_other = (
+        json.loads((records / f"{rank}.json").read_text("utf-8")) for rank in range(2)
+    )
+    assert written_by_other == []
     assert str(model / ".unfinished") in written
     names = {path.name for path in model.iterdir()}
     assert {"translation.json", "twin.safetensors", "refiner.safetensors"} < names

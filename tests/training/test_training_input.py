@@ -50,7 +50,7 @@ CONTRADICTORY: list[tuple[type[Any], dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("config", "accepted", "wrong"), CONTRADICTORY)
-def test_a_field_that_contradicts_another_is_named(
+def test_a_field_that_contradicts_another_is_reported(
     config: type[Any], accepted: dict[str, Any], wrong: dict[str, Any]
 ) -> None:
     for field, value in wrong.items():

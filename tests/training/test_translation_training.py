@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from models.small_encoder_decoders import VOCAB, small_network
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from trialogue.data.parallel.vocabulary import EOS, MASK, PAD
 from trialogue.models.encoder_decoder.network import ended
 from trialogue.models.encoder_decoder.refiner import Refiner
@@ -133,8 +133,8 @@ def test_both_networks_learn_to_reverse(tmp_path):
     known = twin.model.state_dict()
     assert all(torch.equal(pupil[name], weights) for name, weights in known.items())
     assert {name.split(".")[-2].split("_")[0] for name in set(pupil) - set(known)} == {"position", "length"}
-    right = LengthBeam(4, 1, drop_repeats=False).translate(refiner, TEXTS)
-    assert sum(each.best == wanted for each, wanted in zip(right, rows_of(PAIRS[1]), strict=True)) > 20
+    translations = LengthBeam(4, 1, drop_repeats=False).translate(refiner, TEXTS)
+    assert sum(each.best == wanted for each, wanted in zip(translations, rows_of(PAIRS[1]), strict=True)) > 20
 
 
 def test_dropout_applies_to_both_networks():
@@ -163,4 +163,4 @@ BAD = [
 
 
 def test_invalid_input_is_rejected():
-    assert not wrong_errors(BAD)
+    assert not calls_without_expected_error(BAD)

@@ -49,7 +49,7 @@ def test_probe_learns_the_values_of_rollouts():
     assert trained.queries == 4000 * HORIZON
     true = true_values(model)
     found = values(trained.verifier, model, list(true), prompt_lengths=1, max_length=HORIZON + 1).tolist()
-    errors = [abs(value - due) for value, due in zip(found, true.values(), strict=True)]
+    errors = [abs(value - expected) for value, expected in zip(found, true.values(), strict=True)]
     mean = sum(true.values()) / len(true)
     spread = sum(abs(value - mean) for value in true.values()) / len(true)
     assert sum(errors) / len(errors) < spread / 3

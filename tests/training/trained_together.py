@@ -35,22 +35,22 @@ RECIPE = Recipe(
 )
 
 
-def written_in(folder: Path) -> list[str]:
+def record_written_files(folder: Path) -> list[str]:
     """Return a list that records the files in `folder` that this process writes, renames or removes from now on."""
     written: list[str] = []
 
-    def heard(event: str, arguments: tuple[object, ...]) -> None:
+    def record_event(event: str, arguments: tuple[object, ...]) -> None:
         writes = event == "open" and set(str(arguments[1])) & set("wxa+")
         if (writes or event in ("os.rename", "shutil.rmtree")) and str(arguments[0]).startswith(str(folder)):
             written.append(str(arguments[0]))
 
-    sys.addaudithook(heard)
+    sys.addaudithook(record_event)
     return written
 
 
-def together(folder: Path) -> tuple[Trained[Transformer], list[str]]:
+def train_and_record(folder: Path) -> tuple[Trained[Transformer], list[str]]:
     """Return the result of the recipe, and the files in `folder` that this process writes."""
-    written = written_in(folder)
+    written = record_written_files(folder)
     return trained(RECIPE, folder), written
 
 
@@ -59,8 +59,8 @@ if __name__ == "__main__":
     from training import trained_together
 
     torch.set_num_threads(1)
-    found, written = trained_together.together(Path(sys.argv[1]))
+    found, written = trained_together.train_and_record(Path(sys.argv[1]))
     losses = found.losses.tolist()
     weights = [parameter.tolist() for parameter in found.network.parameters()]
-    said = {"losses": losses, "weights": weights, "written": written}
-    Path(sys.argv[2], f"{os.environ['RANK']}.json").write_text(json.dumps(said), encoding="utf-8")
+    record = {"losses": losses, "weights": weights, "written": written}
+    Path(sys.argv[2], f"{os.environ['RANK']}.json").write_text(json.dumps(record), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Products of verifiers, and whether all are positive: exact distributions against one function that says the same."""
+"""Products of verifiers and `All`, compared by exact distributions with an equivalent single function."""
 
 import math
 
@@ -19,16 +19,16 @@ from verifiers.test_verifiers import Masking, batch_of
 
 
 class BoolMasking(Masking):
-    """A mask of truth values, as an automaton gives."""
+    """A verifier whose mask of children is boolean, as for an automaton."""
 
     def children(self, decoding, rows):
         return super().children(decoding, rows) > 0
 
 
-def law_error(kind, tree, sampler, meaning, *verifiers) -> float:
-    """How far the distribution under `kind(*verifiers)` is from the distribution under one function of the prefix."""
+def distribution_error(kind, tree, sampler, function, *verifiers) -> float:
+    """Return the largest difference between the distributions under `kind(*verifiers)` and under a single function."""
     combined = exact_distribution(sampler, tree.table(), kind(*verifiers))
-    plain = exact_distribution(sampler, tree.table(), FunctionVerifier(meaning))
+    plain = exact_distribution(sampler, tree.table(), FunctionVerifier(function))
     return max(
         largest_difference(combined.probabilities, plain.probabilities),
         largest_difference(combined.weights, plain.weights),
@@ -36,8 +36,8 @@ def law_error(kind, tree, sampler, meaning, *verifiers) -> float:
     )
 
 
-def mixtures(tree):
-    """The same two verifiers, answering for children in all combinations of ways."""
+def verifier_pairs(tree):
+    """Yield the same two verifiers, with and without masks of children."""
     for first in (FunctionVerifier, Masking, BoolMasking):
         for second in (FunctionVerifier, Masking):
             yield first(tree.allows), second(tree.value)
@@ -45,20 +45,23 @@ def mixtures(tree):
 
 @pytest.mark.parametrize("tree", TREES[:4], ids=str)
 @pytest.mark.parametrize("sampler", [Rejection(), MaskedDecoding(), ValueGuided()], ids=repr)
-def test_laws_are_those_of_one_function(tree, sampler):
-    for verifiers in mixtures(tree):
-        assert law_error(Product, tree, sampler, lambda p: tree.allows(p) * tree.value(p), *verifiers) < 1e-12
-        assert law_error(All, tree, sampler, tree.allows, *verifiers) < 1e-12
+def test_combinations_have_the_distribution_of_an_equivalent_function(tree, sampler):
+    for verifiers in verifier_pairs(tree):
+        assert (
+            distribution_error(Product, tree, sampler, lambda p: tree.allows(p) * tree.value(p), *verifiers)
+            < 1e-12
+        )
+        assert distribution_error(All, tree, sampler, tree.allows, *verifiers) < 1e-12
 
 
-def test_mutants_have_other_laws():
+def test_mutants_have_other_distributions():
     tree, sampler = TREES[0], ValueGuided()
-    verifiers = next(mixtures(tree))
+    verifiers = next(verifier_pairs(tree))
     product = lambda prefix: tree.allows(prefix) * tree.value(prefix)  # noqa: E731
     for mutant in (mutants.Sum, mutants.FirstOnly):
-        assert law_error(mutant, tree, sampler, product, *verifiers) > 1e-3
-    assert law_error(Product, tree, sampler, tree.allows, *verifiers) > 1e-3
-    assert law_error(All, tree, sampler, product, *verifiers) > 1e-3
+        assert distribution_error(mutant, tree, sampler, product, *verifiers) > 1e-3
+    assert distribution_error(Product, tree, sampler, tree.allows, *verifiers) > 1e-3
+    assert distribution_error(All, tree, sampler, product, *verifiers) > 1e-3
 
 
 SEQUENCES = [(0,), (1,), (0, 0), (0, 1), (1, 1)]
@@ -69,7 +72,7 @@ def values(verifier) -> list[float]:
     return verifier.values(batch_of(SEQUENCES), ROWS).tolist()
 
 
-def test_values():
+def test_combined_values():
     last, half, long = lambda p: p[-1], lambda p: 0.5, lambda p: len(p) > 1
     assert values(Product(last, half)) == [0, 0.5, 0, 0.5, 0.5]
     assert values(All(last, half)) == [0, 1, 0, 1, 1]
@@ -79,13 +82,13 @@ def test_values():
     assert all(isinstance(kind(last), Verifier) for kind in (Product, All))
 
 
-def test_a_part_is_asked_only_where_the_others_are_positive():
+def test_a_part_is_evaluated_only_on_prefixes_with_positive_values_so_far():
     seen = []
     values(Product(lambda p: p[-1], lambda p: seen.append(p) or 1.0))
     assert seen == [(1,), (0, 1), (1, 1)]
 
 
-def test_children_are_answered_where_all_parts_answer():
+def test_children_have_a_mask_if_all_parts_have_a_mask():
     batch, rows = batch_of([(0,), (1,)]), torch.arange(2)
     weights, mask = Masking(lambda p: 0.25 + 0.5 * p[-1]), BoolMasking(lambda p: p[-1] == p[0])
     assert Product(weights, mask).children(batch, rows).tolist() == [[0.25, 0], [0, 0.75]]
@@ -94,7 +97,7 @@ def test_children_are_answered_where_all_parts_answer():
     assert Product(weights, FunctionVerifier(len)).children(batch, rows) is None
 
 
-def test_scope_layers_and_parts():
+def test_scope_layers_and_parts_are_combined():
     completion = FunctionVerifier(len, "completion")
     probes = [ProbeVerifier(Probe(4), layer) for layer in (2, 0, 2)]
     for kind in (Product, All):
@@ -124,11 +127,11 @@ def test_notes_and_the_first_parser_are_passed_on():
     assert (Product(len).notes, Product(len).parser) == ((), None)
 
 
-def test_what_is_no_value_is_passed_on():
+def test_invalid_values_are_passed_on():
     class Wrong(FunctionVerifier):
         def values(self, decoding, rows):
             return torch.full((len(rows),), self._function(()), dtype=torch.float64)
 
     for wrong in (math.nan, -1.0):
-        answers = values(All(Wrong(lambda prefix, wrong=wrong: wrong)))
-        assert all(answer < 0 or math.isnan(answer) for answer in answers)
+        results = values(All(Wrong(lambda prefix, wrong=wrong: wrong)))
+        assert all(result < 0 or math.isnan(result) for result in results)

@@ -1,4 +1,4 @@
-"""Functions of tokens and of text: what they are given, what they may answer, and how long they may take."""
+"""Verifiers from functions of tokens or text: their arguments, their return values and their timeouts."""
 
 import math
 import re
@@ -28,7 +28,7 @@ TEXT = tokenization(LETTERS)
 A, B, C, AB, FIRST, SECOND, _, _, EOS = range(9)
 LIMIT = 8
 LONG = 1000
-"""Seconds that nothing takes, also on a machine that stands still for a while."""
+"""Seconds that no call takes, even if the machine is busy for a while."""
 
 
 def batch_of(sequences, prompts=None) -> Batch:
@@ -40,7 +40,7 @@ def batch_of(sequences, prompts=None) -> Batch:
     return batch
 
 
-def ask(verifier, sequences=((A,),), prompts=None) -> list[float]:
+def evaluate(verifier, sequences=((A,),), prompts=None) -> list[float]:
     return verifier.values(batch_of(sequences, prompts), torch.arange(len(sequences))).tolist()
 
 
@@ -56,22 +56,28 @@ CASES = [
 
 
 def texts(verifier_type, scope="completion") -> list[tuple[str, str]]:
-    """What a function of text is given of each case, and what it should be; the last case but two has a prompt."""
+    """Return the text that a function receives in each case, with the expected text. The fifth case has a prompt."""
     seen = []
     verifier = verifier_type(lambda text: seen.append(text) or 1.0, TEXT, scope)
     prompts = [2 if len(tokens) == LIMIT else 0 for tokens, _, _ in CASES]
-    ask(verifier, [tokens for tokens, _, _ in CASES], prompts)
-    return list(zip(seen, [own if scope == "completion" else whole for _, whole, own in CASES], strict=True))
+    evaluate(verifier, [tokens for tokens, _, _ in CASES], prompts)
+    return list(
+        zip(
+            seen,
+            [completion if scope == "completion" else sequence for _, sequence, completion in CASES],
+            strict=True,
+        )
+    )
 
 
 @pytest.mark.parametrize("scope", ["completion", "sequence"])
-def test_a_function_of_text_sees_whole_characters(scope):
-    assert all(seen == right for seen, right in texts(TextVerifier, scope))
+def test_a_function_of_text_receives_complete_characters(scope):
+    assert all(seen == expected for seen, expected in texts(TextVerifier, scope))
     for mutant in (mutants.HastyText, mutants.PatientText, mutants.ScopelessText):
-        assert any(seen != right for seen, right in texts(mutant)), mutant
+        assert any(seen != expected for seen, expected in texts(mutant)), mutant
 
 
-def test_an_end_of_sequence_that_is_text_is_no_part_of_it():
+def test_an_end_of_sequence_token_with_text_is_not_part_of_the_text():
     seen = []
     oracle = Table(lambda prefix: [1.0] * 3, 3, eos=C)
     batch = Batch(oracle, 2, 4)
@@ -82,57 +88,57 @@ def test_an_end_of_sequence_that_is_text_is_no_part_of_it():
 
 
 @pytest.mark.parametrize("kind", [FunctionVerifier, lambda f, **kw: TextVerifier(f, TEXT, **kw)])
-def test_whole_sequences_alone_may_be_judged(kind):
+def test_a_function_may_be_restricted_to_complete_sequences(kind):
     seen = []
     verifier = kind(lambda prefix: seen.append(len(prefix)) or 0.25, whole=True)
     assert isinstance(verifier, Verifier)
-    assert ask(verifier, [(A,), (A, EOS), (), (A,) * LIMIT]) == [1.0, 0.25, 1.0, 0.25]
+    assert evaluate(verifier, [(A,), (A, EOS), (), (A,) * LIMIT]) == [1.0, 0.25, 1.0, 0.25]
     assert len(seen) == 2
 
 
-def test_any_number_is_an_answer():
-    for answer, found in (
+def test_numbers_of_all_types_are_accepted_as_values():
+    for value, expected in (
         (True, 1),
         (0, 0),
         (np.float32(0.5), 0.5),
         (torch.tensor(0.25), 0.25),
         (Decimal("0.125"), 0.125),
     ):
-        assert ask(FunctionVerifier(lambda prefix, answer=answer: answer)) == [found]
+        assert evaluate(FunctionVerifier(lambda prefix, value=value: value)) == [expected]
 
 
-def test_nonsense_is_named():
+def test_invalid_return_values_are_reported():
     message = r"^verifier rule=\(0,\): it returned .*; return a finite non-negative number or a bool$"
     numbers = (None, math.nan, math.inf, -0.5, 10**400, 1j)
-    for answer in (*numbers, "1", b"1", [1, 2], torch.ones(1), np.ones((1, 1)), {}):
+    for value in (*numbers, "1", b"1", [1, 2], torch.ones(1), np.ones((1, 1)), {}):
 
-        def rule(prefix, answer=answer):
-            return answer
+        def rule(prefix, value=value):
+            return value
 
         with pytest.raises(InputError, match=message) as caught:
-            ask(FunctionVerifier(rule))
+            evaluate(FunctionVerifier(rule))
         assert len(str(caught.value)) < 200
 
 
-def test_what_a_function_raises_is_named_with_what_it_was_given():
+def test_errors_of_a_function_are_reported_with_its_argument():
     def rule(given):
         raise KeyError(f"two\nlines {given[:1]}")
 
     with pytest.raises(
         InputError, match=r"^verifier rule=\(0, 0, 0, 0, 0, 0, \.\.\.\): it raised KeyError: "
     ) as caught:
-        ask(FunctionVerifier(rule), [(A,) * LIMIT])
+        evaluate(FunctionVerifier(rule), [(A,) * LIMIT])
     assert isinstance(caught.value.__cause__, KeyError)
     with pytest.raises(
         InputError, match=r"^verifier rule='ab': it raised KeyError: 'two.*lines a' \(.*.py:\d+\)$"
     ):
-        ask(TextVerifier(rule, TEXT), [(AB,)])
+        evaluate(TextVerifier(rule, TEXT), [(AB,)])
     with pytest.raises(InputError, match=r"^verifier rule=\(0,\): it raised KeyError: "):
         generate(Table(lambda prefix: [1.0], 1, max_length=1), sampler=Rejection(), verifier=rule)
 
 
-def test_a_function_that_leaves_the_program_is_named():
-    for leave, said in (
+def test_a_function_that_exits_the_program_is_reported():
+    for leave, name in (
         (sys.exit, "SystemExit"),
         (lambda: sys.exit("no\nmore"), "SystemExit: no more"),
         (lambda: next(iter(())), "StopIteration"),
@@ -140,8 +146,8 @@ def test_a_function_that_leaves_the_program_is_named():
     ):
         for timeout in (None, LONG):
             rule = FunctionVerifier(lambda prefix, leave=leave: leave(), timeout=timeout)
-            with pytest.raises(InputError, match=rf"=\(0,\): it raised {said}( \(.*.py:\d+\))?$"):
-                ask(rule)
+            with pytest.raises(InputError, match=rf"=\(0,\): it raised {name}( \(.*.py:\d+\))?$"):
+                evaluate(rule)
 
 
 def loops(prefix):
@@ -157,7 +163,7 @@ def swallows(prefix):
     try:
         time.sleep(LONG)
         return True
-    except:  # noqa: E722 (as users write it)
+    except:  # noqa: E722 (users write this)
         return False
 
 
@@ -172,23 +178,23 @@ def returns_at_last(prefix):
     try:
         time.sleep(LONG)
     finally:
-        return True  # noqa: B012 (as users write it)
+        return True  # noqa: B012 (users write this)
 
 
 @pytest.mark.parametrize("function", [loops, backtracks, swallows, fails_when_interrupted, returns_at_last])
-def test_a_function_that_hangs_is_named(function):
+def test_a_function_that_does_not_return_is_reported(function):
     message = r"it did not return within 0\.05 s; fix the function or increase the timeout$"
     with pytest.raises(InputError, match=rf"^verifier {function.__name__}=\(0,\): {message}"):
-        ask(FunctionVerifier(function, timeout=0.05))
+        evaluate(FunctionVerifier(function, timeout=0.05))
 
 
-def test_a_function_in_time_is_not_disturbed():
+def test_a_function_that_returns_in_time_is_not_interrupted():
     for _ in range(20):
-        assert ask(FunctionVerifier(lambda prefix: time.sleep(0.001) is None, timeout=LONG)) == [1.0]
+        assert evaluate(FunctionVerifier(lambda prefix: time.sleep(0.001) is None, timeout=LONG)) == [1.0]
     with pytest.raises(InputError, match="it raised TimeoutError: no answer"):
-        ask(FunctionVerifier(raising(TimeoutError("no answer")), timeout=LONG))
+        evaluate(FunctionVerifier(raising(TimeoutError("no answer")), timeout=LONG))
     with pytest.raises(KeyboardInterrupt):
-        ask(FunctionVerifier(raising(KeyboardInterrupt()), timeout=LONG))
+        evaluate(FunctionVerifier(raising(KeyboardInterrupt()), timeout=LONG))
 
 
 def raising(error):
@@ -214,11 +220,11 @@ def in_a_thread(run) -> list[BaseException | None]:
     return outcome
 
 
-def test_elsewhere_a_thread_waits():
+def test_timeouts_work_outside_the_main_thread():
     release = threading.Event()
-    answers = []
-    assert in_a_thread(lambda: answers.append(call_within(LONG, str.upper, "a"))) == [None]
-    assert answers == ["A"]
+    results = []
+    assert in_a_thread(lambda: results.append(call_within(LONG, str.upper, "a"))) == [None]
+    assert results == ["A"]
     (overdue,) = in_a_thread(lambda: call_within(0.02, lambda event: event.wait(), release))
     assert isinstance(overdue, Overdue)
     (error,) = in_a_thread(lambda: call_within(LONG, raising(LookupError()), "a"))
@@ -228,7 +234,7 @@ def test_elsewhere_a_thread_waits():
 
 @pytest.fixture
 def alarms():
-    """Counts alarms of the program's own; the test runner's timer and handler are put back."""
+    """Count alarms of the program. The timer and the handler of the test runner are restored."""
     counted = []
     handler = signal.signal(signal.SIGALRM, lambda *_: counted.append(None))
     delay, interval = signal.setitimer(signal.ITIMER_REAL, 0)
@@ -237,7 +243,7 @@ def alarms():
     signal.setitimer(signal.ITIMER_REAL, delay, interval)
 
 
-def test_the_programs_own_alarm_goes_off_in_time(alarms):
+def test_an_alarm_of_the_program_keeps_its_time(alarms):
     began = time.monotonic()
     signal.setitimer(signal.ITIMER_REAL, LONG)
     assert call_within(LONG, lambda pause: time.sleep(pause) or 1, 0.02) == 1
@@ -248,7 +254,7 @@ def test_the_programs_own_alarm_goes_off_in_time(alarms):
     assert alarms == []
 
 
-def test_a_call_that_ends_with_its_alarm_leaves_nothing_behind(alarms):
+def test_a_call_that_ends_at_the_same_time_as_its_alarm_leaves_no_timer(alarms):
     for _ in range(300):
         try:
             assert call_within(0.001, lambda pause: time.sleep(pause) or 1, 0.001) == 1
@@ -261,7 +267,7 @@ def test_a_call_that_ends_with_its_alarm_leaves_nothing_behind(alarms):
         call_within(0.02, time.sleep, LONG)
 
 
-def test_the_programs_own_alarm_does_not_interrupt_the_function(alarms):
+def test_an_alarm_of_the_program_does_not_interrupt_the_function(alarms):
     def undisturbed(pause):
         before = len(alarms)
         time.sleep(pause)
@@ -293,18 +299,18 @@ number = 3
 """
 
 
-def test_a_function_of_a_file(tmp_path):
+def test_a_function_is_loaded_from_a_file(tmp_path):
     path = tmp_path / "my rules.py"
     path.write_text(SOURCE)
     text = python_verifier(path, "starts", TEXT)
     assert (type(text), text.scope) == (TextVerifier, "completion")
-    assert ask(text, [(A,), (B,), (B, AB)], [0, 0, 1]) == [1, 0, 1]
+    assert evaluate(text, [(A,), (B,), (B, AB)], [0, 0, 1]) == [1, 0, 1]
     tokens = python_verifier(str(path), "even", scope="sequence", whole=True)
     assert (type(tokens), tokens.scope) == (FunctionVerifier, "sequence")
-    assert ask(tokens, [(A,), (A, EOS), (A, A, EOS)]) == [1, 1, 0]
+    assert evaluate(tokens, [(A,), (A, EOS), (A, A, EOS)]) == [1, 1, 0]
 
 
-def test_files_that_cannot_be_used_are_named(tmp_path):
+def test_invalid_files_are_reported(tmp_path):
     path = tmp_path / "rule.py"
     for source, name, message in (
         (None, "f", "python='.*rule.py': there is no such file"),
@@ -321,56 +327,56 @@ def test_files_that_cannot_be_used_are_named(tmp_path):
         assert "\n" not in str(caught.value)
 
 
-def test_what_a_file_and_its_function_print_is_no_output_of_the_program(tmp_path, capfd):
+def test_output_of_functions_is_redirected_to_standard_error(tmp_path, capfd):
     path = tmp_path / "rule.py"
     path.write_text("print('loaded')\ndef f(text):\n    print(text)\n    return 1 / (text != 'b')\n")
     verifier = python_verifier(path, "f", TEXT, timeout=LONG)
-    assert ask(verifier, [(AB,), (C,)]) == [1, 1]
+    assert evaluate(verifier, [(AB,), (C,)]) == [1, 1]
     with pytest.raises(InputError, match="it did not return"):
-        ask(FunctionVerifier(lambda prefix: print("called") or loops(prefix), timeout=0.05))
+        evaluate(FunctionVerifier(lambda prefix: print("called") or loops(prefix), timeout=0.05))
     print("sample")
     assert capfd.readouterr() == ("sample\n", "loaded\nab\nc\ncalled\n")
 
 
-def test_what_hangs_in_c_is_ended_and_begun_anew(tmp_path):
+def test_a_process_that_hangs_in_c_code_is_ended_and_restarted(tmp_path):
     path = tmp_path / "rule.py"
     path.write_text(
-        "import os\nasked = []\n"
-        "def f(text):\n    asked.append(text)\n"
+        "import os\ncalls = []\n"
+        "def f(text):\n    calls.append(text)\n"
         "    if text == 'ab':\n        next(iter(int, 1) for _ in iter(int, 1) if not sum(iter(int, 1)))\n"
         "    if text == 'b':\n        os.kill(os.getpid(), 9)\n"
-        "    return len(asked) < 3\n"
+        "    return len(calls) < 3\n"
     )
     verifier = python_verifier(path, "f", TEXT, timeout=LONG)
-    assert ask(verifier, [(A,), (C,), (A, A)]) == [1, 1, 0]
+    assert evaluate(verifier, [(A,), (C,), (A, A)]) == [1, 1, 0]
     brief = python_verifier(path, "f", TEXT, timeout=0.5)
-    # Even the alarm of the process itself does not end this.
+    # The function runs in C code, which an alarm does not interrupt.
     with pytest.raises(InputError, match=r"verifier f='ab': it did not return within 0\.5 s"):
-        ask(brief, [(AB,)])
-    assert ask(brief, [(A,)]) == [1]
+        evaluate(brief, [(AB,)])
+    assert evaluate(brief, [(A,)]) == [1]
     with pytest.raises(InputError, match="verifier f='b': it ended its process \\(signal 9\\)"):
-        ask(verifier, [(A,), (B,)])
-    assert ask(verifier, [(A,)]) == [1]
+        evaluate(verifier, [(A,), (B,)])
+    assert evaluate(verifier, [(A,)]) == [1]
 
 
-def test_threads_that_share_a_function_of_a_file_get_all_their_answers(tmp_path):
+def test_threads_that_share_a_function_of_a_file_get_all_their_results(tmp_path):
     path = tmp_path / "rule.py"
     path.write_text("def f(text):\n    return int(text)\n")
-    function, told = FileFunction(path, "f"), {}
+    function, results = FileFunction(path, "f"), {}
 
-    def asks(first: int) -> None:
+    def call_all(first: int) -> None:
         texts = [str(first + number) for number in range(20)]
-        told[first] = [[*function.call_all(texts, LONG)] for _ in range(50)]
+        results[first] = [[*function.call_all(texts, LONG)] for _ in range(50)]
 
-    threads = [threading.Thread(target=asks, args=(first,), daemon=True) for first in (0, 100)]
+    threads = [threading.Thread(target=call_all, args=(first,), daemon=True) for first in (0, 100)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(20)
-    assert told == {first: [[*range(first, first + 20)]] * 50 for first in (0, 100)}
+    assert results == {first: [[*range(first, first + 20)]] * 50 for first in (0, 100)}
 
 
-def test_who_is_interrupted_may_ask_again(tmp_path, alarms):
+def test_a_function_can_be_called_again_after_an_interrupt(tmp_path, alarms):
     path = tmp_path / "rule.py"
     path.write_text(
         "import os, signal\n"
@@ -386,29 +392,29 @@ def test_who_is_interrupted_may_ask_again(tmp_path, alarms):
     signal.signal(signal.SIGALRM, interrupt)
     with pytest.raises(KeyboardInterrupt):
         list(function.call_all(["now"] + ["then"] * 20_000, None))
-    # Both sides would wait for room to write if answers were left that nobody reads.
-    told = []
-    asking = threading.Thread(
-        target=lambda: told.extend(function.call_all(["a" * 2_000_000], None)), daemon=True
+    # If unread results remained in the pipe, both processes would wait for space to write.
+    result = []
+    calling = threading.Thread(
+        target=lambda: result.extend(function.call_all(["a" * 2_000_000], None)), daemon=True
     )
-    asking.start()
-    asking.join(20)
-    assert told == [2_000_000]
+    calling.start()
+    calling.join(20)
+    assert result == [2_000_000]
 
 
-def test_what_a_function_of_a_file_raises_is_located(tmp_path, monkeypatch):
+def test_errors_in_a_file_are_reported_with_their_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("rule.py").write_text(
         "def f(text):\n    if text == 'b':\n        return {}[text]\n    return True\n"
     )
     verifier = python_verifier("rule.py", "f", TEXT)
     with pytest.raises(InputError, match=r"verifier f='b': it raised KeyError: 'b' \(rule.py:3\)$"):
-        ask(verifier, [(A,), (B,), (C,)])
-    # What was asked and not listened to is no answer to what comes next.
-    assert ask(verifier, [(A,), (C,)]) == [1, 1]
+        evaluate(verifier, [(A,), (B,), (C,)])
+    # Unread results of earlier calls must not be returned for later calls.
+    assert evaluate(verifier, [(A,), (C,)]) == [1, 1]
 
 
-def test_a_file_imports_what_lies_beside_it_and_nothing_from_beside_another(tmp_path):
+def test_a_file_imports_modules_from_its_folder_only(tmp_path):
     paths, modules, rules = list(sys.path), set(sys.modules), []
     for letter in "ab":
         folder = tmp_path / letter
@@ -422,12 +428,12 @@ def test_a_file_imports_what_lies_beside_it_and_nothing_from_beside_another(tmp_
         )
         rules += [python_verifier(folder / "rule.py", name, TEXT) for name in ("early", "late")]
     for _ in range(2):
-        assert [ask(rule, [(A,), (B,)]) for rule in rules] == [[1, 0], [1, 0], [0, 1], [0, 1]]
+        assert [evaluate(rule, [(A,), (B,)]) for rule in rules] == [[1, 0], [1, 0], [0, 1], [0, 1]]
     assert sys.path == paths
     assert not {"letters", "late"} & (set(sys.modules) - modules)
 
 
-def test_a_function_that_is_annotated_to_decide_has_a_greatest_value():
+def test_the_maximum_value_follows_from_the_annotation_or_the_argument():
     def decides(prefix) -> bool:
         return len(prefix) < 3
 
@@ -438,4 +444,4 @@ def test_a_function_that_is_annotated_to_decide_has_a_greatest_value():
     with pytest.raises(InputError, match="most=0: use a number above 0"):
         FunctionVerifier(len, most=0)
     with pytest.raises(InputError, match=r"verifier len=.*: it returned 3, which is above most=2"):
-        ask(FunctionVerifier(len, most=2), [(A, B, C)])
+        evaluate(FunctionVerifier(len, most=2), [(A, B, C)])

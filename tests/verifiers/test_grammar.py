@@ -1,4 +1,4 @@
-"""Grammars against languages enumerated in plain Python: every prefix, every child, whatever the rows do."""
+"""Grammars compared with languages that are enumerated in plain Python, on every prefix and every child."""
 
 import re
 import threading
@@ -15,7 +15,8 @@ from trialogue.oracles import padded
 from trialogue.samplers import MaskedDecoding, generate
 from trialogue.samplers.prefix.batch import Batch
 from trialogue.testing import check_verifier
-from trialogue.verifiers import GrammarVerifier, Product, language_verifier
+from trialogue.verifiers import GrammarVerifier, Product
+from trialogue.verifiers.languages import language_verifier
 
 LIMIT = 5
 
@@ -33,7 +34,7 @@ def schema(name: str, schema: dict, texts) -> Language:
 
 
 def validated(name: str, schema: dict, grammar, valid) -> Language:
-    """A schema of which a grammar enforces the texts `grammar`, and validation at their end leaves the `valid` ones."""
+    """Return a schema whose grammar accepts the texts `grammar`, of which validation accepts the texts `valid`."""
 
     def build(tokens, kind=GrammarVerifier):
         return kind.json_schema(schema, tokens)
@@ -44,7 +45,7 @@ def validated(name: str, schema: dict, grammar, valid) -> Language:
 FORCED = finite("abcab", lambda t: GrammarVerifier.regex("abcab", t), ("abcab",))
 VALIDATED = [
     validated(
-        "but not 12", {"enum": [1, 12, 21, 2], "not": {"const": 12}}, ("1", "12", "21", "2"), ("1", "21", "2")
+        "all but 12", {"enum": [1, 12, 21, 2], "not": {"const": 12}}, ("1", "12", "21", "2"), ("1", "21", "2")
     ),
     validated(
         "one of two",
@@ -59,7 +60,7 @@ VALIDATED = [
         ('"a"', '"a1"'),
     ),
     validated(
-        "a with aa",
+        "a requires aa",
         {
             "type": "object",
             "properties": {"a": {"const": 1}, "aa": {"const": 2}},
@@ -99,22 +100,22 @@ LANGUAGES = [
 ]
 
 
-def coins(language: Language) -> Table:
+def uniform_oracle(language: Language) -> Table:
     size = language.tokenization.vocab_size
     return Table(lambda prefix: [1.0] * size, size, eos=len(language.pieces))
 
 
 def batch_of(language: Language, sequences, limit: int = LIMIT, prompt=()) -> Batch:
-    """A batch whose completions are `sequences`."""
+    """Return a batch with the completions `sequences`."""
     tokens, lengths = padded([(*prompt, *sequence) for sequence in sequences], limit + len(prompt))
-    batch = Batch(coins(language), len(sequences), tokens.shape[1])
+    batch = Batch(uniform_oracle(language), len(sequences), tokens.shape[1])
     start = torch.full_like(lengths, len(prompt))
     batch.add(tokens, lengths, start, start + limit)
     return batch
 
 
 def prefixes(language: Language, limit: int = LIMIT) -> list[tuple[int, ...]]:
-    """Every prefix of at most two tokens that does not end, and every longer one whose own prefixes are viable."""
+    """Return all incomplete prefixes of at most two tokens, and the longer ones with viable prefixes."""
     found, frontier = [()], [()]
     for size in range(1, limit):
         frontier = [(*prefix, token) for prefix in frontier for token in range(len(language.pieces))]
@@ -125,27 +126,27 @@ def prefixes(language: Language, limit: int = LIMIT) -> list[tuple[int, ...]]:
 
 
 def mistakes(language: Language, build=None, limit: int = LIMIT, prompt=()) -> tuple[int, int]:
-    """How many values, and how many verdicts on children, differ from the enumerated language."""
+    """Count the values and the verdicts on children that differ from the enumerated language."""
     vocab = language.tokenization.vocab_size
     verifier = (build or language.build)(language.tokenization)
     inner = prefixes(language, limit)
     batch = batch_of(language, inner, limit, prompt)
     rows = torch.arange(len(inner))
-    right = torch.tensor(
+    verdicts = torch.tensor(
         [[language.verdict((*prefix, token), limit) for token in range(vocab)] for prefix in inner]
     )
-    # A token after one that is refused is refused.
-    right &= torch.tensor([language.verdict(prefix, limit) for prefix in inner])[:, None]
+    # A token after a rejected token is rejected.
+    verdicts &= torch.tensor([language.verdict(prefix, limit) for prefix in inner])[:, None]
     children = verifier.children(batch, rows) > 0
     leaves = batch.peek(torch.arange(vocab).repeat(len(inner)), rows.repeat_interleave(vocab))
     values = verifier.values(leaves, torch.arange(len(leaves.lengths))).view(-1, vocab) > 0
     roots = verifier.values(batch, rows) > 0
     expected = torch.tensor([language.verdict(prefix, limit) for prefix in inner])
-    return int((values != right).sum() + (roots != expected).sum()), int((children != right).sum())
+    return int((values != verdicts).sum() + (roots != expected).sum()), int((children != verdicts).sum())
 
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=str)
-def test_it_is_the_language(language):
+def test_verdicts_equal_those_of_the_enumerated_language(language):
     assert mistakes(language) == (0, 0)
 
 
@@ -163,7 +164,7 @@ def test_it_is_the_language(language):
         mutants.PromptJudging,
     ],
 )
-def test_mistakes_of_mutants_are_seen(mutant):
+def test_mistakes_of_mutants_are_detected(mutant):
     def build(tokens):
         return mutant.regex(LANGUAGES[1].name, tokens)
 
@@ -173,14 +174,14 @@ def test_mistakes_of_mutants_are_seen(mutant):
 
 @pytest.mark.parametrize("mutant", [mutants.Unvalidated, mutants.UnvalidatedAtTheLimit])
 @pytest.mark.parametrize("language", VALIDATED, ids=str)
-def test_a_verifier_that_does_not_validate_is_seen(language, mutant):
-    # A text is cut off at the limit where it has as many tokens.
+def test_a_verifier_without_validation_is_detected(language, mutant):
+    # A text of this many tokens is truncated at the limit.
     limits = (2, 4) if language.texts[0] != "{}" else (LIMIT,)
     assert sum(sum(mistakes(language, limit=limit)) for limit in limits) == 0
     assert sum(sum(mistakes(language, lambda t: language.build(t, mutant), limit)) for limit in limits) > 0
 
 
-def test_canonical_tokens_alone_are_not_the_language(monkeypatch):
+def test_canonical_tokenizations_alone_miss_texts_of_the_language(monkeypatch):
     monkeypatch.setattr(language_verifier, "_NO_FORCING", "\n")
     values, children = mistakes(FORCED)
     assert values == 0
@@ -188,25 +189,25 @@ def test_canonical_tokens_alone_are_not_the_language(monkeypatch):
 
 
 def shortlist_mistakes(language: Language) -> int:
-    """How many members the shortlist of tokens that may close a text misses, over the prefixes of `language`."""
+    """Count the closing tokens that the shortlist misses, over the prefixes of `language`."""
     verifier = language.build(language.tokenization)
     missed = 0
     for prefix in prefixes(language):
         key = torch.tensor(prefix, dtype=torch.int64).numpy().tobytes()
-        known = verifier._prefix(key)
-        if known is not None:
-            shortlist = verifier._closing(key, verifier._viable(key, known)).tolist()
-            ending = [
+        state = verifier._prefix(key)
+        if state is not None:
+            shortlist = verifier._closing(key, verifier._viable(key, state)).tolist()
+            closing_tokens = [
                 token
                 for token in range(len(language.pieces))
                 if language.verdict((*prefix, token, len(language.pieces)), LIMIT + 1)
             ]
-            missed += len(set(ending) - set(shortlist))
+            missed += len(set(closing_tokens) - set(shortlist))
     return missed
 
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=str)
-def test_the_shortlist_of_closing_tokens_misses_none(monkeypatch, language):
+def test_the_shortlist_contains_every_closing_token(monkeypatch, language):
     monkeypatch.setattr(language_verifier, "_MIN_MATCHERS", 0)
     assert shortlist_mistakes(language) == 0
     assert mistakes(language, limit=4) == (0, 0)
@@ -214,22 +215,22 @@ def test_the_shortlist_of_closing_tokens_misses_none(monkeypatch, language):
 
 @pytest.mark.parametrize("memory", [1, 1000])
 @pytest.mark.parametrize("language", [LANGUAGES[1], LANGUAGES[3], LANGUAGES[7]], ids=str)
-def test_it_keeps_the_contract_with_any_memory(monkeypatch, language, memory):
+def test_a_grammar_keeps_the_contract_with_any_memory(monkeypatch, language, memory):
     monkeypatch.setattr(language_verifier, "_MIN_MATCHERS", 3)
     verifier = language.build(language.tokenization)
     verifier._memory = memory
-    check_verifier(verifier, coins(language), [(), (0,)], max_new_tokens=LIMIT)
+    check_verifier(verifier, uniform_oracle(language), [(), (0,)], max_new_tokens=LIMIT)
 
 
 @pytest.mark.parametrize("mutant", [mutants.StaleMatcher, mutants.MovedMatcher])
-def test_a_matcher_that_does_not_follow_the_rows_is_seen(mutant):
+def test_a_matcher_that_does_not_follow_the_rows_is_detected(mutant):
     language = LANGUAGES[1]
     verifier = mutant.regex(language.name, language.tokenization)
     with pytest.raises(AssertionError):
-        check_verifier(verifier, coins(language), [(), (0,)], max_new_tokens=LIMIT)
+        check_verifier(verifier, uniform_oracle(language), [(), (0,)], max_new_tokens=LIMIT)
 
 
-def test_masked_decoding_is_the_default_where_every_verifier_has_a_mask():
+def test_masked_decoding_is_the_default_if_every_verifier_has_a_mask():
     tokens = tokenization(LETTERS)
     oracle = Table(lambda prefix: [1.0] * tokens.vocab_size, tokens.vocab_size, eos=8, max_length=3)
     masked = GrammarVerifier.choice(["ab", "c"], tokens)
@@ -247,7 +248,7 @@ def test_masked_decoding_is_the_default_where_every_verifier_has_a_mask():
     assert generate(oracle, verifier=masked, num_samples=8).accepted.all()
 
 
-def test_one_verifier_serves_several_threads():
+def test_several_threads_can_share_a_verifier():
     language = LANGUAGES[0]
     verifier = language.build(language.tokenization)
     results: dict[int, object] = {}
@@ -291,7 +292,7 @@ UNUSABLE = [
 ]
 
 
-def test_grammars_that_cannot_be_used_are_named_in_one_line():
+def test_invalid_grammars_are_reported_in_one_line():
     tokens = tokenization((*LETTERS, b"1", b"t", b"{"))
     for build, message in UNUSABLE:
         with pytest.raises(InputError, match=f"^{message}") as caught:
@@ -309,8 +310,8 @@ def test_a_regex_may_end_in_an_escaped_backslash():
 
 @pytest.mark.parametrize("sequence", [(0,), (0, 0, 0)])
 @pytest.mark.parametrize("silent", [False, True])
-def test_a_text_that_is_too_complex_is_an_error_and_no_verdict(monkeypatch, silent, sequence):
-    """The matcher has given up, and if `silent` it says so only after a mask was requested."""
+def test_failure_of_the_matcher_is_an_error_and_not_a_rejection(monkeypatch, silent, sequence):
+    """The matcher has failed. If `silent`, it reports the failure only after a mask was requested."""
     verifier = GrammarVerifier.regex("(a|b)*", tokenization(LETTERS))
     failing = Mock()
     failing.deep_copy.return_value = failing

@@ -1,4 +1,4 @@
-"""Models of pydantic as rules: the model decides on complete texts, and samples are its instances."""
+"""Pydantic models as verifiers: the model decides on complete texts, and samples are parsed into its instances."""
 
 import time
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from trialogue.verifiers import GrammarVerifier, Product
 
 
 class Span(BaseModel):
-    """Whole numbers of which the second is not the smaller."""
+    """Two integers in ascending order."""
 
     model_config = ConfigDict(extra="forbid")
     first: int = Field(ge=0, le=9)
@@ -33,7 +33,7 @@ class Span(BaseModel):
 
 
 class Sloppy(BaseModel):
-    """A model whose validator raises what is no verdict."""
+    """A model whose validator raises an error other than `ValueError`."""
 
     a: int
 
@@ -56,7 +56,7 @@ class Slow(BaseModel):
 
 
 class Priced(BaseModel):
-    """A price, and tags of which none comes twice."""
+    """A price and a set of unique tags."""
 
     price: Annotated[Decimal, Field(max_digits=4, decimal_places=2)]
     tags: set[str] = set()
@@ -106,14 +106,14 @@ def test_the_model_decides_on_complete_texts():
         (dict[str, int], '{"a":1}', '{"a":1,"a":1}', {"a": 1}),
     ],
 )
-def test_whatever_pydantic_validates_is_a_model(model, right, wrong, instance):
+def test_all_types_that_pydantic_validates_are_accepted(model, right, wrong, instance):
     verifier = GrammarVerifier.pydantic(model, TOKENS)
     assert value(verifier, right)
     assert not value(verifier, wrong)
     assert verifier.parser(right) == instance
 
 
-def test_samples_are_instances_and_each_has_its_own():
+def test_samples_are_parsed_into_instances_of_the_model():
     size = TOKENS.vocab_size
 
     class Tokenized(Table):
@@ -121,21 +121,21 @@ def test_samples_are_instances_and_each_has_its_own():
 
     oracle = Tokenized(lambda prefix: [1.0] * size, size, eos=TOKENS.eos)
     spans = GrammarVerifier.pydantic(Span, TOKENS)
-    rule = Product(lambda prefix: 1.0, spans, GrammarVerifier.regex(".*", TOKENS))
+    combined = Product(lambda prefix: 1.0, spans, GrammarVerifier.regex(".*", TOKENS))
     samples = generate(
         oracle, sampler=MaskedDecoding(), verifier=spans, num_samples=20, max_new_tokens=25, seed=0
     )
     parsed = samples.parsed()
     assert 0 < int(samples.accepted.sum()) < 20
-    for text, accepted, one in zip(samples.texts(), samples.accepted.tolist(), parsed, strict=True):
-        assert one == (Span.model_validate_json(text) if accepted else None)
-    assert rule.parser is spans.parser
+    for text, accepted, instance in zip(samples.texts(), samples.accepted.tolist(), parsed, strict=True):
+        assert instance == (Span.model_validate_json(text) if accepted else None)
+    assert combined.parser is spans.parser
     plain = generate(oracle, verifier=GrammarVerifier.regex("a", TOKENS), max_new_tokens=1, seed=0)
     with pytest.raises(InputError, match="parsed=None: no verifier of the run defines values"):
         plain.parsed()
 
 
-def test_what_a_validator_raises_is_its_own_fault():
+def test_errors_and_timeouts_of_a_validator_are_reported():
     sloppy = GrammarVerifier.pydantic(Sloppy, TOKENS)
     assert value(sloppy, '{"a":1}')
     with pytest.raises(InputError, match=r"verifier Sloppy='.*': it raised KeyError: 2"):
@@ -145,7 +145,7 @@ def test_what_a_validator_raises_is_its_own_fault():
         value(slow, '{"a":2}')
 
 
-def test_what_has_no_schema_is_named_in_one_line():
+def test_types_without_a_schema_are_reported_in_one_line():
     for model, message in (
         (Any, "pydantic='.*Any': it constrains nothing"),
         (Callable[[], int], "pydantic='.*': it has no JSON Schema: Cannot generate a JsonSchema for"),
@@ -156,7 +156,7 @@ def test_what_has_no_schema_is_named_in_one_line():
         assert "\n" not in str(caught.value)
 
 
-def test_notes_say_what_the_model_alone_decides():
+def test_notes_list_the_constraints_that_only_the_model_checks():
     verifier = GrammarVerifier.pydantic(Priced, TOKENS)
     assert verifier.notes == (
         "the grammar does not enforce uniqueItems, which is checked when a text is complete",

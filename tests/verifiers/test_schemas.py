@@ -1,4 +1,4 @@
-"""JSON schemas as people have them: what is enforced where, what is refused and why, what a user is told."""
+"""JSON schemas: constraints enforced by the grammar or by validation, rejected schemas, and notes for the user."""
 
 import json
 import re
@@ -35,7 +35,7 @@ SCHEMAS = {
     },
     "minProperties": {**OBJECT, "minProperties": 2},
     "a look-ahead": {"type": "string", "pattern": "^(?=.*b)(?!x)"},
-    "a reference in a circle": {
+    "a circular reference": {
         "$ref": "#/$defs/node",
         "$defs": {
             "node": {
@@ -68,24 +68,26 @@ INSTANCES = json.loads(
 
 
 def mistakes(name: str, kind: type[GrammarVerifier] = GrammarVerifier) -> int:
-    """How many of the instances the verifier judges otherwise than the jsonschema library does."""
+    """Return the number of instances on which the verifier and the jsonschema library disagree."""
     schema = SCHEMAS[name]
     verifier, judge = kind.json_schema(schema, TOKENS), Draft202012Validator(schema)
-    texts = [(json.dumps(one, separators=(",", ":")), judge.is_valid(one)) for one in INSTANCES]
+    texts = [
+        (json.dumps(instance, separators=(",", ":")), judge.is_valid(instance)) for instance in INSTANCES
+    ]
     return sum(value(verifier, text) != valid for text, valid in texts)
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_what_no_grammar_enforces_is_enforced_by_validation(name):
+def test_constraints_outside_the_grammar_are_enforced_by_validation(name):
     assert mistakes(name) == 0
 
 
-@pytest.mark.parametrize("name", sorted(set(SCHEMAS) - {"numbers", "a reference in a circle"}))
-def test_a_verifier_that_does_not_validate_is_seen(name):
+@pytest.mark.parametrize("name", sorted(set(SCHEMAS) - {"numbers", "a circular reference"}))
+def test_a_verifier_without_validation_is_detected(name):
     assert mistakes(name, mutants.Unvalidated) > 0
 
 
-def test_the_rest_of_a_schema_stays_in_the_grammar():
+def test_the_other_constraints_of_a_schema_stay_in_the_grammar():
     verifier = GrammarVerifier.json_schema(SCHEMAS["one property of several"], TOKENS)
     verdicts = {
         text: value(verifier, text, False) for text in ('{"a":3', '{"a":3}', '{"a":t', '{"b":1', '{"c"')
@@ -108,7 +110,7 @@ NOTES = [
 ]
 
 
-def test_a_user_is_told_what_is_checked_late_or_not_at_all():
+def test_notes_list_constraints_that_are_checked_late_or_not_at_all():
     for schema, note in NOTES:
         assert GrammarVerifier.json_schema(schema, TOKENS).notes == (note,), schema
     plain = {"type": "integer", "minimum": 3, "title": "n", "$comment": "", "default": {"typ": 4}}
@@ -152,7 +154,7 @@ MISTAKES = [
 ]
 
 
-def test_schemas_that_cannot_be_used_are_named_in_one_line():
+def test_invalid_schemas_are_reported_in_one_line():
     for schema, message in MISTAKES:
         with pytest.raises(InputError) as caught:
             GrammarVerifier.json_schema(schema, TOKENS)
@@ -160,7 +162,7 @@ def test_schemas_that_cannot_be_used_are_named_in_one_line():
         assert "\n" not in str(caught.value)
 
 
-def test_texts_are_not_valid_under_a_schema_that_cannot_be_applied():
+def test_texts_are_invalid_if_the_schema_cannot_be_applied():
     for schema, text, reason in (
         ({"type": "integer", "not": {"$ref": "#/$defs/a"}}, "1", "cannot be applied: .*PointerToNowhere"),
         ({"$ref": "#/x/A", "x": {"A": {"not": {"required": 5}}}}, "{}", "cannot be applied: TypeError"),
@@ -170,23 +172,23 @@ def test_texts_are_not_valid_under_a_schema_that_cannot_be_applied():
             json_language(schema, "compact").parse(text)
 
 
-def test_a_schema_that_is_nested_too_deeply_is_named_in_one_line():
+def test_a_schema_that_is_nested_too_deeply_is_reported_in_one_line():
     text = '{"not":' * 600 + '{"type":"null"}' + "}" * 600
     with pytest.raises(InputError, match=r"nested too deeply|not valid JSON: maximum recursion"):
         GrammarVerifier.json_schema(text, TOKENS)
 
 
-def test_white_space_is_none_unless_asked_for():
+def test_whitespace_is_compact_by_default():
     schema = {"type": "array", "items": {"type": "integer"}}
     compact, flexible = (
         GrammarVerifier.json_schema(schema, TOKENS, whitespace=whitespace)
         for whitespace in ("compact", "flexible")
     )
-    own = GrammarVerifier.json_schema({**schema, "x-guidance": {"item_separator": ", "}}, TOKENS)
+    separated = GrammarVerifier.json_schema({**schema, "x-guidance": {"item_separator": ", "}}, TOKENS)
     texts = ("[1,2]", "[1, 2]", "[ 1,\n2]")
     assert [value(compact, text) for text in texts] == [True, False, False]
     assert [value(flexible, text) for text in texts] == [True, True, True]
-    assert [value(own, text) for text in texts] == [False, True, False]
+    assert [value(separated, text) for text in texts] == [False, True, False]
     assert GrammarVerifier.json_schema(schema, TOKENS)._grammar == compact._grammar
     with pytest.raises(InputError, match="whitespace='loose': use one of compact, flexible"):
         GrammarVerifier.json_schema(schema, TOKENS, whitespace="loose")
@@ -199,14 +201,14 @@ def test_white_space_is_none_unless_asked_for():
         ({"type": "object", "patternProperties": {"^(a|a|b?a)*$": False}, "minProperties": 1}, "{{{}:1}}"),
     ],
 )
-def test_a_pattern_that_takes_for_ever_is_not_waited_for(schema, text):
+def test_validation_of_a_slow_pattern_is_stopped(schema, text):
     parse = json_language(schema, "compact").parse
     with pytest.raises(Invalid, match=r"takes longer than 0\.1 s"):
         parse(text.format(json.dumps("a" * 40 + "c")))
 
 
-def test_a_schema_that_takes_for_ever_is_not_waited_for(monkeypatch):
-    """Many patterns each within its own time, and references that double at every step."""
+def test_validation_with_a_slow_schema_is_stopped(monkeypatch):
+    """Neither many patterns that are each fast enough nor references that double at every step delay validation."""
     monkeypatch.setattr(validation, "SECONDS", 0.05)
     doubling = {str(i): {"anyOf": [{"$ref": f"#/$defs/{i + 1}"}] * 2} for i in range(60)}
     schema = {"type": "integer", "not": {"$ref": "#/$defs/0"}, "$defs": doubling | {"60": {"const": 1}}}
@@ -220,9 +222,9 @@ def test_a_schema_that_takes_for_ever_is_not_waited_for(monkeypatch):
 
 
 TEXTS: list[tuple[dict[str, object], dict[str, bool]]] = [
-    # A key comes once.
+    # Keys are unique.
     ({"type": "object", "minProperties": 2}, {'{"a":1,"b":1}': True, '{"a":1,"a":1}': False}),
-    # Numbers are compared as they are written.
+    # Numbers are compared exactly.
     (
         {"type": "number", "multipleOf": 0.01, "not": {"const": 0.3}},
         {
@@ -237,7 +239,7 @@ TEXTS: list[tuple[dict[str, object], dict[str, bool]]] = [
         {"type": "number", "not": {"multipleOf": 7}},
         {"1e999999999999": True, "1e99999999999999999999999": False},
     ),
-    # The draft is the one that fits.
+    # The draft is detected from the keywords.
     ({"dependencies": {"a": ["b"]}, "type": "object"}, {'{"a":1}': False, '{"a":1,"b":1}': True}),
     ({"items": [{"type": "integer"}], "type": "array"}, {"[1]": True, '["a"]': False}),
     ({"minimum": 3, "exclusiveMinimum": True, "type": "integer"}, {"3": False, "4": True}),
@@ -246,7 +248,7 @@ TEXTS: list[tuple[dict[str, object], dict[str, bool]]] = [
         {"$schema": "http://json-schema.org/draft-07/schema", "items": {"type": "null"}},
         {"[null]": True, "[1]": False},
     ),
-    # Formats are checked, with a calendar.
+    # Formats are checked, including leap years.
     ({"type": "string", "format": "ipv4"}, {'"10.0.0.1"': True, '"10.0.0"': False}),
     ({"type": "string", "format": "date"}, {'"2020-02-29"': True, '"2023-02-29"': False}),
     (
@@ -258,7 +260,7 @@ TEXTS: list[tuple[dict[str, object], dict[str, bool]]] = [
 ]
 
 
-def test_texts_are_judged_as_the_schema_says():
+def test_verdicts_follow_the_schema():
     for schema, texts in TEXTS:
         verifier = GrammarVerifier.json_schema(schema, TOKENS)
         assert {text: value(verifier, text) for text in texts} == texts, schema
@@ -278,30 +280,30 @@ RANGES = (
 
 
 def lost_numbers(schema: dict[str, object]) -> list[str]:
-    """Decimals of up to two digits after the point that are valid, and that the grammar has no place for."""
+    """Return valid decimals with up to two digits after the point that the grammar does not accept."""
     language = json_language({"type": "number", **schema}, "compact")
     matcher = make_matcher(byte_tokenizer(), language.grammar)
     accepts, lost = language.acceptance(), []
     for number in {Decimal(count) / unit for unit in (1, 10, 100) for count in range(-320, 321)}:
         text = f"{number.normalize():f}".encode()
-        writable = matcher.deep_copy().validate_tokens([*text, END_OF_BYTES]) == len(text) + 1
-        if accepts(text) and not writable:
+        is_in_grammar = matcher.deep_copy().validate_tokens([*text, END_OF_BYTES]) == len(text) + 1
+        if accepts(text) and not is_in_grammar:
             lost.append(text.decode())
     return lost
 
 
 @pytest.mark.parametrize("schema", RANGES)
-def test_no_valid_number_is_lost(schema):
+def test_the_grammar_accepts_every_valid_number(schema):
     assert not lost_numbers(schema)
 
 
-def test_numbers_lost_by_ranges_as_they_are_would_be_seen(monkeypatch):
+def test_numbers_lost_by_unwidened_ranges_are_detected(monkeypatch):
     monkeypatch.setattr(grammars, "_widen_numbers", lambda schema: set())
     assert lost_numbers(RANGES[0]) == ["0.9"]
     assert sum(bool(lost_numbers(schema)) for schema in RANGES) >= 9
 
 
-def test_bounds_that_the_grammar_has_right_stay_in_it():
+def test_bounds_that_the_grammar_can_express_stay_in_the_grammar():
     verifier = GrammarVerifier.json_schema({"type": "number", "minimum": 0.5, "maximum": 2.25}, TOKENS)
     assert verifier.notes == (LATE.format("maximum"),)
     verdicts = {text: value(verifier, text, False) for text in ("0.4", "0.5", "2.25", "2.29", "2.4", "3")}
@@ -328,21 +330,21 @@ PATTERNS = [
 ]
 
 
-def test_patterns_mean_the_same_in_grammars_keys_and_validation():
+def test_patterns_have_the_same_meaning_in_grammars_keys_and_validation():
     for pattern, texts in PATTERNS:
         string = {"type": "string"}
         keys = {"type": "object", "patternProperties": {pattern: {}}, "additionalProperties": False}
-        plain, negated, named = (
+        plain, negated, with_keys = (
             GrammarVerifier.json_schema(schema, TOKENS)
             for schema in ({**string, "pattern": pattern}, {**string, "not": {"pattern": pattern}}, keys)
         )
         for text, valid in texts.items():
             written = json.dumps(text, ensure_ascii=False)
-            found = value(plain, written), not value(negated, written), value(named, f"{{{written}:1}}")
+            found = value(plain, written), not value(negated, written), value(with_keys, f"{{{written}:1}}")
             assert found == (valid,) * 3, (pattern, text)
 
 
-def test_parser_gives_values_and_reasons():
+def test_the_parser_returns_values_and_raises_reasons():
     parser = GrammarVerifier.json_schema(SCHEMAS["one property of several"], TOKENS).parser
     assert parser('{"a":2,"b":"x"}') == {"a": 2, "b": "x"}
     for text, reason in (

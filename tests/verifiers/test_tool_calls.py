@@ -1,4 +1,4 @@
-"""Calls of tools: the format is the chat template's, the arguments are valid, and `parser` gives both."""
+"""Tool calls: the format is taken from the chat template, arguments are validated, and `parser` returns both."""
 
 import json
 
@@ -68,10 +68,10 @@ FORMATS = {
     ),
     "in special tokens": (SPECIAL, '{"name":"%s","arguments":%s}', ""),
     "in markers": (MARKED, '<|START_ACTION|>[{"tool_name": "%s", "parameters": %s}]<|END_ACTION|>', " "),
-    "where answers have markers": (ACTING, "<c>%s:%s</c></turn>", " "),
-    "behind the prompt": (PROMPTING, "<msg><c>%s:%s</c></turn>", " "),
-    "another for every name": (COUNTING, '{"name":"%s","arguments":%s}', ""),
-    "refused": (REFUSING, '{"name":"%s","arguments":%s}', ""),
+    "markers around replies": (ACTING, "<c>%s:%s</c></turn>", " "),
+    "after the prompt": (PROMPTING, "<msg><c>%s:%s</c></turn>", " "),
+    "different for every name": (COUNTING, '{"name":"%s","arguments":%s}', ""),
+    "rejected by the template": (REFUSING, '{"name":"%s","arguments":%s}', ""),
 }
 CALLS = [
     ("weather", {"city": "Rome"}, True),
@@ -88,7 +88,7 @@ CALLS = [
 
 
 def mistakes(form: str, kind: type[GrammarVerifier] = GrammarVerifier) -> int:
-    """How many of `CALLS` are judged wrongly, or parsed to something else than they are."""
+    """Return the number of `CALLS` that are judged or parsed incorrectly."""
     template, call, space = FORMATS[form]
     verifier, wrong = kind.tools(TOOLS, tokenization(template)), 0
     for name, arguments, valid in CALLS:
@@ -100,11 +100,11 @@ def mistakes(form: str, kind: type[GrammarVerifier] = GrammarVerifier) -> int:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_calls_are_written_as_the_template_writes_them(form):
+def test_calls_follow_the_format_of_the_template(form):
     assert mistakes(form) == 0
 
 
-def test_arguments_that_are_not_validated_are_seen():
+def test_a_verifier_without_validation_is_detected():
     class Unvalidated(mutants.Unvalidated):
         def __init__(self, language, *arguments):
             super().__init__(language, *arguments)
@@ -113,7 +113,7 @@ def test_arguments_that_are_not_validated_are_seen():
     assert mistakes("in tags", Unvalidated) == 1
 
 
-def test_formats_of_others_are_refused():
+def test_calls_in_the_format_of_another_template_are_rejected():
     for form, (template, _, _) in FORMATS.items():
         verifier = GrammarVerifier.tools(TOOLS, tokenization(template))
         for other, (_, call, _) in FORMATS.items():
@@ -121,7 +121,7 @@ def test_formats_of_others_are_refused():
             assert value(verifier, call % ("stop", "{}")) == same, (form, other)
 
 
-def test_what_a_user_is_told():
+def test_notes_describe_the_format_and_late_checks():
     for form, note in (
         (
             "in a list",
@@ -141,7 +141,7 @@ def test_what_a_user_is_told():
         assert len(notes) == 2 - (form == "in tags")
 
 
-def test_white_space_of_arguments_may_be_any():
+def test_flexible_whitespace_applies_to_arguments_only():
     verifier = GrammarVerifier.tools(TOOLS, tokenization(TAGGED), whitespace="flexible")
     call = FORMATS["in tags"][1]
     assert value(verifier, call % ("weather", '{ "city":\n"Rome" }'))
@@ -161,7 +161,7 @@ UNUSABLE = [
 ]
 
 
-def test_tools_that_cannot_be_used_are_named_in_one_line():
+def test_invalid_tools_are_reported_in_one_line():
     for tools, message in UNUSABLE:
         with pytest.raises(InputError) as caught:
             GrammarVerifier.tools(tools, TOKENS)

@@ -1,4 +1,4 @@
-"""Verifiers: functions, thresholds, random values, and the two ways to be asked for children."""
+"""Verifiers: functions, thresholds, random values, and masks of children."""
 
 import math
 
@@ -21,7 +21,7 @@ COINS = Table(lambda prefix: [0.5, 0.5], 2, max_length=4)
 
 
 def batch_of(sequences, prompt_lengths=None) -> Batch:
-    """A batch that stands at `sequences`."""
+    """Return a batch whose rows contain `sequences`."""
     tokens, lengths = padded(sequences, 4)
     batch = Batch(COINS, len(sequences), 4)
     start = torch.zeros_like(lengths) if prompt_lengths is None else torch.tensor(prompt_lengths)
@@ -34,25 +34,25 @@ def values(verifier, sequences) -> list[float]:
 
 
 class Masking(FunctionVerifier):
-    """Answers for all children at once, as an automaton does."""
+    """Verifier that evaluates all children at once, as an automaton does."""
 
     def children(self, decoding, rows):
-        answers = torch.zeros(len(rows), decoding.vocab_size, dtype=torch.float64)
+        result = torch.zeros(len(rows), decoding.vocab_size, dtype=torch.float64)
         for token in range(decoding.vocab_size):
             continued = decoding.peek(torch.full_like(rows, token), rows)
-            answers[:, token] = self.values(continued, torch.arange(len(rows)))
-        return answers
+            result[:, token] = self.values(continued, torch.arange(len(rows)))
+        return result
 
 
-class NoNumbers(RandomVerifier):
-    """Answers with NaN."""
+class NaNVerifier(RandomVerifier):
+    """Verifier whose values are NaN."""
 
     def values(self, decoding, rows):
         return super().values(decoding, rows) * math.nan
 
 
 @pytest.mark.parametrize(("scope", "expected"), [("sequence", [(0, 1, 1), (1,)]), ("completion", [(1,), ()])])
-def test_a_function_sees_what_its_scope_says(scope, expected):
+def test_a_function_receives_the_tokens_of_its_scope(scope, expected):
     seen = []
     verifier = FunctionVerifier(lambda prefix: seen.append(prefix) or 1.0, scope)
     batch = batch_of([(0, 1, 1), (1, 0), (1,)], [2, 1, 1])
@@ -62,19 +62,19 @@ def test_a_function_sees_what_its_scope_says(scope, expected):
 
 
 def threshold_error(threshold_type) -> int:
-    """How many verdicts differ from value >= threshold, the threshold itself included."""
-    answers = {(0,): 0.0, (1,): 0.25, (0, 0): 0.5, (0, 1): 0.75, (1, 1): 1.0}
-    verifier = FunctionVerifier(answers.__getitem__)
+    """Return the number of verdicts that differ from value >= threshold, including values at the threshold."""
+    given = {(0,): 0.0, (1,): 0.25, (0, 0): 0.5, (0, 1): 0.75, (1, 1): 1.0}
+    verifier = FunctionVerifier(given.__getitem__)
     return sum(
         verdict != float(value >= threshold)
         for threshold in (0.0, 0.25, 0.5, 1.0)
         for verdict, value in zip(
-            values(threshold_type(verifier, threshold), list(answers)), answers.values(), strict=True
+            values(threshold_type(verifier, threshold), list(given)), given.values(), strict=True
         )
     )
 
 
-def test_a_threshold_accepts_from_its_value_on():
+def test_a_threshold_accepts_values_at_or_above_it():
     assert threshold_error(Threshold) == 0
     assert threshold_error(StrictThreshold) > 0
     inner = FunctionVerifier(lambda prefix: 0.5, "completion")
@@ -85,16 +85,16 @@ def test_a_threshold_accepts_from_its_value_on():
     assert Threshold(masking, 0.5).children(batch_of([(0,)]), rows).tolist() == [[0.0, 1.0]]
 
 
-def test_a_threshold_passes_on_what_is_no_number():
+def test_a_threshold_passes_on_nan():
     with pytest.raises(InputError, match="verifier=nan"):
-        generate(COINS, sampler=Rejection(), verifier=Threshold(NoNumbers(), 0.5))
+        generate(COINS, sampler=Rejection(), verifier=Threshold(NaNVerifier(), 0.5))
 
 
 PREFIXES = [(), (0,), (1,), (0, 0), (0, 1), (1, 0), (0, 0, 0), (0, 0, 1)]
 
 
 def is_a_random_function(verifier_type) -> bool:
-    """Whether a prefix keeps its value in any batch, and other prefixes and seeds have other values."""
+    """Return whether values depend on the prefix and the seed only, and differ between prefixes and seeds."""
     first, again = values(verifier_type(1), PREFIXES), values(verifier_type(1), PREFIXES)
     backwards = values(verifier_type(1), PREFIXES[::-1])[::-1]
     other = values(verifier_type(2), PREFIXES)
@@ -114,7 +114,7 @@ def test_random_values_are_a_function_of_the_prefix():
 
 
 @pytest.mark.parametrize("tree", TREES, ids=str)
-def test_children_by_peeking_equal_children_given_as_a_mask(tree):
+def test_values_of_peeked_children_equal_the_mask_of_children(tree):
     for sampler in (MaskedDecoding(), ValueGuided()):
         peeked = exact_distribution(sampler, tree.table(), FunctionVerifier(tree.judges))
         given = exact_distribution(sampler, tree.table(), Masking(tree.judges))
@@ -126,10 +126,10 @@ def test_children_by_peeking_equal_children_given_as_a_mask(tree):
         )
 
 
-def test_peeked_children_know_whether_they_are_complete():
+def test_peeked_children_are_marked_as_complete():
     seen = {}
 
-    class Looking(FunctionVerifier):
+    class RecordingVerifier(FunctionVerifier):
         def values(self, decoding, rows):
             for row in rows.tolist():
                 length = int(decoding.lengths[row])
@@ -137,6 +137,6 @@ def test_peeked_children_know_whether_they_are_complete():
             return super().values(decoding, rows)
 
     tree = RandomTree(92, vocab=3, horizon=3, eos=2)
-    exact_distribution(MaskedDecoding(), tree.table(), Looking(lambda prefix: 1.0))
+    exact_distribution(MaskedDecoding(), tree.table(), RecordingVerifier(lambda prefix: 1.0))
     assert set(seen) == set(tree.nodes()) - {()}
     assert seen == {prefix: tree.complete(prefix) for prefix in seen}

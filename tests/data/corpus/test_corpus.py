@@ -10,7 +10,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from trialogue.data.corpus import corpus as corpora
 from trialogue.data.corpus import texts, tokens
 from trialogue.data.corpus.corpus import Corpus
@@ -24,7 +24,7 @@ STORIES = [
     for thing in ("ball", "box", "cat", "stone", "cup")
 ]
 TEXT = "".join(f"{story}\n{END}\n" for story in STORIES)
-TOLD = TEXT.replace(f"{END}\n", END)
+STORY = TEXT.replace(f"{END}\n", END)
 
 
 @pytest.fixture
@@ -34,30 +34,30 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def opened(text: object, **settings: object) -> Corpus:
+def open_corpus(text: object, **settings: object) -> Corpus:
     cache = Path(str(text)).parent / "cache"
     return Corpus.open(text, **{"vocab_size": 300, "length": 8, "cache": cache} | settings)  # type: ignore[arg-type]
 
 
-def whole(rows: torch.Tensor, corpus: Corpus) -> str:
+def decode_all(rows: torch.Tensor, corpus: Corpus) -> str:
     return corpus.decode(rows.reshape(1, -1))[0]
 
 
 def test_rows_contain_the_text(text: Path) -> None:
-    corpus = opened(text)
+    corpus = open_corpus(text)
     assert corpus.train.dtype == torch.int64
     assert corpus.train.shape[1] == corpus.test.shape[1] == corpus.length == 8
     assert corpus.vocab_size == 300
-    train, test = whole(corpus.train, corpus), whole(corpus.test, corpus)
-    assert TOLD.startswith(train)
+    train, test = decode_all(corpus.train, corpus), decode_all(corpus.test, corpus)
+    assert STORY.startswith(train)
     # Only the incomplete last row of each part is missing.
-    cut = TOLD.index(test, len(train))
-    assert len(corpus.tokenizer.encode(TOLD[len(train) : cut]).ids) < 8
-    assert len(corpus.tokenizer.encode(TOLD[cut + len(test) :]).ids) < 8
-    assert len(test) == pytest.approx(0.1 * len(TOLD), abs=120)
+    cut = STORY.index(test, len(train))
+    assert len(corpus.tokenizer.encode(STORY[len(train) : cut]).ids) < 8
+    assert len(corpus.tokenizer.encode(STORY[cut + len(test) :]).ids) < 8
+    assert len(test) == pytest.approx(0.1 * len(STORY), abs=120)
     assert (corpus.train == 0).sum() == train.count(END) > 40
     # The concatenated rows equal the tokens of the lines of the text.
-    lines = [line for line in TOLD[: len(train)].splitlines(keepends=True) if line]
+    lines = [line for line in STORY[: len(train)].splitlines(keepends=True) if line]
     encoded = [token for line in lines for token in corpus.tokenizer.encode(line).ids]
     assert corpus.train.flatten().tolist() == encoded[: corpus.train.numel()]
 
@@ -65,37 +65,40 @@ def test_rows_contain_the_text(text: Path) -> None:
 def test_separate_test_text(text: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.txt"
     other.write_text("Lily and Max were very happy near the tree. " * 3, encoding="utf-8")
-    corpus = opened(text, test=other)
-    assert whole(corpus.test, corpus).startswith("Lily and Max were very happy near the tree. Lily")
-    assert len(whole(corpus.train, corpus)) == pytest.approx(len(TOLD), abs=40)
+    corpus = open_corpus(text, test=other)
+    assert decode_all(corpus.test, corpus).startswith("Lily and Max were very happy near the tree. Lily")
+    assert len(decode_all(corpus.train, corpus)) == pytest.approx(len(STORY), abs=40)
 
 
 def test_cached_files_are_reused_and_named_by_content(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reported: list[str] = []
-    first = opened(text, report=reported.append)
+    first = open_corpus(text, report=reported.append)
     assert len(reported) == 3
     copy = tmp_path / "copy" / "renamed.txt"
     copy.parent.mkdir()
     copy.write_bytes(text.read_bytes())
-    for again in (opened(text, report=reported.append), opened(copy, cache=tmp_path / "cache", length=16)):
+    for again in (
+        open_corpus(text, report=reported.append),
+        open_corpus(copy, cache=tmp_path / "cache", length=16),
+    ):
         assert again.fingerprint == first.fingerprint
         assert again.folder == first.folder
         assert torch.equal(again.train.flatten()[:160], first.train.flatten()[:160])
     assert len(reported) == 3
-    others = [opened(text, vocab_size=299), opened(text, test_share=0.2)]
+    others = [open_corpus(text, vocab_size=299), open_corpus(text, test_share=0.2)]
     text.write_text(TEXT + "One more line.", encoding="utf-8")
-    others.append(opened(text))
+    others.append(open_corpus(text))
     assert len({first.fingerprint, *(other.fingerprint for other in others)}) == 4
-    assert first.tokenizer.to_str() == opened(copy, cache=tmp_path / "elsewhere").tokenizer.to_str()
+    assert first.tokenizer.to_str() == open_corpus(copy, cache=tmp_path / "elsewhere").tokenizer.to_str()
 
 
 def test_file_is_memory_mapped_and_not_modified(text: Path) -> None:
-    corpus = opened(text)
+    corpus = open_corpus(text)
     before = corpus.train.clone()
     corpus.train.zero_()
-    assert torch.equal(opened(text).train, before)
+    assert torch.equal(open_corpus(text).train, before)
 
 
 class Killed(Exception):
@@ -106,9 +109,9 @@ class Killed(Exception):
 def test_interrupted_tokenization_is_resumed(
     batches: int, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = opened(text, cache=tmp_path / "whole")
+    expected = open_corpus(text, cache=tmp_path / "whole")
     monkeypatch.setattr(tokens, "_BATCH_CHARACTERS", 500)
-    asked: list[int] = []
+    encoded: list[int] = []
     encode = Tokenizer.encode_batch_fast
 
     class Counting:
@@ -121,44 +124,44 @@ def test_interrupted_tokenization_is_resumed(
             return getattr(self.own, name)
 
         def encode_batch_fast(self, pieces: list[str]) -> object:
-            if len(asked) == self.last:
+            if len(encoded) == self.last:
                 raise Killed
-            asked.append(sum(map(len, pieces)))
+            encoded.append(sum(map(len, pieces)))
             return encode(self.own, pieces)
 
     trained = corpora._load_or_train_tokenizer
     monkeypatch.setattr(corpora, "_load_or_train_tokenizer", lambda *of: Counting(trained(*of), batches))
     with pytest.raises(Killed):
-        opened(text)
+        open_corpus(text)
     growing = next((tmp_path / "cache").rglob("train.growing"))
-    with growing.open("ab") as file:  # a write that came to nothing
+    with growing.open("ab") as file:  # An interrupted write leaves an incomplete token.
         file.write(b"half a token")
-    assert len(asked) == batches
+    assert len(encoded) == batches
     monkeypatch.setattr(corpora, "_load_or_train_tokenizer", lambda *of: Counting(trained(*of), None))
-    again = opened(text)
+    again = open_corpus(text)
     assert torch.equal(again.train, expected.train)
     assert torch.equal(again.test, expected.test)
-    assert sum(asked) == len(TOLD)  # nothing was encoded twice
+    assert sum(encoded) == len(STORY)  # No text was encoded twice.
     assert not list((tmp_path / "cache").rglob("*.growing"))
 
 
 def test_saved_progress_is_checked_against_the_file(text: Path) -> None:
-    folder = opened(text).folder
+    folder = open_corpus(text).folder
     expected = (folder / "train.tokens").read_bytes()
     (folder / "train.tokens").unlink()
     (folder / "corpus.json").unlink()
     (folder / "train.growing").write_bytes(expected[:80])
     (folder / "train.reached").write_text('{"position": 4000, "bytes": 1600}')
-    opened(text)
+    open_corpus(text)
     assert (folder / "train.tokens").read_bytes() == expected
 
 
 @pytest.mark.parametrize("name", ["train.tokens", "tokenizer.json", "corpus.json"])
 def test_damaged_cache_folder_is_reported(name: str, text: Path) -> None:
-    folder = opened(text).folder
+    folder = open_corpus(text).folder
     (folder / name).write_bytes((folder / name).read_bytes()[:-9])
     with pytest.raises(InputError, match=f"cache='{folder}': delete this damaged folder"):
-        opened(text)
+        open_corpus(text)
 
 
 def test_folder_is_read_as_its_sorted_text_files(tmp_path: Path) -> None:
@@ -167,8 +170,8 @@ def test_folder_is_read_as_its_sorted_text_files(tmp_path: Path) -> None:
     for name, content in (("b/one.txt", TEXT), ("a.txt", "First. " * 9), ("c.txt", ""), ("notes.md", "no")):
         (place / name).write_text(content, encoding="utf-8")
     assert [path.name for path in files_of(place)] == ["a.txt", "one.txt", "c.txt"]
-    corpus = opened(place, cache=tmp_path / "cache")
-    assert whole(corpus.train, corpus).startswith("First. " * 9 + END + "One day")
+    corpus = open_corpus(place, cache=tmp_path / "cache")
+    assert decode_all(corpus.train, corpus).startswith("First. " * 9 + END + "One day")
 
 
 @pytest.mark.parametrize("longest", [7, 40, 2**16])
@@ -180,7 +183,7 @@ def test_concatenated_pieces_equal_the_text(
     content = "\ufeff" + stories + "One very long line é東京😀 " * 9 + "wordwithoutspaces東京" * 5
     text.write_text(content, encoding="utf-8")
     spoken = stories.replace(f"{END}\n", END) + content[1 + len(stories) :] + END
-    if longest == 7:  # ends are then cut, which is why pieces are longer than they are
+    if longest == 7:  # The end marker would be longer than a piece, so this case replaces it.
         content = content.replace(END, "e")
         text.write_text(content, encoding="utf-8")
         spoken = content[1:] + END
@@ -213,10 +216,10 @@ class Column:
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[object, ...]]]:
-    asked: list[tuple[object, ...]] = []
+    calls: list[tuple[object, ...]] = []
 
     def load_dataset(name: str, configuration: str | None, split: str) -> Column:
-        asked.append((name, configuration, split))
+        calls.append((name, configuration, split))
         if split == "validation":
             return Column(STORIES[60:])
         if split == "test":
@@ -227,17 +230,17 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[object, ...]]]:
     module.load_dataset = load_dataset  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "datasets", module)
     monkeypatch.setattr("trialogue.data.corpus.hub._BATCH_ROWS", 7)
-    return asked
+    return calls
 
 
 def test_hub_corpus(hub: list[tuple[object, ...]], tmp_path: Path) -> None:
-    corpus = opened("tinystories", cache=tmp_path)
+    corpus = open_corpus("tinystories", cache=tmp_path)
     name = "roneneldan/TinyStories"
     assert hub == [(name, None, "train"), (name, None, "validation")]
-    assert "".join(f"{story}{END}" for story in STORIES[:60]).startswith(whole(corpus.train, corpus))
-    assert "".join(f"{story}{END}" for story in STORIES[60:]).startswith(whole(corpus.test, corpus))
+    assert "".join(f"{story}{END}" for story in STORIES[:60]).startswith(decode_all(corpus.train, corpus))
+    assert "".join(f"{story}{END}" for story in STORIES[60:]).startswith(decode_all(corpus.test, corpus))
     with pytest.raises(InputError) as error:
-        opened("wikitext-103", cache=tmp_path)
+        open_corpus("wikitext-103", cache=tmp_path)
     reason = "go online or use a local file, because Salesforce/wikitext could not be loaded from the hub"
     assert f"{reason} (no route to the hub)" in str(error.value)
 
@@ -268,7 +271,7 @@ def test_invalid_corpora_have_one_line_errors(tmp_path: Path) -> None:
         path = tmp_path / f"{number}.txt"
         if content is not None:
             path.write_bytes(content)
-        cases.append((message, partial(opened, path, **settings)))
+        cases.append((message, partial(open_corpus, path, **settings)))
     (tmp_path / "notes" / "md").mkdir(parents=True)
-    cases.append((r"a folder that contains \.txt files", partial(opened, tmp_path / "notes")))
-    assert not wrong_errors(cases)
+    cases.append((r"a folder that contains \.txt files", partial(open_corpus, tmp_path / "notes")))
+    assert not calls_without_expected_error(cases)

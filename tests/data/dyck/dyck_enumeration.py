@@ -43,7 +43,7 @@ def strings(types: int, longest: int) -> tuple[list[String], Tensor, Tensor]:
     return (every, *padded(every))
 
 
-LAWS = [
+DISTRIBUTIONS = [
     Dyck(8),
     Dyck(8, (0.7, 0.3), 0.8, max_depth=2),
     Dyck(6, (0.5, 0.5), 0.4, max_depth=2, complete=False),

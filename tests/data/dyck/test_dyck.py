@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from dyck_enumeration import (
-    LAWS,
+    DISTRIBUTIONS,
     String,
     lower_ceiling,
     mutated,
@@ -120,7 +120,7 @@ def check_distribution(dyck: Dyck) -> None:
     )
 
 
-@pytest.mark.parametrize("dyck", LAWS, ids=repr)
+@pytest.mark.parametrize("dyck", DISTRIBUTIONS, ids=repr)
 def test_parser_and_distribution_agree_with_enumeration(dyck: Dyck) -> None:
     check_parser(dyck)
     check_distribution(dyck)
@@ -133,13 +133,13 @@ def charge_forced_closings(dyck: Dyck) -> None:
 @pytest.mark.parametrize("change", [raise_ceiling, lower_ceiling])
 def test_parser_mutants_are_rejected(change: Callable[[Dyck], object]) -> None:
     with pytest.raises(AssertionError):
-        check_parser(mutated(LAWS[0], change))
+        check_parser(mutated(DISTRIBUTIONS[0], change))
 
 
 @pytest.mark.parametrize("change", [raise_ceiling, lower_ceiling, charge_forced_closings])
 def test_distribution_mutants_are_rejected(change: Callable[[Dyck], object]) -> None:
     with pytest.raises(AssertionError):
-        check_distribution(mutated(LAWS[0], change))
+        check_distribution(mutated(DISTRIBUTIONS[0], change))
 
 
 @pytest.mark.parametrize(("p", "q"), [(0.2, 0.5), (0.8, 0.5), (0.35, 0.9)])
@@ -180,7 +180,7 @@ def test_errors_of_corrupted_strings() -> None:
             if cut is None:
                 rows = [tuple(row) for row in tokens.tolist()]
             else:
-                # With lengths, what follows an end of sequence counts; the parser above stops there.
+                # With lengths, tokens after an end of sequence count, but `parse` ignores them.
                 rows = [r[: r.index(eos) + 1] if eos in r else r for r in rows]
                 cut = torch.tensor([len(r) for r in rows])
             found = dyck.errors(torch.tensor(tokens), cut, eos)
@@ -259,7 +259,7 @@ def test_verifier_of_bounded_prefixes_and_mutants() -> None:
         ("decoding.vocab_size", lambda: Dyck(8).children(decoding([()], 8, 3, None), torch.tensor([0]))),
     ],
 )
-def test_bad_input_is_named(field: str, call: Callable[[], object]) -> None:
+def test_invalid_input_is_reported(field: str, call: Callable[[], object]) -> None:
     with pytest.raises(InputError) as error:
         call()
     assert error.value.field == field

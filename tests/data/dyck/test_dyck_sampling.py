@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from dyck_enumeration import (
-    LAWS,
+    DISTRIBUTIONS,
     lower_ceiling,
     mutated,
     open_more,
@@ -52,7 +52,7 @@ def plain_strings(dyck: Dyck, n: int, seed: int, shortest: int, longest: int) ->
     return drawn
 
 
-@pytest.mark.parametrize("dyck", [*LAWS, Dyck()], ids=repr)
+@pytest.mark.parametrize("dyck", [*DISTRIBUTIONS, Dyck()], ids=repr)
 def test_sampler_is_splitmix64_inverted(dyck: Dyck) -> None:
     n = dyck.length
     for seed in (0, 12345):

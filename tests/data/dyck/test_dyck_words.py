@@ -13,7 +13,7 @@ from trialogue.data.dyck.states import innermost_types, pair_depths
 from trialogue.oracles import padded
 from trialogue.testing import check_oracle
 
-LAWS = (
+DISTRIBUTIONS = (
     DyckWords(8),
     DyckWords(6, (0.3, 0.7), 0.7, max_depth=2, end_prob=0.2),
     DyckWords(6, (1.0,), 0.4, 3, 0.6),
@@ -41,7 +41,7 @@ def enumerated(distribution: DyckWords) -> dict[String, float]:
     return {word: weight / total for word, weight in weights.items()}
 
 
-@pytest.mark.parametrize("distribution", LAWS, ids=repr)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
 def test_next_token_distributions_multiply_to_word_probabilities(distribution: DyckWords) -> None:
     exact = enumerated(distribution)
     ends = [(*word, distribution.eos) for word in exact]
@@ -49,12 +49,12 @@ def test_next_token_distributions_multiply_to_word_probabilities(distribution: D
     tokens, lengths = padded(ends)
     for i in range(tokens.shape[1]):
         rows = (lengths > i).nonzero()[:, 0]
-        answers = distribution.next_log_probs(tokens[rows], torch.full((len(rows),), i))
-        found[rows] += answers.gather(1, tokens[rows, i : i + 1])[:, 0]
+        log_probs = distribution.next_log_probs(tokens[rows], torch.full((len(rows),), i))
+        found[rows] += log_probs.gather(1, tokens[rows, i : i + 1])[:, 0]
     np.testing.assert_allclose(found.exp().numpy(), list(exact.values()), rtol=1e-12)
 
 
-@pytest.mark.parametrize("distribution", LAWS, ids=repr)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
 def test_sampled_words_follow_the_distribution(distribution: DyckWords) -> None:
     tokens, lengths = distribution.sample(20_000, seed=3)
     assert distribution.is_member(tokens, lengths).all()
@@ -79,8 +79,8 @@ def test_sampled_words_follow_the_distribution(distribution: DyckWords) -> None:
     assert torch.equal(again, tokens[:100])
 
 
-def test_oracle_contract() -> None:
-    check_oracle(LAWS[2], capacity=6, steps=8, seeds=(0,))
+def test_oracle_keeps_its_contract() -> None:
+    check_oracle(DISTRIBUTIONS[2], capacity=6, steps=8, seeds=(0,))
 
 
 def test_distribution_after_an_invalid_prefix_is_uniform() -> None:

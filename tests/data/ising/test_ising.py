@@ -94,7 +94,7 @@ def test_log_conditionals_do_not_underflow():
 
 
 @pytest.mark.parametrize("table", [10, 0], ids=["by-table", "by-structure"])
-def test_model_contracts(model, table, monkeypatch):
+def test_models_keep_their_contracts(model, table, monkeypatch):
     monkeypatch.setattr(ising, "COUNTED_SITES", table)
     check_energy(model)
     for seed in range(3):
@@ -199,7 +199,7 @@ def test_conditionals_of_a_large_clique_use_counts_only():
 
 
 @pytest.mark.parametrize(
-    ("make", "named"),
+    ("make", "message"),
     [
         (lambda: Ising(with_entry(0, 1, 1.0), torch.zeros(3)), r"coupling=\(1.0, 0.0\): make it symmetric"),
         (lambda: Ising(with_entry(1, 1, 1.0), torch.zeros(3)), "coupling=1.0: leave the diagonal zero"),
@@ -234,8 +234,8 @@ def test_conditionals_of_a_large_clique_use_counts_only():
         ),
     ],
 )
-def test_bad_input_is_rejected(make, named):
-    with pytest.raises(InputError, match=named) as caught:
+def test_invalid_input_is_rejected(make, message):
+    with pytest.raises(InputError, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
 

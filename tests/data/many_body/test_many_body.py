@@ -85,7 +85,7 @@ def test_variance_shares_equal_enumeration(distribution):
     assert float(distribution.variance_by_order().sum()) == pytest.approx(1, abs=1e-12)
 
 
-def test_model_contracts(distribution):
+def test_models_keep_their_contracts(distribution):
     check_masked(distribution, distribution=(-energies_by_hand(distribution)).softmax(0))
     check_energy(distribution)
 
@@ -128,7 +128,7 @@ def test_faster_kernel_is_selected():
 
 
 MUTANTS = {
-    "a site left out without what it contributed to pairs": (
+    "a site left out without its contribution to pairs": (
         pair_sums,
         "above = two[pair] - old[pair] * below",
         "above = two[pair]",
@@ -143,9 +143,9 @@ MUTANTS = {
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_wrong_kernels_are_rejected(name):
-    module, right, wrong = MUTANTS[name]
+    module, old, new = MUTANTS[name]
     distribution = SMALL["four"]
-    mutant = altered(module, (right, wrong))
+    mutant = altered(module, (old, new))
     kind = mutant["PairSums" if module is pair_sums else "SubsetBins"]
     kernel = kind(
         distribution.positions.numpy(), distribution.vectors.numpy(), 4, -24 * distribution.strength
@@ -186,7 +186,7 @@ def test_published_parameters_give_a_freezing_warning():
         ("model", lambda: run_sweeps(SMALL["four"], sweeps=1, chains=2, method="heat-bath")),
     ],
 )
-def test_bad_input_is_named(field, call):
+def test_invalid_input_is_reported(field, call):
     with pytest.raises(InputError) as caught:
         call()
     assert caught.value.field == field

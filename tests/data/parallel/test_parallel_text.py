@@ -1,6 +1,6 @@
 from functools import partial
 
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from trialogue.data.parallel import ParallelText, split
 from trialogue.data.parallel.splitting import normalised
 from trialogue.randomness import numpy_generator
@@ -54,7 +54,7 @@ def test_invalid_files_have_one_line_errors(tmp_path):
         ("3 pairs form only 1 groups", lambda: split(chained, 1, 1, seed=0)),
         ("2 pairs form only 2 groups", lambda: split(ParallelText(["a", "b"], ["x", "y"]), 1, 1, seed=0)),
     ]
-    assert not wrong_errors(cases)
+    assert not calls_without_expected_error(cases)
 
 
 def _leaks(parts):

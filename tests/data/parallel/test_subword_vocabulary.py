@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from trialogue.data.parallel import SubwordVocabulary
 
 TEXTS = ["Tom sieht den alten Hund.", "Tom sees the old dog.", "Der alte Hund sieht Tom nicht."] * 3
@@ -44,7 +44,7 @@ def test_saved_vocabulary_is_loaded_and_another_is_rejected(vocabulary, tmp_path
     assert len(opened) == 290
 
 
-def test_bad_input_has_one_line_errors(vocabulary, tmp_path):
+def test_invalid_input_raises_one_line_errors(vocabulary, tmp_path):
     path = vocabulary.save(tmp_path / "vocabulary.json")
     other = SubwordVocabulary.train(TEXTS, 280)
     cases = [
@@ -58,4 +58,4 @@ def test_bad_input_has_one_line_errors(vocabulary, tmp_path):
         broken = tmp_path / f"{number}.json"
         broken.write_bytes(content)
         cases.append(("give a file written by", partial(SubwordVocabulary.open, broken)))
-    assert not wrong_errors(cases)
+    assert not calls_without_expected_error(cases)

@@ -180,7 +180,7 @@ def test_degenerate_correlation_lengths():
 def test_repeated_messages_equal_computed_messages(monkeypatch):
     """Disable the detection of repeated messages and compare the results."""
     chain = PottsChain(by_hand.random_table(8, 3, 3), [[0, 1], [2, 1]])
-    answers = (
+    computed = (
         chain.log_partition(2000, 1.0),
         chain.mean_energy(2000, 1.0),
         chain.expected_domain_walls(2000, 1.0),
@@ -197,7 +197,7 @@ def test_repeated_messages_equal_computed_messages(monkeypatch):
         plain.expected_domain_walls(2000, 1.0),
     )
     assert len(plain.messages(1.0).backward_table()) == 1999
-    close(torch.tensor(answers), torch.tensor(again), 1e-12)
+    close(torch.tensor(computed), torch.tensor(again), 1e-12)
 
 
 @pytest.mark.parametrize("temperature", [0.002, 0.01])
@@ -255,7 +255,7 @@ CHAIN = PottsChain(TABLE)
         ),
     ],
 )
-def test_bad_input_has_one_line_errors(make, field, message):
+def test_invalid_input_raises_one_line_errors(make, field, message):
     with pytest.raises(InputError, match=message) as raised:
         make()
     assert raised.value.field == field

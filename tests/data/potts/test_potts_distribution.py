@@ -30,7 +30,7 @@ def close(first, second, tolerance=1e-12):
     torch.testing.assert_close(first, second, rtol=tolerance, atol=tolerance)
 
 
-def test_model_contracts(case):
+def test_models_keep_their_contracts(case):
     model, x, distribution = case
     assert torch.equal(model.states(), x)
     close(model.probabilities(), distribution)
@@ -48,13 +48,13 @@ def test_model_contracts(case):
 )  # fmt: skip
 def test_invalid_tokens_are_rejected(tokens, message):
     model, wrong = CHAINS["neighbours"][0].at(4, TEMPERATURE), torch.tensor(tokens)
-    for ask in (model.energy, model.site_log_probs, lambda x: model.log_probs(x, x > 0)):
+    for method in (model.energy, model.site_log_probs, lambda x: model.log_probs(x, x > 0)):
         with pytest.raises(InputError, match="^tokens=.*" + message):
-            ask(wrong)
-    right = torch.tensor([[0, 1, 2, 0]])
-    for mask in (right, right[:, 1:] > 0):
+            method(wrong)
+    valid_tokens = torch.tensor([[0, 1, 2, 0]])
+    for mask in (valid_tokens, valid_tokens[:, 1:] > 0):
         with pytest.raises(InputError, match=r"^masked=.*one bool for each token"):
-            model.log_probs(right, mask)
+            model.log_probs(valid_tokens, mask)
 
 
 def test_a_sample_depends_on_its_block_only(case):

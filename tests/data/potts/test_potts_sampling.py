@@ -82,7 +82,7 @@ def sample_in_python(chain: PottsChain, n: int, length: int, temperature: float,
         for tables in alias_tables(messages, length - chain.window + 1)
         for offset in tables.offsets.tolist()
     ]
-    answer = torch.empty(n, length, dtype=torch.int64)
+    sample = torch.empty(n, length, dtype=torch.int64)
     for row, key in enumerate(keys):
         tokens: list[int] = []
         for site in range(length):
@@ -93,8 +93,8 @@ def sample_in_python(chain: PottsChain, n: int, length: int, temperature: float,
                 context = context * vocab + token
             entry = tables[site][context * vocab + column]
             tokens.append(column if rest >> (64 - coin) < entry >> bits else entry & ((1 << bits) - 1))
-        answer[row] = torch.tensor(tokens)
-    return answer
+        sample[row] = torch.tensor(tokens)
+    return sample
 
 
 @pytest.mark.parametrize("name", CHAINS)

@@ -36,9 +36,11 @@ def test_short_prefixes_reveal_nothing() -> None:
     tokens = torch.tensor([[0, 0, 1], [1, 1, 0]])
     for stop in (0, 1, 2):
         lengths = torch.full((2,), stop)
-        answers = [next_log_probs(HiddenString(hidden), tokens, lengths) for hidden in ((0, 0, 1), (1, 1, 1))]
-        assert torch.equal(*answers)
-        assert float(answers[0].exp().min()) == pytest.approx(0.5)
+        distributions = [
+            next_log_probs(HiddenString(hidden), tokens, lengths) for hidden in ((0, 0, 1), (1, 1, 1))
+        ]
+        assert torch.equal(*distributions)
+        assert float(distributions[0].exp().min()) == pytest.approx(0.5)
 
 
 def is_perfect(verifier, length: int, rule) -> bool:

@@ -42,7 +42,7 @@ def test_oracle_has_the_exact_distribution(degree: int, largest: int, order: str
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_samples(order: str) -> None:
+def test_samples_are_valid_polynomials(order: str) -> None:
     polynomials = RootedPolynomials(3, 4, order)
     drawn = polynomials.sample(300, seed=1)
     assert bool(polynomials.valid(drawn).all())
@@ -55,7 +55,7 @@ def test_samples(order: str) -> None:
     assert not bool(polynomials.valid(shifted).any())
 
 
-def test_bad_input() -> None:
+def test_invalid_input_is_reported() -> None:
     with pytest.raises(InputError, match=r"^degree=8: .*5764801 choices of roots"):
         RootedPolynomials(8, 3).states()
     with pytest.raises(

@@ -70,7 +70,7 @@ def test_complete_sequences_have_no_continuation(order: str) -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_samples(order: str) -> None:
+def test_samples_follow_the_distribution(order: str) -> None:
     puzzles = SudokuPuzzles(7, order)
     for drawn in (puzzles.sample(3000, seed=1), generate(puzzles, num_samples=40, seed=1).tokens):
         first, second = drawn.split(16, 1)
@@ -112,7 +112,7 @@ def test_every_clue_requires_a_scan_of_the_grids() -> None:
         assert puzzles.looked_up - before == looks
 
 
-test_bad_input = refusals(
+test_invalid_input_is_reported = refusals(
     "{}",
     [
         (lambda: SudokuPuzzles(6).states(), "^clues=6: .*2306304 puzzles"),

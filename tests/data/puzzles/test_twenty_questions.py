@@ -105,7 +105,7 @@ def test_number_of_reads_per_answer() -> None:
     assert looked == sorted(looked)
 
 
-test_bad_input = refusals(
+test_invalid_input_is_reported = refusals(
     "{}",
     [
         (lambda: TwentyQuestions(torch.zeros(2, 3), 4), "^rounds=4: use at most 3"),

@@ -82,7 +82,7 @@ def test_huge_weights_do_not_overflow() -> None:
     assert distribution.weights(()) == [1.0, 1.0]
 
 
-test_bad_input = refusals(
+test_invalid_input_is_reported = refusals(
     "{}",
     [
         (lambda: ListedDistribution([[3]], [1.0], 3), "^sequences=3: use tokens from 0 to 2"),

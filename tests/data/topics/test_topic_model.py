@@ -59,7 +59,7 @@ def test_dirichlet_documents_follow_a_polya_urn() -> None:
 
 
 @pytest.mark.parametrize("t", [TopicModel(3, 2, 3), TopicModel(2, 2, concentration=0.3), TopicModel(4, 1, 3)])
-def test_model_contracts(t: TopicModel) -> None:
+def test_models_keep_their_contracts(t: TopicModel) -> None:
     check_masked(t, sites=3, distribution=t.log_prob(whole_sequences(t.vocab_size, 3)).exp())
     check_energy(t, sites=3)
     check_energy(TopicModel(3, 2, 1), sites=3)
@@ -143,7 +143,7 @@ def test_share_moments_equal_sample_moments(t: TopicModel) -> None:
         (lambda: TopicModel(3, 2, concentration=1.0).rates(BERT), "model='Dirichlet': give a TopicModel"),
     ],
 )
-def test_bad_input_is_one_line(call: Any, message: str) -> None:
+def test_invalid_input_is_reported_in_one_line(call: Any, message: str) -> None:
     with pytest.raises(InputError, match=f"^{message}") as caught:
         call()
     assert "\n" not in str(caught.value)

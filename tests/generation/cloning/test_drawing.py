@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from trialogue.data import ManyBody
 from trialogue.errors import InputError
 from trialogue.generation.cloning.drawing import Drawn, describe_convergence, draw
@@ -107,7 +107,7 @@ def test_fewer_sweeps_have_the_results_of_a_shorter_run(tmp_path, monkeypatch, o
     assert again.acceptance == few.acceptance != more.acceptance
 
 
-def test_the_file_of_another_run_is_refused(tmp_path):
+def test_the_file_of_another_run_is_rejected(tmp_path):
     chain, path = chain_of("gibbs", 3), tmp_path / "chains.safetensors"
     draw(chain, NETWORK, START, 2, path=path)
     with pytest.raises(InputError, match="other chains"):
@@ -137,4 +137,4 @@ BAD = [
 
 
 def test_invalid_input_is_reported():
-    assert not wrong_errors(BAD)
+    assert not calls_without_expected_error(BAD)

@@ -1,4 +1,4 @@
-"""Clones of a text: the read_clones of the folder, resumed runs, and refused options."""
+"""Clones of a text: reading the folder, resumed runs, and rejected options."""
 
 import json
 from pathlib import Path
@@ -55,7 +55,7 @@ def read_clones(out: Path) -> dict[str, tuple[list[list[int]], object]]:
 
 def test_a_folder_of_clones_is_made(text, tmp_path, capsys):
     assert run(text, tmp_path / "out") == 0
-    answer = capsys.readouterr()
+    captured = capsys.readouterr()
     clones = Clones(tmp_path / "out")
     assert clones.names == ("text", "layers-1", "layers-2")
     assert (clones.length, clones.vocab_size) == (8, 260)
@@ -66,15 +66,15 @@ def test_a_folder_of_clones_is_made(text, tmp_path, capsys):
     assert first.network_loss is not None
     assert first.r_hat is not None
     for word in ("order 2", "order 3", "acceptance", "R-hat", "ESS", "mixed", "energy"):
-        assert word in answer.out
-    assert "sweep 8 of 8" in answer.err
+        assert word in captured.out
+    assert "sweep 8 of 8" in captured.err
 
 
 def test_the_text_among_the_clones_is_held_out_text(text, tmp_path):
     run(text, tmp_path / "out", layers="1", sweeps=1)
     clones = Clones(tmp_path / "out")
-    for answer in clones.decode(clones["text"].tokens):
-        assert answer.replace("<|endoftext|>", "") in STORIES
+    for passage in clones.decode(clones["text"].tokens):
+        assert passage.replace("<|endoftext|>", "") in STORIES
 
 
 def test_short_sequences_keep_all_orders(text, tmp_path):
@@ -89,11 +89,11 @@ def test_an_interrupted_run_is_resumed(text, tmp_path, place, monkeypatch, capsy
     name = "factored_network" if place == "training" else "draw"
     original, calls = getattr(maker, name), []
 
-    def interrupted(*given: object, **named: object) -> object:
+    def interrupted(*arguments: object, **settings: object) -> object:
         calls.append(1)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return original(*given, **named)
+        return original(*arguments, **settings)
 
     with monkeypatch.context() as patch:
         patch.setattr(maker, name, interrupted)

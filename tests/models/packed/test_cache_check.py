@@ -33,7 +33,7 @@ def make_oracle(packing: Packing, seed: int = 0, **settings: Any) -> PretrainedO
 
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
-def test_rounding_is_within_tolerance(packing: Packing) -> None:
+def test_rounding_errors_are_within_the_tolerance(packing: Packing) -> None:
     for seed in range(2):
         oracle = make_oracle(packing, seed)
         assert rounding_tolerance(oracle) == TOLERANCES[packing.few]
@@ -75,9 +75,9 @@ def keep_first_entries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def change_decoder(change: Callable[..., tuple[Any, ...]]) -> Callable[[pytest.MonkeyPatch], None]:
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-        right = DecoderPass.__call__
+        original = DecoderPass.__call__
         monkeypatch.setattr(
-            DecoderPass, "__call__", lambda self, *arguments: right(self, *change(*arguments))
+            DecoderPass, "__call__", lambda self, *arguments: original(self, *change(*arguments))
         )
 
     return patch
@@ -90,7 +90,7 @@ DECODERS = {
 
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
-def test_wrong_cache_is_rejected_and_wrong_pass_is_not_used(packing: Packing) -> None:
+def test_a_wrong_cache_is_rejected_and_a_wrong_decoder_pass_is_not_used(packing: Packing) -> None:
     for mistake in (shift_positions, keep_first_entries):
         with pytest.MonkeyPatch.context() as patch:
             mistake(patch)

@@ -1,4 +1,4 @@
-"""The option `weights`: what it packs, what "auto" chooses and refuses to choose, and what cannot be had."""
+"""The option `weights`: formats of packed layers and the choice of "auto"."""
 
 import shutil
 from pathlib import Path
@@ -21,12 +21,12 @@ pytestmark = pytest.mark.skipif(
     available() != tuple(FORMATS), reason="this machine does not multiply all formats"
 )
 
-VOCAB = 304  # a multiple of what int4 takes
+VOCAB = 304  # The size is a valid number of rows for int4.
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model whose layers fit every format."""
+    """Save a model whose layers have valid shapes for every format."""
     path = tmp_path_factory.mktemp("wide")
     model = tiny_model(
         scale=20, hidden_size=64, intermediate_size=96, head_dim=16, vocab_size=VOCAB, num_key_value_heads=4
@@ -41,7 +41,7 @@ def distributions(oracle: PretrainedOracle, rows: int = 1) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("weights", "said", "most"),
+    ("weights", "description", "max_distance"),
     [
         ("float32", "float32 (100%)", 1e-4),
         ("bfloat16", "bfloat16 (100%)", 0.05),
@@ -49,62 +49,64 @@ def distributions(oracle: PretrainedOracle, rows: int = 1) -> Tensor:
         ("int4", "int4 (78%), int8 (22%)", 0.5),
     ],
 )
-def test_a_format_keeps_the_law_as_far_as_it_goes(folder: Path, weights: str, said: str, most: float) -> None:
+def test_formats_change_the_distribution_by_rounding_only(
+    folder: Path, weights: str, description: str, max_distance: float
+) -> None:
     stored = distributions(load_pretrained(folder, device="cpu", packed=False))
     oracle = load_pretrained(folder, device="cpu", weights=weights)
-    assert oracle.weights == said
-    assert float((distributions(oracle) - stored).abs().sum() / 2) < most
+    assert oracle.weights == description
+    assert float((distributions(oracle) - stored).abs().sum() / 2) < max_distance
     assert oracle.dtype == torch.float32
 
 
-def of_both(few: str) -> PretrainedOracle:
+def two_copies(few: str) -> PretrainedOracle:
     model = tiny_model(scale=20, hidden_size=64, intermediate_size=96, head_dim=16, vocab_size=VOCAB)
     pack_linear_layers(model, Packing(few, "bfloat16", many_from=4), model.get_output_embeddings())
     return PretrainedOracle(model, tiny_tokenizer())
 
 
-def test_two_copies_hold_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    oracle = of_both("int4")
+def test_a_model_with_two_formats_has_equal_weights_in_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    oracle = two_copies("int4")
     assert "int4 and bfloat16" in oracle.weights
     assert float((distributions(oracle, 1) - distributions(oracle, 8)).abs().sum()) < 0.06
     monkeypatch.setitem(FORMATS, "int4", FORMATS["int4"]._replace(rounded=Tensor.float))
     with pytest.raises(InputError, match="cached passes differ"):
-        of_both("int4")
+        two_copies("int4")
 
 
-def chosen(folder: Path, monkeypatch: pytest.MonkeyPatch, few: list[float], many: list[float]) -> str:
+def choose_format(folder: Path, monkeypatch: pytest.MonkeyPatch, few: list[float], many: list[float]) -> str:
     monkeypatch.setattr(
         choice,
         "_time_formats",
         lambda plain, head: (dict(zip(FORMATS, few, strict=True)), dict(zip(FORMATS, many, strict=True))),
     )
-    shutil.rmtree(home().parent, ignore_errors=True)  # what was chosen before
+    shutil.rmtree(home().parent, ignore_errors=True)  # Earlier choices are stored here.
     return load_pretrained(folder, device="cpu", weights="auto").weights
 
 
-def test_auto_takes_the_fastest_that_keeps_the_laws(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_chooses_the_fastest_accurate_format(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distances = []
 
-    def measured(first: Tensor, second: Tensor) -> float:
+    def record_distance(first: Tensor, second: Tensor) -> float:
         distances.append(mean_total_variation(first, second))
         return distances[-1]
 
-    monkeypatch.setattr(choice, "mean_total_variation", measured)
+    monkeypatch.setattr(choice, "mean_total_variation", record_distance)
     monkeypatch.setattr(choice, "MAX_TOTAL_VARIATION", 1.0)
-    assert chosen(folder, monkeypatch, [4, 3, 2, 1], [1, 1, 1, 1]) == "int4 (78%), int8 (22%)"
-    assert chosen(folder, monkeypatch, [4, 3, 1, 2], [1, 1, 1, 1]) == "int8 (100%)"
-    assert chosen(folder, monkeypatch, [4, 3, 1, 2], [9, 2, 4, 9]) == "int8 and bfloat16 (100%)"
-    assert chosen(folder, monkeypatch, [1, 2, 3, 4], [1, 1, 1, 1]) == "float32 (100%)"
+    assert choose_format(folder, monkeypatch, [4, 3, 2, 1], [1, 1, 1, 1]) == "int4 (78%), int8 (22%)"
+    assert choose_format(folder, monkeypatch, [4, 3, 1, 2], [1, 1, 1, 1]) == "int8 (100%)"
+    assert choose_format(folder, monkeypatch, [4, 3, 1, 2], [9, 2, 4, 9]) == "int8 and bfloat16 (100%)"
+    assert choose_format(folder, monkeypatch, [1, 2, 3, 4], [1, 1, 1, 1]) == "float32 (100%)"
     four, eight = distances[0], distances[1]
     assert four > eight > 0
     monkeypatch.setattr(choice, "MAX_TOTAL_VARIATION", (four + eight) / 2)
-    assert chosen(folder, monkeypatch, [4, 3, 2, 1], [1, 1, 1, 1]) == "int8 (100%)"
+    assert choose_format(folder, monkeypatch, [4, 3, 2, 1], [1, 1, 1, 1]) == "int8 (100%)"
     monkeypatch.setattr(choice, "MAX_TOTAL_VARIATION", 0.0)
-    assert chosen(folder, monkeypatch, [4, 3, 2, 1], [1, 1, 1, 1]) == "float32 (100%)"
+    assert choose_format(folder, monkeypatch, [4, 3, 2, 1], [1, 1, 1, 1]) == "float32 (100%)"
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
+    ("settings", "message"),
     [
         ({"weights": "int3"}, "use auto, float32, bfloat16, int8, int4"),
         ({"weights": "int8", "packed": False}, "packed=False"),
@@ -112,19 +114,19 @@ def test_auto_takes_the_fastest_that_keeps_the_laws(folder: Path, monkeypatch: p
         ({"weights": "int4", "dtype": "bfloat16"}, "float32 models on the CPU"),
     ],
 )
-def test_what_cannot_be_packed_is_refused_in_one_line(
-    folder: Path, settings: dict[str, Any], says: str
+def test_unsupported_settings_are_rejected_in_one_line(
+    folder: Path, settings: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InputError, match=says) as refused:
+    with pytest.raises(InputError, match=message) as caught:
         load_pretrained(folder, device="cpu", **settings)
-    assert "\n" not in str(refused.value)
-    assert str(settings["weights"]) in str(refused.value)
+    assert "\n" not in str(caught.value)
+    assert str(settings["weights"]) in str(caught.value)
 
 
-def test_too_little_memory_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*arguments: object) -> None:
+def test_insufficient_memory_is_reported_in_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def raise_memory_error(*arguments: object) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes.")
 
-    monkeypatch.setattr(choice, "pack_linear_layers", full)
+    monkeypatch.setattr(choice, "pack_linear_layers", raise_memory_error)
     with pytest.raises(InputError, match="memory is insufficient"):
         load_pretrained(folder, device="cpu", weights="int8")

@@ -1,4 +1,4 @@
-"""Every format against its own rounded weights: the product is theirs, and rounding is as fine as the format says."""
+"""Products of every format with its rounded weights, and the size of rounding errors."""
 
 import pytest
 import torch
@@ -18,24 +18,24 @@ from trialogue.models.packed.formats import (
 from trialogue.randomness import generator
 
 OUT, IN = 48, 96
-# Products add in float32; their answers are rounded to the type of their states.
+# Products are summed in float32 and rounded to the dtype of the states.
 ROUNDING = {"float32": 1e-5, "bfloat16": 2**-8, "int8": 2**-8, "int4": 2**-8}
 
 
-def drawn(*shape: int) -> Tensor:
+def random_tensor(*shape: int) -> Tensor:
     return torch.randn(shape, generator=generator(len(shape), "formats", *shape))
 
 
 def error(name: str, weight: Tensor, bias: Tensor | None, rows: int) -> float:
-    """The greatest difference from the rounded weight's product, in units of the greatest answer."""
-    form, states = FORMATS[name], drawn(rows, weight.shape[1])
-    kept = states.to(form.states).double()
-    expected = kept @ form.rounded(weight).double().T
+    """Return the largest difference from the product with the rounded weight, relative to the largest result."""
+    form, states = FORMATS[name], random_tensor(rows, weight.shape[1])
+    rounded_states = states.to(form.states).double()
+    expected = rounded_states @ form.rounded(weight).double().T
     if bias is not None:
         expected += bias.to(form.states).double()
     with torch.inference_mode():
-        answers = form.lay(weight, bias)(states.to(form.states)).double()
-    return float((answers - expected).abs().max() / expected.abs().max())
+        product = form.lay(weight, bias)(states.to(form.states)).double()
+    return float((product - expected).abs().max() / expected.abs().max())
 
 
 @pytest.fixture(params=list(FORMATS))
@@ -47,13 +47,17 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.parametrize("rows", [1, 3, 4, 17])
 @pytest.mark.parametrize("biased", [False, True], ids=["", "bias"])
-def test_products_are_those_of_the_rounded_weights(name: str, rows: int, biased: bool) -> None:
-    bias = drawn(OUT) if biased else None
-    assert error(name, drawn(OUT, IN), bias, rows) < 2 * ROUNDING[name]
+def test_products_equal_those_of_the_rounded_weights(name: str, rows: int, biased: bool) -> None:
+    bias = random_tensor(OUT) if biased else None
+    assert error(name, random_tensor(OUT, IN), bias, rows) < 2 * ROUNDING[name]
 
 
-def test_states_may_be_of_any_layout(name: str) -> None:
-    form, weight, states = FORMATS[name], drawn(OUT, IN), drawn(IN, 5).to(FORMATS[name].states)
+def test_states_may_have_any_memory_layout(name: str) -> None:
+    form, weight, states = (
+        FORMATS[name],
+        random_tensor(OUT, IN),
+        random_tensor(IN, 5).to(FORMATS[name].states),
+    )
     product = form.lay(weight, None)
     assert torch.equal(product(states.T), product(states.T.contiguous()))
 
@@ -66,36 +70,38 @@ def test_states_may_be_of_any_layout(name: str) -> None:
         lambda pairs: pairs.roll(1, 1),
         lambda pairs: pairs.flip(2),
     ],
-    ids=["scale", "another group's", "another output's", "offset and scale in turn"],
+    ids=["scale", "wrong group", "wrong output", "offset and scale exchanged"],
 )
-def test_wrong_scales_are_found(mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_scales_are_detected(mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     if "int4" not in available():
         pytest.skip("this machine does not multiply int4")
-    product, right = FORMATS["int4"].lay, int4_codes
+    product, original = FORMATS["int4"].lay, int4_codes
 
     def wrong(weight: Tensor, bias: Tensor | None) -> formats.Product:
-        monkeypatch.setattr(formats, "int4_codes", lambda w: (right(w)[0], mutant(right(w)[1]).contiguous()))
+        monkeypatch.setattr(
+            formats, "int4_codes", lambda w: (original(w)[0], mutant(original(w)[1]).contiguous())
+        )
         try:
             return product(weight, bias)
         finally:
-            monkeypatch.setattr(formats, "int4_codes", right)
+            monkeypatch.setattr(formats, "int4_codes", original)
 
     monkeypatch.setitem(FORMATS, "int4", FORMATS["int4"]._replace(lay=wrong))
-    assert error("int4", drawn(OUT, IN), None, 4) > 4 * ROUNDING["int4"]
+    assert error("int4", random_tensor(OUT, IN), None, 4) > 4 * ROUNDING["int4"]
 
 
-def test_a_transposed_layout_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transposed_layout_is_detected(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     form = FORMATS[name]
     transposed = form._replace(lay=lambda weight, bias: form.lay(weight.T.contiguous(), bias))
     monkeypatch.setitem(FORMATS, name, transposed)
-    assert error(name, drawn(IN, IN), None, 4) > 0.2
+    assert error(name, random_tensor(IN, IN), None, 4) > 0.2
 
 
-def test_rounding_stays_within_half_a_step() -> None:
-    weight = drawn(OUT, IN)
+def test_rounding_errors_are_at_most_half_a_step() -> None:
+    weight = random_tensor(OUT, IN)
     codes, scales = int8_codes(weight)
     assert codes.abs().max() <= 127
-    # The scale is rounded to 8 bits, and the last code may fall short of the greatest weight by as much.
+    # The scale is rounded to 8 bits, so that the last code can be below the largest weight by the same factor.
     steps = scales.float()[:, None]
     assert ((FORMATS["int8"].rounded(weight) - weight).abs() <= steps / 2 + 127 * steps * 2**-8).all()
     codes, pairs = int4_codes(weight)
@@ -107,19 +113,19 @@ def test_rounding_stays_within_half_a_step() -> None:
 
 
 @pytest.mark.parametrize("weight", [torch.zeros(16, 32), torch.full((16, 32), 3.0)], ids=["zeros", "equal"])
-def test_flat_weights_keep_their_value(weight: Tensor) -> None:
+def test_constant_weights_keep_their_value(weight: Tensor) -> None:
     for form in FORMATS.values():
         assert torch.allclose(form.rounded(weight), weight, rtol=2**-7, atol=1e-30)
 
 
-def test_shapes_that_a_format_does_not_fit_take_the_next_wider() -> None:
+def test_a_wider_format_is_used_for_unsupported_shapes() -> None:
     assert fitting("int4", torch.Size((48, 96))).name == "int4"
     assert fitting("int4", torch.Size((40, 96))).name == "int8"
     assert fitting("int4", torch.Size((48, 80))).name == "bfloat16"
     assert fitting("float32", torch.Size((3, 5))).name == "float32"
 
 
-def test_formats_that_are_not_there_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_and_unavailable_formats_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match=r"weights.*int3.*auto, float32, bfloat16, int8, int4"):
         require_format("int3")
 

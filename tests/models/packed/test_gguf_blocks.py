@@ -1,4 +1,4 @@
-"""GgufBlocks of GGUF files: their codes are taken over as they are, and nothing but scales and offsets is rounded."""
+"""Blocks of GGUF files: codes are used unchanged, and only scales and offsets are rounded."""
 
 import gguf
 import numpy as np
@@ -14,11 +14,11 @@ from trialogue.models.packed.linear import PackedLinear, Packing, fill, formats_
 from trialogue.randomness import generator, numpy_generator
 
 OUT, IN = 48, 512
-TAKEN = [Kind.Q4_0, Kind.Q4_1, Kind.Q4_K]
+UNCHANGED_KINDS = [Kind.Q4_0, Kind.Q4_1, Kind.Q4_K]
 
 
 def blocks_of(kind: Kind) -> GgufBlocks:
-    """GgufBlocks of random bytes whose half-precision numbers are of a usual size."""
+    """Return random blocks whose half-precision numbers have a realistic size."""
     random = numpy_generator(0, "blocks", kind.name)
     numbers, size = gguf.GGML_QUANT_SIZES[kind]
     data = random.integers(0, 256, (OUT * IN // numbers, size), np.uint8)
@@ -28,21 +28,21 @@ def blocks_of(kind: Kind) -> GgufBlocks:
     return GgufBlocks(kind, data.reshape(OUT, -1))
 
 
-def beyond_rounding(blocks: GgufBlocks) -> float:
-    """How far the greatest error of a weight that was taken over is, in what rounding scale and offset may make."""
-    taken = blocks.take()
-    assert taken is not None
-    scales, offsets = taken[1].float().transpose(0, 1).unbind(2)
-    codes = taken[0].view(OUT, -1, GROUP_SIZE)
-    # Numbers that were rounded to 8 bits are within 1 / 256 of what they were; sums are of float32.
-    most = ((codes - 8).abs() * scales.abs()[..., None] + offsets.abs()[..., None]) / 255 + 1e-6
-    errors = (int4_weight(*taken) - blocks.weight()).abs()
-    return float((errors.view_as(most) / most).max())
+def relative_rounding_error(blocks: GgufBlocks) -> float:
+    """Return the largest error of a weight relative to the largest possible rounding error of scale and offset."""
+    converted = blocks.take()
+    assert converted is not None
+    scales, offsets = converted[1].float().transpose(0, 1).unbind(2)
+    codes = converted[0].view(OUT, -1, GROUP_SIZE)
+    # Rounding to 8 bits has a relative error of at most 1 / 256. Sums are computed in float32.
+    max_error = ((codes - 8).abs() * scales.abs()[..., None] + offsets.abs()[..., None]) / 255 + 1e-6
+    errors = (int4_weight(*converted) - blocks.weight()).abs()
+    return float((errors.view_as(max_error) / max_error).max())
 
 
-@pytest.mark.parametrize("kind", TAKEN)
-def test_codes_are_taken_over_as_they_are(kind: Kind) -> None:
-    assert beyond_rounding(blocks_of(kind)) <= 1
+@pytest.mark.parametrize("kind", UNCHANGED_KINDS)
+def test_codes_are_used_unchanged(kind: Kind) -> None:
+    assert relative_rounding_error(blocks_of(kind)) <= 1
 
 
 MUTANTS = {
@@ -51,7 +51,7 @@ MUTANTS = {
         lambda packed: torch.stack([packed & 15, packed >> 4], -1).flatten(-2),
     ),
     "high halves first": ("_nibbles", lambda packed: torch.cat([packed >> 4, packed & 15], -1)),
-    "another number of the block": (
+    "wrong scale of the block": (
         "_halves",
         lambda halves: lambda blocks, place: halves(blocks, place + 2),
     ),
@@ -60,27 +60,29 @@ MUTANTS = {
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 @pytest.mark.parametrize("kind", [Kind.Q4_0, Kind.Q4_1])
-def test_another_order_of_a_block_is_found(mutant: str, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_order_within_a_block_is_detected(
+    mutant: str, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name, wrong = MUTANTS[mutant]
-    right = getattr(gguf_blocks, name)
-    monkeypatch.setattr(gguf_blocks, name, wrong(right) if name == "_halves" else wrong)
-    assert not beyond_rounding(blocks_of(kind)) <= 1
+    original = getattr(gguf_blocks, name)
+    monkeypatch.setattr(gguf_blocks, name, wrong(original) if name == "_halves" else wrong)
+    assert not relative_rounding_error(blocks_of(kind)) <= 1
 
 
-def test_another_order_of_a_super_block_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = gguf.quants.Q4_K.get_scale_min
+def test_a_wrong_order_within_a_super_block_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = gguf.quants.Q4_K.get_scale_min
     blocks = blocks_of(Kind.Q4_K)
     expected = blocks.weight()
     monkeypatch.setattr(gguf_blocks.GgufBlocks, "weight", lambda self: expected)
-    assert beyond_rounding(blocks) <= 1
-    for wrong in (lambda s: right(s)[::-1], lambda s: tuple(part[:, ::-1].copy() for part in right(s))):
+    assert relative_rounding_error(blocks) <= 1
+    for wrong in (lambda s: original(s)[::-1], lambda s: tuple(part[:, ::-1].copy() for part in original(s))):
         monkeypatch.setattr(gguf.quants.Q4_K, "get_scale_min", staticmethod(wrong))
-        assert not beyond_rounding(blocks) <= 1
+        assert not relative_rounding_error(blocks) <= 1
 
 
-@pytest.mark.parametrize("kind", [*TAKEN, Kind.Q8_0, Kind.Q5_1])
+@pytest.mark.parametrize("kind", [*UNCHANGED_KINDS, Kind.Q8_0, Kind.Q5_1])
 @pytest.mark.parametrize("rows", [1, 3, OUT])
-def test_weights_are_those_of_the_library(kind: Kind, rows: int) -> None:
+def test_weights_equal_those_of_the_gguf_library(kind: Kind, rows: int) -> None:
     data = blocks_of(kind).data[:rows]
     weight = GgufBlocks(kind, data).weight()
     assert weight.shape == (rows, IN)
@@ -89,7 +91,7 @@ def test_weights_are_those_of_the_library(kind: Kind, rows: int) -> None:
 
 @pytest.mark.skipif("int4" not in available(), reason="this machine does not multiply int4")
 @pytest.mark.parametrize(
-    ("kind", "format", "says"),
+    ("kind", "format", "description"),
     [
         (Kind.Q4_1, "int4", "int4 with the codes of Q4_1 (100%)"),
         (Kind.Q4_K, "int4", "int4 with the codes of Q4_K (100%)"),
@@ -98,8 +100,8 @@ def test_weights_are_those_of_the_library(kind: Kind, rows: int) -> None:
         (Kind.Q4_1, "float32", "float32 of Q4_1 (100%)"),
     ],
 )
-def test_a_layer_multiplies_what_its_blocks_hold(kind: Kind, format: str, says: str) -> None:
-    blocks, most = blocks_of(kind), {"int4": 0.1, "int8": 0.02, "float32": 1e-5}[format]
+def test_a_layer_multiplies_by_the_weights_of_its_blocks(kind: Kind, format: str, description: str) -> None:
+    blocks, max_error = blocks_of(kind), {"int4": 0.1, "int8": 0.02, "float32": 1e-5}[format]
     bias = nn.Parameter(torch.randn(OUT, generator=generator(0, "bias")), requires_grad=False)
     layer = nn.Linear(IN, OUT, device="meta")
     layer.bias = bias
@@ -108,15 +110,15 @@ def test_a_layer_multiplies_what_its_blocks_hold(kind: Kind, format: str, says: 
         expected = states @ blocks.weight().T + bias
         for many in (format, "bfloat16" if format == "int4" else format):
             packed = PackedLinear(layer, Packing(format, many, many_from=3), blocks)
-            assert formats_of(nn.Sequential(packed)).replace(" and bfloat16", "").startswith(says)
+            assert formats_of(nn.Sequential(packed)).replace(" and bfloat16", "").startswith(description)
             for rows in (1, 5):
                 error = (packed(states[:rows]) - expected[:rows]).square().mean().sqrt()
-                assert error < most * expected.square().mean().sqrt()
+                assert error < max_error * expected.square().mean().sqrt()
 
 
-def test_layers_are_filled_once() -> None:
+def test_only_empty_layers_are_filled() -> None:
     empty, full = nn.Linear(IN, OUT, bias=False, device="meta"), nn.Linear(IN, OUT, bias=False)
-    kept, blocks = full.weight, blocks_of(Kind.Q4_0)
+    original, blocks = full.weight, blocks_of(Kind.Q4_0)
     fill({empty: blocks, full: blocks})
     assert torch.equal(empty.weight, blocks.weight())
-    assert full.weight is kept
+    assert full.weight is original

@@ -1,4 +1,4 @@
-"""Packed layers compute what plain ones do, a model is in memory once, and code that reads weights still runs."""
+"""Packed layers have the results of plain layers, store their weights once, and report unsupported uses of weights."""
 
 import copy
 import pickle
@@ -23,20 +23,20 @@ from trialogue.randomness import generator
 pytestmark = pytest.mark.skipif("float32" not in available(), reason="this build of torch cannot pack layers")
 
 
-def drawn(*shape: int) -> Tensor:
+def random_tensor(*shape: int) -> Tensor:
     return torch.randn(shape, generator=generator(len(shape), "packed", *shape))
 
 
-def plain(fan_in: int, fan_out: int, bias: bool = True) -> nn.Linear:
+def linear_layer(fan_in: int, fan_out: int, bias: bool = True) -> nn.Linear:
     layer = nn.Linear(fan_in, fan_out, bias=bias)
-    layer.weight.data = drawn(fan_out, fan_in)
+    layer.weight.data = random_tensor(fan_out, fan_in)
     return layer
 
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [(1, 24), (7, 24), (300, 24), (2, 3, 24), (0, 24)])
-def test_it_computes_what_the_layer_does(shape: tuple[int, ...], bias: bool) -> None:
-    layer, states = plain(24, 40, bias), drawn(*shape)
+def test_a_packed_layer_equals_the_plain_layer(shape: tuple[int, ...], bias: bool) -> None:
+    layer, states = linear_layer(24, 40, bias), random_tensor(*shape)
     with torch.inference_mode():
         assert torch.allclose(PackedLinear(layer)(states), layer(states), rtol=1e-4, atol=1e-4)
 
@@ -47,14 +47,14 @@ class Doubled(nn.Linear):
 
 
 def test_only_plain_layers_are_packed() -> None:
-    hooked, wrapped, shared = plain(8, 8), plain(8, 8), plain(8, 8)
-    hooked.register_forward_hook(lambda layer, given, answer: answer + 1)
+    hooked, wrapped, shared = linear_layer(8, 8), linear_layer(8, 8), linear_layer(8, 8)
+    hooked.register_forward_hook(lambda layer, given, output: output + 1)
     forward = wrapped.forward
     wrapped.forward = lambda states: forward(states) - 1
     model = nn.Sequential(
-        shared, nn.Sequential(nn.ReLU(), plain(8, 8)), Doubled(8, 8), hooked, wrapped, shared
+        shared, nn.Sequential(nn.ReLU(), linear_layer(8, 8)), Doubled(8, 8), hooked, wrapped, shared
     )
-    states = drawn(5, 8)
+    states = random_tensor(5, 8)
     with torch.inference_mode():
         expected = model(states)
         pack_linear_layers(model)
@@ -62,62 +62,64 @@ def test_only_plain_layers_are_packed() -> None:
     kinds = [type(layer).__name__ for layer in model.modules() if not isinstance(layer, nn.Sequential)]
     assert kinds == ["PackedLinear", "ReLU", "PackedLinear", "Doubled", "Linear", "Linear"]
     assert model[0] is model[5]
-    others = nn.Sequential(plain(8, 8).double(), plain(8, 8).half())
+    others = nn.Sequential(linear_layer(8, 8).double(), linear_layer(8, 8).half())
     pack_linear_layers(others)
     assert [type(layer) for layer in others] == [nn.Linear] * 2
 
 
-def test_what_needs_the_weight_is_refused() -> None:
-    layer = PackedLinear(plain(8, 8))
+def test_operations_that_need_the_weight_raise_an_error() -> None:
+    layer = PackedLinear(linear_layer(8, 8))
     with pytest.raises(WeightIsPackedError, match="cannot be read"):
         _ = layer.weight
     with pytest.raises(WeightIsPackedError, match="cannot be saved"):
         nn.Sequential(layer).state_dict()
     with pytest.raises(WeightIsPackedError, match="no gradient"):
-        layer(drawn(2, 8).requires_grad_())
+        layer(random_tensor(2, 8).requires_grad_())
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(WeightIsPackedError, match="cannot be copied"):
             copied(nn.Sequential(layer) if copied is not copy.copy else layer)
     for moved in (nn.Module.double, nn.Module.half, lambda model: model.to("meta")):
         with pytest.raises(WeightIsPackedError, match=r"cannot be moved to torch\.float\d\d on (cpu|meta)"):
             moved(nn.Sequential(layer))
-    assert torch.equal(nn.Sequential(layer).to("cpu").float().eval()(drawn(2, 8)), layer(drawn(2, 8)))
+    assert torch.equal(
+        nn.Sequential(layer).to("cpu").float().eval()(random_tensor(2, 8)), layer(random_tensor(2, 8))
+    )
 
 
-def resident(path: Path) -> float:
-    """MB of a mapped file that are in memory."""
-    kilobytes, mine = 0, False
+def resident_megabytes(path: Path) -> float:
+    """Return the part of a mapped file that is in memory, in MB."""
+    kilobytes, is_file = 0, False
     for line in Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace").splitlines():
         name, *values = line.split()
         if not name.endswith(":"):
-            mine = line.endswith(str(path))
-        elif mine and name == "Rss:":
+            is_file = line.endswith(str(path))
+        elif is_file and name == "Rss:":
             kilobytes += int(values[0])
     return kilobytes / 1024
 
 
-def megabytes_that_stay(path: Path) -> float:
-    """Of 64 MB of weights in a file, once they are packed."""
-    save_file({"weight": drawn(1024, 16384)}, path)
+def megabytes_after_packing(path: Path) -> float:
+    """Return how many MB of 64 MB of weights in a mapped file stay in memory after packing."""
+    save_file({"weight": random_tensor(1024, 16384)}, path)
     model = nn.Sequential(nn.Linear(16384, 1024, bias=False))
     weight = load_file(path)["weight"]
     model[0].weight = nn.Parameter(weight, requires_grad=False)
     expected = weight.sum()
     pack_linear_layers(model)
-    kept = resident(path)
+    megabytes = resident_megabytes(path)
     assert weight.sum() == expected
-    return kept
+    return megabytes
 
 
-@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="the system does not tell what is mapped")
-def test_weights_of_a_mapped_file_leave_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert megabytes_that_stay(tmp_path / "weights.safetensors") < 1
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="the system does not list mapped files")
+def test_weights_of_a_mapped_file_are_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert megabytes_after_packing(tmp_path / "weights.safetensors") < 1
     monkeypatch.setattr(packed_linear, "_reclaim", lambda *arguments: None)
-    assert megabytes_that_stay(tmp_path / "others.safetensors") > 32
+    assert megabytes_after_packing(tmp_path / "others.safetensors") > 32
 
 
-def test_weights_that_were_changed_after_mapping_stay(tmp_path: Path) -> None:
-    save_file({"weight": drawn(1024, 512)}, tmp_path / "weights.safetensors")
+def test_modified_weights_of_a_mapped_file_are_kept(tmp_path: Path) -> None:
+    save_file({"weight": random_tensor(1024, 512)}, tmp_path / "weights.safetensors")
     weight = load_file(tmp_path / "weights.safetensors")["weight"]
     weight[100:].mul_(2)
     expected = weight.clone()
@@ -131,7 +133,7 @@ def packed_layers(oracle: PretrainedOracle) -> int:
     return sum(isinstance(layer, PackedLinear) for layer in oracle.model.modules())
 
 
-def test_a_loaded_model_is_packed_and_answers_the_same(tmp_path: Path) -> None:
+def test_a_loaded_model_is_packed_and_keeps_its_distribution(tmp_path: Path) -> None:
     folder = save_tiny(tmp_path / "tiny")
     packed, unpacked = (
         load_pretrained(folder, device="cpu"),

@@ -67,7 +67,7 @@ def test_an_ising_model_is_the_same_on_another_device(model):
     tokens = torch.randint(2, (5, sites), generator=generator(1, "tokens"))
     block = torch.rand(5, sites, generator=generator(1, "block")) < 0.6
     assert moved.device.type == DEVICE.type
-    answers = {
+    calls = {
         "energy": lambda m, d: m.energy(tokens.to(d)),
         "features": lambda m, d: m.features(tokens.to(d)),
         "parameters": lambda m, d: m.parameters,
@@ -76,8 +76,8 @@ def test_an_ising_model_is_the_same_on_another_device(model):
         "moments": lambda m, d: m.moments(),
         "sample": lambda m, d: m.sample(7, 1).double(),
     }
-    for answer in answers.values():
-        found, expected = answer(moved, DEVICE), answer(model, torch.device("cpu"))
+    for call in calls.values():
+        found, expected = call(moved, DEVICE), call(model, torch.device("cpu"))
         assert found.device.type == DEVICE.type
         torch.testing.assert_close(found.cpu(), expected, rtol=1e-12, atol=1e-12)
     assert moved.log_partition() == pytest.approx(model.log_partition(), rel=1e-13)
@@ -130,7 +130,7 @@ def test_streams_draw_the_same_numbers_on_another_device():
 
 
 @pytest.mark.usefixtures("other_device")
-def test_the_simulated_device_refuses_the_same_operations_as_a_real_one():
+def test_the_simulated_device_rejects_the_same_operations_as_a_real_one():
     tensor = START.to(DEVICE)
     assert torch.equal(tensor.cpu(), START)
     assert (tensor + 1).device.type == DEVICE.type

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from samplers.chains.small_models import Energies, FunctionEnergy, random_ising
 from trialogue.data import Ising
 from trialogue.errors import InputError
@@ -133,7 +133,7 @@ def test_states_of_probability_zero_are_ignored():
     )
 
 
-def test_a_distribution_over_blocks_that_omits_sites_is_refused():
+def test_a_distribution_over_blocks_that_omits_sites_is_rejected():
     def first(tokens):
         return torch.tensor([[1.0, 0.0]]).expand(len(tokens), -1)
 
@@ -142,7 +142,7 @@ def test_a_distribution_over_blocks_that_omits_sites_is_refused():
         run_chain(chain, MODEL, start=START, steps=1)
 
 
-def test_a_periodic_chain_is_refused():
+def test_a_periodic_chain_is_rejected():
     class Flip:
         def init(self, model, tokens):
             return Sequences(tokens)
@@ -216,7 +216,7 @@ INVALID = [
 
 
 def test_invalid_input_is_reported():
-    assert not wrong_errors(INVALID)
+    assert not calls_without_expected_error(INVALID)
 
 
 def test_the_start_determines_an_unspecified_number_of_sites():

@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 import torch
 
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from samplers.chains.small_models import Conditionals, block_kernel, random_ising, random_joint
 from trialogue.data import Ising
 from trialogue.enumeration import Enumeration
@@ -111,8 +111,8 @@ def test_blocks_of_different_sizes_share_a_batch():
     start = torch.zeros(12, 14, dtype=torch.int64)
     batch = run_chain(chain, model, start=start, steps=9, seed=1).tokens
     for place in range(12):
-        alone = run_chain(chain, model, start=start[:1], steps=9, seed=1, chain_ids=[place]).tokens
-        assert torch.equal(alone[0], batch[place])
+        single_chain = run_chain(chain, model, start=start[:1], steps=9, seed=1, chain_ids=[place]).tokens
+        assert torch.equal(single_chain[0], batch[place])
 
 
 TOKENS = torch.zeros(2, 4, dtype=torch.int64)
@@ -143,14 +143,14 @@ INVALID = [
 
 
 def test_invalid_blocks_are_reported():
-    assert not wrong_errors(INVALID)
+    assert not calls_without_expected_error(INVALID)
 
 
 @pytest.mark.parametrize(
-    "answer", [torch.ones(2, 3), torch.ones(2, 2) / 2, torch.tensor([[1.5, -0.5, 0.0]]).expand(2, -1)]
+    "probabilities", [torch.ones(2, 3), torch.ones(2, 2) / 2, torch.tensor([[1.5, -0.5, 0.0]]).expand(2, -1)]
 )
-def test_an_invalid_distribution_over_blocks_is_reported(answer):
-    chain = AdaptiveBlockDynamics(BLOCKS, lambda tokens: answer)
+def test_an_invalid_distribution_over_blocks_is_reported(probabilities):
+    chain = AdaptiveBlockDynamics(BLOCKS, lambda tokens: probabilities)
     with pytest.raises(InputError, match="distribution="):
         run_chain(chain, MODEL, start=TOKENS, steps=1, require_ergodic=False)
 

@@ -117,6 +117,6 @@ def test_chains_depend_on_their_ids_only(monkeypatch):
     expected = run_chain(Gibbs("sweep"), model, start=start, steps=steps).tokens
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
     assert torch.equal(run_chain(Gibbs("sweep"), model, start=start, steps=steps).tokens, expected)
-    some = [60, 3, 17]
-    part = run_chain(Gibbs("sweep"), model, start=start[some], steps=steps, chain_ids=some).tokens
-    assert torch.equal(part, expected[some])
+    chosen = [60, 3, 17]
+    part = run_chain(Gibbs("sweep"), model, start=start[chosen], steps=steps, chain_ids=chosen).tokens
+    assert torch.equal(part, expected[chosen])

@@ -13,7 +13,7 @@ from trialogue.samplers.exact import chain_ergodicity, ergodicity, transition_ma
 @pytest.mark.parametrize(
     "model", [random_ising(1, 3), Energies(random_joint(2, 3, 3))], ids=["spins", "three values"]
 )
-def test_transitions_are_those_of_the_definition(model):
+def test_transitions_follow_the_definition(model):
     distribution, states = model.probabilities(), whole_sequences(model.vocab_size, 3)
     expected = torch.zeros(len(states), len(states), dtype=torch.float64)
     for x in range(len(states)):

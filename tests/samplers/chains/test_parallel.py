@@ -92,7 +92,7 @@ def test_a_block_of_k_sites_needs_k_calls():
 
 
 def test_the_listed_distribution_of_a_block_is_the_drawn_one():
-    """For contradictory conditionals, too, the listed probabilities are those of the drawn blocks."""
+    """For contradictory conditionals, too, the listed probabilities equal those of the drawn blocks."""
     model = ChainRule(Contradictory(random_joint(6, 2, 3), random_joint(7, 2, 3)))
     for sites in ([1], [0, 2], [0, 1, 2]):
         block, same = block_of(sites), same_outside(sites)
@@ -103,7 +103,7 @@ def test_the_listed_distribution_of_a_block_is_the_drawn_one():
 
 
 def test_adaptive_blocks_of_a_masked_oracle_use_the_chain_rule():
-    """With the chain rule, the transitions are those of the joint distribution."""
+    """With the chain rule, the transitions follow the joint distribution."""
 
     def distribution(tokens):
         first = (1.0 + tokens[:, 0]) / 3

@@ -129,7 +129,7 @@ def test_an_energy_cannot_be_refined():
         Refinement().step(model, state, refuse_choice)
 
 
-def test_a_masked_site_has_no_token_to_keep():
+def test_a_masked_site_cannot_keep_its_token():
     chain, model = Refinement(start="mask"), Denoiser([one_hot(1, 1, 2, 2)])
     found, _ = chain.step(model, chain.init(model, torch.zeros(1, 4, dtype=torch.int64)), refuse_choice)
     assert found.tokens.tolist() == [[1, 1, 2, 2]]

@@ -50,7 +50,7 @@ def test_a_state_with_lost_entries_follows_another_path(lost):
     assert not torch.equal(again.tokens, running.tokens)
 
 
-def test_the_state_of_other_chains_is_refused():
+def test_the_state_of_other_chains_is_rejected():
     chain, model, start = CHAINS["metropolis on a network"]
     saved = RunningChains(chain, model, start).saved()
     for chains in (RunningChains(chain, model, start[:3]), RunningChains(Gibbs(), model, start)):

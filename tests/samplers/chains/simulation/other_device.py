@@ -33,7 +33,7 @@ class SimulatedTensor(torch.Tensor):
         return f"SimulatedTensor({self.inner})"
 
     def tolist(self) -> Any:
-        """Return the values, which torch refuses for this device."""
+        """Return the values, which torch does not support for this device."""
         return self.inner.tolist()
 
     @classmethod

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mutants.modules import altered
-from refusals import wrong_errors
+from refusals import calls_without_expected_error
 from samplers.chains.simulation.reference_kernels import (
     SMALL_MODELS,
     disordered,
@@ -51,20 +51,20 @@ def entry_of(tables, tokens, site):
 
 def probabilities_of(tables: SiteTables, tokens):
     """Return the probabilities (rows, N, V) that the tables define for uniform numbers of 32 bits."""
-    answer = np.zeros((*tokens.shape, tables.vocab_size))
+    probabilities = np.zeros((*tokens.shape, tables.vocab_size))
     for site in range(tables.sites):
         places = entry_of(tables, tokens, site)
         if tables.vocab_size == 2:
             up = tables.entries[places].astype(np.float64) / 2**32
-            answer[:, site] = np.stack((1 - up, up), 1)
+            probabilities[:, site] = np.stack((1 - up, up), 1)
             continue
         for column in range(tables.vocab_size):
             threshold, alias = np.divmod(tables.entries[places + column].astype(np.int64), 32)
             first, last = (-(-(c << 32) // tables.vocab_size) for c in (column, column + 1))
             cut = -(-((column << 32) + threshold * 32) // tables.vocab_size)
-            answer[:, site, column] += (cut - first) / 2**32
-            np.add.at(answer, (np.arange(len(places)), site, alias), (last - cut) / 2**32)
-    return torch.from_numpy(answer)
+            probabilities[:, site, column] += (cut - first) / 2**32
+            np.add.at(probabilities, (np.arange(len(places)), site, alias), (last - cut) / 2**32)
+    return torch.from_numpy(probabilities)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -189,7 +189,7 @@ INVALID = [
 
 
 def test_invalid_input_is_reported():
-    assert not wrong_errors(INVALID)
+    assert not calls_without_expected_error(INVALID)
 
 
 def test_a_user_defined_model_needs_only_tables():

@@ -1,4 +1,4 @@
-"""Multispin coding: thresholds of 52 bits, every bit of every chain, and refused models."""
+"""Multispin coding: thresholds of 52 bits, every bit of every chain, and rejected models."""
 
 from pathlib import Path
 
@@ -100,7 +100,7 @@ def test_faulty_kernels_are_detected(name, change):
     assert differs_from_reference(change_multispin(change), MODELS[name], 1)
 
 
-def test_models_with_different_couplings_are_refused():
+def test_models_with_different_couplings_are_rejected():
     for model in (disordered(5), window_tables(torch.zeros(2, 2), 5)):
         with pytest.raises(InputError, match="multispin"):
             run_sweeps(model, chains=1, sweeps=1, method="multispin")
