@@ -150,7 +150,7 @@ BAD: list[tuple[str, str]] = [
     ("train-translation --out m", "text=None"),
     ("train-translation --text pairs.tsv", "out=None"),
     ("train-translation --text none.tsv --out m", "none.tsv"),
-    ("train-translation --text uneven.tsv --out m", "line 2 has 3 columns"),
+    ("train-translation --text uneven.tsv --out m", "line 2 has 3, but line 1 has 2"),
     (f"train-translation {PAIRED} --columns 1 3", "columns=(1, 3)"),
     (f"train-translation {PAIRED} --steps 0", "steps=0"),
     (f"train-translation {PAIRED} --test 64", "test=64"),
@@ -160,7 +160,7 @@ BAD: list[tuple[str, str]] = [
     (f"train-translation {PAIRED} --distil --networks twin", "distil"),
     (
         "train-translation --text sources.txt --targets targets.txt --out m",
-        "has 1 lines and sources.txt has 2",
+        "has 1 lines, but sources.txt has 2",
     ),
     ("train-translation --text a --targets b --out m --columns 1 5", "columns=(1, 5)"),
 ]

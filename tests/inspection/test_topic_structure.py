@@ -332,8 +332,8 @@ def test_command_prints_results_and_draws_figure(
     printed = json.loads(capsys.readouterr().out)
     assert (printed["documents"], printed["passages"], printed["words"]) == (80, 80, 40)
     assert {one["of"] for one in printed["comparisons"]} == {
-        "one topic a word",
-        "one or more topics",
+        "one topic per word",
+        "one or more topics per word",
         "random weights",
     }
     assert {ATTENTION, RAW_ATTENTION, COSINE, DOT} <= {one["measure"] for one in printed["comparisons"]}
