@@ -31,9 +31,9 @@ def by_prefixes(source, text):
     )
 
 
-@pytest.mark.parametrize("places", [3, 2048])
-def test_candidates_have_the_log_probabilities_of_their_prefixes(places, monkeypatch):
-    monkeypatch.setattr(twin_module, "_POSITIONS_AT_ONCE", places)
+@pytest.mark.parametrize("positions", [3, 2048])
+def test_candidates_have_the_log_probabilities_of_their_prefixes(positions, monkeypatch):
+    monkeypatch.setattr(twin_module, "_POSITIONS_AT_ONCE", positions)
     found = TWIN.log_probs(SOURCES, CANDIDATES)
     for source, texts, log_probs in zip(SOURCES, CANDIDATES, found, strict=True):
         assert log_probs == pytest.approx([by_prefixes(source, text) for text in texts], abs=1e-4)
