@@ -39,9 +39,9 @@ CONVERGENCE = ("effective_sample_size", "r_hat", "drift", "drift_error")
 def parts(config: Config) -> list[Part]:
     """Return the tasks of a run in the order in which they must start.
 
-    The first tasks train networks on a text and sample clones, which are sets of sequences from these networks. Later tasks
-    measure the losses of encoders on the clones while the encoders are trained, train networks with further seeds, and
-    repeat the experiment on a small known distribution.
+    The first tasks train networks on a text and sample clones, which are sets of sequences from these networks. Later
+    tasks measure the losses of encoders on the clones while the encoders are trained, train networks with further
+    seeds, and repeat the experiment on a small known distribution.
 
     Args:
         config: Settings of the run.
@@ -159,9 +159,9 @@ def follow(
 ) -> list[dict[str, Any]]:
     """Train a network, and measure its losses on the text and on every clone during the training.
 
-    A clone is a set of sequences that a Markov chain samples from another network trained on the text. It is stored after
-    several numbers of sweeps, which update all tokens. Clones sampled by Gibbs sampling are used only after the last number
-    of sweeps.
+    A clone is a set of sequences that a Markov chain samples from another network trained on the text. It is stored
+    after several numbers of sweeps, which update all tokens. Clones sampled by Gibbs sampling are used only after the
+    last number of sweeps.
 
     Args:
         config: Settings of the text and the clones.

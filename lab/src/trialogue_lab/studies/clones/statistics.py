@@ -30,8 +30,9 @@ NEAR = 0.05
 def clone_names(rows: Rows) -> list[str]:
     """Return the names of the clones, in ascending order of the interactions that they contain.
 
-    A clone is a set of sequences that are sampled from a network trained on a text. It contains interactions of few tokens
-    if the network is a factored network with few layers, and of all orders if the network is a transformer encoder.
+    A clone is a set of sequences that are sampled from a network trained on a text. It contains interactions of few
+    tokens if the network is a factored network with few layers, and of all orders if the network is a transformer
+    encoder.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -45,8 +46,8 @@ def clone_names(rows: Rows) -> list[str]:
 def lowest_order_clone(rows: Rows) -> str:
     """Return the name of the clone with the lowest interaction order.
 
-    A clone is a set of sequences that are sampled from a network trained on a text. This one is sampled from the factored
-    network with the fewest layers, and contains only interactions of few tokens.
+    A clone is a set of sequences that are sampled from a network trained on a text. This one is sampled from the
+    factored network with the fewest layers, and contains only interactions of few tokens.
     """
     return clone_names(rows)[0]
 
@@ -133,8 +134,8 @@ def network_loss(rows: Rows, network: str) -> "Series[float]":
 def least_gain(rows: Rows) -> "Series[float]":
     """Return the smallest decrease of the held-out loss from one factored network to the next deeper one.
 
-    Factored networks with different numbers of layers are trained on the same text. Each network is compared with the next
-    deeper one, and the smallest decrease over these comparisons is selected.
+    Factored networks with different numbers of layers are trained on the same text. Each network is compared with the
+    next deeper one, and the smallest decrease over these comparisons is selected.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -172,8 +173,8 @@ def encoder_gain(rows: Rows) -> "Series[float]":
 def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     """Return the training step at which the loss on one clone has almost reached its minimum.
 
-    An encoder is trained on a text, and its loss is measured on a clone, a set of sequences sampled from another network
-    trained on the text. At the returned step, 95 % of the decrease to the smallest loss is complete.
+    An encoder is trained on a text, and its loss is measured on a clone, a set of sequences sampled from another
+    network trained on the text. At the returned step, 95 % of the decrease to the smallest loss is complete.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -188,11 +189,11 @@ def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
 @followed
 def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the training step at which the loss on the clone with the lowest interaction order almost reaches its minimum.
+    """Return the training step at which the loss on the lowest-order clone has almost reached its minimum.
 
     An encoder is trained on a text, and its loss is measured on sequences sampled from another network trained on the
-    text. This network is factored and has the fewest layers, so that it represents only interactions of few tokens. At the
-    returned step, 95 % of the decrease to the smallest loss is complete.
+    text. This network is factored and has the fewest layers, so that it represents only interactions of few tokens. At
+    the returned step, 95 % of the decrease to the smallest loss is complete.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -208,10 +209,10 @@ def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
 def later(rows: Rows, sampler: str) -> "Series[float]":
     """Return the ratio of the steps at which the losses on two clones almost reach their minimum.
 
-    An encoder is trained on a text, and its loss is measured on two clones, sets of sequences sampled from other networks
-    trained on the text. The first is sampled from a transformer encoder and has interactions of all orders. The second is
-    sampled from the shallowest factored network and has the lowest order. Each step is the one at which 95 % of the
-    decrease to the smallest loss is complete.
+    An encoder is trained on a text, and its loss is measured on two clones, sets of sequences sampled from other
+    networks trained on the text. The first is sampled from a transformer encoder and has interactions of all orders.
+    The second is sampled from the shallowest factored network and has the lowest order. Each step is the one at which
+    95 % of the decrease to the smallest loss is complete.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -228,9 +229,9 @@ def later(rows: Rows, sampler: str) -> "Series[float]":
 def in_order(rows: Rows, sampler: str) -> Counts:
     """Count the trainings in which losses reach their minimum in the order of the interactions.
 
-    An encoder is trained on a text, and its losses are measured on clones, sets of sequences sampled from other networks
-    trained on the text. A training counts as a success if the step at which 95 % of the decrease of the loss is complete
-    increases strictly with the interaction order of the clone.
+    An encoder is trained on a text, and its losses are measured on clones, sets of sequences sampled from other
+    networks trained on the text. A training counts as a success if the step at which 95 % of the decrease of the loss
+    is complete increases strictly with the interaction order of the clone.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -248,15 +249,15 @@ def in_order(rows: Rows, sampler: str) -> Counts:
 
 @followed
 def early_spread(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the largest difference between losses on the clones early in training, relative to the decrease on the text.
+    """Return the largest early difference between losses on the clones, relative to the decrease on the text.
 
-    An encoder is trained on a text, and its losses are measured on clones, sets of sequences sampled from other networks
-    trained on the text. At each early step, the smallest loss over clones is subtracted from the largest. The maximum over
-    steps is divided by the first loss on the text minus the last one.
+    An encoder is trained on a text, and its losses are measured on clones, sets of sequences sampled from other
+    networks trained on the text. At each early step, the smallest loss over clones is subtracted from the largest. The
+    maximum over steps is divided by the first loss on the text minus the last one.
 
     Early steps end at a third of the step at which the loss on the clone with the lowest interaction order has almost
-    reached its minimum. In Figure 1 of the source, this minimum is reached after 60 epochs, and the losses separate after
-    20.
+    reached its minimum. In Figure 1 of the source, this minimum is reached after 60 epochs, and the losses separate
+    after 20.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -299,16 +300,17 @@ def late_gain(rows: Rows, sampler: str) -> "Series[float]":
     """Return how much more the loss decreases late in training on the clone of all orders than on the lowest order.
 
     An encoder is trained on a text, and its losses are measured on two clones, sets of sequences sampled from other
-    networks trained on the text. One has interactions of all orders, the other has the lowest order. The late decrease of
-    a loss is its value after 30 % of the training steps minus the smallest later value. Figure 4 of the source has 100,000
-    steps, so that its late part starts at step 30,000.
+    networks trained on the text. One has interactions of all orders, the other has the lowest order. The late decrease
+    of a loss is its value after 30 % of the training steps minus the smallest later value. Figure 4 of the source has
+    100,000 steps, so that its late part starts at step 30,000.
 
     Args:
         rows: Measured rows of a run, by kind.
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
 
     Returns:
-        One difference in nats per training seed: late decrease for all orders, minus late decrease for the lowest order.
+        One difference in nats per training seed: late decrease for all orders, minus late decrease for the lowest
+        order.
     """
     high, low = (
         _late_falls(curves(rows, clone, sampler), 0.3) for clone in (ENCODER, lowest_order_clone(rows))
@@ -320,8 +322,8 @@ def late_gain(rows: Rows, sampler: str) -> "Series[float]":
 def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     """Return the loss on a clone after 30 % of the training steps minus the loss after the last step.
 
-    An encoder is trained on a text, and its loss is measured on a clone, a set of sequences sampled from another network
-    trained on the text.
+    An encoder is trained on a text, and its loss is measured on a clone, a set of sequences sampled from another
+    network trained on the text.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -337,11 +339,12 @@ def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
 @followed
 def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the ratio of the steps at which losses on clones of all orders and of low orders almost reach their minimum.
+    """Return how much later the loss on the all-order clone almost reaches its minimum than on low-order clones.
 
-    An encoder is trained on a text, and its losses are measured on clones, sets of sequences sampled from other networks
-    trained on the text. The clone of all orders is sampled from a transformer encoder. The clones of low orders are sampled
-    from all factored networks except the deepest. A step is the one at which 95 % of the decrease of a loss is complete.
+    An encoder is trained on a text, and its losses are measured on clones, sets of sequences sampled from other
+    networks trained on the text. The clone of all orders is sampled from a transformer encoder. The clones of low
+    orders are sampled from all factored networks except the deepest. A step is the one at which 95 % of the decrease of
+    a loss is complete.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -364,8 +367,8 @@ def late_share(rows: Rows, sampler: str) -> "Series[float]":
     """Return the share of the decrease of a loss that happens after 10 % of the training steps.
 
     An encoder is trained on a text, and its loss is measured on the clone with the lowest interaction order, a set of
-    sequences sampled from the shallowest factored network. The decrease after 10 % of the steps is divided by the decrease
-    since the start. Both end at the smallest loss.
+    sequences sampled from the shallowest factored network. The decrease after 10 % of the steps is divided by the
+    decrease since the start. Both end at the smallest loss.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -382,9 +385,10 @@ def late_share(rows: Rows, sampler: str) -> "Series[float]":
 def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     """Return how much the losses on a clone depend on the length of the Markov chain that sampled it.
 
-    A clone is a set of sequences that a Markov chain samples from a trained network. It is stored after several numbers of
-    sweeps, which update all tokens. Losses on the clone after the first and after the last number are compared at each
-    training step of an encoder. The largest absolute difference, divided by the loss after the last number, is returned.
+    A clone is a set of sequences that a Markov chain samples from a trained network. It is stored after several numbers
+    of sweeps, which update all tokens. Losses on the clone after the first and after the last number are compared at
+    each training step of an encoder. The largest absolute difference, divided by the loss after the last number, is
+    returned.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -402,7 +406,8 @@ def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 def twin_curves(rows: Rows, order: int) -> DataFrame:
     """Return exact losses of an encoder that is trained on a small known distribution with four-body interactions.
 
-    The loss is an expectation over a truncated distribution, in which interactions of more than `order` tokens are removed.
+    The loss is an expectation over a truncated distribution, in which interactions of more than `order` tokens are
+    removed.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -419,8 +424,8 @@ def twin_saturation(rows: Rows, order: int) -> "Series[float]":
     """Return the training step at which the exact loss on a truncated distribution has almost reached its minimum.
 
     An encoder is trained on a small known distribution with four-body interactions. Its loss is an expectation over a
-    truncated distribution, in which interactions of more than `order` tokens are removed. At the returned step, 95 % of the
-    decrease to the smallest loss is complete.
+    truncated distribution, in which interactions of more than `order` tokens are removed. At the returned step, 95 % of
+    the decrease to the smallest loss is complete.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -434,11 +439,11 @@ def twin_saturation(rows: Rows, order: int) -> "Series[float]":
 
 @trainings
 def twin_later(rows: Rows, high: int, low: int) -> "Series[float]":
-    """Return the ratio of the steps at which the exact losses on two truncated distributions almost reach their minimum.
+    """Return the ratio of the steps at which exact losses on two truncated distributions almost reach minima.
 
-    An encoder is trained on a small known distribution with four-body interactions. Its losses are expectations over two
-    truncated distributions, in which interactions of more than `high` or `low` tokens are removed. A step is the one at
-    which 95 % of the decrease to the smallest loss is complete.
+    An encoder is trained on a small known distribution with four-body interactions. Its losses are expectations over
+    two truncated distributions, in which interactions of more than `high` or `low` tokens are removed. A step is the
+    one at which 95 % of the decrease to the smallest loss is complete.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -453,9 +458,9 @@ def twin_later(rows: Rows, high: int, low: int) -> "Series[float]":
 
 @distributions
 def distance(rows: Rows, order: int, sampler: str) -> "Series[float]":
-    """Return the total variation distance between a known distribution and the stationary distribution of a Markov chain.
+    """Return the total variation distance from a known distribution to the stationary distribution of a chain.
 
-    The chain updates single tokens with their exact conditional distributions.
+    The Markov chain updates single tokens with their exact conditional distributions.
 
     Args:
         rows: Measured rows of a run, by kind.

@@ -46,7 +46,8 @@ class Config(Material):
     def decoder(self) -> TransformerConfig:
         """Return the architecture of the causal language model (decoder), a GPT-Neo.
 
-        It is the published one if `decoder_size` is "published", and otherwise a small one with the width `decoder_width`.
+        It is the published one if `decoder_size` is "published", and otherwise a small one with the width
+        `decoder_width`.
         """
         if self.decoder_size == "published":
             return gpt_neo(self.vocab_size, self.length)
@@ -55,8 +56,8 @@ class Config(Material):
     def decoder_training(self, seed: int) -> TrainingConfig:
         """Return the training settings of the causal language model (decoder).
 
-        They are the published ones except for the number of steps. A small decoder also has another batch size and learning
-        rate.
+        They are the published ones except for the number of steps. A small decoder also has another batch size and
+        learning rate.
 
         Args:
             seed: Seed of the order of the training data.

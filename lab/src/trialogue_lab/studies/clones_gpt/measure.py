@@ -20,8 +20,8 @@ from trialogue_lab.studies.clones_gpt.config import Config
 def parts(config: Config) -> list[Part]:
     """Return the tasks of a run in the order in which they must start.
 
-    The first tasks train networks on a text and sample clones, which are sets of sequences from these networks. Later tasks
-    train one decoder per seed on the text, and measure its losses on the clones during this training.
+    The first tasks train networks on a text and sample clones, which are sets of sequences from these networks. Later
+    tasks train one decoder per seed on the text, and measure its losses on the clones during this training.
 
     Args:
         config: Settings of the run.

@@ -20,8 +20,8 @@ draws = Replication("draw", "seeds")
 def exact_rows(rows: Rows, coupling: float, masks: str = "one", pairs: str = "unordered") -> DataFrame:
     """Return exact properties of the estimators of one Ising model.
 
-    An estimator masks k spins of each sample and fits the model's parameters to the conditional distribution of the masked
-    spins given the others.
+    An estimator masks k spins of each sample and fits the model's parameters to the conditional distribution of the
+    masked spins given the others.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -99,15 +99,16 @@ def limit(
     """Return the exact asymptotic error of an estimator of an Ising model's parameters.
 
     The estimator masks some spins of each sample and fits the parameters to the conditional distribution of the masked
-    spins given the others. For many samples n, its squared error summed over parameters is about Tr Gamma / n, where Gamma
-    is the asymptotic covariance. The trace Tr Gamma is returned.
+    spins given the others. For many samples n, its squared error summed over parameters is about Tr Gamma / n, where
+    Gamma is the asymptotic covariance. The trace Tr Gamma is returned.
 
     Args:
         rows: Measured rows of a run, by kind.
         coupling: Coupling J between the spins of the model.
         size: Number of masked spins.
         masks: "one" for one random mask per sample, or "all" for all masks of `size` spins.
-        column: "trace" (default) for all parameters, "trace_couplings" for the couplings, or "trace_fields" for the fields.
+        column: "trace" (default) for all parameters, "trace_couplings" for the couplings, or "trace_fields" for the
+            fields.
         pairs: "unordered" if the energy counts each pair of spins once, or "ordered" if it counts each pair twice.
     """
     return float(exact_rows(rows, coupling, masks, pairs)[column].loc[size])
@@ -117,8 +118,8 @@ def limit(
 def scaled_error(rows: Rows, coupling: float, size: int) -> "Series[float]":
     """Return the mean squared error of fitted Ising models, multiplied by the number of samples n.
 
-    The fit masks some spins of each sample and predicts them from the others. The squared error is summed over parameters,
-    multiplied by n, and averaged over training sets with n >= 1,000.
+    The fit masks some spins of each sample and predicts them from the others. The squared error is summed over
+    parameters, multiplied by n, and averaged over training sets with n >= 1,000.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -145,7 +146,8 @@ def error_at(
         size: Number of masked spins.
         n: Number of samples in a training set.
         masks: "one" for one random mask per sample, or "all" for all masks of `size` spins.
-        column: "squared_error" (default) for the sum over all parameters, or "squared_error_couplings" for the couplings.
+        column: "squared_error" (default) for the sum over all parameters, or "squared_error_couplings" for the
+            couplings.
 
     Returns:
         One number per seed, averaged over its training sets.
@@ -157,8 +159,8 @@ def error_at(
 def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
     """Return how much the squared error of fitted Ising models decreases if one more spin is masked.
 
-    The fit masks some spins of each sample and predicts them from the others. The squared error is summed over parameters,
-    multiplied by the number of samples n, and averaged over training sets with n >= 1,000.
+    The fit masks some spins of each sample and predicts them from the others. The squared error is summed over
+    parameters, multiplied by the number of samples n, and averaged over training sets with n >= 1,000.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -176,9 +178,10 @@ def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
 def smallest_gain(rows: Rows, coupling: float) -> "Series[float]":
     """Return the smallest decrease of the squared error if four spins are masked instead of one.
 
-    The fit masks some spins of each sample and predicts them from the others. The squared error is summed over parameters
-    and multiplied by the number of samples n. The minimum of the decrease is taken over all n. If the mean over seeds is
-    positive, the expected error decreases at every n, because the mean of minima is at most the minimum of means.
+    The fit masks some spins of each sample and predicts them from the others. The squared error is summed over
+    parameters and multiplied by the number of samples n. The minimum of the decrease is taken over all n. If the mean
+    over seeds is positive, the expected error decreases at every n, because the mean of minima is at most the minimum
+    of means.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -196,8 +199,8 @@ def error_over_limit(rows: Rows, coupling: float, size: int) -> "Series[float]":
     """Return the ratio of the measured squared error of fitted Ising models to its asymptotic value.
 
     The fit masks some spins of each sample and predicts them from the others. For many samples n, the expected squared
-    error is Tr Gamma / n, where Gamma is the asymptotic covariance of the estimated parameters. The ratio is averaged over
-    training sets with n >= 1,000.
+    error is Tr Gamma / n, where Gamma is the asymptotic covariance of the estimated parameters. The ratio is averaged
+    over training sets with n >= 1,000.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -215,9 +218,10 @@ def error_over_limit(rows: Rows, coupling: float, size: int) -> "Series[float]":
 def gain_of_all_masks(rows: Rows, coupling: float) -> "Series[float]":
     """Return the relative decrease of the squared error from one masked spin to four, if all masks of a size are used.
 
-    Ising models are fitted by predicting masked spins from the others, with every possible mask of one or of four spins.
-    The decrease is divided by the asymptotic error Tr Gamma / n with one random mask of four spins per sample, where Gamma
-    is the asymptotic covariance of the estimated parameters. It is averaged over training sets with n >= 1,000 samples.
+    Ising models are fitted by predicting masked spins from the others, with every possible mask of one or of four
+    spins. The decrease is divided by the asymptotic error Tr Gamma / n with one random mask of four spins per sample,
+    where Gamma is the asymptotic covariance of the estimated parameters. It is averaged over training sets with n >=
+    1,000 samples.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -234,9 +238,9 @@ def gain_of_all_masks(rows: Rows, coupling: float) -> "Series[float]":
 def within_trace(rows: Rows, coupling: float) -> "Series[float]":
     """Return the share of training sets whose squared error is at most its asymptotic value.
 
-    Ising models are fitted by predicting masked spins from the others. For many samples n, the expected squared error is
-    Tr Gamma / n, where Gamma is the asymptotic covariance of the estimated parameters. The share is averaged over the
-    numbers of masked spins and over training sets with n >= 1,000.
+    Ising models are fitted by predicting masked spins from the others. For many samples n, the expected squared error
+    is Tr Gamma / n, where Gamma is the asymptotic covariance of the estimated parameters. The share is averaged over
+    the numbers of masked spins and over training sets with n >= 1,000.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -259,8 +263,8 @@ def last_gain_of_couplings(rows: Rows) -> float:
     """Return how much the asymptotic error of the couplings decreases if all N spins are masked instead of N - 1.
 
     Ising models are fitted by predicting masked spins from the others, with one random mask per sample. The asymptotic
-    error is the trace of the estimator's asymptotic covariance, restricted to the couplings. The largest decrease over all
-    models is returned.
+    error is the trace of the estimator's asymptotic covariance, restricted to the couplings. The largest decrease over
+    all models is returned.
     """
     traces = _by_model(rows, "trace_couplings")
     return float((traces.iloc[:, -2] - traces.iloc[:, -1]).max())
@@ -270,10 +274,10 @@ def last_gain_of_couplings(rows: Rows) -> float:
 def slack_of_poincare(rows: Rows) -> float:
     """Return the smallest relative distance between the asymptotic error of an estimator and its upper bound.
 
-    Ising models are fitted by predicting k masked spins from the others. The asymptotic error is Tr Gamma, where Gamma is
-    the estimator's asymptotic covariance. The bound is C Tr I^-1, where C is the Poincaré constant of the Markov chain that
-    resamples k spins, and I is the Fisher information. The distance is (bound - error) / bound, and the minimum is taken
-    over models and k.
+    Ising models are fitted by predicting k masked spins from the others. The asymptotic error is Tr Gamma, where Gamma
+    is the estimator's asymptotic covariance. The bound is C Tr I^-1, where C is the Poincaré constant of the Markov
+    chain that resamples k spins, and I is the Fisher information. The distance is (bound - error) / bound, and the
+    minimum is taken over models and k.
     """
     traces = _by_model(rows, "trace")
     bound = _by_model(rows, "poincare").mul(traces.iloc[:, -1], axis=0)
@@ -284,9 +288,9 @@ def slack_of_poincare(rows: Rows) -> float:
 def largest_step_of_limit(rows: Rows, pairs: str) -> float:
     """Return the largest increase of the log asymptotic error of an estimator when one more spin is masked.
 
-    Ising models are fitted by predicting masked spins from the others. The asymptotic error is Tr Gamma, where Gamma is the
-    estimator's asymptotic covariance. The maximum is taken over models and numbers of masked spins. It is negative if every
-    additional masked spin reduces the error.
+    Ising models are fitted by predicting masked spins from the others. The asymptotic error is Tr Gamma, where Gamma is
+    the estimator's asymptotic covariance. The maximum is taken over models and numbers of masked spins. It is negative
+    if every additional masked spin reduces the error.
 
     Args:
         rows: Measured rows of a run, by kind.

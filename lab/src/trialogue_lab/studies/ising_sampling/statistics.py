@@ -51,8 +51,8 @@ def expected(rows: Rows, column: str) -> DataFrame:
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the property, for example "log_expected", the logarithm of the expected number of steps until all
-            spins point up.
+        column: Name of the property, for example "log_expected", the logarithm of the expected number of steps until
+            all spins point up.
 
     Returns:
         One row per coupling J between the spins, and one column per sampler.
@@ -100,7 +100,8 @@ def steps(rows: Rows, coupling: float, chain: str, column: str = "mean") -> "Ser
 def log_steps_ratio(rows: Rows, first: str, second: str, most: float = math.inf) -> "Series[float]":
     """Return the log ratio of the numbers of steps that two samplers need until all spins of an Ising model point up.
 
-    All spins point down at the start. Numbers of steps are averaged over simulated chains, and log ratios over couplings.
+    All spins point down at the start. Numbers of steps are averaged over simulated chains, and log ratios over
+    couplings.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -139,8 +140,8 @@ def slowdown(rows: Rows, first: float, second: float, below_all: int = 0) -> "Se
 def steps_over_exact(rows: Rows, least: int) -> "Series[float]":
     """Return the ratio of simulated to exact mean numbers of steps until all spins of an Ising model point up.
 
-    The sampler k-Gibbs resamples k random spins per step and starts with all spins down. Ratios are averaged over couplings
-    and numbers k.
+    The sampler k-Gibbs resamples k random spins per step and starts with all spins down. Ratios are averaged over
+    couplings and numbers k.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -186,8 +187,8 @@ def exact_number(rows: Rows, coupling: float, chain: str, column: str = "mean") 
         rows: Measured rows of a run, by kind.
         coupling: Coupling J between the spins.
         chain: Name of the sampler.
-        column: "mean" (default) or "deviation" (standard deviation) of min(T, budget), "reached" for the probability that
-            T <= budget, or "log_expected" for the logarithm of the expectation of T.
+        column: "mean" (default) or "deviation" (standard deviation) of min(T, budget), "reached" for the probability
+            that T <= budget, or "log_expected" for the logarithm of the expectation of T.
     """
     return float(expected(rows, column)[chain].loc[coupling])
 
@@ -196,8 +197,9 @@ def exact_number(rows: Rows, coupling: float, chain: str, column: str = "mean") 
 def largest_increase_with_blocks(rows: Rows) -> float:
     """Return the largest increase of the log expected number of steps when a sampler resamples more spins per step.
 
-    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all spins point up. Each k is compared
-    with the next larger one. The maximum is taken over k and couplings. It is negative if a larger k is always faster.
+    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all spins point up. Each k is
+    compared with the next larger one. The maximum is taken over k and couplings. It is negative if a larger k is always
+    faster.
     """
     increases = expected(rows, "log_expected")[blocks(rows)].diff(axis=1)
     return float(increases.melt()["value"].max())
@@ -207,8 +209,8 @@ def largest_increase_with_blocks(rows: Rows) -> float:
 def smallest_increase_with_coupling(rows: Rows) -> float:
     """Return the smallest increase of the log expected number of steps from one coupling J to the next larger one.
 
-    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all spins point up. The minimum is taken
-    over couplings and numbers k. It is positive if stronger couplings always slow the sampler down.
+    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all spins point up. The minimum is
+    taken over couplings and numbers k. It is positive if stronger couplings always slow the sampler down.
     """
     increases = expected(rows, "log_expected")[blocks(rows)].diff()
     return float(increases.melt()["value"].min())
@@ -218,8 +220,8 @@ def smallest_increase_with_coupling(rows: Rows) -> float:
 def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
     """Return the smallest log ratio of the expected numbers of steps that a sampler needs at two couplings.
 
-    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all spins point up. The minimum is taken
-    over all k smaller than the number of spins.
+    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all spins point up. The minimum is
+    taken over all k smaller than the number of spins.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -234,8 +236,8 @@ def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
 def reached_by_reading(rows: Rows, chain: str, least: float, times: int) -> float:
     """Return the largest probability that a sampler reaches the state with all spins up within a fixed number of steps.
 
-    The maximum is taken over couplings J. The published energy can be read as counting each pair of spins once or twice. A
-    model with the coupling 2 J is the model with the coupling J in which every pair is counted twice.
+    The maximum is taken over couplings J. The published energy can be read as counting each pair of spins once or
+    twice. A model with the coupling 2 J is the model with the coupling J in which every pair is counted twice.
 
     Args:
         rows: Measured rows of a run, by kind.

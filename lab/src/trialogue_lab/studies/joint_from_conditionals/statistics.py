@@ -17,9 +17,9 @@ draws = Replication("draw", "seeds")
 def within(rows: Rows, bound: str) -> Counts:
     """Count the data sets for which a measured error is within its theoretical bound.
 
-    A data set consists of samples of an Ising model and random masks of spins. A model is fitted by predicting masked spins
-    from the others, and the bound is on its error. Shares of data sets are computed for each data set size, and the
-    smallest share is used.
+    A data set consists of samples of an Ising model and random masks of spins. A model is fitted by predicting masked
+    spins from the others, and the bound is on its error. Shares of data sets are computed for each data set size, and
+    the smallest share is used.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -41,8 +41,8 @@ def of_sizes(rows: Rows, column: str, sizes: str) -> "Series[float]":
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the quantity, for example "stated_bound" for the bound of Theorem 4.1.4, or "variation" for the total
-            variation distance between the fitted and the true distribution.
+        column: Name of the quantity, for example "stated_bound" for the bound of Theorem 4.1.4, or "variation" for the
+            total variation distance between the fitted and the true distribution.
         sizes: Number of spins N, of samples n and of masks m, for example "N = 2, n = 100000, m = 1e+10".
 
     Returns:
