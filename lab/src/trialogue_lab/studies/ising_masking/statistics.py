@@ -58,9 +58,10 @@ def fit_column(
 
 
 def scaled_errors(rows: Rows, coupling: float, masks: str = "one", min_samples: int = LARGE) -> DataFrame:
-    """Return the squared error of fitted Ising models, summed over parameters and multiplied by the number of samples n.
+    """Return the squared error of fitted Ising models, multiplied by the number of samples n.
 
-    Each model is fitted to n samples. The fit masks k spins per sample and predicts them from the others.
+    The error is summed over the parameters of a model. Each model is fitted to n samples. The fit masks k spins per
+    sample and predicts them from the others.
 
     Args:
         rows: Measured rows of a run, by kind.

@@ -98,10 +98,10 @@ def steps(rows: Rows, coupling: float, chain: str, column: str = "mean") -> "Ser
 
 @draws
 def log_steps_ratio(rows: Rows, first: str, second: str, most: float = math.inf) -> "Series[float]":
-    """Return the log ratio of the numbers of steps that two samplers need until all spins of an Ising model point up.
+    """Return the log ratio of the numbers of steps that two samplers need until all spins point up.
 
-    All spins point down at the start. Numbers of steps are averaged over simulated chains, and log ratios over
-    couplings.
+    All spins of an Ising model point down at the start. Numbers of steps are averaged over simulated chains, and log
+    ratios over couplings.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -179,9 +179,10 @@ def _simulated_and_exact(rows: Rows, column: str, names: Sequence[str]) -> tuple
 
 @exact
 def exact_number(rows: Rows, coupling: float, chain: str, column: str = "mean") -> float:
-    """Return an exact property of the number of steps T that a sampler needs until all spins of an Ising model point up.
+    """Return an exact property of the number of steps until all spins of an Ising model point up.
 
-    All spins point down at the start. The budget is the number of steps after which simulated chains stop.
+    The sampler starts with all spins down and needs T steps. The budget is the number of steps after which simulated
+    chains stop.
 
     Args:
         rows: Measured rows of a run, by kind.

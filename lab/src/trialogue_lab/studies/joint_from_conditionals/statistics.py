@@ -37,13 +37,14 @@ def within(rows: Rows, bound: str) -> Counts:
 def of_sizes(rows: Rows, column: str, sizes: str) -> "Series[float]":
     """Return the mean of a measured quantity over the data sets of one size.
 
-    A data set consists of N-spin samples of an Ising model and random masks of these spins.
+    A data set consists of samples of an Ising model and random masks of its spins. A model is fitted to it by
+    predicting masked spins from the others.
 
     Args:
         rows: Measured rows of a run, by kind.
         column: Name of the quantity, for example "stated_bound" for the bound of Theorem 4.1.4, or "variation" for the
             total variation distance between the fitted and the true distribution.
-        sizes: Number of spins N, of samples n and of masks m, for example "N = 2, n = 100000, m = 1e+10".
+        sizes: Numbers of spins N, of samples n and of masks per sample m, for example "N = 2, n = 100000, m = 1e+10".
 
     Returns:
         One mean per seed.
