@@ -36,8 +36,9 @@ def accuracy(rows: Rows, disturbance: float, longest: int) -> "Series[float]":
 def violation(rows: Rows, disturbance: float) -> "Series[float]":
     """Return the balance violation of a constructed transformer with noise in its attention scores.
 
-    The transformer is constructed to recognize bracket strings. It is balanced if matched bracket pairs cancel in the
-    sums of its attention layer, and the thesis defines the violation as a measure of the remaining sum.
+    The transformer is constructed to recognize bracket strings. It is balanced if every matched bracket pair adds zero
+    to the attention sums. The violation is the mean norm of the vectors that pairs add, relative to the norm for a
+    short prefix.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -91,8 +92,8 @@ def slope(rows: Rows, disturbance: float) -> "Series[float]":
 def failed(rows: Rows, step: str) -> float:
     """Return the number of cases in which an inequality of Theorem 2.2.2 is violated, over all networks.
 
-    The theorem bounds the balance violation of transformers, a measure of how far matched bracket pairs are from
-    canceling in the sums of an attention layer. Its proof is a chain of three inequalities.
+    The theorem states that matched bracket pairs nearly cancel in the attention sums of a network with small errors on
+    long bracket strings. Its proof is a chain of three inequalities.
 
     Args:
         rows: Measured rows of a run, by kind.
