@@ -39,7 +39,7 @@ def _closed(rows: Rows, arm: str) -> Counts:
 def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
     """Return a measured value of networks whose first layer is a fixed embedding of brackets.
 
-    The networks are trained to predict closing brackets or next brackets of bracket strings.
+    The networks are trained on bracket strings.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -71,7 +71,9 @@ def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
 
 @grid_trainings
 def setting_closed(rows: Rows, setting: Setting) -> "Series[float]":
-    """Return the accuracy on the closing brackets of complete bracket strings, for one setting of Table 2.6 of the thesis.
+    """Return the accuracy on closing brackets for one setting of Table 2.6 of the thesis.
+
+    The networks are evaluated on complete bracket strings.
 
     Args:
         rows: Measured rows of a run, by kind.
