@@ -141,10 +141,10 @@ def train_network(
 
 
 def onset(moved: Losses) -> int:
-    """Return the first recorded time at which a layer's weights have moved by more than a tenth of their final distance.
+    """Return the first recorded time at which weights have moved by more than a tenth of their final distance.
 
     Args:
-        moved: Distances (times,) of the weights from their initial values.
+        moved: Distances (times,) of a layer's weights from their initial values.
 
     Returns:
         Index of the time.
