@@ -23,7 +23,7 @@ class ModelQuestion:
 
     Args:
         oracle: The model.
-        verifier: Function of token prefixes that rejects those which violate the constraint.
+        verifier: Verifier that rejects token prefixes which violate the constraint.
         prompt: Token ids of the question.
         text: Function from the token ids of an answer to its text.
         max_new_tokens: Maximum number of tokens of an answer.

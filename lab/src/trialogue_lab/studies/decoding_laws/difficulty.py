@@ -52,7 +52,7 @@ def difficulty(oracle: Autoregressive, task: ConstraintTask) -> Difficulty:
         task: The constraint and the maximum length.
 
     Returns:
-        The measures, which are 0 for a constraint that does not change the model, except for `mass`.
+        The measures. If all outputs of the model are valid, `mass` is 1 and the others are 0.
     """
     tree = prefix_tree(oracle, viable=task)
     parent = tree.parent[1:]

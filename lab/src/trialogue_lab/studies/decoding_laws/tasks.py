@@ -34,11 +34,7 @@ class ConstraintFamily:
     ends: bool = False
 
     def tasks(self) -> Iterator["ConstraintTask"]:
-        """Return this constraint with each of the two maximum lengths.
-
-        Returns:
-            An iterator over the two constraints with a length, shorter one first if `lengths` is ascending.
-        """
+        """Return this constraint with each of its two maximum lengths, in the order of `lengths`."""
         return (ConstraintTask(self, length) for length in self.lengths)
 
 

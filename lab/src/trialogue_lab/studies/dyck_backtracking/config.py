@@ -106,11 +106,15 @@ class Config(Settings):
         self.training(0)
 
     def model(self) -> TransformerConfig:
-        """Return the shape of the models."""
+        """Return the architecture of the language models, which read and predict bracket strings."""
         return TransformerConfig(vocab_size=4, max_length=self.length, **self.shared(TransformerConfig))
 
     def training(self, seed: int) -> TrainingConfig:
-        """Return the configuration of the training with a seed."""
+        """Return the training settings of a language model.
+
+        Args:
+            seed: Seed of the initial weights and of the training strings.
+        """
         shared = self.shared(TrainingConfig) | {"warmup_steps": min(self.warmup_steps, self.steps)}
         return TrainingConfig(**shared, seed=seed)
 
@@ -140,7 +144,7 @@ class Config(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class UntilConverged(Config):
-    """Settings of a run in which training ends at a validation accuracy, or after `steps` steps.
+    """Settings of a run in which each training ends when the model is accurate, or after `steps` steps.
 
     Args:
         converged_accuracy: Accuracy on the closing brackets of the validation strings at which a training ends.

@@ -41,7 +41,8 @@ def error(rows: Rows, /, kind: str, **values: object) -> "Series[float]":
 def numbers_fall(rows: Rows) -> "Series[float]":
     """Return how fast the error of approximating a number decreases with more random products.
 
-    The number is approximated by a sum of products of random weights, of which pruning removes some.
+    The number is approximated by the sum of a subset of products of two random weights. The error is the largest one
+    over several random numbers.
 
     Args:
         rows: Measured rows of a run, by kind.

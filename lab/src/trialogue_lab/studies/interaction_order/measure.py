@@ -9,7 +9,8 @@ from trialogue_lab.studies.interaction_order.small import measure_small
 def parts(config: Config) -> list[Part]:
     """Return one task per random distribution of the tokens.
 
-    Small distributions come first, which are enumerated. Distributions of the published size are sampled.
+    The first tasks use small distributions, whose sequences are enumerated. The others sample sequences of
+    distributions of the published size.
 
     Args:
         config: Settings of the run.
