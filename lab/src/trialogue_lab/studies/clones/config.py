@@ -92,7 +92,10 @@ class Material(Settings):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the networks from which sequences (clones) are sampled, from the fewest interacting tokens to the most."""
+        """Names of the networks from which sequences (clones) are sampled.
+
+        Factored networks come first, in the order of `layers`, and the encoder comes last.
+        """
         return (*(factored_name(depth) for depth in self.layers), ENCODER)
 
     def encoder(self) -> TransformerConfig:

@@ -113,7 +113,7 @@ class Config(Settings):
         """Return the training settings of a language model.
 
         Args:
-            seed: Seed of the initial weights and of the training strings.
+            seed: Seed of the training.
         """
         shared = self.shared(TrainingConfig) | {"warmup_steps": min(self.warmup_steps, self.steps)}
         return TrainingConfig(**shared, seed=seed)

@@ -123,22 +123,25 @@ def unseen(rows: Rows, verifier: str, top_p: float, column: str = "errors") -> "
 
 
 def errors_ratio(first: str, second: str, top_p: float) -> Statistic:
-    """Return a statistic: the ratio of the numbers of errors of two decoding methods on new prompts.
+    """Return the statistic that divides the number of errors of one decoding method by the number of another.
 
-    One half is added to both numbers, because they can be zero.
+    Both methods complete the same kind of new prompts. One half is added to both numbers, because they can be zero.
 
     Args:
         first: Name of the decoding method in the numerator, for example "none" for plain sampling, or "trained" for
             backtracking with a trained probe. "greedy" is measured without top-p.
         second: Name of the decoding method in the denominator.
         top_p: Top-p truncation of the model.
+
+    Returns:
+        A statistic with one ratio per training seed.
     """
     top_p_of_first = 0.0 if first == "greedy" else top_p
     return (unseen(first, top_p_of_first) + 0.5) / (unseen(second, top_p) + 0.5)
 
 
 def queries_ratio(top_p: float, column: str = "queries") -> Statistic:
-    """Return a statistic: the number of model calls of backtracking divided by the number for plain sampling.
+    """Return the statistic that divides the model calls of backtracking by the model calls of plain sampling.
 
     Backtracking erases the last tokens if a verifier rejects a prefix. The verifier is a trained probe, a classifier of
     hidden states.
@@ -146,31 +149,40 @@ def queries_ratio(top_p: float, column: str = "queries") -> Statistic:
     Args:
         top_p: Top-p truncation of the model.
         column: "queries" for calls per completion, or "queries_until_correct" for calls divided by the accuracy.
+
+    Returns:
+        A statistic with one ratio per training seed.
     """
     return unseen("trained", top_p, column) / unseen("none", top_p, column)
 
 
 def queries_ratio_until_correct(top_p: float) -> Statistic:
-    """Return a statistic: the model calls until a completion is correct, backtracking divided by plain sampling.
+    """Return the statistic that compares the model calls of backtracking and plain sampling until a correct completion.
 
-    The expected number of calls is the number per completion divided by the accuracy, as if prompts were completed
-    again after every error. Backtracking erases the last tokens if a verifier rejects a prefix. The verifier is a
-    trained probe, a classifier of hidden states.
+    For each method, the number of calls per completion is divided by the accuracy. This is the expected number of calls
+    if prompts are completed again after every error. Backtracking erases the last tokens if a verifier rejects a
+    prefix. The verifier is a trained probe, a classifier of hidden states.
 
     Args:
         top_p: Top-p truncation of the model.
+
+    Returns:
+        A statistic with one ratio per training seed, backtracking divided by plain sampling.
     """
     return queries_ratio(top_p, "queries_until_correct")
 
 
 def gain(top_p: float) -> Statistic:
-    """Return a statistic: the accuracy of backtracking on new prompts minus the accuracy of plain sampling.
+    """Return the statistic that subtracts the accuracy of plain sampling from the accuracy of backtracking.
 
-    Backtracking erases the last tokens if a verifier rejects a prefix. The verifier is a trained probe, a classifier of
-    hidden states.
+    Both methods complete new prompts. Backtracking erases the last tokens if a verifier rejects a prefix. The verifier
+    is a trained probe, a classifier of hidden states.
 
     Args:
         top_p: Top-p truncation of the model.
+
+    Returns:
+        A statistic with one difference per training seed.
     """
     return unseen("trained", top_p, "accuracy") - unseen("none", top_p, "accuracy")
 
@@ -199,13 +211,17 @@ def speed(rows: Rows, decoding: str, batch: int, column: str = "seconds") -> "Se
 
 
 def removed(top_p: float) -> Statistic:
-    """Return a statistic: the log ratio of the errors of plain sampling to the errors of backtracking, on new prompts.
+    """Return the statistic that measures by which factor backtracking reduces the number of errors on new prompts.
 
-    It is positive if backtracking removes errors. Backtracking erases the last tokens if a verifier rejects a prefix.
-    The verifier is a trained probe, a classifier of hidden states.
+    It is the logarithm of the errors of plain sampling divided by the errors of backtracking, and is positive if
+    backtracking removes errors. Backtracking erases the last tokens if a verifier rejects a prefix. The verifier is a
+    trained probe, a classifier of hidden states.
 
     Args:
         top_p: Top-p truncation of the model.
+
+    Returns:
+        A statistic with one log ratio per training seed.
     """
     return errors_ratio("none", "trained", top_p).log()
 

@@ -76,17 +76,17 @@ def gaussian(size: int, seed: int) -> tuple[Tensor, Weights]:
 
 
 def three_bodies(config: Config, seed: int) -> tuple[SampleFlow, Tensor]:
-    """Sample tokens with three-body interactions, and return the gradient flow of a network that predicts x_0 from them.
+    """Sample tokens with three-body interactions, and return the gradient flow of a network on the samples.
 
-    The predicted token is x_0 = w.x + x.Q x / 2 + noise, where x contains the L other tokens, and w and Q are random.
+    The network predicts x_0 = w.x + x.Q x / 2 + noise, where x contains the L other tokens, and w and Q are random.
 
     Args:
         config: Number of tokens and of samples.
         seed: Seed of the samples.
 
     Returns:
-        A tuple of the gradient flow on the samples, and the last layer (L,) of the network that minimizes the loss if
-        its first layer is zero.
+        A tuple of the gradient flow, and the last layer (L,) of the network that minimizes the loss if its first layer
+        is zero.
     """
     others = _normal(config.samples, config.size, seed=seed, name="others")
     coupling = _normal(config.size, config.size, seed=seed, name="coupling")

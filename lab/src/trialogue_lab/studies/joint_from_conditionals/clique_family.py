@@ -103,7 +103,7 @@ class CliqueFamily:
         return min(smallest_conditional(self.probabilities(*corner), self.blocks) for corner in corners)
 
     def farthest(self, coupling: float, field: float) -> float:
-        """Return the largest total variation distance between a model and the models in the corners of the box of parameters.
+        """Return the largest total variation distance from a model to the corners of the box of parameters.
 
         Args:
             coupling: Coupling J of the model.

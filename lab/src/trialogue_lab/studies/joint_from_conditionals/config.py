@@ -46,7 +46,7 @@ class Sizes(Settings):
 
     @property
     def family(self) -> CliqueFamily:
-        """Ising models with the number of spins `sites` that can be fitted, with parameters in the box (see the class)."""
+        """Ising models that can be fitted, which have `sites` spins and parameters in the box (see the class)."""
         return CliqueFamily(
             self.sites, (0.0, 2 * self.coupling), (self.field - self.margin, self.field + self.margin)
         )
