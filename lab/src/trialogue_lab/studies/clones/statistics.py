@@ -35,7 +35,7 @@ def clone_names(rows: Rows) -> list[str]:
     encoder.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
         Names of the factored networks by number of layers, for example "layers-2", followed by "encoder".
@@ -82,7 +82,7 @@ def curves(rows: Rows, clone: str, sampler: str, sweeps: int | None = None) -> D
     A clone is a set of sequences that are sampled by a Markov chain from another network trained on the same text.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         clone: Name of the network that the clone was sampled from, for example "layers-2". "text" selects losses on the
             text itself.
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone. It is ignored for the text.
@@ -115,7 +115,7 @@ def network_loss(rows: Rows, network: str) -> "Series[float]":
     """Return the masked-token loss of a trained network on held-out text, in nats per token.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         network: "encoder", or the name of a factored network, for example "layers-2".
 
     Returns:
@@ -138,7 +138,7 @@ def least_gain(rows: Rows) -> "Series[float]":
     next deeper one, and the smallest decrease over these comparisons is selected.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
         One decrease in nats per token for each training seed. It is negative if the loss increases once.
@@ -160,7 +160,7 @@ def encoder_gain(rows: Rows) -> "Series[float]":
     Both networks are trained on the same text with the same seed.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
         One difference in nats per token for each training seed. It is positive if the encoder is better.
@@ -177,7 +177,7 @@ def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     network trained on the text. At the returned step, 95 % of the decrease to the smallest loss is complete.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         clone: Name of the network that the clone was sampled from, for example "layers-2".
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone.
 
@@ -196,7 +196,7 @@ def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
     the returned step, 95 % of the decrease to the smallest loss is complete.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the sequences.
 
     Returns:
@@ -215,7 +215,7 @@ def later(rows: Rows, sampler: str) -> "Series[float]":
     95 % of the decrease to the smallest loss is complete.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
 
     Returns:
@@ -234,7 +234,7 @@ def in_order(rows: Rows, sampler: str) -> Counts:
     is complete increases strictly with the interaction order of the clone.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
 
     Returns:
@@ -260,7 +260,7 @@ def early_spread(rows: Rows, sampler: str) -> "Series[float]":
     after 20.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
 
     Returns:
@@ -305,7 +305,7 @@ def late_gain(rows: Rows, sampler: str) -> "Series[float]":
     100,000 steps, so that its late part starts at step 30,000.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
 
     Returns:
@@ -326,7 +326,7 @@ def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     network trained on the text.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         clone: Name of the network that the clone was sampled from, for example "layers-2".
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone.
 
@@ -347,7 +347,7 @@ def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
     a loss is complete.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
 
     Returns:
@@ -371,7 +371,7 @@ def late_share(rows: Rows, sampler: str) -> "Series[float]":
     decrease since the start. Both end at the smallest loss.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone.
 
     Returns:
@@ -391,7 +391,7 @@ def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     returned.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         clone: Name of the network that the clone was sampled from, for example "layers-2".
         sampler: "metropolis" or "gibbs", the Markov chain.
 
@@ -410,7 +410,7 @@ def twin_curves(rows: Rows, order: int) -> DataFrame:
     removed.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         order: Largest number of interacting tokens in the truncated distribution.
 
     Returns:
@@ -428,7 +428,7 @@ def twin_saturation(rows: Rows, order: int) -> "Series[float]":
     the decrease to the smallest loss is complete.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         order: Largest number of interacting tokens in the truncated distribution.
 
     Returns:
@@ -446,7 +446,7 @@ def twin_later(rows: Rows, high: int, low: int) -> "Series[float]":
     one at which 95 % of the decrease to the smallest loss is complete.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         high: Largest number of interacting tokens in the distribution of higher order.
         low: Largest number of interacting tokens in the distribution of lower order.
 
@@ -463,7 +463,7 @@ def distance(rows: Rows, order: int, sampler: str) -> "Series[float]":
     The Markov chain updates single tokens with their exact conditional distributions.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         order: Largest number of interacting tokens in the known random distribution.
         sampler: "metropolis" or "gibbs", the Markov chain.
 

@@ -22,7 +22,7 @@ def decoded(rows: Rows, measure: str, /, rule: str, column: str = "tv", **values
     constraint.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         measure: "exact" for numbers computed on the enumerated answers, "simulated" for samples from them, or "run" for
             samples from the model.
         rule: Name of the decoding method, for example "masked" (tokens that violate the constraint are masked) or "smc"
@@ -80,7 +80,7 @@ def best_weighted(rows: Rows) -> "Series[float]":
     The largest measured number of outputs is used.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
         One mean distance over questions per seed.
@@ -98,7 +98,7 @@ def gain_of_resampling_on_the_way(rows: Rows) -> "Series[float]":
     equally many samples. Both methods use the largest measured number of particles.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
         One mean difference over questions per seed. It is negative if sequential Monte Carlo is closer to the target.
@@ -135,7 +135,7 @@ def gain_over_rejection(rows: Rows) -> "Series[float]":
     until one satisfies it.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
         One mean of log10 ratios over questions per seed. It is positive if masked decoding is more efficient.

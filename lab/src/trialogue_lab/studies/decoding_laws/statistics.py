@@ -36,7 +36,7 @@ def decoded(rows: Rows, rule: str, column: str = "variation") -> "Series[float]"
     computed exactly.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         rule: Name of the decoding method, a key of `METHODS`.
         column: Name of the quantity. The default "variation" is the total variation distance between the output
             distribution and the distribution that users of the method expect.
@@ -56,7 +56,7 @@ def at_varying_lengths(rows: Rows, rule: str) -> "Series[float]":
     method expect.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         rule: Name of the decoding method, a key of `METHODS`.
 
     Returns:
@@ -75,7 +75,7 @@ def on_task(rows: Rows, rule: str, family: str, length: int) -> "Series[float]":
     method expect.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         rule: Name of the decoding method, a key of `METHODS`.
         family: Name of the constraint, for example "palindrome".
         length: Maximum length of the strings in tokens.
@@ -88,7 +88,14 @@ def on_task(rows: Rows, rule: str, family: str, length: int) -> "Series[float]":
 
 
 def resolved(numbers: "Series[float]") -> "Series[float]":
-    """Return `numbers` with values below rounding error set to zero."""
+    """Set numbers below rounding error to zero.
+
+    Args:
+        numbers: Distances that are computed in floating point.
+
+    Returns:
+        The numbers, with zeros below the constant `RESOLVED`.
+    """
     return numbers.mask(numbers < RESOLVED, 0.0)
 
 
@@ -97,7 +104,7 @@ def queries(rows: Rows, rule: str) -> "Series[float]":
     """Return the expected model calls of a decoding method, divided by the calls of sampling without a constraint.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         rule: Name of the decoding method, a key of `METHODS`.
 
     Returns:
@@ -113,13 +120,16 @@ def queries(rows: Rows, rule: str) -> "Series[float]":
 
 
 def price(rule: str) -> Statistic:
-    """Return the statistic of a decoding method's relative cost, as a geometric mean over seeds.
+    """Return the statistic that compares the model calls of a decoding method with sampling without a constraint.
 
-    The cost is the expected number of model calls, divided by the calls of sampling without a constraint. Constraints
-    for which the expectation is infinite are omitted.
+    It is the expected number of model calls, divided by the number without a constraint. Constraints for which the
+    expectation is infinite are omitted.
 
     Args:
         rule: Name of the decoding method, a key of `METHODS`.
+
+    Returns:
+        A statistic with one ratio per seed of the random language models, which is averaged geometrically over seeds.
     """
     return queries(rule).as_ratio()
 
@@ -132,7 +142,7 @@ def growth(rows: Rows, rule: str) -> "Series[float]":
     distribution and the distribution that users of the method expect.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         rule: Name of the decoding method, a key of `METHODS`.
 
     Returns:
@@ -151,7 +161,7 @@ def order(rows: Rows, column: str) -> "Series[float]":
     users expect. Each constraint and maximum length contributes one pair of numbers.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         column: Name of the difficulty measure, a field of `Difficulty`.
 
     Returns:
@@ -189,7 +199,7 @@ def task_difficulties(rows: Rows, hidden: bool = True) -> list[TaskDifficulty]:
     """Return the mean difficulty of every constraint and maximum length.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         hidden: Whether to append the constraint "hidden string", whose model is built for the constraint and not
             random.
 

@@ -42,7 +42,7 @@ def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
     The networks are trained on bracket strings.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         arm: Name of the training method, a key of `MINIMAL_ARMS`.
         column: Name of the value, for example "inside", the accuracy on closing brackets in prefixes of the trained
             length.
@@ -58,7 +58,7 @@ def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
     """Return a measured value of networks with two transformer layers, which are trained on bracket strings.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         arm: Name of the training method, a key of `STANDARD_ARMS`.
         column: Name of the value, for example "inside", the accuracy on closing brackets in prefixes of the trained
             length.
@@ -76,7 +76,7 @@ def setting_closed(rows: Rows, setting: Setting) -> "Series[float]":
     The networks are evaluated on complete bracket strings.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         setting: Row of the table: numbers of bracket types, of nesting levels and of layers.
 
     Returns:
@@ -102,7 +102,7 @@ def closed(rows: Rows, arm: str) -> Counts:
     The networks have a fixed embedding of brackets as their first layer.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         arm: Name of the training method, a key of `MINIMAL_ARMS`.
 
     Returns:
@@ -118,7 +118,7 @@ def standard_closed(rows: Rows, arm: str) -> Counts:
     The networks have two transformer layers that read tokens.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         arm: Name of the training method, a key of `STANDARD_ARMS`.
 
     Returns:
@@ -136,7 +136,7 @@ def variation(rows: Rows, arm: str) -> "Series[float]":
     expected distance between random causal attention weights. Distances are averaged over pairs of networks.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         arm: Name of the training method, a key of `MINIMAL_ARMS`.
 
     Returns:
@@ -154,7 +154,7 @@ def standard_variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
     Distances are averaged over pairs of networks.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         arm: Name of the training method, a key of `STANDARD_ARMS`.
         layer: Layer whose attention weights are compared, 1 or 2.
 
@@ -173,7 +173,7 @@ def setting_variation(rows: Rows, setting: Setting, layer: int) -> "Series[float
     pairs of networks.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         setting: Row of the table: numbers of bracket types, of nesting levels and of layers.
         layer: Layer whose attention weights are compared, from 1.
 
@@ -192,7 +192,7 @@ def table_variation(rows: Rows, layer: int, least_layers: int = 2) -> "Series[fl
     attention weights.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         layer: Layer whose attention weights are compared, from 1.
         least_layers: Smallest number of layers of the networks. Settings with fewer layers are omitted.
 
@@ -214,7 +214,7 @@ def rank_correlation(
     error is the share of closing brackets that a network predicts incorrectly.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         arm: Name of the training method, a key of `MINIMAL_ARMS`.
         accuracy: Column of the accuracy: "outside" for the definition in the text, "outside_confident" for the
             definition of the released program.

@@ -119,11 +119,17 @@ class Config(Settings):
         return TrainingConfig(**shared, seed=seed)
 
     def training_distribution(self) -> Dyck:
-        """Return the distribution of training strings, in which an opening bracket is square with probability `p`."""
+        """Return the distribution of training strings.
+
+        Opening brackets are square with probability `p` and round otherwise.
+        """
         return Dyck(self.length, (self.p, 1 - self.p), self.q)
 
     def prompt_distribution(self) -> Dyck:
-        """Return the distribution of prompts, in which an opening bracket is square with probability `ood_p`."""
+        """Return the distribution of out-of-distribution prompts.
+
+        Opening brackets are square with probability `ood_p` and round otherwise.
+        """
         return Dyck(self.length, (self.ood_p, 1 - self.ood_p), self.q)
 
     def sample_prompts(self, n: int, seed: int, stream: str) -> tuple[Tensor, Tensor]:

@@ -23,7 +23,7 @@ def learned(rows: Rows, column: str, data: str) -> "Series[float]":
     """Return a measured value of each trained language model on held-out bracket strings.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         column: "closing_accuracy" for the share of correctly predicted closing brackets, "loss" for the model's loss,
             or "entropy" for the lowest possible loss. Both losses are in nats per token.
         data: "in-distribution" for strings of the training distribution, or "out-of-distribution" for strings with
@@ -42,7 +42,7 @@ def prepared(rows: Rows) -> Counts:
     The experiments of the source require this accuracy.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
         One success or failure per training seed.
@@ -57,7 +57,7 @@ def clustered(rows: Rows, clusters: int, column: str = "purity") -> "Series[floa
     The purity is the share of prefixes whose label, correct or erroneous, is the more frequent one in their cluster.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         clusters: Number of clusters.
         column: "purity" (default), or "shuffled_purity" for randomly permuted labels.
 
@@ -74,7 +74,7 @@ def probe(rows: Rows, over_splits: str = "mean") -> "Series[float]":
     A probe is trained for each of several random splits of the examples into training and validation sets.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         over_splits: Aggregation over splits, "mean" (default) or "std" for the standard deviation.
 
     Returns:
@@ -88,7 +88,7 @@ def inducing(rows: Rows, /, walk: str, column: str = "accuracy", **values: objec
     """Return the mean of a measured quantity over completions of prompts at which the model is known to make an error.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         walk: Name of the decoding method, for example "nucleus" or "backtracking".
         column: Quantity to average. The default "accuracy" is the share of correct completions.
         **values: Values of other columns that select the rows, for example `quota=4`, the largest number of backtracks
@@ -105,7 +105,7 @@ def unseen(rows: Rows, verifier: str, top_p: float, column: str = "errors") -> "
     """Return the mean of a measured quantity over repeated completions of new out-of-distribution prompts.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         verifier: Name of the decoding method. "none" is plain sampling, and "trained" is backtracking with a trained
             probe as verifier. Other names are other verifiers and variants.
         top_p: Top-p truncation of the model.
@@ -192,7 +192,7 @@ def speed(rows: Rows, decoding: str, batch: int, column: str = "seconds") -> "Se
     """Return the mean of a measured cost of decoding per prompt.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         decoding: Name of the decoding method, for example "none" for plain sampling, "trained" for backtracking with a
             trained probe, or "best of n".
         batch: Batch size.
@@ -233,7 +233,7 @@ def remaining(rows: Rows) -> DataFrame:
     verifier is a trained probe, a classifier of hidden states.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
         One row per error, with the columns "seed" of the training, "error" (kind of error), "prefix" (correct tokens
@@ -251,7 +251,7 @@ def share_of_remaining(rows: Rows, column: str, value: object) -> Counts:
     Backtracking erases the last tokens if a trained probe, a classifier of hidden states, rejects a prefix.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         column: Column of the table of errors, for example "error" for the kind of error or "quota_left" for the unused
             number of backtracks, or "most_probable", which is true if the wrong token was the most probable one.
         value: Value of the column for errors that count.
@@ -272,7 +272,7 @@ def gain_at_backtracks(rows: Rows) -> "Series[float]":
     are omitted.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
         One mean difference per training seed.
@@ -289,7 +289,7 @@ def diversity(rows: Rows, decoding: str, column: str = "distinct") -> "Series[fl
     """Return how many of the completions of a prompt are distinct.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         decoding: Name of the decoding method. For example, "Q=4, B=4, top-p 1.0" is backtracking with at most 4
             backtracks of 4 tokens.
         column: "distinct" (default) for the mean over prompts, or "deviation" for the standard deviation over prompts.
@@ -308,7 +308,7 @@ def pooled_out_of_quota(rows: Rows) -> "Series[float]":
     Errors on new prompts are pooled over all trainings.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
         A series with this single number.

@@ -21,7 +21,7 @@ def accuracy(rows: Rows, disturbance: float, longest: int) -> "Series[float]":
     scores.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         disturbance: Standard deviation of the noise.
         longest: Largest length of the prefixes of bracket strings, which selects one of the ranges `LENGTHS`.
 
@@ -41,7 +41,7 @@ def violation(rows: Rows, disturbance: float) -> "Series[float]":
     short prefix.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         disturbance: Standard deviation of the noise.
 
     Returns:
@@ -59,7 +59,7 @@ def distance(rows: Rows, disturbance: float, pairs: int) -> "Series[float]":
     sums, the distance decreases as 1 / `pairs` (equation 2.49).
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         disturbance: Standard deviation of the noise.
         pairs: Number of matched bracket pairs before the prefixes.
 
@@ -78,7 +78,7 @@ def slope(rows: Rows, disturbance: float) -> "Series[float]":
     between the normalized sums in its attention layer.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         disturbance: Standard deviation of the noise.
 
     Returns:
@@ -96,7 +96,7 @@ def failed(rows: Rows, step: str) -> float:
     long bracket strings. Its proof is a chain of three inequalities.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         step: Name of the inequality, "first", "second" or "third".
     """
     return float(rows["chain"][step].sum())
@@ -109,7 +109,7 @@ def positive(rows: Rows, network: str) -> float:
     It is not trivial if it requires a positive distance between the representations of two prefixes of bracket strings.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         network: "random" for random networks, or "disturbed" for constructed networks with noise in their attention
             scores.
     """
@@ -124,7 +124,7 @@ def slack(rows: Rows, network: str) -> float:
     equality.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         network: "random" for random networks, or "disturbed" for constructed networks with noise in their attention
             scores.
     """

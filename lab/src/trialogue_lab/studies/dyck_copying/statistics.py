@@ -12,7 +12,7 @@ def copied(rows: Rows, arm: str, column: str = "copied") -> Counts:
     """Count the tokens that a network predicts correctly after it was trained to copy its input.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         arm: Name of the architecture, a key of `ARMS`.
         column: "copied" (default) for the trained network, or "uniform" for the same network with uniform attention
             weights.
@@ -29,7 +29,7 @@ def lost(rows: Rows, arm: str) -> Counts:
     """Count how many fewer tokens a network copies correctly if its attention weights are made uniform.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         arm: Name of the architecture, a key of `ARMS`.
 
     Returns:
@@ -44,7 +44,7 @@ def last_layer(rows: Rows, arm: str, column: str) -> "Series[float]":
     """Return a measured value of the attention weights in the last layer of a network trained to copy bracket strings.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         arm: Name of the architecture, a key of `ARMS`.
         column: "from_uniform" for the distance from uniform weights, relative to the expected distance between random
             weights. "on_itself" for the mean weight of a position on itself. "on_closing" for the mean total weight on
@@ -64,7 +64,7 @@ def sharpest(rows: Rows, arm: str) -> "Series[float]":
     attention patterns, and the maximum over layers is returned.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         arm: Name of the architecture, a key of `ARMS`.
 
     Returns:

@@ -27,7 +27,7 @@ def error(rows: Rows, /, kind: str, **values: object) -> "Series[float]":
     Pruning sets some random weights to zero and leaves the others unchanged.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         kind: Kind of target: "number", "matrix", "scores" (attention scores), "layers" (two layers) or "transformer".
         **values: Values of other columns that select the rows, for example `size=2`.
 
@@ -45,7 +45,7 @@ def numbers_fall(rows: Rows) -> "Series[float]":
     over several random numbers.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
         One slope per seed: change of log10(error) per additional product.
@@ -60,7 +60,7 @@ def matrices_fall(rows: Rows, size: int) -> "Series[float]":
     The matrix is approximated by a random network with two layers, some of whose weights are set to zero.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         size: Number of rows and columns of the matrix.
 
     Returns:
@@ -77,7 +77,7 @@ def straightness(rows: Rows, size: int) -> "Series[float]":
     of the error is fitted by a linear function of the number of hidden units.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         size: Number of rows and columns of the matrix.
 
     Returns:
@@ -93,7 +93,7 @@ def falls(rows: Rows, kind: str) -> "Series[float]":
     The target is approximated by a random network, some of whose weights are set to zero.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         kind: Kind of target, "scores" for attention scores or "layers" for two layers.
 
     Returns:
@@ -109,7 +109,7 @@ def transformers_fall(rows: Rows, layers: int) -> "Series[float]":
     Some weights of the random transformer are set to zero, and the others are unchanged.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         layers: Number of layers of the target.
 
     Returns:
@@ -126,7 +126,7 @@ def both_transformers_within(rows: Rows, layers: int, hidden: int, eps: float) -
     must be small for every position of the pruned layers in the random transformer.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         layers: Number of layers of the targets.
         hidden: Width of the random transformer.
         eps: Both errors must be smaller than `eps`.
@@ -155,7 +155,7 @@ def both_within(rows: Rows, size: int, units: int, eps: float) -> Counts:
     Pruning sets some random weights to zero and leaves the others unchanged.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         size: Number of rows and columns of the targets.
         units: Number of hidden units per input and sign.
         eps: Both errors must be smaller than `eps`.

@@ -19,7 +19,7 @@ def kept(rows: Rows, decays: bool = False) -> "Series[float]":
     three-body interactions for the first layer to learn.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         decays: Whether the flow has weight decay.
 
     Returns:
@@ -36,7 +36,7 @@ def growth(rows: Rows, column: str) -> "Series[float]":
     the first layer learns.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         column: "rate" for the growth rate by equation 13, "fitted" for the rate of the numerically integrated flow,
             "error" for their relative difference, or another column: "printed_rate", "diagonal" or "off_diagonal".
 
@@ -54,7 +54,7 @@ def example(rows: Rows, positive: bool, both_signs: bool, column: str = "rate") 
     flow, while the last layer is given.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         positive: Whether the third moments of the tokens are positive.
         both_signs: Whether the entries of the last layer have both signs.
         column: "rate" (default), or "printed_rate" for the largest eigenvalue of the published matrix.

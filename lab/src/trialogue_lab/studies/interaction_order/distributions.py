@@ -84,11 +84,14 @@ def staircase(config: Config, seed: int) -> Staircase:
 
 
 def pair_distribution(config: Config, seed: int) -> ManyBody:
-    """Return a random distribution with interactions of two tokens, which one layer can represent.
+    """Return a random distribution with interactions of two tokens, which a single attention layer can represent.
 
     Args:
         config: Size of the distribution.
         seed: Seed of the distribution.
+
+    Returns:
+        The distribution, whose energies have the rank `config.rank`.
     """
     stream = seed_of(seed, "interaction-order", "pairs")
     shape = config.sites, config.vocab_size

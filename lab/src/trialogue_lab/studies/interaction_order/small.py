@@ -224,7 +224,12 @@ def pair_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def correlation(found: Tensor, exact: Tensor) -> float:
-    """Return the absolute Pearson correlation between the entries of two tensors of the same shape."""
+    """Return the absolute Pearson correlation between the entries of two tensors.
+
+    Args:
+        found: Learned tensor.
+        exact: True tensor of the same shape.
+    """
     both = torch.stack((found.detach().flatten(), exact.flatten()))
     return abs(float(torch.corrcoef(both)[0, 1]))
 

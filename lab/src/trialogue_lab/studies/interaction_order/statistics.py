@@ -27,7 +27,7 @@ def loss(rows: Rows, layers: int) -> "Series[float]":
     The network is trained to predict single masked tokens from the others.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         layers: Number of layers of the network, 1 to 3.
 
     Returns:
@@ -43,7 +43,7 @@ def bound(rows: Rows, form: str) -> "Series[float]":
     The predicted tokens are single masked tokens of a random four-body distribution.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         form: "two" or "three" for the best product of functions of at most two or three tokens, or "four" for the
             conditional entropy of a token, which no predictor can improve.
 
@@ -62,7 +62,7 @@ def excess(rows: Rows, layers: int) -> "Series[float]":
     layers.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         layers: Number of layers of the network, 1 to 3.
 
     Returns:
@@ -80,7 +80,7 @@ def standing(rows: Rows, level: int) -> "Series[float]":
     divided by the number of training steps of the preceding fall.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         level: Number of layers of the shallower network, 1 or 2.
 
     Returns:
@@ -97,7 +97,7 @@ def in_order(rows: Rows) -> Counts:
     tenth of the final distance.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
         One success or failure per seed.
@@ -116,7 +116,7 @@ def last_first(rows: Rows, layers: int = 3) -> Counts:
     tenth of the final distance.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         layers: Number of layers of the networks (default: 3).
 
     Returns:
@@ -135,7 +135,7 @@ def middle_before_first(rows: Rows) -> Counts:
     tenth of the final distance.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
         One success or failure per seed.
@@ -152,7 +152,7 @@ def pairs(rows: Rows, column: str) -> "Series[float]":
     Both predict single masked tokens.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         column: "factored" or "standard" for the final loss of this network in nats, "entropy" for the lowest possible
             loss, or "couplings" or "similarities" for the correlation between learned and true matrices (couplings
             between sites, or similarities between tokens).
@@ -171,7 +171,7 @@ def pair_excess(rows: Rows, network: str) -> "Series[float]":
     the conditional entropy of a token.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         network: "factored" for factored attention, or "standard" for softmax attention.
 
     Returns:
@@ -188,7 +188,7 @@ def large_loss(rows: Rows, layers: int) -> "Series[float]":
     The network is trained to predict single masked tokens from the others.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         layers: Number of layers of the network, 1 to 3.
 
     Returns:
@@ -205,7 +205,7 @@ def large_bound(rows: Rows, form: str) -> "Series[float]":
     The predicted tokens are single masked tokens of a random distribution of the published size.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         form: "two" or "three" for a trained product of functions of at most two or three tokens, or "four" for the
             conditional probabilities of the distribution itself.
 

@@ -24,7 +24,7 @@ def exact_rows(rows: Rows, coupling: float, masks: str = "one", pairs: str = "un
     masked spins given the others.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins of the model.
         masks: "one" for an estimator with one random mask per sample, or "all" for all masks of k spins.
         pairs: "unordered" if the energy counts each pair of spins once, or "ordered" if it counts each pair twice.
@@ -43,7 +43,7 @@ def fit_column(
     Each model is fitted to n samples. The fit masks k spins per sample and predicts them from the others.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         column: Name of the quantity, for example "squared_error".
         coupling: Coupling J between the spins of the true model.
         masks: "one" for one random mask per sample, or "all" for all masks of k spins.
@@ -64,7 +64,7 @@ def scaled_errors(rows: Rows, coupling: float, masks: str = "one", min_samples: 
     sample and predicts them from the others.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins of the true model.
         masks: "one" for one random mask per sample, or "all" for all masks of k spins.
         min_samples: Smallest number of samples n. Smaller training sets are omitted.
@@ -104,7 +104,7 @@ def limit(
     Gamma is the asymptotic covariance. The trace Tr Gamma is returned.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins of the model.
         size: Number of masked spins.
         masks: "one" for one random mask per sample, or "all" for all masks of `size` spins.
@@ -123,7 +123,7 @@ def scaled_error(rows: Rows, coupling: float, size: int) -> "Series[float]":
     parameters, multiplied by n, and averaged over training sets with n >= 1,000.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins of the true model.
         size: Number of masked spins.
 
@@ -142,7 +142,7 @@ def error_at(
     The fit masks some spins of each sample and predicts them from the others.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins of the true model.
         size: Number of masked spins.
         n: Number of samples in a training set.
@@ -164,7 +164,7 @@ def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
     parameters, multiplied by the number of samples n, and averaged over training sets with n >= 1,000.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins of the true model.
         fewer: Number of masked spins that is compared with `fewer` + 1.
 
@@ -185,7 +185,7 @@ def smallest_gain(rows: Rows, coupling: float) -> "Series[float]":
     of means.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins of the true model.
 
     Returns:
@@ -204,7 +204,7 @@ def error_over_limit(rows: Rows, coupling: float, size: int) -> "Series[float]":
     over training sets with n >= 1,000.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins of the true model.
         size: Number of masked spins.
 
@@ -225,7 +225,7 @@ def gain_of_all_masks(rows: Rows, coupling: float) -> "Series[float]":
     1,000 samples.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins of the true model.
 
     Returns:
@@ -244,7 +244,7 @@ def within_trace(rows: Rows, coupling: float) -> "Series[float]":
     the numbers of masked spins and over training sets with n >= 1,000.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins of the true model.
 
     Returns:
@@ -294,7 +294,7 @@ def largest_step_of_limit(rows: Rows, pairs: str) -> float:
     if every additional masked spin reduces the error.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         pairs: "unordered" if the energy counts each pair of spins once, or "ordered" if it counts each pair twice.
     """
     return float(np.nanmax(_by_model(rows, "trace", pairs).apply(np.log).diff(axis=1).to_numpy()))

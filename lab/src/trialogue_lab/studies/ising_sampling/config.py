@@ -25,14 +25,17 @@ def block_label(size: int) -> str:
 class Config(Settings):
     """Settings of a run.
 
+    The sampled Ising models have a clique, a set of spins that are all coupled with each other. The sampler k-Gibbs
+    resamples k random spins per step.
+
     Args:
         sites: Number of spins N.
-        clique: Number of spins that are coupled with each other.
+        clique: Number of spins in the clique.
         field: Field h of every spin.
-        couplings: Couplings J of the clique.
-        block_sizes: Block sizes k of k-Gibbs.
+        couplings: Couplings J between the spins of the clique.
+        block_sizes: Numbers k of k-Gibbs.
         budget: Largest number of steps of a chain.
-        chains: Number of chains per cell of the figure.
+        chains: Number of chains for each sampler, coupling and seed.
         seeds: One seed per repetition of the figure.
     """
 

@@ -29,7 +29,7 @@ def blocks(rows: Rows, smallest: int = 1, below_all: int = 0) -> list[str]:
     """Return the names of k-Gibbs samplers, which resample k random spins of an Ising model per step.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         smallest: Smallest number k of spins.
         below_all: The largest k is the largest measured number minus `below_all`.
 
@@ -50,7 +50,7 @@ def expected(rows: Rows, column: str) -> DataFrame:
     """Return one exact property of the samplers of the Ising model as a table.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         column: Name of the property, for example "log_expected", the logarithm of the expected number of steps until
             all spins point up.
 
@@ -64,7 +64,7 @@ def simulated(rows: Rows, column: str, names: Sequence[str], most: float = math.
     """Return one property of simulated Markov chains as a table.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         column: Name of the property, for example "mean", the mean number of steps until all spins point up.
         names: Names of the samplers.
         most: Largest coupling J between the spins.
@@ -84,7 +84,7 @@ def steps(rows: Rows, coupling: float, chain: str, column: str = "mean") -> "Ser
     All spins point down at the start. Chains stop after a fixed number of steps, the budget.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins.
         chain: Name of the sampler, for example a k-Gibbs sampler, which resamples k random spins per step.
         column: "mean" (default) or "deviation" (standard deviation) of min(T, budget) over chains, or "reached" for the
@@ -104,7 +104,7 @@ def log_steps_ratio(rows: Rows, first: str, second: str, most: float = math.inf)
     ratios over couplings.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         first: Name of the sampler in the numerator.
         second: Name of the sampler in the denominator.
         most: Largest coupling J between the spins.
@@ -124,7 +124,7 @@ def slowdown(rows: Rows, first: float, second: float, below_all: int = 0) -> "Se
     start with all spins down. Log ratios are averaged over the numbers k.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         first: Coupling J in the numerator.
         second: Coupling J in the denominator.
         below_all: The largest k is the largest measured number minus `below_all`.
@@ -144,7 +144,7 @@ def steps_over_exact(rows: Rows, least: int) -> "Series[float]":
     couplings and numbers k.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         least: Smallest number k of spins.
 
     Returns:
@@ -161,7 +161,7 @@ def arrivals_above_exact(rows: Rows) -> "Series[float]":
     Chains start with all spins down and stop after a fixed number of steps.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
         One difference per seed, averaged over samplers and couplings.
@@ -185,7 +185,7 @@ def exact_number(rows: Rows, coupling: float, chain: str, column: str = "mean") 
     chains stop.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins.
         chain: Name of the sampler.
         column: "mean" (default) or "deviation" (standard deviation) of min(T, budget), "reached" for the probability
@@ -225,7 +225,7 @@ def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
     taken over all k smaller than the number of spins.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         first: Coupling J in the numerator.
         second: Coupling J in the denominator.
     """
@@ -241,7 +241,7 @@ def reached_by_reading(rows: Rows, chain: str, least: float, times: int) -> floa
     twice. A model with the coupling 2 J is the model with the coupling J in which every pair is counted twice.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         chain: Name of the sampler.
         least: Smallest coupling J.
         times: Number of times that the energy counts a pair, 1 or 2.

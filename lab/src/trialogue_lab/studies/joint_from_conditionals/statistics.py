@@ -22,7 +22,7 @@ def within(rows: Rows, bound: str) -> Counts:
     the smallest share is used.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         bound: "stated" for Theorem 4.1.4 as stated, "proved" for the form that its proof shows, "average" for Corollary
             4.3.1, "lemma" for Lemma 4.3.5, or "empirical" for Lemma 4.3.6.
 
@@ -41,7 +41,7 @@ def of_sizes(rows: Rows, column: str, sizes: str) -> "Series[float]":
     predicting masked spins from the others.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         column: Name of the quantity, for example "stated_bound" for the bound of Theorem 4.1.4, or "variation" for the
             total variation distance between the fitted and the true distribution.
         sizes: Numbers of spins N, of samples n and of masks per sample m, for example "N = 2, n = 100000, m = 1e+10".
@@ -60,7 +60,7 @@ def least_looseness(rows: Rows, bound: str) -> "Series[float]":
     averaged over data sets of the same size, and the minimum is taken over sizes.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         bound: "stated" for Theorem 4.1.4 as stated, "proved" for the form that its proof shows, "average" for Corollary
             4.3.1, or "empirical" for Lemma 4.3.6.
 
