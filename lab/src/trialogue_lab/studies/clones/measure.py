@@ -64,7 +64,8 @@ def clone_parts(config: Material) -> list[Part]:
         config: Settings of the text, of the networks and of the sampling.
 
     Returns:
-        The tasks, from the deepest network (the most expensive one) to the shallowest.
+        The tasks. The transformer encoder, which is the most expensive network, comes first. Factored networks follow
+        in reversed order of `config.layers`.
     """
     return [Part(f"clone-{name}", partial(_cloned, config, name)) for name in reversed(config.names)]
 

@@ -94,7 +94,7 @@ def measure(case: ModelQuestion, config: Config, seed: int) -> Rows:
 
     Yields:
         Rows with the column "measure". It is "tree" for the size of the enumeration and "answer" for the probability of
-        one answer under the target and under masked decoding. The other rows describe one decoding method each, by
+        one answer under the target and under every method. The other rows describe one decoding method each, by
         computation on the enumerated answers ("exact"), by simulation on them ("simulated"), or by samples from the
         model ("run").
     """

@@ -37,9 +37,10 @@ def decoded(rows: Rows, rule: str, column: str = "variation") -> "Series[float]"
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        rule: Name of the decoding method, a key of `METHODS`.
+        rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
         column: Name of the quantity. The default "variation" is the total variation distance between the output
-            distribution and the distribution that users of the method expect.
+            distribution and the distribution that users of the method expect. For most methods, this is the model's
+            distribution given the constraint.
 
     Returns:
         One mean per seed. Distances below rounding error count as zero.
@@ -53,11 +54,11 @@ def at_varying_lengths(rows: Rows, rule: str) -> "Series[float]":
     """Return the mean distance of a decoding method over constraints whose valid strings differ in length.
 
     The distance is the total variation between the exact output distribution and the distribution that users of the
-    method expect.
+    method expect. For most methods, this is the model's distribution given the constraint.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        rule: Name of the decoding method, a key of `METHODS`.
+        rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
 
     Returns:
         One mean over these constraints per seed of the random language models.
@@ -72,11 +73,11 @@ def on_task(rows: Rows, rule: str, family: str, length: int) -> "Series[float]":
     """Return the distance of a decoding method for one constraint on strings.
 
     The distance is the total variation between the exact output distribution and the distribution that users of the
-    method expect.
+    method expect. For most methods, this is the model's distribution given the constraint.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        rule: Name of the decoding method, a key of `METHODS`.
+        rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
         family: Name of the constraint, for example "palindrome".
         length: Maximum length of the strings in tokens.
 
@@ -105,7 +106,7 @@ def queries(rows: Rows, rule: str) -> "Series[float]":
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        rule: Name of the decoding method, a key of `METHODS`.
+        rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
 
     Returns:
         One geometric mean of the ratios over constraints per seed of the random language models. It is empty if the
@@ -126,7 +127,7 @@ def price(rule: str) -> Statistic:
     expectation is infinite are omitted.
 
     Args:
-        rule: Name of the decoding method, a key of `METHODS`.
+        rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
 
     Returns:
         A statistic with one ratio per seed of the random language models, which is averaged geometrically over seeds.
@@ -139,11 +140,12 @@ def growth(rows: Rows, rule: str) -> "Series[float]":
     """Return how much the distance of a decoding method increases from short strings to long strings.
 
     Every constraint is measured at two maximum lengths. The distance is the total variation between the exact output
-    distribution and the distribution that users of the method expect.
+    distribution and the distribution that users of the method expect. For most methods, this is the model's
+    distribution given the constraint.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        rule: Name of the decoding method, a key of `METHODS`.
+        rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
 
     Returns:
         One mean increase over constraints per seed of the random language models.
@@ -157,12 +159,13 @@ def growth(rows: Rows, rule: str) -> "Series[float]":
 def order(rows: Rows, column: str) -> "Series[float]":
     """Return the Spearman correlation between the difficulty of constraints and the distance of masked decoding.
 
-    The distance is the total variation between the output distribution of masked decoding and the distribution that its
-    users expect. Each constraint and maximum length contributes one pair of numbers.
+    The distance is the total variation between the output distribution of masked decoding and the model's distribution
+    given the constraint. Each constraint and maximum length contributes one pair of numbers.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        column: Name of the difficulty measure, a field of `Difficulty`.
+        column: Name of the difficulty measure, a field of `Difficulty`, for example "mass" (probability that the
+            model's output is valid).
 
     Returns:
         One correlation per seed of the random language models.

@@ -43,7 +43,7 @@ def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        arm: Name of the training method, a key of `MINIMAL_ARMS`.
+        arm: Name of the training method, for example "words" (complete strings) or "words, decay" (with weight decay).
         column: Name of the value, for example "inside", the accuracy on closing brackets in prefixes of the trained
             length.
 
@@ -59,7 +59,7 @@ def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        arm: Name of the training method, a key of `STANDARD_ARMS`.
+        arm: Name of the variant, for example "standard", or "standard, uniform" (uniform attention weights).
         column: Name of the value, for example "inside", the accuracy on closing brackets in prefixes of the trained
             length.
 
@@ -103,7 +103,7 @@ def closed(rows: Rows, arm: str) -> Counts:
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        arm: Name of the training method, a key of `MINIMAL_ARMS`.
+        arm: Name of the training method, for example "words" (complete strings) or "words, decay" (with weight decay).
 
     Returns:
         Number of correct predictions and number of all closing brackets, per training seed.
@@ -119,7 +119,7 @@ def standard_closed(rows: Rows, arm: str) -> Counts:
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        arm: Name of the training method, a key of `STANDARD_ARMS`.
+        arm: Name of the variant, for example "standard", or "standard, uniform" (uniform attention weights).
 
     Returns:
         Number of correct predictions and number of all closing brackets, per training seed.
@@ -137,7 +137,7 @@ def variation(rows: Rows, arm: str) -> "Series[float]":
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        arm: Name of the training method, a key of `MINIMAL_ARMS`.
+        arm: Name of the training method, for example "words" (complete strings) or "words, decay" (with weight decay).
 
     Returns:
         One jackknife pseudo-value of the mean per training seed.
@@ -155,7 +155,7 @@ def standard_variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        arm: Name of the training method, a key of `STANDARD_ARMS`.
+        arm: Name of the variant, for example "standard", or "standard, uniform" (uniform attention weights).
         layer: Layer whose attention weights are compared, 1 or 2.
 
     Returns:
@@ -215,7 +215,7 @@ def rank_correlation(
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        arm: Name of the training method, a key of `MINIMAL_ARMS`.
+        arm: Name of the training method, for example "words" (complete strings) or "words, decay" (with weight decay).
         accuracy: Column of the accuracy: "outside" for the definition in the text, "outside_confident" for the
             definition of the released program.
         violation: Column of the violation: "balance" for the definition in the text, "balance_released" for the

@@ -13,7 +13,7 @@ def copied(rows: Rows, arm: str, column: str = "copied") -> Counts:
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        arm: Name of the architecture, a key of `ARMS`.
+        arm: Name of the architecture, for example "4 layers" or "1 layer, no residual".
         column: "copied" (default) for the trained network, or "uniform" for the same network with uniform attention
             weights.
 
@@ -30,7 +30,7 @@ def lost(rows: Rows, arm: str) -> Counts:
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        arm: Name of the architecture, a key of `ARMS`.
+        arm: Name of the architecture, for example "4 layers" or "1 layer, no residual".
 
     Returns:
         Decrease of the number of correct predictions and number of all tokens, per training seed.
@@ -45,7 +45,7 @@ def last_layer(rows: Rows, arm: str, column: str) -> "Series[float]":
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        arm: Name of the architecture, a key of `ARMS`.
+        arm: Name of the architecture, for example "4 layers" or "1 layer, no residual".
         column: "from_uniform" for the distance from uniform weights, relative to the expected distance between random
             weights. "on_itself" for the mean weight of a position on itself. "on_closing" for the mean total weight on
             closing brackets, or "on_closing_uniform" for this weight if attention is uniform.
@@ -65,7 +65,7 @@ def sharpest(rows: Rows, arm: str) -> "Series[float]":
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
-        arm: Name of the architecture, a key of `ARMS`.
+        arm: Name of the architecture, for example "4 layers" or "1 layer, no residual".
 
     Returns:
         One ratio per training seed.
