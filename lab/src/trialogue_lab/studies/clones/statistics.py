@@ -77,7 +77,7 @@ def saturation_step(curve: "Series[float]") -> float:
 
 
 def curves(rows: Rows, clone: str, sampler: str, sweeps: int | None = None) -> DataFrame:
-    """Return the losses of encoders during their training, measured on one clone of the training text.
+    """Return the losses of transformers during their training, measured on one clone of the training text.
 
     A clone is a set of sequences that are sampled by a Markov chain from another network trained on the same text.
 
@@ -90,7 +90,7 @@ def curves(rows: Rows, clone: str, sampler: str, sweeps: int | None = None) -> D
             recorded number.
 
     Returns:
-        Masked-token losses in nats, with one row per training step and one column per training seed.
+        Losses in nats per token, with one row per training step and one column per training seed.
 
     Raises:
         NoRows: If no loss was measured on this clone.
@@ -173,7 +173,7 @@ def encoder_gain(rows: Rows) -> "Series[float]":
 def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     """Return the training step at which the loss on one clone has almost reached its minimum.
 
-    An encoder is trained on a text, and its loss is measured on a clone, a set of sequences sampled from another
+    A transformer is trained on a text, and its loss is measured on a clone, a set of sequences sampled from another
     network trained on the text. At the returned step, 95 % of the decrease to the smallest loss is complete.
 
     Args:
@@ -191,16 +191,16 @@ def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
     """Return the training step at which the loss on the lowest-order clone has almost reached its minimum.
 
-    An encoder is trained on a text, and its loss is measured on sequences sampled from another network trained on the
-    text. This network is factored and has the fewest layers, so that it represents only interactions of few tokens. At
-    the returned step, 95 % of the decrease to the smallest loss is complete.
+    A transformer is trained on a text, and its loss is measured on sequences sampled from another network trained on
+    the text. This network is factored and has the fewest layers, so that it represents only interactions of few tokens.
+    At the returned step, 95 % of the decrease to the smallest loss is complete.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the sequences.
 
     Returns:
-        One step per training seed of the encoder.
+        One step per training seed.
     """
     return curves(rows, lowest_order_clone(rows), sampler).apply(saturation_step)
 
@@ -209,7 +209,7 @@ def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
 def later(rows: Rows, sampler: str) -> "Series[float]":
     """Return the ratio of the steps at which the losses on two clones almost reach their minimum.
 
-    An encoder is trained on a text, and its loss is measured on two clones, sets of sequences sampled from other
+    A transformer is trained on a text, and its loss is measured on two clones, sets of sequences sampled from other
     networks trained on the text. The first is sampled from a transformer encoder and has interactions of all orders.
     The second is sampled from the shallowest factored network and has the lowest order. Each step is the one at which
     95 % of the decrease to the smallest loss is complete.
@@ -229,7 +229,7 @@ def later(rows: Rows, sampler: str) -> "Series[float]":
 def in_order(rows: Rows, sampler: str) -> Counts:
     """Count the trainings in which losses reach their minimum in the order of the interactions.
 
-    An encoder is trained on a text, and its losses are measured on clones, sets of sequences sampled from other
+    A transformer is trained on a text, and its losses are measured on clones, sets of sequences sampled from other
     networks trained on the text. A training counts as a success if the step at which 95 % of the decrease of the loss
     is complete increases strictly with the interaction order of the clone.
 
@@ -251,7 +251,7 @@ def in_order(rows: Rows, sampler: str) -> Counts:
 def early_spread(rows: Rows, sampler: str) -> "Series[float]":
     """Return the largest early difference between losses on the clones, relative to the decrease on the text.
 
-    An encoder is trained on a text, and its losses are measured on clones, sets of sequences sampled from other
+    A transformer is trained on a text, and its losses are measured on clones, sets of sequences sampled from other
     networks trained on the text. At each early step, the smallest loss over clones is subtracted from the largest. The
     maximum over steps is divided by the first loss on the text minus the last one.
 
@@ -264,7 +264,7 @@ def early_spread(rows: Rows, sampler: str) -> "Series[float]":
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
 
     Returns:
-        One ratio per training seed of the encoder.
+        One ratio per training seed.
     """
     tables = {name: curves(rows, name, sampler) for name in clone_names(rows)}
     text = curves(rows, TEXT, sampler)
@@ -299,7 +299,7 @@ def _late_falls(table: DataFrame, share: float) -> "Series[float]":
 def late_gain(rows: Rows, sampler: str) -> "Series[float]":
     """Return how much more the loss decreases late in training on the clone of all orders than on the lowest order.
 
-    An encoder is trained on a text, and its losses are measured on two clones, sets of sequences sampled from other
+    A transformer is trained on a text, and its losses are measured on two clones, sets of sequences sampled from other
     networks trained on the text. One has interactions of all orders, the other has the lowest order. The late decrease
     of a loss is its value after 30 % of the training steps minus the smallest later value. Figure 4 of the source has
     100,000 steps, so that its late part starts at step 30,000.
@@ -322,7 +322,7 @@ def late_gain(rows: Rows, sampler: str) -> "Series[float]":
 def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     """Return the loss on a clone after 30 % of the training steps minus the loss after the last step.
 
-    An encoder is trained on a text, and its loss is measured on a clone, a set of sequences sampled from another
+    A transformer is trained on a text, and its loss is measured on a clone, a set of sequences sampled from another
     network trained on the text.
 
     Args:
@@ -331,7 +331,7 @@ def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone.
 
     Returns:
-        One difference in nats per training seed of the encoder. It is negative if the loss increases.
+        One difference in nats per training seed. It is negative if the loss increases.
     """
     late = _late_losses(curves(rows, clone, sampler), 0.3)
     return late.iloc[0] - late.iloc[-1]
@@ -341,7 +341,7 @@ def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
     """Return how much later the loss on the all-order clone almost reaches its minimum than on low-order clones.
 
-    An encoder is trained on a text, and its losses are measured on clones, sets of sequences sampled from other
+    A transformer is trained on a text, and its losses are measured on clones, sets of sequences sampled from other
     networks trained on the text. The clone of all orders is sampled from a transformer encoder. The clones of low
     orders are sampled from all factored networks except the deepest. A step is the one at which 95 % of the decrease of
     a loss is complete.
@@ -366,8 +366,8 @@ def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
 def late_share(rows: Rows, sampler: str) -> "Series[float]":
     """Return the share of the decrease of a loss that happens after 10 % of the training steps.
 
-    An encoder is trained on a text, and its loss is measured on the clone with the lowest interaction order, a set of
-    sequences sampled from the shallowest factored network. The decrease after 10 % of the steps is divided by the
+    A transformer is trained on a text, and its loss is measured on the clone with the lowest interaction order, a set
+    of sequences sampled from the shallowest factored network. The decrease after 10 % of the steps is divided by the
     decrease since the start. Both end at the smallest loss.
 
     Args:
@@ -375,7 +375,7 @@ def late_share(rows: Rows, sampler: str) -> "Series[float]":
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone.
 
     Returns:
-        One share per training seed of the encoder.
+        One share per training seed.
     """
     table = curves(rows, lowest_order_clone(rows), sampler)
     return _late_falls(table, 0.1) / (table.iloc[0] - table.min())
@@ -387,8 +387,8 @@ def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
     A clone is a set of sequences that a Markov chain samples from a trained network. It is stored after several numbers
     of sweeps, which update all tokens. Losses on the clone after the first and after the last number are compared at
-    each training step of an encoder. The largest absolute difference, divided by the loss after the last number, is
-    returned.
+    each training step of a transformer that is trained on the text. The largest absolute difference, divided by the
+    loss after the last number, is returned.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
@@ -396,7 +396,7 @@ def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
         sampler: "metropolis" or "gibbs", the Markov chain.
 
     Returns:
-        One relative difference per training seed of the encoder.
+        One relative difference per training seed.
     """
     sweeps = rows.config["sweeps"]
     first, last = (curves(rows, clone, sampler, number) for number in (sweeps[0], sweeps[-1]))
