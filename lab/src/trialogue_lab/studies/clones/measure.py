@@ -161,8 +161,8 @@ def follow(
     """Train a network, and measure its losses on the text and on every clone during the training.
 
     A clone is a set of sequences that a Markov chain samples from another network trained on the text. It is stored
-    after several numbers of sweeps, which update all tokens. Clones sampled by Gibbs sampling are used only after the
-    last number of sweeps.
+    after several numbers of sweeps. A sweep consists of N single-token steps for sequences of N tokens. Clones sampled
+    by Gibbs sampling are used only after the last number of sweeps.
 
     Args:
         config: Settings of the text and the clones.

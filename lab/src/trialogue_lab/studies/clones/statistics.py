@@ -86,8 +86,8 @@ def curves(rows: Rows, clone: str, sampler: str, sweeps: int | None = None) -> D
         clone: Name of the network that the clone was sampled from, for example "layers-2". "text" selects losses on the
             text itself.
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone. It is ignored for the text.
-        sweeps: Number of times that the chain updated all tokens before the clone was stored. None for the smallest
-            recorded number.
+        sweeps: Number of sweeps before the clone was stored. A sweep consists of N single-token steps for sequences of
+            N tokens. None for the smallest recorded number.
 
     Returns:
         Losses in nats per token, with one row per training step and one column per training seed.
@@ -386,9 +386,9 @@ def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     """Return how much the losses on a clone depend on the length of the Markov chain that sampled it.
 
     A clone is a set of sequences that a Markov chain samples from a trained network. It is stored after several numbers
-    of sweeps, which update all tokens. Losses on the clone after the first and after the last number are compared at
-    each training step of a transformer that is trained on the text. The largest absolute difference, divided by the
-    loss after the last number, is returned.
+    of sweeps. A sweep consists of N single-token steps for sequences of N tokens. Losses on the clone after the first
+    and after the last number are compared at each training step of a transformer that is trained on the text. The
+    largest absolute difference, divided by the loss after the last number, is returned.
 
     Args:
         rows: Measurements of a run, as one table per kind of row.
