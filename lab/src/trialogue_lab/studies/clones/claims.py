@@ -48,7 +48,13 @@ HIGH_ORDERS_KEEP_IMPROVING = (
 
 
 def gibbs_claims(figure: str) -> tuple[Claim, ...]:
-    """Return the claims about clones sampled by Gibbs, which are controls of a figure."""
+    """Return the claims about losses on clones (sequences sampled from networks) that are sampled by Gibbs sampling.
+
+    They are controls of a published figure, whose clones were sampled by another Markov chain.
+
+    Args:
+        figure: Name of the figure.
+    """
     control = partial(ours, source=f"{figure} (the source does not sample clones by Gibbs)")
     return (
         control(

@@ -23,7 +23,11 @@ MASKS = IndividualMasks(MASKED_SHARE)
 
 
 def factored_name(layers: int) -> str:
-    """Return the name of the factored network with this number of layers, and of its clone."""
+    """Return the name of a factored network, for example "layers-2". Sequences sampled from it have the same name.
+
+    Args:
+        layers: Number of layers of the network.
+    """
     return f"layers-{layers}"
 
 
@@ -77,25 +81,39 @@ class Material(Settings):
     scored: Count = 512
 
     def check(self) -> None:
-        """Raise `InputError` if fields are inconsistent."""
+        """Check the fields for consistency.
+
+        Raises:
+            InputError: If the rank exceeds the size of the vocabulary, or if the encoder cannot be configured.
+        """
         if self.rank > self.vocab_size:
             raise InputError("rank", self.rank, f"use at most vocab_size={self.vocab_size}")
         self.encoder()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the clones, from the lowest order to the highest."""
+        """Names of the networks from which sequences (clones) are sampled.
+
+        Factored networks come first, in the order of `layers`, and the encoder comes last.
+        """
         return (*(factored_name(depth) for depth in self.layers), ENCODER)
 
     def encoder(self) -> TransformerConfig:
-        """Return the shape of the encoder, which is the published one or a small one of the same kind."""
+        """Return the architecture of the encoder, a BERT.
+
+        It is the published one if `encoder_size` is "published", and otherwise a smaller one.
+        """
         small = {"layers": self.encoder_layers, "heads": 4, "width": self.encoder_width}
         return bert(self.vocab_size, self.length, **({} if self.encoder_size == "published" else small))
 
     def encoder_training(self, seed: int) -> TrainingConfig:
-        """Return the training settings of an encoder, which are the published ones or AdamW with fewer steps.
+        """Return the training settings of the encoder.
 
-        The batch size is rounded to a multiple of the number of masked copies of a sequence.
+        They are the published ones, or AdamW with fewer steps for a small encoder. The batch size is rounded to a
+        multiple of the number of masked copies of a sequence.
+
+        Args:
+            seed: Seed of the order of the training data.
         """
         published, copies = self.encoder_size == "published", MASKS.copies(self.length)
         batch = copies * max(1, round((1024 if published else self.encoder_batch) / copies))
@@ -113,17 +131,20 @@ class Material(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Material):
-    """Settings of a run: the text and the clones, the recorded steps of the followed encoder, and the twin.
+    """Settings of a run: the text, the networks whose samples (clones) are compared, and the measured encoders.
+
+    An encoder is trained on the text, and its losses on all clones are measured during the training. The experiment is
+    repeated on the twin, a small known distribution with four-body interactions, whose clones are exact.
 
     Args:
         looks: Number of steps at which losses on all clones are measured, logarithmically spaced.
-        twin_sites: Number of sites of the twin.
-        twin_vocab: Number of tokens of the twin, whose sequences are enumerated.
+        twin_sites: Number of tokens in a sequence of the twin.
+        twin_vocab: Size of the vocabulary of the twin.
         twin_rank: Rank of the energy of the twin.
         twin_scale: Standard deviation of the four-body energy over uniform sequences.
         twin_rows: Number of training sequences of the twin.
         twin_steps: Number of training steps on the twin.
-        twin_orders: Orders of the exact clones.
+        twin_orders: Largest numbers of interacting tokens in the exact clones, which are truncations of the twin.
     """
 
     looks: Annotated[int, Ge(4)] = 16

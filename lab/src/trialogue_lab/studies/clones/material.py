@@ -34,7 +34,10 @@ def corpus_of(config: Material, artifacts: Path) -> Corpus:
 
     Args:
         config: Settings with the text and the size of the vocabulary.
-        artifacts: Folder of the tokenized text.
+        artifacts: Folder in which the tokenized text is stored.
+
+    Returns:
+        The training and held-out sequences, with the vocabulary.
     """
     sizes = {"vocab_size": config.vocab_size, "length": config.length}
     corpus = corpus_or_sentences(config.text, artifacts, **sizes, test_share=config.test_share)
@@ -43,7 +46,7 @@ def corpus_of(config: Material, artifacts: Path) -> Corpus:
 
 
 def network_of(config: Material, name: str, seed: int, artifacts: Path) -> MaskedNetwork:
-    """Return a network trained on the text, or load it from `artifacts` if it was trained before.
+    """Return a network trained on the text. It is loaded from `artifacts` if it was trained before.
 
     Args:
         config: Settings of the text and of the networks.
@@ -52,7 +55,8 @@ def network_of(config: Material, name: str, seed: int, artifacts: Path) -> Maske
         artifacts: Folder of the trained networks.
 
     Returns:
-        The network. The encoder is not one of the followed encoders, because it has other initial weights.
+        The network. The encoder differs in its initial weights from the encoders whose losses are measured during
+        training.
     """
     corpus = corpus_of(config, artifacts)
     with FileLock(artifacts / f".{name}-{seed}.lock"):
@@ -86,16 +90,17 @@ def starts_of(config: Material, artifacts: Path) -> Tensor:
 
 
 def clone_of(config: Material, name: str, sampler: str, artifacts: Path) -> Drawn:
-    """Sample a clone, that is, sequences from a trained network, or load it from `artifacts`.
+    """Sample sequences from a trained network (a clone of the text), or load them from `artifacts`.
 
     Args:
-        config: Settings of the text, the networks and the chains.
+        config: Settings of the text, the networks and the Markov chains.
         name: "encoder", or the name of a factored network, for example "layers-2".
         sampler: Name of the Markov chain, "metropolis" or "gibbs".
-        artifacts: Folder of the trained networks and of the clones.
+        artifacts: Folder of the trained networks and of the sampled sequences.
 
     Returns:
-        Sequences after each number of sweeps in `config.sweeps`, with the energies along the chain.
+        Sequences after each number of sweeps in `config.sweeps`, with the energies along the chains. A sweep consists
+        of N steps for sequences of N tokens.
     """
     seed = config.seeds[0]
     network, start = network_of(config, name, seed, artifacts), starts_of(config, artifacts)
@@ -111,16 +116,16 @@ def clone_of(config: Material, name: str, sampler: str, artifacts: Path) -> Draw
 
 
 def clones_of(config: Material, samplers: tuple[str, ...], artifacts: Path) -> dict[str, Tensor]:
-    """Return the held-out text and the sequences of every clone.
+    """Return the held-out text and the sequences that are sampled from every network (the clones).
 
     Args:
-        config: Settings of the text, the networks and the chains.
+        config: Settings of the text, the networks and the Markov chains.
         samplers: Names of the Markov chains, for example ("metropolis", "gibbs").
-        artifacts: Folder of the trained networks and of the clones.
+        artifacts: Folder of the trained networks and of the sampled sequences.
 
     Returns:
-        Token ids (sequences, length). The keys are "text" and "network/sampler/sweeps", for example
-        "layers-2/gibbs/70".
+        Token ids (sequences, length) by name. The names are "text" and "network/sampler/sweeps", for example
+        "layers-2/gibbs/70" after 70 sweeps of the chain.
     """
     clones = {TEXT: starts_of(config, artifacts)}
     for name, sampler in product(config.names, samplers):

@@ -37,9 +37,17 @@ CONVERGENCE = ("effective_sample_size", "r_hat", "drift", "drift_error")
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run in the order in which they must start.
 
-    Clones come first, because the losses of the followed encoders are measured on them.
+    The first tasks train networks on a text and sample clones, which are sets of sequences from these networks. Later
+    tasks measure the losses of encoders on the clones while the encoders are trained, train networks with further
+    seeds, and repeat the experiment on a small known distribution.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        The tasks.
     """
     return [
         *clone_parts(config),
@@ -50,9 +58,14 @@ def parts(config: Config) -> list[Part]:
 
 
 def clone_parts(config: Material) -> list[Part]:
-    """Return one task per network, which trains the network and samples its clones.
+    """Return one task per network, which trains the network on the text and samples sequences from it (its clone).
 
-    The most expensive network comes first.
+    Args:
+        config: Settings of the text, of the networks and of the sampling.
+
+    Returns:
+        The tasks. The transformer encoder, which is the most expensive network, comes first. Factored networks follow
+        in reversed order of `config.layers`.
     """
     return [Part(f"clone-{name}", partial(_cloned, config, name)) for name in reversed(config.names)]
 
@@ -101,6 +114,10 @@ def network_row(
         seed: Seed of the network's training.
         network: The trained network.
         artifacts: Folder of the tokenized text.
+
+    Returns:
+        The row as a dictionary: "kind", "seed", "network" (its name), "order" (largest number of interacting tokens),
+        "loss" in nats per token, "error" of the loss, and "accuracy".
     """
     test = material.corpus_of(config, artifacts).test
     score = corpus_score(network, test[:: max(1, len(test) // config.scored)][: config.scored])
@@ -143,14 +160,16 @@ def follow(
 ) -> list[dict[str, Any]]:
     """Train a network, and measure its losses on the text and on every clone during the training.
 
-    Clones sampled by Gibbs sampling are used only after the last number of sweeps.
+    A clone is a set of sequences that a Markov chain samples from another network trained on the text. It is stored
+    after several numbers of sweeps. A sweep consists of N single-token steps for sequences of N tokens. Clones sampled
+    by Gibbs sampling are used only after the last number of sweeps.
 
     Args:
         config: Settings of the text and the clones.
         network: The network, which is trained in place.
         batches: Function from a training step to a batch.
         training: Settings of the training.
-        loss: Loss of a batch.
+        loss: Function that returns the loss of a batch.
         looks: Number of logarithmically spaced steps at which losses are measured.
         artifacts: Folder of the clones and of the checkpoints.
 

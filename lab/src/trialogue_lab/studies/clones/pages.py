@@ -20,7 +20,7 @@ def label_of(rows: Rows, name: str) -> str:
     highest number of tokens that interact in it.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         name: Name of the clone, for example "layers-2".
     """
     if name in (ENCODER, TEXT):
@@ -58,13 +58,14 @@ def _networks(rows: Rows) -> Cells:
     "which is below its loss on held-out text if the clone is sharper than the text; token entropy: in nats",
 )
 def chains_table(rows: Rows) -> DataFrame:
-    """Return convergence diagnostics of the Markov chains that sample every clone (sequences sampled from a network).
+    """Return convergence diagnostics of the Markov chains that sample sequences from the trained networks (clones).
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        One row per clone, sampler and number of sweeps.
+        Table with one row per network, Markov chain and number of sweeps. A sweep consists of N steps for sequences of
+        N tokens.
     """
     columns = {
         "acceptance": "acceptance",
@@ -96,15 +97,16 @@ def _sequences(rows: Rows) -> DataFrame:
     "standard deviation over orders of the data, with the same initial weights",
 )
 def saturations_table(rows: Rows) -> Cells:
-    """Return the training steps at which losses on clones have almost reached their minimum.
+    """Return the training steps at which losses have almost reached their minimum.
 
-    A clone is a set of sequences sampled from a network.
+    An encoder is trained on a text, and its loss is measured on clones, sets of sequences sampled from other networks
+    trained on the text. At the returned step, 95 % of the decrease to the smallest loss is complete.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        Cells by clone and sampler.
+        Steps by clone (rows) and by the Markov chain that sampled the clone (columns).
     """
     return {
         label_of(rows, name): {
@@ -131,12 +133,16 @@ def _draw_band(axes: Axes, table: DataFrame, color: str, label: str, style: str 
     "their minimum. Levels differ because clones have different entropies.",
 )
 def followed_figure(rows: Rows) -> Drawing:
-    """Draw the losses of the followed encoder on every clone during its training, with one panel per sampler.
+    """Draw the losses of an encoder during its training, with one panel per Markov chain.
 
-    A clone is a set of sequences sampled from a network.
+    The encoder is trained on a text. Its loss is measured on the text and on clones, sets of sequences that the Markov
+    chain samples from other networks trained on the text.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
+
+    Returns:
+        The figure.
     """
     drawing, axes = panels(2, width=5.0, height=4.0)
     for panel, (sampler, title) in zip(axes, _SAMPLER_NAMES.items(), strict=True):

@@ -28,26 +28,41 @@ NEAR = 0.05
 
 
 def clone_names(rows: Rows) -> list[str]:
-    """Return the names of the clones from the lowest interaction order to the highest.
+    """Return the names of the clones, in ascending order of the interactions that they contain.
 
-    Factored networks are named after their number of layers. The encoder, whose clone has all orders, comes last.
+    A clone is a set of sequences that are sampled from a network trained on a text. It contains interactions of few
+    tokens if the network is a factored network with few layers, and of all orders if the network is a transformer
+    encoder.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
+
+    Returns:
+        Names of the factored networks by number of layers, for example "layers-2", followed by "encoder".
     """
     return [*map(factored_name, rows.config["layers"]), ENCODER]
 
 
 def lowest_order_clone(rows: Rows) -> str:
-    """Return the name of the clone with the lowest interaction order, sampled from the shallowest factored network."""
+    """Return the name of the clone with the lowest interaction order.
+
+    A clone is a set of sequences that are sampled from a network trained on a text. This one is sampled from the
+    factored network with the fewest layers, and contains only interactions of few tokens.
+    """
     return clone_names(rows)[0]
 
 
 def saturation_step(curve: "Series[float]") -> float:
     """Return the training step at which a loss has almost reached its minimum.
 
-    This is the first step, linearly interpolated between recorded steps, at which 95 % of the fall from the initial
-    loss to the smallest loss is complete.
+    This is the first step at which 95 % of the decrease from the initial loss to the smallest loss is complete. It is
+    linearly interpolated between recorded steps.
 
     Args:
         curve: Losses in nats, indexed by the training step in ascending order.
+
+    Returns:
+        The interpolated training step.
 
     Raises:
         NoRows: If the first loss is the smallest one.
@@ -62,17 +77,20 @@ def saturation_step(curve: "Series[float]") -> float:
 
 
 def curves(rows: Rows, clone: str, sampler: str, sweeps: int | None = None) -> DataFrame:
-    """Return the losses of the followed encoders on one clone during their training.
+    """Return the losses of transformers during their training, measured on one clone of the training text.
+
+    A clone is a set of sequences that are sampled by a Markov chain from another network trained on the same text.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        clone: Name of the clone, which is the network that its sequences were sampled from, for example "layers-2", or
-            "text" for the text itself.
+        rows: Measurements of a run, as one table per kind of row.
+        clone: Name of the network that the clone was sampled from, for example "layers-2". "text" selects losses on the
+            text itself.
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone. It is ignored for the text.
-        sweeps: Number of sweeps of the chain before the clone was stored. None for the smallest recorded number.
+        sweeps: Number of sweeps before the clone was stored. A sweep consists of N single-token steps for sequences of
+            N tokens. None for the smallest recorded number.
 
     Returns:
-        Masked-token losses in nats, with one row per training step and one column per training seed.
+        Losses in nats per token, with one row per training step and one column per training seed.
 
     Raises:
         NoRows: If no loss was measured on this clone.
@@ -97,7 +115,7 @@ def network_loss(rows: Rows, network: str) -> "Series[float]":
     """Return the masked-token loss of a trained network on held-out text, in nats per token.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         network: "encoder", or the name of a factored network, for example "layers-2".
 
     Returns:
@@ -114,10 +132,16 @@ def network_loss(rows: Rows, network: str) -> "Series[float]":
 
 @trainings
 def least_gain(rows: Rows) -> "Series[float]":
-    """Return the smallest decrease of the held-out loss when a factored network gets deeper.
+    """Return the smallest decrease of the held-out loss from one factored network to the next deeper one.
 
-    Factored networks are compared with the next deeper one. The smallest decrease over these comparisons is returned
-    for each training seed, in nats per token.
+    Factored networks with different numbers of layers are trained on the same text. Each network is compared with the
+    next deeper one, and the smallest decrease over these comparisons is selected.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
+
+    Returns:
+        One decrease in nats per token for each training seed. It is negative if the loss increases once.
 
     Raises:
         NoRows: If only one depth was measured.
@@ -131,9 +155,15 @@ def least_gain(rows: Rows) -> "Series[float]":
 
 @trainings
 def encoder_gain(rows: Rows) -> "Series[float]":
-    """Return the held-out loss of the deepest factored network minus the loss of the encoder.
+    """Return the held-out loss of the deepest factored network minus the held-out loss of the transformer encoder.
 
-    The difference is in nats per token, with one number per training seed.
+    Both networks are trained on the same text with the same seed.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
+
+    Returns:
+        One difference in nats per token for each training seed. It is positive if the encoder is better.
     """
     losses = rows["network"].pivot(index="seed", columns="network", values="loss")
     return (losses[clone_names(rows)[-2]] - losses[ENCODER]).dropna()
@@ -141,43 +171,55 @@ def encoder_gain(rows: Rows) -> "Series[float]":
 
 @followed
 def saturation(rows: Rows, clone: str, sampler: str) -> "Series[float]":
-    """Return the training step at which the followed encoder's loss on one clone has almost reached its minimum.
+    """Return the training step at which the loss on one clone has almost reached its minimum.
+
+    A transformer is trained on a text, and its loss is measured on a clone, a set of sequences sampled from another
+    network trained on the text. At the returned step, 95 % of the decrease to the smallest loss is complete.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        clone: Name of the clone, which is the network that its sequences were sampled from, for example "layers-2".
+        rows: Measurements of a run, as one table per kind of row.
+        clone: Name of the network that the clone was sampled from, for example "layers-2".
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone.
 
     Returns:
-        One step per training seed, computed by `saturation_step`.
+        One step per training seed, interpolated between recorded steps.
     """
     return curves(rows, clone, sampler).apply(saturation_step)
 
 
 @followed
 def lowest_saturation(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the training step at which the loss on the clone of the lowest order has almost reached its minimum.
+    """Return the training step at which the loss on the lowest-order clone has almost reached its minimum.
+
+    A transformer is trained on a text, and its loss is measured on sequences sampled from another network trained on
+    the text. This network is factored and has the fewest layers, so that it represents only interactions of few tokens.
+    At the returned step, 95 % of the decrease to the smallest loss is complete.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone.
+        rows: Measurements of a run, as one table per kind of row.
+        sampler: "metropolis" or "gibbs", the Markov chain that sampled the sequences.
 
     Returns:
-        One step per training seed of the followed encoder, computed by `saturation_step`.
+        One step per training seed.
     """
     return curves(rows, lowest_order_clone(rows), sampler).apply(saturation_step)
 
 
 @followed
 def later(rows: Rows, sampler: str) -> "Series[float]":
-    """Return how much later the loss saturates on the clone of all orders than on the clone of the lowest order.
+    """Return the ratio of the steps at which the losses on two clones almost reach their minimum.
+
+    A transformer is trained on a text, and its loss is measured on two clones, sets of sequences sampled from other
+    networks trained on the text. The first is sampled from a transformer encoder and has interactions of all orders.
+    The second is sampled from the shallowest factored network and has the lowest order. Each step is the one at which
+    95 % of the decrease to the smallest loss is complete.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
 
     Returns:
-        One ratio of training steps (see `saturation_step`) per training seed: all orders divided by the lowest order.
+        One ratio per training seed: step for all orders, divided by step for the lowest order.
     """
     high, low = (curves(rows, clone, sampler) for clone in (ENCODER, lowest_order_clone(rows)))
     return high.apply(saturation_step) / low.apply(saturation_step)
@@ -185,13 +227,14 @@ def later(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def in_order(rows: Rows, sampler: str) -> Counts:
-    """Count the trainings in which losses saturate in the order of the clones.
+    """Count the trainings in which losses reach their minimum in the order of the interactions.
 
-    A training counts if the saturation step of the loss (see `saturation_step`) increases strictly with the interaction
-    order of the clone.
+    A transformer is trained on a text, and its losses are measured on clones, sets of sequences sampled from other
+    networks trained on the text. A training counts as a success if the step at which 95 % of the decrease of the loss
+    is complete increases strictly with the interaction order of the clone.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
 
     Returns:
@@ -206,18 +249,22 @@ def in_order(rows: Rows, sampler: str) -> Counts:
 
 @followed
 def early_spread(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the largest early difference between losses on the clones, relative to the fall of the loss on the text.
+    """Return the largest early difference between losses on the clones, relative to the decrease on the text.
 
-    At each early step, the smallest loss over clones is subtracted from the largest. The maximum over steps is divided
-    by the first loss on the text minus the last one. Early steps end at a third of the saturation step of the clone of
-    the lowest order. In Figure 1 of the source, this step is 60 epochs, and the curves separate after 20.
+    A transformer is trained on a text, and its losses are measured on clones, sets of sequences sampled from other
+    networks trained on the text. At each early step, the smallest loss over clones is subtracted from the largest. The
+    maximum over steps is divided by the first loss on the text minus the last one.
+
+    Early steps end at a third of the step at which the loss on the clone with the lowest interaction order has almost
+    reached its minimum. In Figure 1 of the source, this minimum is reached after 60 epochs, and the losses separate
+    after 20.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
 
     Returns:
-        One ratio per training seed of the followed encoder.
+        One ratio per training seed.
     """
     tables = {name: curves(rows, name, sampler) for name in clone_names(rows)}
     text = curves(rows, TEXT, sampler)
@@ -250,17 +297,20 @@ def _late_falls(table: DataFrame, share: float) -> "Series[float]":
 
 @followed
 def late_gain(rows: Rows, sampler: str) -> "Series[float]":
-    """Return how much more the loss falls late in training on the clone of all orders than on the lowest order.
+    """Return how much more the loss decreases late in training on the clone of all orders than on the lowest order.
 
-    The late fall of a loss is its value after 30 % of the training steps minus the smallest later value. Figure 4 of
-    the source has 100,000 steps, so that its late part starts at step 30,000.
+    A transformer is trained on a text, and its losses are measured on two clones, sets of sequences sampled from other
+    networks trained on the text. One has interactions of all orders, the other has the lowest order. The late decrease
+    of a loss is its value after 30 % of the training steps minus the smallest later value. Figure 4 of the source has
+    100,000 steps, so that its late part starts at step 30,000.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
 
     Returns:
-        One difference of late falls in nats per training seed of the followed encoder.
+        One difference in nats per training seed: late decrease for all orders, minus late decrease for the lowest
+        order.
     """
     high, low = (
         _late_falls(curves(rows, clone, sampler), 0.3) for clone in (ENCODER, lowest_order_clone(rows))
@@ -272,13 +322,16 @@ def late_gain(rows: Rows, sampler: str) -> "Series[float]":
 def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     """Return the loss on a clone after 30 % of the training steps minus the loss after the last step.
 
+    A transformer is trained on a text, and its loss is measured on a clone, a set of sequences sampled from another
+    network trained on the text.
+
     Args:
-        rows: Measured rows of a run, by kind.
-        clone: Name of the clone, which is the network that its sequences were sampled from, for example "layers-2".
+        rows: Measurements of a run, as one table per kind of row.
+        clone: Name of the network that the clone was sampled from, for example "layers-2".
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone.
 
     Returns:
-        One difference in nats per training seed of the followed encoder. It is negative if the loss increases.
+        One difference in nats per training seed. It is negative if the loss increases.
     """
     late = _late_losses(curves(rows, clone, sampler), 0.3)
     return late.iloc[0] - late.iloc[-1]
@@ -286,17 +339,19 @@ def late_change(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 
 @followed
 def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
-    """Return how much later the loss saturates on the clone of all orders than on the clones of low orders.
+    """Return how much later the loss on the all-order clone almost reaches its minimum than on low-order clones.
 
-    The clones of low orders are sampled from all factored networks except the deepest. The latest of their saturation
-    steps (see `saturation_step`) is the denominator.
+    A transformer is trained on a text, and its losses are measured on clones, sets of sequences sampled from other
+    networks trained on the text. The clone of all orders is sampled from a transformer encoder. The clones of low
+    orders are sampled from all factored networks except the deepest. A step is the one at which 95 % of the decrease of
+    a loss is complete.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clones.
 
     Returns:
-        One ratio of training steps per training seed of the followed encoder.
+        One ratio per training seed: step for all orders, divided by the latest step for the low orders.
 
     Raises:
         NoRows: If only one depth of factored networks was measured.
@@ -309,16 +364,18 @@ def low_orders_later(rows: Rows, sampler: str) -> "Series[float]":
 
 @followed
 def late_share(rows: Rows, sampler: str) -> "Series[float]":
-    """Return the late share of the fall of the loss on the clone of the lowest order.
+    """Return the share of the decrease of a loss that happens after 10 % of the training steps.
 
-    The fall after 10 % of the steps is divided by the fall since the start. Both end at the smallest loss.
+    A transformer is trained on a text, and its loss is measured on the clone with the lowest interaction order, a set
+    of sequences sampled from the shallowest factored network. The decrease after 10 % of the steps is divided by the
+    decrease since the start. Both end at the smallest loss.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         sampler: "metropolis" or "gibbs", the Markov chain that sampled the clone.
 
     Returns:
-        One share per training seed of the followed encoder.
+        One share per training seed.
     """
     table = curves(rows, lowest_order_clone(rows), sampler)
     return _late_falls(table, 0.1) / (table.iloc[0] - table.min())
@@ -328,16 +385,18 @@ def late_share(rows: Rows, sampler: str) -> "Series[float]":
 def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
     """Return how much the losses on a clone depend on the length of the Markov chain that sampled it.
 
-    Losses on the clone after the first and after the last recorded number of sweeps are compared at each training step.
-    The largest absolute difference is returned, relative to the loss after the last number.
+    A clone is a set of sequences that a Markov chain samples from a trained network. It is stored after several numbers
+    of sweeps. A sweep consists of N single-token steps for sequences of N tokens. Losses on the clone after the first
+    and after the last number are compared at each training step of a transformer that is trained on the text. The
+    largest absolute difference, divided by the loss after the last number, is returned.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        clone: Name of the clone, which is the network that its sequences were sampled from, for example "layers-2".
+        rows: Measurements of a run, as one table per kind of row.
+        clone: Name of the network that the clone was sampled from, for example "layers-2".
         sampler: "metropolis" or "gibbs", the Markov chain.
 
     Returns:
-        One relative difference per training seed of the followed encoder.
+        One relative difference per training seed.
     """
     sweeps = rows.config["sweeps"]
     first, last = (curves(rows, clone, sampler, number) for number in (sweeps[0], sweeps[-1]))
@@ -347,10 +406,12 @@ def between_sweeps(rows: Rows, clone: str, sampler: str) -> "Series[float]":
 def twin_curves(rows: Rows, order: int) -> DataFrame:
     """Return exact losses of an encoder that is trained on a small known distribution with four-body interactions.
 
+    The loss is an expectation over a truncated distribution, in which interactions of more than `order` tokens are
+    removed.
+
     Args:
-        rows: Measured rows of a run, by kind.
-        order: Interaction order to which the distribution is truncated. The loss is the expectation over this
-            truncation.
+        rows: Measurements of a run, as one table per kind of row.
+        order: Largest number of interacting tokens in the truncated distribution.
 
     Returns:
         Losses in nats per token, with one row per training step and one column per seed.
@@ -362,40 +423,48 @@ def twin_curves(rows: Rows, order: int) -> DataFrame:
 def twin_saturation(rows: Rows, order: int) -> "Series[float]":
     """Return the training step at which the exact loss on a truncated distribution has almost reached its minimum.
 
+    An encoder is trained on a small known distribution with four-body interactions. Its loss is an expectation over a
+    truncated distribution, in which interactions of more than `order` tokens are removed. At the returned step, 95 % of
+    the decrease to the smallest loss is complete.
+
     Args:
-        rows: Measured rows of a run, by kind.
-        order: Interaction order to which the known four-body distribution is truncated.
+        rows: Measurements of a run, as one table per kind of row.
+        order: Largest number of interacting tokens in the truncated distribution.
 
     Returns:
-        One step per seed, computed by `saturation_step`.
+        One step per seed, interpolated between recorded steps.
     """
     return twin_curves(rows, order).apply(saturation_step)
 
 
 @trainings
 def twin_later(rows: Rows, high: int, low: int) -> "Series[float]":
-    """Return how much later the exact loss saturates on a truncation of higher order.
+    """Return the ratio of the steps at which exact losses on two truncated distributions almost reach minima.
+
+    An encoder is trained on a small known distribution with four-body interactions. Its losses are expectations over
+    two truncated distributions, in which interactions of more than `high` or `low` tokens are removed. A step is the
+    one at which 95 % of the decrease to the smallest loss is complete.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        high: Higher interaction order to which the known four-body distribution is truncated.
-        low: Lower interaction order.
+        rows: Measurements of a run, as one table per kind of row.
+        high: Largest number of interacting tokens in the distribution of higher order.
+        low: Largest number of interacting tokens in the distribution of lower order.
 
     Returns:
-        One ratio of training steps (see `saturation_step`) per seed.
+        One ratio per seed: step for `high`, divided by step for `low`.
     """
     return twin_curves(rows, high).apply(saturation_step) / twin_curves(rows, low).apply(saturation_step)
 
 
 @distributions
 def distance(rows: Rows, order: int, sampler: str) -> "Series[float]":
-    """Return the total variation between a known distribution and the stationary distribution of a sampler.
+    """Return the total variation distance from a known distribution to the stationary distribution of a chain.
 
-    The sampler uses the exact conditional distributions of single tokens.
+    The Markov chain updates single tokens with their exact conditional distributions.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        order: Interaction order of the known random distribution.
+        rows: Measurements of a run, as one table per kind of row.
+        order: Largest number of interacting tokens in the known random distribution.
         sampler: "metropolis" or "gibbs", the Markov chain.
 
     Returns:

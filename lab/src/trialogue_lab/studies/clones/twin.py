@@ -31,15 +31,18 @@ from trialogue_lab.theory.order_truncation import truncate_orders
 
 
 def twin_rows(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    """Yield measurements on a small random distribution with four-body interactions, whose sequences are enumerated.
+    """Measure the experiment with clones on a small random distribution, whose sequences can all be enumerated.
+
+    The distribution has interactions of up to four tokens. It is truncated to lower orders, which replaces the clones
+    that other tasks sample from trained networks.
 
     Args:
         config: Settings of the run.
         seed: Seed of the distribution and of the training.
 
     Yields:
-        The conditional entropy of each truncation of the distribution, the total variation of each sampler, and the
-        exact losses of an encoder that is trained on samples of the distribution.
+        The conditional entropy of each truncated distribution, the total variation distance between each Markov chain's
+        stationary distribution and the true one, and the exact losses of an encoder that is trained on samples.
     """
     model = _many_body_model(config, seed, 4)
     states = model.states()

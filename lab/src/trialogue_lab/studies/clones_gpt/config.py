@@ -35,18 +35,36 @@ class Config(Material):
     looks: Annotated[int, Ge(4)] = 20
 
     def check(self) -> None:
-        """Raise `InputError` if fields are inconsistent."""
+        """Check the fields for consistency.
+
+        Raises:
+            InputError: If fields are inconsistent, for example if they do not define a valid decoder.
+        """
         super().check()
         self.decoder()
 
     def decoder(self) -> TransformerConfig:
-        """Return the shape of the decoder, which is the published one or a small one with two layers."""
+        """Return the architecture of the causal language model (decoder), a GPT-Neo.
+
+        It is the published one if `decoder_size` is "published", and otherwise a small one with the width
+        `decoder_width`.
+        """
         if self.decoder_size == "published":
             return gpt_neo(self.vocab_size, self.length)
         return gpt_neo(self.vocab_size, self.length, heads=4, width=self.decoder_width)
 
     def decoder_training(self, seed: int) -> TrainingConfig:
-        """Return the training of the decoder for a seed, as published except for size, rate and steps."""
+        """Return the training settings of the causal language model (decoder).
+
+        They are the published ones except for the number of steps. A small decoder also has another batch size and
+        learning rate.
+
+        Args:
+            seed: Seed of the order of the training data.
+
+        Returns:
+            The settings, with a checkpoint every 250 steps.
+        """
         changes: dict[str, Any] = {"seed": seed, "checkpoint_every": 250}
         if self.decoder_size == "small":
             changes |= {"batch_size": self.decoder_batch, "learning_rate": self.decoder_rate}

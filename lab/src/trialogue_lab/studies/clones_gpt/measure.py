@@ -18,9 +18,16 @@ from trialogue_lab.studies.clones_gpt.config import Config
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run.
+    """Return the tasks of a run in the order in which they must start.
 
-    Clones come first, because the losses of the followed decoders are measured on them.
+    The first tasks train networks on a text and sample clones, which are sets of sequences from these networks. Later
+    tasks train one decoder per seed on the text, and measure its losses on the clones during this training.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        The tasks.
     """
     return clone_parts(config) + parts_by_seed(config, config.seeds, follow=_followed)
 
@@ -30,7 +37,7 @@ class RowBatches:
     """Function from a training step to a batch of token sequences, sampled with replacement.
 
     Args:
-        rows: Token sequences (n, N) of the text.
+        rows: Token ids (n, N) of the text, with one sequence of N tokens per row.
         batch_size: Number of sequences in a batch.
         seed: Seed of the batches.
     """
@@ -40,7 +47,14 @@ class RowBatches:
     seed: int
 
     def __call__(self, step: int) -> Tensor:
-        """Return the token ids (batch_size, N) of the batch of a training step."""
+        """Return the batch of a training step. The same step always returns the same batch.
+
+        Args:
+            step: Training step.
+
+        Returns:
+            Token ids (batch_size, N).
+        """
         random = generator(self.seed, "rows", step)
         return self.rows[torch.randint(0, len(self.rows), (self.batch_size,), generator=random)]
 

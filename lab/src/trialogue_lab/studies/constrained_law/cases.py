@@ -19,11 +19,11 @@ _LETTERS = "abcd"
 
 @dataclass(frozen=True)
 class ModelQuestion:
-    """A prompt, the model that completes it, and the constraint on the answer.
+    """A prompt, the language model that completes it, and the constraint on the answer.
 
     Args:
         oracle: The model.
-        verifier: Verifier of the constraint.
+        verifier: Verifier that rejects token prefixes which violate the constraint.
         prompt: Token ids of the question.
         text: Function from the token ids of an answer to its text.
         max_new_tokens: Maximum number of tokens of an answer.
@@ -37,11 +37,11 @@ class ModelQuestion:
 
 
 def case_of(config: Config, kind: str, seed: int) -> ModelQuestion:
-    """Return a question to the model of the config.
+    """Return a question to the language model of the config, with a constraint on the answer.
 
     Args:
-        config: Settings with the name of the model. If it is empty, `toy_case` is returned.
-        kind: Kind of the constraint, "regex" or "json-schema".
+        config: Settings with the name of the model. If the name is empty, a random model of four letters is used.
+        kind: Kind of the constraint, "regex" (regular expression) or "json-schema".
         seed: Seed that selects the question.
     """
     if not config.model:
@@ -59,12 +59,15 @@ _loaded = cache(load_pretrained)
 
 
 def toy_case(config: Config, kind: str, seed: int) -> ModelQuestion:
-    """Return a random model of four letters with a constraint that allows a few words with common prefixes.
+    """Return a random language model of four letters, with a constraint that allows a few words with common prefixes.
 
     Args:
         config: Settings with the maximum number of tokens.
         kind: "regex" or "json-schema". It selects one of two sets of words.
         seed: Seed of the next-token distributions.
+
+    Returns:
+        The model and the constraint, with an empty prompt.
     """
 
     def next_token(prefix: tuple[int, ...]) -> list[float]:

@@ -13,17 +13,20 @@ from trialogue_lab.ledger import Count, Increasing, Probability, Seeds, Settings
 class Config(Settings):
     """Settings of one run.
 
+    A language model answers questions under a constraint. Masked decoding sets the probability of forbidden next tokens
+    to zero.
+
     Args:
-        model: The model. Empty for a random table over four letters, for tests.
-        seeds: Seeds of the questions. Each seed selects one question of every kind.
-        sizes: Numbers of masked outputs from which one is drawn by weight. The first must be 1.
+        model: Name of the language model. Empty for a random model of four letters, for tests.
+        seeds: Seeds of the questions. Each seed selects one question for every kind of constraint.
+        sizes: Numbers of masked outputs of which one is selected by its importance weight. The first must be 1.
         particles: Numbers of particles of sequential Monte Carlo.
-        simulations: Number of outputs of sequential Monte Carlo that are simulated on the tree.
+        simulations: Number of outputs of sequential Monte Carlo that are simulated on the enumerated answers.
         samples: Number of outputs of each sampler on the model.
         max_new_tokens: Maximum number of tokens of an answer.
-        tolerance: Share of the distributions that may stay unexplored.
+        tolerance: Share of the probability of all answers that may stay unexplored by the enumeration.
         max_prefixes: Maximum number of explored prefixes.
-        max_queries: Maximum number of model calls of one output.
+        max_queries: Maximum number of model calls for one output.
     """
 
     model: str = "smollm2"

@@ -34,9 +34,9 @@ def by_text(
 
 
 def sampling_error(distribution: Distribution, number: int) -> float:
-    """Return the expected total variation between a distribution and the empirical distribution of samples from it.
+    """Return the expected total variation distance between a distribution and the shares of texts in samples from it.
 
-    The shares of the texts are approximated by normal distributions.
+    The shares are approximated by normal distributions.
 
     Args:
         distribution: Probability of each text.
@@ -49,14 +49,15 @@ def sampling_error(distribution: Distribution, number: int) -> float:
 def drawn_distance(
     distribution: Distribution, target: Distribution, number: int, seed: int, rounds: int = 2000
 ) -> float:
-    """Return the expected total variation between `target` and the shares of texts in samples of `distribution`.
+    """Return the expected total variation distance between a target and the shares of texts in samples.
 
-    It is estimated by simulation. Because of sampling noise, it is larger than the distance of the two distributions.
-    If the probabilities of a distribution sum to less than 1, the rest counts as one invalid text.
+    The expectation is estimated by simulation. Because of sampling noise, it is larger than the distance between the
+    target and the sampled distribution. If the probabilities of a distribution sum to less than 1, the rest counts as
+    one invalid text.
 
     Args:
-        distribution: Probability of each text that is sampled.
-        target: Probability of each text that the samples are compared with.
+        distribution: Probability of each text under the sampled distribution.
+        target: Probability of each text under the target.
         number: Number of samples.
         seed: Seed of the simulation.
         rounds: Number of simulated sets of samples (default: 2000).

@@ -34,13 +34,14 @@ Rows = Iterator[dict[str, Any]]
 
 
 class MeasuredSampler(NamedTuple):
-    """A sampler that is run on the model.
+    """A sampler that generates answers with the language model.
 
     Args:
         sampler: The sampler.
-        weighted: Whether the weighted outputs represent the model's distribution given the constraint.
-        timed: If given, the output distribution is known from the enumeration, and the sampler is run only to count its
-            model calls. It then generates `samples / timed` outputs.
+        weighted: Whether outputs have importance weights that correct them to the model's distribution given the
+            constraint.
+        timed: If given, the sampler is run only to count its model calls, because its output distribution is computed
+            exactly. It then generates `samples / timed` outputs.
     """
 
     sampler: Sampler[Any]
@@ -59,7 +60,16 @@ METHODS = {
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per seed and kind of constraint, "regex" or "json-schema"."""
+    """Return one task per question.
+
+    Every seed selects one question for each kind of constraint, "regex" (regular expression) and "json-schema".
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        The tasks.
+    """
     return [
         Part(f"{kind}-{seed}", partial(_measure, config, kind, seed), columns={"seed": seed, "kind": kind})
         for seed in config.seeds
@@ -74,14 +84,19 @@ def _measure(config: Config, kind: str, seed: int, _: Path) -> Rows:
 def measure(case: ModelQuestion, config: Config, seed: int) -> Rows:
     """Measure every decoding method on one question.
 
+    The answers that satisfy the constraint are enumerated, which gives the exact target, the model's distribution given
+    the constraint.
+
     Args:
         case: The question, with the model and the constraint.
         config: Settings of the run.
         seed: Seed of the samples.
 
     Yields:
-        Rows whose column "measure" is "tree" (size of the enumeration), "exact", "simulated" or "run" (one decoding
-        method each), or "answer" (probability of one text under every method).
+        Rows with the column "measure". It is "tree" for the size of the enumeration and "answer" for the probability of
+        one answer under the target and under every method. The other rows describe one decoding method each, by
+        computation on the enumerated answers ("exact"), by simulation on them ("simulated"), or by samples from the
+        model ("run").
     """
     began = time.process_time()
     tree = explore(

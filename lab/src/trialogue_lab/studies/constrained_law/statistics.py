@@ -15,14 +15,19 @@ prompt_sets = Replication("prompt set", "seeds", objects="the model of the run")
 
 @prompt_sets
 def decoded(rows: Rows, measure: str, /, rule: str, column: str = "tv", **values: object) -> "Series[float]":
-    """Return the mean of a column over the questions of each seed, for one decoding method.
+    """Return the mean of a measured quantity over questions, for one decoding method.
+
+    A language model answers questions under a constraint, a regular expression or a JSON schema. The target is the
+    model's distribution of answers, given that they satisfy the constraint. Each seed selects one question per kind of
+    constraint.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         measure: "exact" for numbers computed on the enumerated answers, "simulated" for samples from them, or "run" for
             samples from the model.
-        rule: Name of the decoding method, for example "masked" or "smc".
-        column: Column to average. The default "tv" is the total variation distance from the target.
+        rule: Name of the decoding method, for example "masked" (tokens that violate the constraint are masked) or "smc"
+            (sequential Monte Carlo).
+        column: Name of the quantity. The default "tv" is the total variation distance from the target.
         **values: Values of other columns that select the rows, for example `size=16`.
 
     Returns:
@@ -32,43 +37,71 @@ def decoded(rows: Rows, measure: str, /, rule: str, column: str = "tv", **values
 
 
 def as_run(rule: str, column: str = "tv") -> Statistic:
-    """Return the statistic `decoded` for a sampler that runs on the model.
+    """Return a statistic of outputs that a sampler generated with the language model under a constraint.
+
+    The statistic is the mean of a measured quantity over the questions of each seed.
 
     Args:
-        rule: Name of the sampler.
-        column: Column to average over questions. The default "tv" is the total variation distance from the target.
+        rule: Name of the sampler, for example "masked" (tokens that violate the constraint are masked).
+        column: Name of the quantity. The default "tv" is the total variation distance from the target, the model's
+            distribution of answers given the constraint.
+
+    Returns:
+        A statistic with one mean per seed.
     """
     return decoded("run", rule, column)
 
 
 def weighted(size: int, column: str = "tv", **values: object) -> Statistic:
-    """Return the statistic `decoded` for one output that is drawn by importance weight from several masked outputs.
+    """Return a statistic of weighted masked decoding, computed exactly on the enumerated answers.
+
+    Masked decoding samples from a language model and masks tokens that violate the constraint. Of `size` masked
+    outputs, one is selected with a probability proportional to its importance weight. The statistic is a mean over the
+    questions of each seed.
 
     Args:
-        size: Number of outputs of masked decoding, one of which is drawn. With 1, the method is masked decoding.
-        column: Column to average over questions. The default "tv" is the exact total variation distance from the
-            target.
+        size: Number of masked outputs. With 1, the method is masked decoding.
+        column: Quantity to average. The default "tv" is the total variation distance from the target, the model's
+            distribution of answers given the constraint.
         **values: Values of other columns that select the rows.
+
+    Returns:
+        A statistic with one mean per seed.
     """
     return decoded("exact", "masked, weighted", column, size=size, **values)
 
 
 @prompt_sets
 def best_weighted(rows: Rows) -> "Series[float]":
-    """Return the total variation distance between the target and weighted draws from masked outputs.
+    """Return the total variation distance between the target and the output distribution of weighted masked decoding.
 
-    The largest measured number of masked outputs is used. Distances are averaged over the questions of each seed.
+    The target is a language model's distribution of answers given a constraint. Weighted masked decoding samples
+    several outputs in which tokens that violate the constraint are masked, and selects one by its importance weight.
+    The largest measured number of outputs is used.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
+
+    Returns:
+        One mean distance over questions per seed.
     """
     return weighted(int(rows["exact"]["size"].max()))(rows)
 
 
 @prompt_sets
 def gain_of_resampling_on_the_way(rows: Rows) -> "Series[float]":
-    """Return the distance of sequential Monte Carlo minus the distance of a single weighted draw at the end.
+    """Return how much resampling during generation changes the distance from the target distribution.
 
-    Both methods use the largest measured number of particles. Distances are total variations between the target and the
-    shares of answers in equally many samples, averaged over the questions of each seed. A negative number means that
-    resampling during generation helps.
+    The target is a language model's distribution of answers given a constraint. Sequential Monte Carlo resamples
+    partial outputs (particles) during generation. The other method selects one of equally many complete masked outputs
+    by its importance weight. A distance is the expected total variation between the target and the shares of answers in
+    equally many samples. Both methods use the largest measured number of particles.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
+
+    Returns:
+        One mean difference over questions per seed. It is negative if sequential Monte Carlo is closer to the target.
     """
     particles = int(rows["simulated"]["size"].max())
     return (decoded("simulated", "smc", size=particles) - weighted(particles, "drawn_tv"))(rows)
@@ -86,18 +119,26 @@ def _rejection(rows: Rows) -> DataFrame:
 def rejection_queries(rows: Rows) -> float:
     """Return the expected number of model calls until rejection sampling accepts an output.
 
-    For one question, this is the mean length of an unconstrained output divided by the probability that it satisfies
-    the constraint. The geometric mean over all questions is returned.
+    Rejection sampling generates answers without a constraint until one satisfies it. For one question, the expectation
+    is the mean length of an unconstrained answer divided by the probability that it satisfies the constraint. The
+    geometric mean over all questions is returned.
     """
     return math.exp(_rejection(rows).queries.map(math.log).mean())
 
 
 @prompt_sets
 def gain_over_rejection(rows: Rows) -> "Series[float]":
-    """Return the gain in effective samples per model call of weighted masked decoding over rejection sampling.
+    """Return the log ratio of effective samples per model call, weighted masked decoding over rejection sampling.
 
-    The effective sample size accounts for unequal importance weights. The decimal logarithm of the ratio is averaged
-    over the questions of each seed.
+    Masked decoding masks tokens that violate the constraint, and corrects its outputs by importance weights. The
+    effective sample size accounts for unequal weights. Rejection sampling generates answers without the constraint
+    until one satisfies it.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
+
+    Returns:
+        One mean of log10 ratios over questions per seed. It is positive if masked decoding is more efficient.
     """
     masked = rows.where("exact", rule="masked, weighted", size=1).set_index(["seed", "kind"]).ess_per_query
     table = _rejection(rows)
@@ -109,15 +150,18 @@ def gain_over_rejection(rows: Rows) -> "Series[float]":
 def samples_over_rejection(rows: Rows) -> float:
     """Return the ratio of effective samples per model call, weighted masked decoding divided by rejection sampling.
 
-    This is the geometric mean over all questions of the ratios in `gain_over_rejection`.
+    Masked decoding masks tokens that violate the constraint, and corrects its outputs by importance weights. The
+    effective sample size accounts for unequal weights. Rejection sampling generates answers without the constraint
+    until one satisfies it. The geometric mean over all questions is returned.
     """
     return float(10 ** gain_over_rejection()(rows).mean())
 
 
 @exact
 def unexplored(rows: Rows) -> float:
-    """Return the largest probability that the enumeration of answers left unexplored, over all questions.
+    """Return the largest probability of the answers that the enumeration did not reach, over all questions.
 
-    The share is computed for the target and for masked decoding, and the larger one counts.
+    Answers that satisfy the constraint are enumerated until almost all probability is covered. The missing probability
+    is computed under the model given the constraint and under masked decoding, and the larger one counts.
     """
     return float(rows["tree"][["unexplored_p", "unexplored_q"]].max().max())

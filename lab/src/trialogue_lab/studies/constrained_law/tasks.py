@@ -15,7 +15,7 @@ STARS = (1, 5)
 
 @dataclass(frozen=True)
 class Question:
-    """A question and the constraint on its answer.
+    """A question to a language model and the constraint on its answer.
 
     Args:
         question: Text of the question.
@@ -27,7 +27,14 @@ class Question:
 
 
 def capital(seed: int) -> Question:
-    """Return a question about the capital of a country, with a regular expression that lists five cities."""
+    """Return a multiple-choice question about the capital of a country, with a constraint on the answer.
+
+    Args:
+        seed: Seed that selects the country and the five cities.
+
+    Returns:
+        The question, and a regular expression that matches each of the five cities.
+    """
     random = numpy_generator(seed, "capital")
     country = str(random.choice(sorted(CAPITALS)))
     others = sorted({*_DATA["other_cities"], *CAPITALS.values()} - {CAPITALS[country]})
@@ -39,7 +46,14 @@ def capital(seed: int) -> Question:
 
 
 def review(seed: int) -> Question:
-    """Return a question about the stars and the tone of a review, with a JSON schema and an example."""
+    """Return a question about the stars and the tone of a product review, with a constraint on the answer.
+
+    Args:
+        seed: Seed that selects the remarks, the number of stars and the possible tones.
+
+    Returns:
+        The question with an example answer, and a JSON schema for the answer.
+    """
     random = numpy_generator(seed, "review")
     first, second = random.choice(_DATA["remarks"], 2, replace=False).tolist()
     stars = int(random.integers(*STARS)) + 0.5

@@ -27,14 +27,14 @@ _ROWS = 16
 
 @dataclass(frozen=True)
 class Node:
-    """A prefix that the constraint allows, with its allowed next tokens.
+    """A token prefix that the constraint allows, with its allowed next tokens.
 
     Args:
         tokens: Token ids generated so far, without the prompt.
         log_p: Log-probability of the prefix under the model.
         log_q: Log-probability of the prefix under masked decoding, which renormalizes each next-token distribution over
             the allowed tokens.
-        children: The allowed next tokens (k,) int64.
+        children: Token ids (k,) int64 of the allowed next tokens.
         log_probs: Log-probabilities (k,) float64 of the allowed next tokens under the model.
     """
 
@@ -45,10 +45,11 @@ class Node:
     log_probs: NDArray[np.float64]
 
     def continuations(self) -> Iterator[tuple[int, float, float]]:
-        """Yield one triple per allowed next token.
+        """Yield the allowed extensions of the prefix by one token.
 
         Yields:
-            The token, and the log-probabilities of the prefix extended by it under the model and under masked decoding.
+            A tuple of the token and two log-probabilities of the extended prefix, under the model and under masked
+            decoding.
         """
         accepted = float(np.logaddexp.reduce(self.log_probs)) if len(self.children) else 0.0
         for token, log_prob in zip(self.children.tolist(), self.log_probs.tolist(), strict=True):
@@ -57,12 +58,13 @@ class Node:
 
 @dataclass(frozen=True)
 class TokenTree:
-    """The explored part of the tree of token sequences that a constraint allows.
+    """The enumerated part of the token sequences that a constraint allows, as a tree of prefixes.
 
     Args:
         nodes: Node of every explored prefix, by its tokens.
         leaves: Log-probabilities of every complete allowed sequence, under the model and under masked decoding.
-        left_p: Probability under the model of the allowed prefixes that were not explored, a bound on the missing mass.
+        left_p: Probability under the model that a sequence starts with an allowed prefix that was not explored. It
+            bounds the probability of the allowed sequences that are missing in `leaves`.
         left_q: The same probability under masked decoding.
     """
 
@@ -73,18 +75,21 @@ class TokenTree:
 
     @property
     def accepted_mass(self) -> float:
-        """The probability of the constraint under the model, without the unexplored part."""
+        """Probability under the model that an output is one of the enumerated allowed sequences."""
         return math.fsum(math.exp(log_p) for log_p, _ in self.leaves.values())
 
     @property
     def restricted(self) -> dict[tuple[int, ...], float]:
-        """The model's distribution conditioned on the constraint, by token sequence."""
+        """Model's distribution given the constraint, as the probability of each enumerated token sequence."""
         total = self.accepted_mass
         return {tokens: math.exp(log_p) / total for tokens, (log_p, _) in self.leaves.items()}
 
     @property
     def masked(self) -> dict[tuple[int, ...], float]:
-        """The distribution of masked decoding, by token sequence. The missing mass is `left_q`."""
+        """Distribution of masked decoding, as the probability of each enumerated token sequence.
+
+        Masked decoding sets the probability of forbidden next tokens to zero. The probabilities sum to 1 - `left_q`.
+        """
         return {tokens: math.exp(log_q) for tokens, (_, log_q) in self.leaves.items()}
 
 
@@ -100,13 +105,15 @@ def explore(
 ) -> TokenTree:
     """Enumerate the completions of a prompt that a constraint allows, most probable prefixes first.
 
+    Masked decoding samples from the model and sets the probability of forbidden next tokens to zero.
+
     Args:
         oracle: The model.
-        verifier: Verifier of the constraint.
+        verifier: Verifier that rejects prefixes which violate the constraint.
         prompt: Token ids of the prompt.
         max_new_tokens: Maximum number of tokens of a completion.
-        tolerance: Stop when at most this share of the model's conditional distribution, and of masked decoding, is
-            unexplored.
+        tolerance: The search stops if the unexplored share is at most `tolerance`, both for the model's distribution
+            given the constraint and for masked decoding.
         max_prefixes: Maximum number of explored prefixes.
 
     Returns:
@@ -162,13 +169,14 @@ def explore(
 def first_leaf(tree: TokenTree) -> tuple[dict[tuple[int, ...], float], float]:
     """Return the exact output distribution of a value-guided random walk that stops at the first complete sequence.
 
-    The walk moves up and down the tree of prefixes. The value of a prefix is 1 if it was explored, and 0 otherwise.
+    The walk moves up and down the tree of prefixes by one token per step. The value of a prefix, which guides the walk,
+    is 1 if it was explored and 0 otherwise.
 
     Args:
-        tree: The explored tree.
+        tree: The explored tree of allowed prefixes.
 
     Returns:
-        The probability of each complete sequence, and the expected number of model calls without a cache.
+        A tuple of the probability of each complete sequence, and the expected number of model calls without a cache.
     """
     order = sorted([*tree.nodes, *tree.leaves], key=len)
     place = {prefix: index for index, prefix in enumerate(order)}
@@ -192,14 +200,14 @@ def _placed(rows: list[tuple[int, ...]], prefixes: Iterable[tuple[int, ...]]) ->
 
 
 class Lumped(PrefixOracle, Verifier):
-    """A model and verifier with a small vocabulary, in which one token represents all rejected tokens.
+    """A small-vocabulary version of a model and its verifier, in which one token represents all rejected tokens.
 
     A sampler that never continues a rejected token has the same output distribution as on the original model. Token 0
     ends a sequence. Tokens 1, 2, ... are the other allowed next tokens, most probable first. The last token,
     `elsewhere`, represents all tokens that are not allowed or were not explored.
 
     Args:
-        tree: The explored tree.
+        tree: The explored tree of allowed prefixes.
         eos: End-of-sequence token of the original model.
 
     Attributes:

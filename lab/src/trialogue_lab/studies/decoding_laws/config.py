@@ -17,13 +17,17 @@ Several = Annotated[int, Ge(2)]
 class Config(Settings):
     """Settings of one run.
 
+    Decoding methods are compared on random language models under constraints. Masked decoding sets the probability of
+    forbidden next tokens to zero.
+
     Args:
-        seeds: Seeds of the random models. Each seed draws one model for every task.
-        families: Families of constraints.
-        concentration: Concentration of the Dirichlet distribution of the next-token distributions.
-        candidates: Numbers n of outputs for the best of n.
-        drawn_among: Numbers of masked outputs of which one is drawn by weight.
-        error: Noisy values differ from the exact ones by a factor of 1 + `error`, up or down.
+        seeds: Seeds of the random models. Each seed selects one model for every constraint and maximum length.
+        families: Names of the constraints.
+        concentration: Concentration of the Dirichlet distribution from which next-token distributions are sampled.
+        candidates: Numbers n of outputs for best-of-n sampling.
+        drawn_among: Numbers of masked outputs of which one is selected by its importance weight.
+        error: Relative error of the noisy values. They differ from the exact ones by a factor of 1 + `error`, up or
+            down.
     """
 
     seeds: Seeds = tuple(range(1, 11))

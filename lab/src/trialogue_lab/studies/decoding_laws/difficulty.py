@@ -45,11 +45,14 @@ class Difficulty(NamedTuple):
 
 
 def difficulty(oracle: Autoregressive, task: ConstraintTask) -> Difficulty:
-    """Compute all difficulty measures of a task by enumeration of its strings.
+    """Compute all measures of how difficult a constraint is for a language model, by enumeration of the strings.
 
     Args:
         oracle: The model.
         task: The constraint and the maximum length.
+
+    Returns:
+        The measures. If all outputs of the model are valid, `mass` is 1 and the others are 0.
     """
     tree = prefix_tree(oracle, viable=task)
     parent = tree.parent[1:]

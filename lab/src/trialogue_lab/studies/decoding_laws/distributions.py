@@ -14,7 +14,14 @@ Probabilities = Mapping[Prefix, float]
 
 
 def normalised(weights: Probabilities) -> dict[Prefix, float]:
-    """Divide nonnegative weights of strings by their sum. The result is empty if the sum is zero."""
+    """Divide nonnegative weights of strings by their sum.
+
+    Args:
+        weights: Weight of each string.
+
+    Returns:
+        Probability of each string. It is empty if the sum of the weights is zero.
+    """
     total = math.fsum(weights.values())
     return {x: weight / total for x, weight in weights.items()} if total > 0 else {}
 
@@ -75,11 +82,14 @@ def best_of_distribution(free: Probabilities, restricted: Probabilities, number:
 
 
 def weighted_distribution(masked: ExactDistribution, number: int) -> dict[Prefix, float]:
-    """Return the distribution of one output that is drawn by importance weight from several outputs of masked decoding.
+    """Return the distribution of one output that is selected from several outputs of masked decoding.
+
+    Masked decoding samples from a model and sets the probability of forbidden next tokens to zero. An output is
+    selected with a probability proportional to its importance weight.
 
     Args:
         masked: Output distribution of masked decoding, with the importance weights of the outputs.
-        number: Number of outputs of which one is drawn.
+        number: Number of masked outputs.
 
     Returns:
         The probability of every string.

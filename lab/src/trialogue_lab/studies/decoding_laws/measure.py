@@ -28,7 +28,17 @@ Rows = Iterator[dict[str, Any]]
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task of the run per seed of the random models, and one for models with uniform distributions."""
+    """Return the tasks of a run.
+
+    There is one task per seed of the random language models, and one for models whose next-token distributions are
+    uniform.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        The tasks.
+    """
     return [*parts_by_seed(config, config.seeds, oracle=_random), Part("uniform", partial(_uniform, config))]
 
 

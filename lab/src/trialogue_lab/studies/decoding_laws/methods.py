@@ -34,15 +34,15 @@ BLOCK = 2
 
 @dataclass(frozen=True)
 class DecodingMethod:
-    """A decoding method and the distribution that its users expect.
+    """A decoding method under a constraint, and the distribution that its users expect.
 
     Args:
         sampler: The sampler.
         believed: Name of the distribution that users expect, for example `RESTRICTED`, the model given the constraint.
-        guide: The verifier of the sampler. `VERDICTS` is 1 for prefixes that can become valid and 0 for others, `EXACT`
-            is the probability that the model continues a prefix to a valid string, and `NOISY` is `EXACT` with random
-            errors.
-        cut: Arguments of `truncated` for the model, for example `{"top_p": 0.8}`.
+        guide: Name of the function that guides the sampler. `VERDICTS` is 1 for prefixes that can become valid and 0
+            for others, `EXACT` is the probability that the model continues a prefix to a valid string, and `NOISY` is
+            `EXACT` with random errors.
+        cut: Keyword arguments that truncate the model's next-token distributions, for example `{"top_p": 0.8}`.
         exact: Whether the method provably samples from the expected distribution.
         weighs: Whether its weighted outputs provably represent the expected distribution.
     """

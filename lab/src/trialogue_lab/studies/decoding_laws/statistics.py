@@ -30,13 +30,17 @@ def _random_models(rows: Rows, kind: str, **values: object) -> DataFrame:
 
 @oracles
 def decoded(rows: Rows, rule: str, column: str = "variation") -> "Series[float]":
-    """Return the mean of a column over the tasks of each seed, for one decoding method.
+    """Return the mean of a quantity over constraints on strings, for one decoding method.
+
+    For each seed and constraint, a small random language model is sampled, and the output distribution of the method is
+    computed exactly.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        rule: Name of the decoding method, a key of `METHODS`.
-        column: Column to average. The default "variation" is the total variation distance between the output
-            distribution and the distribution that users of the method expect.
+        rows: Measurements of a run, as one table per kind of row.
+        rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
+        column: Name of the quantity. The default "variation" is the total variation distance between the output
+            distribution and the distribution that users of the method expect. For most methods, this is the model's
+            distribution given the constraint.
 
     Returns:
         One mean per seed. Distances below rounding error count as zero.
@@ -47,17 +51,17 @@ def decoded(rows: Rows, rule: str, column: str = "variation") -> "Series[float]"
 
 @oracles
 def at_varying_lengths(rows: Rows, rule: str) -> "Series[float]":
-    """Return the mean distance of a decoding method on the tasks whose valid strings differ in length.
+    """Return the mean distance of a decoding method over constraints whose valid strings differ in length.
 
-    The distance is the total variation between the output distribution and the distribution that users of the method
-    expect.
+    The distance is the total variation between the exact output distribution and the distribution that users of the
+    method expect. For most methods, this is the model's distribution given the constraint.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        rule: Name of the decoding method, a key of `METHODS`.
+        rows: Measurements of a run, as one table per kind of row.
+        rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
 
     Returns:
-        One mean over these tasks per seed of the random models.
+        One mean over these constraints per seed of the random language models.
     """
     table = _random_models(rows, "rule", rule=rule)
     table = table[table.family.isin(VARYING)]
@@ -66,26 +70,33 @@ def at_varying_lengths(rows: Rows, rule: str) -> "Series[float]":
 
 @oracles
 def on_task(rows: Rows, rule: str, family: str, length: int) -> "Series[float]":
-    """Return the distance of a decoding method on one task.
+    """Return the distance of a decoding method for one constraint on strings.
 
-    The distance is the total variation between the output distribution and the distribution that users of the method
-    expect.
+    The distance is the total variation between the exact output distribution and the distribution that users of the
+    method expect. For most methods, this is the model's distribution given the constraint.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        rule: Name of the decoding method, a key of `METHODS`.
+        rows: Measurements of a run, as one table per kind of row.
+        rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
         family: Name of the constraint, for example "palindrome".
-        length: Maximum length of the strings.
+        length: Maximum length of the strings in tokens.
 
     Returns:
-        One distance per seed of the random models.
+        One distance per seed of the random language models.
     """
     table = rows.where("rule", rule=rule, family=family, length=length)
     return resolved(table.variation).groupby(table.seed).mean()
 
 
 def resolved(numbers: "Series[float]") -> "Series[float]":
-    """Return `numbers` with values below rounding error set to zero."""
+    """Set numbers below rounding error to zero.
+
+    Args:
+        numbers: Distances that are computed in floating point.
+
+    Returns:
+        The numbers, with zeros below the constant `RESOLVED`.
+    """
     return numbers.mask(numbers < RESOLVED, 0.0)
 
 
@@ -94,11 +105,12 @@ def queries(rows: Rows, rule: str) -> "Series[float]":
     """Return the expected model calls of a decoding method, divided by the calls of sampling without a constraint.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        rule: Name of the decoding method, a key of `METHODS`.
+        rows: Measurements of a run, as one table per kind of row.
+        rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
 
     Returns:
-        One geometric mean of the ratios over tasks per seed of the random models.
+        One geometric mean of the ratios over constraints per seed of the random language models. It is empty if the
+        method was not measured.
     """
     table = _random_models(rows, "rule").set_index(["seed", *TASK])[["rule", "queries"]]
     own, free = (table[table.rule == name].queries.astype(float) for name in (rule, UNCONSTRAINED))
@@ -109,9 +121,16 @@ def queries(rows: Rows, rule: str) -> "Series[float]":
 
 
 def price(rule: str) -> Statistic:
-    """Return the statistic `queries` of a decoding method, averaged geometrically over seeds.
+    """Return the statistic that compares the model calls of a decoding method with sampling without a constraint.
 
-    Tasks on which the expected number of model calls is infinite are omitted.
+    It is the expected number of model calls, divided by the number without a constraint. Constraints for which the
+    expectation is infinite are omitted.
+
+    Args:
+        rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
+
+    Returns:
+        A statistic with one ratio per seed of the random language models, which is averaged geometrically over seeds.
     """
     return queries(rule).as_ratio()
 
@@ -120,15 +139,16 @@ def price(rule: str) -> Statistic:
 def growth(rows: Rows, rule: str) -> "Series[float]":
     """Return how much the distance of a decoding method increases from short strings to long strings.
 
-    Every constraint is measured at two maximum lengths. The distance is the total variation between the output
-    distribution and the distribution that users of the method expect.
+    Every constraint is measured at two maximum lengths. The distance is the total variation between the exact output
+    distribution and the distribution that users of the method expect. For most methods, this is the model's
+    distribution given the constraint.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        rule: Name of the decoding method, a key of `METHODS`.
+        rows: Measurements of a run, as one table per kind of row.
+        rule: Name of the decoding method, for example "rejection" or "mask" (masked decoding).
 
     Returns:
-        One mean increase over constraints per seed of the random models.
+        One mean increase over constraints per seed of the random language models.
     """
     table = _random_models(rows, "rule", rule=rule).sort_values("length")
     by_length = table.groupby(["seed", "family"]).variation
@@ -137,14 +157,18 @@ def growth(rows: Rows, rule: str) -> "Series[float]":
 
 @oracles
 def order(rows: Rows, column: str) -> "Series[float]":
-    """Return the Spearman correlation, over tasks, between a measure of difficulty and the distance of masked decoding.
+    """Return the Spearman correlation between the difficulty of constraints and the distance of masked decoding.
+
+    The distance is the total variation between the output distribution of masked decoding and the model's distribution
+    given the constraint. Each constraint and maximum length contributes one pair of numbers.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        column: Name of the measure, a field of `Difficulty`.
+        rows: Measurements of a run, as one table per kind of row.
+        column: Name of the difficulty measure, a field of `Difficulty`, for example "mass" (probability that the
+            model's output is valid).
 
     Returns:
-        One correlation per seed of the random models.
+        One correlation per seed of the random language models.
     """
     index = ["seed", *TASK]
     far = _random_models(rows, "rule", rule=MASK).set_index(index).variation
@@ -156,12 +180,12 @@ def order(rows: Rows, column: str) -> "Series[float]":
 
 
 class TaskDifficulty(NamedTuple):
-    """The difficulty of a task, averaged over random models.
+    """Difficulty of a constraint on strings with a maximum length, averaged over random language models.
 
     Attributes:
         family: Name of the constraint.
-        length: Maximum length of the strings.
-        difficulty: Mean of every measure of difficulty.
+        length: Maximum length of the strings in tokens.
+        difficulty: Mean of every difficulty measure.
     """
 
     family: str
@@ -175,11 +199,15 @@ class TaskDifficulty(NamedTuple):
 
 
 def task_difficulties(rows: Rows, hidden: bool = True) -> list[TaskDifficulty]:
-    """Return the mean difficulty of every task in ascending order of `Difficulty.spread`.
+    """Return the mean difficulty of every constraint and maximum length.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        hidden: Whether to append the task "hidden string", whose model is not random.
+        rows: Measurements of a run, as one table per kind of row.
+        hidden: Whether to append the constraint "hidden string", whose model is built for the constraint and not
+            random.
+
+    Returns:
+        Difficulties in ascending order of the measure `spread`, followed by the hidden string.
     """
     groups: Any = rows["task"].groupby(TASK, sort=False)[list(Difficulty._fields)].mean()
     tasks = [

@@ -34,13 +34,13 @@ class ConstraintFamily:
     ends: bool = False
 
     def tasks(self) -> Iterator["ConstraintTask"]:
-        """Return one task per maximum length."""
+        """Return this constraint with each of its two maximum lengths, in the order of `lengths`."""
         return (ConstraintTask(self, length) for length in self.lengths)
 
 
 @dataclass(frozen=True, eq=False)
 class ConstraintTask:
-    """A constraint on strings with a maximum length. It is also the verifier of prefixes.
+    """A constraint on strings with a maximum length. The object is callable and verifies prefixes.
 
     Args:
         family: The constraint.
@@ -51,12 +51,16 @@ class ConstraintTask:
     length: int
 
     def __call__(self, prefix: Prefix) -> bool:
-        """Return whether a valid string starts with `prefix`, a tuple of token ids."""
+        """Return whether a prefix can be continued to a valid string.
+
+        Args:
+            prefix: Token ids of the prefix.
+        """
         return prefix in self._viable
 
     @property
     def eos(self) -> int | None:
-        """The token that ends a string, or None if all strings have the same length."""
+        """Token that ends a string, or None if all strings have the maximum length."""
         return len(self.family.tokens) - 1 if self.family.ends else None
 
     @cached_property
@@ -107,15 +111,16 @@ VARYING = [family.name for family in LADDER if family.ends]
 
 
 def random_model(task: ConstraintTask, seed: int, concentration: float) -> Autoregressive:
-    """Return a random Markov chain of order 1 for a task.
+    """Return a random language model for the strings of a constraint.
 
-    For the task "hidden string", it is instead the model of Theorem 3.1.1, under which only one valid string can occur.
+    It is a Markov chain of order 1, except for the constraint "hidden string". For this constraint, it is the model of
+    Theorem 3.1.1, under which only one valid string can occur.
 
     Args:
         task: The constraint and the maximum length.
         seed: Seed of the next-token distributions.
         concentration: Concentration of the symmetric Dirichlet distribution from which next-token distributions are
-            drawn.
+            sampled.
     """
     if task.family.name == HIDDEN:
         bits = numpy_generator(seed, "hidden", task.length).integers(0, 2, task.length - 1)
@@ -131,6 +136,10 @@ def random_model(task: ConstraintTask, seed: int, concentration: float) -> Autor
 
 
 def uniform_model(task: ConstraintTask) -> Autoregressive:
-    """Return a model of the strings of a task whose next-token distributions are all uniform."""
+    """Return a language model whose next-token distributions are all uniform.
+
+    Args:
+        task: A constraint, which defines the vocabulary and the maximum length of the model's strings.
+    """
     size = len(task.family.tokens)
     return Table(lambda _: [1.0] * size, size, eos=task.eos, max_length=task.length)

@@ -10,23 +10,23 @@ from trialogue_lab.ledger import ADDED, Count, Natural, Positive, Seeds, Setting
 class Config(Settings):
     """Settings of one run. The defaults are the preset `default`.
 
-    An arm is a way to train networks, for example with weight decay. A minimal network has a fixed embedding of
-    brackets as its first layer.
+    Networks are trained on bracket strings by several methods, for example with weight decay. A minimal network has a
+    fixed embedding of brackets as its first layer. A standard network has two transformer layers that read tokens.
 
     Args:
-        seeds: Seeds of the minimal networks, for each arm.
-        standard_seeds: Seeds of the networks with two layers that read tokens, for each arm.
+        seeds: Seeds of the minimal networks, for each training method.
+        standard_seeds: Seeds of the standard networks, for each training method.
         grid_seeds: Seeds of the networks of each setting of Table 2.6. Either empty or at least two.
         types: Number of bracket types.
         depth: Largest number of open brackets.
         steps: Number of updates of a minimal network. Each update takes a batch of 100 strings.
         learning_rate: Learning rate of a minimal network.
-        standard_steps: Number of updates of a network with two layers that read tokens.
+        standard_steps: Number of updates of a standard network.
         grid_steps: Number of updates of a network of Table 2.6.
-        standard_learning_rate: Learning rate of a network with two layers that read tokens.
+        standard_learning_rate: Learning rate of a standard network.
         grid_learning_rate: Learning rate of a network of Table 2.6.
-        contrast_weight: Weight of the contrastive regularizer, for the arms with this regularizer.
-        decay: Weight decay lambda of equation 2.41, for the arm with weight decay.
+        contrast_weight: Weight of the contrastive regularizer, for the methods with this regularizer.
+        decay: Weight decay lambda of equation 2.41, for the method with weight decay.
     """
 
     seeds: Seeds = tuple(range(101, 105))
@@ -44,10 +44,10 @@ class Config(Settings):
     decay: Positive = 1e-3
 
     def check(self) -> None:
-        """Check that the settings of Table 2.6 have no single network.
+        """Check the number of seeds for Table 2.6.
 
         Raises:
-            InputError: If `grid_seeds` has one seed. Variation between networks needs at least two.
+            InputError: If `grid_seeds` has one seed. The variation between networks needs at least two.
         """
         if len(self.grid_seeds) == 1:
             raise InputError("grid_seeds", list(self.grid_seeds), "use at least two seeds, or none")

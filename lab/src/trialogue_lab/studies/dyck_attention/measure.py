@@ -22,7 +22,17 @@ _SHOWN_NETWORKS = 2
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task of the run per network, and one per row of Table 2.6 with all networks of the row."""
+    """Return the tasks of a run.
+
+    The first tasks train and measure one network each. Every further task trains all networks of one row of Table 2.6
+    of the thesis, and measures how much their attention weights differ.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        The tasks.
+    """
     network_tasks = [
         arm_task(name, seed, partial(_measure_network, config, name, seed))
         for arms, seeds in (
@@ -48,9 +58,12 @@ def arm_task(arm: str, seed: int, measure: Callable[[Path], Iterator[dict[str, A
     """Return the task of a run that measures one network.
 
     Args:
-        arm: Name of the way to train the network.
-        seed: Seed of the training.
+        arm: Name of the training method, for example "words". It becomes a column of the rows.
+        seed: Seed of the training, which also becomes a column.
         measure: Function from the folder of artifacts to the measured rows.
+
+    Returns:
+        The task.
     """
     name = arm.replace(", ", "-").replace(" ", "-")
     return Part(f"{name}-{seed}", measure, columns={"arm": arm, "seed": seed})

@@ -30,11 +30,11 @@ _STANDARD = DyckTransformerConfig(
 
 
 class Arm(NamedTuple):
-    """A way to train networks on bracket strings.
+    """Architecture and training method of networks that are trained on bracket strings.
 
     Attributes:
-        shape: Shape of the network.
-        strings: "words" for complete strings, or "prefixes".
+        shape: Architecture of the network.
+        strings: "words" to train on complete strings, or "prefixes" to train on prefixes.
         contrast: Contrastive regularizer: "none", "nested" for the published one, or "released" for the one in the
             released program.
         decays: Whether the loss has weight decay.
@@ -64,7 +64,7 @@ STANDARD_ARMS = {
 
 
 class Setting(NamedTuple):
-    """A row of Table 2.6 of the thesis.
+    """Combination of hyperparameters in one row of Table 2.6 of the thesis.
 
     Attributes:
         types: Number of bracket types.
@@ -78,7 +78,10 @@ class Setting(NamedTuple):
 
     @property
     def arm(self) -> Arm:
-        """The way to train the networks of this row. The residual is added after the norm, as in equation 2.42."""
+        """Architecture and training method of the networks with this setting.
+
+        The residual is added after the norm, as in equation 2.42.
+        """
         return Arm(replace(_STANDARD, norm="attention", mlps=((50, 50),) * self.layers))
 
     def __str__(self) -> str:
@@ -138,7 +141,7 @@ def pattern_rows(network: DyckTransformer, prefix: tuple[int, ...]) -> Iterator[
 def evaluate_accuracies(
     network: DyckTransformer, types: int, depth: int, seed: int
 ) -> tuple[ClosingAccuracy, ClosingAccuracy]:
-    """Measure the accuracy of a network on the closing brackets of random prefixes.
+    """Measure how often a network predicts the closing brackets of random prefixes correctly.
 
     Args:
         network: The network.
@@ -147,7 +150,7 @@ def evaluate_accuracies(
         seed: Seed of the prefixes.
 
     Returns:
-        The accuracies at the trained length, and at the lengths `LONG_LENGTHS`.
+        A tuple of two accuracies, for prefixes of the trained length and for prefixes of the lengths `LONG_LENGTHS`.
     """
     shortest, longest = LONG_LENGTHS
     outside = closing_accuracy(network, sample_prefixes(types, depth, seed, longest), shortest)

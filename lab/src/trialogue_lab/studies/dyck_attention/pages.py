@@ -38,8 +38,8 @@ def draw_pattern(axes: Axes, row: "Series[str]", prefix: tuple[int, ...], title:
 
     Args:
         axes: The axes to draw on.
-        row: Row with the attention weights on the prefix.
-        prefix: Token ids of the prefix. The start token S precedes them.
+        row: Row with the attention weights as JSON in the column "weights".
+        prefix: Token ids of the prefix. A start token S precedes them in the image.
         title: Title above the image.
     """
     labels = ["S", *("([)]"[2 * (token % 2) + token // 2] for token in prefix)]

@@ -37,12 +37,15 @@ def _closed(rows: Rows, arm: str) -> Counts:
 
 @trainings
 def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Return a measured value of each trained network whose first layer is a fixed embedding of brackets.
+    """Return a measured value of networks whose first layer is a fixed embedding of brackets.
+
+    The networks are trained on bracket strings.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        arm: Name of the way to train, a key of `MINIMAL_ARMS`.
-        column: Name of the value, for example "inside", the accuracy on closing brackets at the trained length.
+        rows: Measurements of a run, as one table per kind of row.
+        arm: Name of the training method, for example "words" (complete strings) or "words, decay" (with weight decay).
+        column: Name of the value, for example "inside", the accuracy on closing brackets in prefixes of the trained
+            length.
 
     Returns:
         One value per training seed.
@@ -52,12 +55,13 @@ def minimal(rows: Rows, arm: str, column: str) -> "Series[float]":
 
 @standard_trainings
 def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Return a measured value of each trained network with two transformer layers that read tokens.
+    """Return a measured value of networks with two transformer layers, which are trained on bracket strings.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        arm: Name of the way to train, a key of `STANDARD_ARMS`.
-        column: Name of the value, for example "inside", the accuracy on closing brackets at the trained length.
+        rows: Measurements of a run, as one table per kind of row.
+        arm: Name of the variant, for example "standard", or "standard, uniform" (uniform attention weights).
+        column: Name of the value, for example "inside", the accuracy on closing brackets in prefixes of the trained
+            length.
 
     Returns:
         One value per training seed.
@@ -67,10 +71,12 @@ def standard(rows: Rows, arm: str, column: str) -> "Series[float]":
 
 @grid_trainings
 def setting_closed(rows: Rows, setting: Setting) -> "Series[float]":
-    """Return the accuracy on the closing brackets of words, for networks of one row of Table 2.6.
+    """Return the accuracy on closing brackets for one setting of Table 2.6 of the thesis.
+
+    The networks are evaluated on complete bracket strings.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         setting: Row of the table: numbers of bracket types, of nesting levels and of layers.
 
     Returns:
@@ -81,9 +87,10 @@ def setting_closed(rows: Rows, setting: Setting) -> "Series[float]":
 
 @exact
 def learned_share(rows: Rows) -> float:
-    """Return the share of networks with an accuracy above 97 % on closing brackets.
+    """Return the smallest share of networks that predict more than 97 % of closing brackets correctly.
 
-    The share is computed for every row of Table 2.6, and the smallest one is returned.
+    Each row of Table 2.6 of the thesis is a combination of bracket types, nesting levels and layers. The share is
+    computed for every row, and the minimum over rows is returned.
     """
     return min(float((setting_closed(setting)(rows) > LEARNED).mean()) for setting in SETTINGS)
 
@@ -95,11 +102,11 @@ def closed(rows: Rows, arm: str) -> Counts:
     The networks have a fixed embedding of brackets as their first layer.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        arm: Name of the way to train, a key of `MINIMAL_ARMS`.
+        rows: Measurements of a run, as one table per kind of row.
+        arm: Name of the training method, for example "words" (complete strings) or "words, decay" (with weight decay).
 
     Returns:
-        Correct predictions and all closing brackets, per training seed.
+        Number of correct predictions and number of all closing brackets, per training seed.
     """
     return _closed(rows, arm)
 
@@ -111,25 +118,26 @@ def standard_closed(rows: Rows, arm: str) -> Counts:
     The networks have two transformer layers that read tokens.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        arm: Name of the way to train, a key of `STANDARD_ARMS`.
+        rows: Measurements of a run, as one table per kind of row.
+        arm: Name of the variant, for example "standard", or "standard, uniform" (uniform attention weights).
 
     Returns:
-        Correct predictions and all closing brackets, per training seed.
+        Number of correct predictions and number of all closing brackets, per training seed.
     """
     return _closed(rows, arm)
 
 
 @trainings
 def variation(rows: Rows, arm: str) -> "Series[float]":
-    """Return how much the attention weights of networks trained with different seeds differ.
+    """Return how much attention weights differ between networks that are trained with different seeds.
 
-    The squared distance between the attention weights of two networks on the prefix `NESTED` is divided by the expected
-    distance between random causal attention weights. Distances are averaged over pairs of networks.
+    The networks have a fixed embedding of brackets as their first layer. Two networks are compared by the squared
+    distance between their attention weights on one nested bracket prefix (the constant `NESTED`), divided by the
+    expected distance between random causal attention weights. Distances are averaged over pairs of networks.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        arm: Name of the way to train, a key of `MINIMAL_ARMS`.
+        rows: Measurements of a run, as one table per kind of row.
+        arm: Name of the training method, for example "words" (complete strings) or "words, decay" (with weight decay).
 
     Returns:
         One jackknife pseudo-value of the mean per training seed.
@@ -139,50 +147,57 @@ def variation(rows: Rows, arm: str) -> "Series[float]":
 
 @standard_trainings
 def standard_variation(rows: Rows, arm: str, layer: int) -> "Series[float]":
-    """Return how much the attention weights of networks with two transformer layers differ between training seeds.
+    """Return how much attention weights differ between networks that are trained with different seeds.
 
-    The distance is computed as in `variation`.
+    The networks have two transformer layers. Two networks are compared by the squared distance between their attention
+    weights on one nested bracket prefix, divided by the expected distance between random causal attention weights.
+    Distances are averaged over pairs of networks.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        arm: Name of the way to train, a key of `STANDARD_ARMS`.
+        rows: Measurements of a run, as one table per kind of row.
+        arm: Name of the variant, for example "standard", or "standard, uniform" (uniform attention weights).
         layer: Layer whose attention weights are compared, 1 or 2.
 
     Returns:
-        One jackknife pseudo-value of the mean over pairs per training seed.
+        One jackknife pseudo-value of the mean per training seed.
     """
     return _variation(rows, arm, layer)
 
 
 @grid_trainings
 def setting_variation(rows: Rows, setting: Setting, layer: int) -> "Series[float]":
-    """Return how much attention weights differ between training seeds, for networks of one row of Table 2.6.
+    """Return how much attention weights differ between training seeds, for one setting of Table 2.6 of the thesis.
 
-    The squared distance between the attention weights of two networks is averaged over complete bracket strings and
-    divided by the expected distance between random causal attention weights.
+    Two networks are compared by the squared distance between their attention weights, averaged over complete bracket
+    strings and divided by the expected distance between random causal attention weights. Distances are averaged over
+    pairs of networks.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         setting: Row of the table: numbers of bracket types, of nesting levels and of layers.
         layer: Layer whose attention weights are compared, from 1.
 
     Returns:
-        One jackknife pseudo-value of the mean over pairs per training seed.
+        One jackknife pseudo-value of the mean per training seed.
     """
     return _setting_variation(rows, setting, layer)
 
 
 @grid_trainings
 def table_variation(rows: Rows, layer: int, least_layers: int = 2) -> "Series[float]":
-    """Return the mean of `setting_variation` over the rows of Table 2.6.
+    """Return how much attention weights differ between training seeds, averaged over the settings of Table 2.6.
+
+    A setting is a combination of bracket types, nesting levels and layers. Two networks of a setting are compared by
+    the squared distance between their attention weights, divided by the expected distance between random causal
+    attention weights.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         layer: Layer whose attention weights are compared, from 1.
-        least_layers: Smallest number of layers of the networks. Rows with fewer layers are omitted.
+        least_layers: Smallest number of layers of the networks. Settings with fewer layers are omitted.
 
     Returns:
-        One mean of pseudo-values per training seed.
+        One mean of jackknife pseudo-values over settings per training seed.
     """
     found = [_setting_variation(rows, each, layer) for each in SETTINGS if each.layers >= least_layers]
     means: Series[float] = concat(found, axis=1).mean(axis=1)
@@ -195,11 +210,12 @@ def rank_correlation(
 ) -> "Series[float]":
     """Return the Spearman correlation between the balance violation of networks and their error at lengths 400 to 500.
 
-    The balance violation is zero if matched bracket pairs cancel in the attention sums, as Theorem 2.2.1 requires.
+    The balance violation is zero if matched bracket pairs cancel in the attention sums, as Theorem 2.2.1 requires. The
+    error is the share of closing brackets that a network predicts incorrectly.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        arm: Name of the way to train, a key of `MINIMAL_ARMS`.
+        rows: Measurements of a run, as one table per kind of row.
+        arm: Name of the training method, for example "words" (complete strings) or "words, decay" (with weight decay).
         accuracy: Column of the accuracy: "outside" for the definition in the text, "outside_confident" for the
             definition of the released program.
         violation: Column of the violation: "balance" for the definition in the text, "balance_released" for the
@@ -226,19 +242,32 @@ def rank_correlation(
 def positive_share(rows: Rows) -> float:
     """Return the share of trained networks for which Theorem 2.2.2 gives a nontrivial bound.
 
-    A bound is nontrivial if the first inequality of the theorem requires a positive distance in at least one case.
+    The theorem states that matched bracket pairs nearly cancel in the attention sums of a network with small errors on
+    long bracket strings. Its bound is nontrivial if the first inequality requires a positive distance between the
+    representations of two prefixes in at least one case.
     """
     return float((rows["network"].positive.dropna() > 0).mean())
 
 
 @exact
 def inequalities_failed(rows: Rows) -> float:
-    """Return the number of cases in which an inequality of Theorem 2.2.2 is violated, over all trained networks."""
+    """Return the number of cases in which an inequality of Theorem 2.2.2 is violated, over all trained networks.
+
+    The theorem states that matched bracket pairs nearly cancel in the attention sums of a network with small errors on
+    long bracket strings. Its proof is a chain of inequalities, which are evaluated for several prefixes per network.
+    """
     return float(rows["network"].violations.sum())
 
 
 def pattern(row: "Series[str]") -> np.ndarray:
-    """Parse the attention weights (T, T) that are stored as JSON in the column "weights" of a row."""
+    """Return the attention weights that are stored as JSON in a measured row.
+
+    Args:
+        row: Row with the JSON string in the column "weights".
+
+    Returns:
+        Attention weights (T, T) of a prefix of T tokens.
+    """
     return np.array(json.loads(row["weights"]))
 
 

@@ -106,20 +106,30 @@ class Config(Settings):
         self.training(0)
 
     def model(self) -> TransformerConfig:
-        """Return the shape of the models."""
+        """Return the architecture of the language models, which read and predict bracket strings."""
         return TransformerConfig(vocab_size=4, max_length=self.length, **self.shared(TransformerConfig))
 
     def training(self, seed: int) -> TrainingConfig:
-        """Return the configuration of the training with a seed."""
+        """Return the training settings of a language model.
+
+        Args:
+            seed: Seed of the training.
+        """
         shared = self.shared(TrainingConfig) | {"warmup_steps": min(self.warmup_steps, self.steps)}
         return TrainingConfig(**shared, seed=seed)
 
     def training_distribution(self) -> Dyck:
-        """Return the distribution of training strings, in which an opening bracket is square with probability `p`."""
+        """Return the distribution of training strings.
+
+        Opening brackets are square with probability `p` and round otherwise.
+        """
         return Dyck(self.length, (self.p, 1 - self.p), self.q)
 
     def prompt_distribution(self) -> Dyck:
-        """Return the distribution of prompts, in which an opening bracket is square with probability `ood_p`."""
+        """Return the distribution of out-of-distribution prompts.
+
+        Opening brackets are square with probability `ood_p` and round otherwise.
+        """
         return Dyck(self.length, (self.ood_p, 1 - self.ood_p), self.q)
 
     def sample_prompts(self, n: int, seed: int, stream: str) -> tuple[Tensor, Tensor]:
@@ -140,7 +150,7 @@ class Config(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class UntilConverged(Config):
-    """Settings of a run in which training ends at a validation accuracy, or after `steps` steps.
+    """Settings of a run in which each training ends when the model is accurate, or after `steps` steps.
 
     Args:
         converged_accuracy: Accuracy on the closing brackets of the validation strings at which a training ends.

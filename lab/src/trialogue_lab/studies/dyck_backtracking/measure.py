@@ -33,7 +33,17 @@ from trialogue_lab.studies.dyck_backtracking.traces import rejected_prefixes, re
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per training and group of tables. Tasks of the same training run in order and share its model."""
+    """Return the tasks of a run.
+
+    There is one task per training seed and group of tables. Tasks with the same seed run in order and share the trained
+    model.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        The tasks.
+    """
     return [
         Part(f"{stage}-{seed}", partial(measure, config, seed), str(seed), {"seed": seed, "table": stage})
         for seed in config.seeds
@@ -67,7 +77,7 @@ def measure_training(config: Config, seed: int, artifacts: Path) -> Iterator[dic
 
 
 def measure_probe(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Train probes that classify hidden states into correct and erroneous prefixes (Figure 3.1).
+    """Train probes, classifiers of a model's hidden states into correct and erroneous prefixes (Figure 3.1).
 
     Args:
         config: Settings of the run.
@@ -75,8 +85,8 @@ def measure_probe(config: Config, seed: int, artifacts: Path) -> Iterator[dict[s
         artifacts: Folder of the trained models.
 
     Yields:
-        One row per random split with the validation accuracy. For the first seed, also one row per example with its
-        coordinates in a t-SNE projection.
+        One row per random split into training and validation examples, with the validation accuracy. For the first
+        seed, also one row per example with its coordinates in a t-SNE projection.
     """
     errors = models.collect_errors(config, seed, artifacts)
     states, labels = models.probe_examples(config, seed, artifacts)
@@ -98,6 +108,8 @@ def measure_probe(config: Config, seed: int, artifacts: Path) -> Iterator[dict[s
 def measure_clusters(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Cluster the hidden states of correct and erroneous prefixes by k-means, without their labels (Figure 3.1).
 
+    The purity is the share of prefixes whose label, correct or erroneous, is the more frequent one in their cluster.
+
     Args:
         config: Settings of the run.
         seed: Seed of the model's training.
@@ -115,7 +127,9 @@ def measure_clusters(config: Config, seed: int, artifacts: Path) -> Iterator[dic
 
 
 def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Complete the prefixes at which the model made errors, with several decoding methods (Tables 3.1, 3.2 and 3.4).
+    """Complete prefixes at which the model made errors, with several decoding methods (Tables 3.1, 3.2 and 3.4).
+
+    Algorithm 1, backtracking, erases the last B tokens (the stride) of a rejected string, at most Q times (the quota).
 
     Args:
         config: Settings of the run.
@@ -123,7 +137,7 @@ def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dic
         artifacts: Folder of the trained models.
 
     Yields:
-        One row per decoding method, quota and stride of Algorithm 1 with the accuracy.
+        One row per decoding method, quota and stride, with the share of correct completions.
     """
     model = models.train_or_load(config, seed, artifacts).network
     errors = models.collect_errors(config, seed, artifacts)
@@ -163,14 +177,16 @@ def measure_inducing(config: Config, seed: int, artifacts: Path) -> Iterator[dic
 def measure_unseen(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
     """Complete new prompts with every decoding method (Tables 3.3 and 3.16).
 
+    Algorithm 1, backtracking, erases the last tokens of strings that a verifier rejects.
+
     Args:
         config: Settings of the run.
         seed: Seed of the model's training.
         artifacts: Folder of the trained models.
 
     Yields:
-        One row per method, top-p and repetition with the errors and the model calls, and one row per error that
-        Algorithm 1 does not remove (section 3.2.1.8).
+        One row per method, top-p and repetition with the errors and the model calls, and one row per error that remains
+        with Algorithm 1 (section 3.2.1.8).
     """
     model = models.train_or_load(config, seed, artifacts).network
     prompts = config.sample_prompts(config.unseen_prompts, seed, "unseen")

@@ -30,14 +30,14 @@ Decodings = dict[str, tuple[Sampler[Any], Verifier | None]]
 
 
 class Errors(NamedTuple):
-    """Errors of a model, and correct prefixes of the same lengths.
+    """Strings in which a model makes an error, and correct prefixes of the same lengths.
 
     Attributes:
-        wrong: Tokens (n, length + 1) of strings that end with the model's first wrong token.
+        wrong: Token ids (n, length + 1) of strings that end with the model's first wrong token.
         wrong_lengths: Lengths (n,) of these strings.
-        correct: Tokens (m, length) of correct strings.
-        correct_lengths: Lengths (m,) of their prefixes.
-        prompts_tried: Number of prompts () that were completed until this many errors were found.
+        correct: Token ids (m, length) of correct strings.
+        correct_lengths: Lengths (m,) of the prefixes of correct strings that are used.
+        prompts_tried: Number of prompts () that were completed until n errors were found.
     """
 
     wrong: Tensor
@@ -60,12 +60,12 @@ class Prediction(NamedTuple):
 
 
 class Strings(NamedTuple):
-    """Parameters of the training distribution of bracket strings.
+    """Training distribution of strings of square and round brackets.
 
     Attributes:
         length: Length of the strings.
         p: Probability that an opening bracket is square.
-        q: Probability that a bracket opens if it can also close.
+        q: Probability of an opening bracket at positions where both an opening and a closing bracket are allowed.
     """
 
     length: int
@@ -87,7 +87,7 @@ class Strings(NamedTuple):
 
 @dataclass(frozen=True)
 class Converged(StoppingRule):
-    """Rule that stops a training once the model reaches an accuracy on closing brackets.
+    """Stopping rule that ends a training when the model reaches an accuracy on closing brackets.
 
     Args:
         strings: Distribution of the validation strings.
@@ -104,11 +104,19 @@ class Converged(StoppingRule):
     seed: int
 
     def wants(self, step: int) -> bool:
-        """Return whether to validate after the training step `step`."""
+        """Return whether the model is validated after a training step.
+
+        Args:
+            step: Number of completed training steps.
+        """
         return step % self.look_every == 0
 
     def reached(self, update: Update) -> bool:
-        """Return whether the averaged weights of the model have reached the accuracy on the validation strings."""
+        """Validate the averaged weights of the model, and return whether they reach the required accuracy.
+
+        Args:
+            update: State of the training after a step.
+        """
         assert isinstance(update.model, Transformer)
         strings = self.strings.sample(self.count, seed_of(self.seed, "validation"))
         return evaluate_predictions(update.model, strings).closing_accuracy >= self.accuracy
@@ -120,6 +128,9 @@ def evaluate_predictions(model: Transformer, strings: Tensor) -> Prediction:
     Args:
         model: The model.
         strings: Token ids (n, length). Opening brackets are even and closing brackets are odd.
+
+    Returns:
+        The mean loss in nats per token, and the share of correctly predicted closing brackets.
     """
     with torch.inference_mode():
         inputs = torch.cat((torch.full((len(strings), 1), model.bos), strings), 1)
@@ -166,6 +177,9 @@ def collect_errors(config: Config, seed: int, artifacts: Path) -> Errors:
         seed: Seed of the model's training.
         artifacts: Folder of the trained models.
 
+    Returns:
+        The strings and their lengths.
+
     Raises:
         InputError: If `max_prompts` prompts yield too few errors.
     """
@@ -202,7 +216,7 @@ def collect_errors(config: Config, seed: int, artifacts: Path) -> Errors:
 
 
 def probe_examples(config: Config, seed: int, artifacts: Path) -> tuple[Tensor, Tensor]:
-    """Return hidden states of n erroneous and n correct prefixes, on which the probe is trained.
+    """Return the training examples of the probe, a classifier of hidden states into correct and erroneous prefixes.
 
     Args:
         config: Settings of the run.
@@ -210,7 +224,8 @@ def probe_examples(config: Config, seed: int, artifacts: Path) -> tuple[Tensor, 
         artifacts: Folder of the trained models.
 
     Returns:
-        Hidden states (2n, width), and labels (2n,) that are 0 for erroneous and 1 for correct prefixes.
+        Hidden states (2n, width) of n erroneous and n correct prefixes, and labels (2n,) that are 0 for erroneous and 1
+        for correct prefixes.
     """
     model, errors = train_or_load(config, seed, artifacts).network, collect_errors(config, seed, artifacts)
     n = config.probe_errors
@@ -220,7 +235,9 @@ def probe_examples(config: Config, seed: int, artifacts: Path) -> tuple[Tensor, 
 
 
 def make_probe_verifier(config: Config, seed: int, artifacts: Path) -> ProbeVerifier:
-    """Train the probe on the first random split of its examples, and return it as a verifier of prefixes.
+    """Return a verifier of prefixes that is a trained probe, a classifier of the model's hidden states.
+
+    The probe is trained on the first random split of its examples into training and validation sets.
 
     Args:
         config: Settings of the run.
@@ -234,12 +251,12 @@ def make_probe_verifier(config: Config, seed: int, artifacts: Path) -> ProbeVeri
 def make_decodings(config: Config, seed: int, probe: Verifier) -> Decodings:
     """Return the decoding methods for new prompts.
 
-    They are Algorithm 1 with several verifiers, its variants, and plain sampling.
+    They are Algorithm 1 (backtracking) with several verifiers, its variants, and plain sampling.
 
     Args:
-        config: Settings with the thresholds below which a prefix is rejected.
+        config: Settings with the thresholds of the verifiers. A prefix with a lower value is rejected.
         seed: Seed of the random verifier, a baseline.
-        probe: The trained probe.
+        probe: The trained probe, a classifier of hidden states that is one of the verifiers.
 
     Returns:
         Pairs of a sampler and its verifier, by name.

@@ -20,13 +20,14 @@ trainings = Replication("training", "seeds")
 
 @trainings
 def learned(rows: Rows, column: str, data: str) -> "Series[float]":
-    """Return a measured value of each trained model on held-out bracket strings.
+    """Return a measured value of each trained language model on held-out bracket strings.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        column: "closing_accuracy", "loss" in nats per token, or "entropy" of the strings in nats per token.
-        data: "in-distribution" for strings of the training distribution, or "out-of-distribution" for strings of the
-            distribution of prompts.
+        rows: Measurements of a run, as one table per kind of row.
+        column: "closing_accuracy" for the share of correctly predicted closing brackets, "loss" for the model's loss,
+            or "entropy" for the lowest possible loss. Both losses are in nats per token.
+        data: "in-distribution" for strings of the training distribution, or "out-of-distribution" for strings with
+            other probabilities of the bracket types, as in prompts.
 
     Returns:
         One value per training seed.
@@ -36,9 +37,12 @@ def learned(rows: Rows, column: str, data: str) -> "Series[float]":
 
 @trainings
 def prepared(rows: Rows) -> Counts:
-    """Count the trainings whose accuracy on in-distribution closing brackets is above 99.9 %.
+    """Count the trained models that predict more than 99.9 % of in-distribution closing brackets correctly.
 
-    This accuracy is a precondition of the source.
+    The experiments of the source require this accuracy.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
         One success or failure per training seed.
@@ -48,12 +52,12 @@ def prepared(rows: Rows) -> Counts:
 
 @trainings
 def clustered(rows: Rows, clusters: int, column: str = "purity") -> "Series[float]":
-    """Return how well k-means clusters of hidden states separate correct from erroneous prefixes.
+    """Return how well k-means clusters of hidden states separate correct from erroneous prefixes of bracket strings.
 
-    The purity is the share of prefixes that have the more frequent label of their cluster.
+    The purity is the share of prefixes whose label, correct or erroneous, is the more frequent one in their cluster.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         clusters: Number of clusters.
         column: "purity" (default), or "shuffled_purity" for randomly permuted labels.
 
@@ -67,9 +71,11 @@ def clustered(rows: Rows, clusters: int, column: str = "purity") -> "Series[floa
 def probe(rows: Rows, over_splits: str = "mean") -> "Series[float]":
     """Return the validation accuracy of the probe, a classifier of hidden states into correct and erroneous prefixes.
 
+    A probe is trained for each of several random splits of the examples into training and validation sets.
+
     Args:
-        rows: Measured rows of a run, by kind.
-        over_splits: Aggregation over random splits of the examples, "mean" (default) or "std".
+        rows: Measurements of a run, as one table per kind of row.
+        over_splits: Aggregation over splits, "mean" (default) or "std" for the standard deviation.
 
     Returns:
         One number per training seed.
@@ -79,13 +85,14 @@ def probe(rows: Rows, over_splits: str = "mean") -> "Series[float]":
 
 @trainings
 def inducing(rows: Rows, /, walk: str, column: str = "accuracy", **values: object) -> "Series[float]":
-    """Return the mean of a column over completions of prompts at which the model is known to err.
+    """Return the mean of a measured quantity over completions of prompts at which the model is known to make an error.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         walk: Name of the decoding method, for example "nucleus" or "backtracking".
-        column: Column to average. The default "accuracy" is the share of correct completions.
-        **values: Values of other columns that select the rows, for example `quota=4`.
+        column: Quantity to average. The default "accuracy" is the share of correct completions.
+        **values: Values of other columns that select the rows, for example `quota=4`, the largest number of backtracks
+            per string.
 
     Returns:
         One mean per training seed.
@@ -95,14 +102,14 @@ def inducing(rows: Rows, /, walk: str, column: str = "accuracy", **values: objec
 
 @trainings
 def unseen(rows: Rows, verifier: str, top_p: float, column: str = "errors") -> "Series[float]":
-    """Return the mean of a column over repeated completions of new out-of-distribution prompts.
+    """Return the mean of a measured quantity over repeated completions of new out-of-distribution prompts.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        verifier: Name of the decoding, which is backtracking with this verifier, a variant of it, or "none" for plain
-            sampling.
+        rows: Measurements of a run, as one table per kind of row.
+        verifier: Name of the decoding method. "none" is plain sampling, and "trained" is backtracking with a trained
+            probe as verifier. Other names are other verifiers and variants.
         top_p: Top-p truncation of the model.
-        column: Column to average: "errors" (default), "accuracy", "queries" (model calls per prompt), "per_10000"
+        column: Quantity to average: "errors" (default), "accuracy", "queries" (model calls per prompt), "per_10000"
             (errors per 10,000 prompts) or "queries_until_correct" (queries divided by the accuracy).
 
     Returns:
@@ -116,64 +123,82 @@ def unseen(rows: Rows, verifier: str, top_p: float, column: str = "errors") -> "
 
 
 def errors_ratio(first: str, second: str, top_p: float) -> Statistic:
-    """Return the ratio of the numbers of errors of two decodings on new prompts.
+    """Return the statistic that divides the number of errors of one decoding method by the number of another.
 
-    One half is added to both numbers, because they can be zero.
+    Both methods complete the same kind of new prompts. One half is added to both numbers, because they can be zero.
 
     Args:
-        first: Name of the decoding in the numerator (see `unseen`). "greedy" is measured without top-p.
-        second: Name of the decoding in the denominator.
+        first: Name of the decoding method in the numerator, for example "none" for plain sampling, or "trained" for
+            backtracking with a trained probe. "greedy" is measured without top-p.
+        second: Name of the decoding method in the denominator.
         top_p: Top-p truncation of the model.
+
+    Returns:
+        A statistic with one ratio per training seed.
     """
     top_p_of_first = 0.0 if first == "greedy" else top_p
     return (unseen(first, top_p_of_first) + 0.5) / (unseen(second, top_p) + 0.5)
 
 
 def queries_ratio(top_p: float, column: str = "queries") -> Statistic:
-    """Return the ratio of model calls, backtracking divided by plain sampling.
+    """Return the statistic that divides the model calls of backtracking by the model calls of plain sampling.
 
-    The verifier is the trained probe, a classifier of hidden states.
+    Backtracking erases the last tokens if a verifier rejects a prefix. The verifier is a trained probe, a classifier of
+    hidden states.
 
     Args:
         top_p: Top-p truncation of the model.
         column: "queries" for calls per completion, or "queries_until_correct" for calls divided by the accuracy.
+
+    Returns:
+        A statistic with one ratio per training seed.
     """
     return unseen("trained", top_p, column) / unseen("none", top_p, column)
 
 
 def queries_ratio_until_correct(top_p: float) -> Statistic:
-    """Return the ratio of model calls until a completion is correct, backtracking divided by plain sampling.
+    """Return the statistic that compares the model calls of backtracking and plain sampling until a correct completion.
 
-    Prompts are completed again after every error. The verifier is the trained probe, a classifier of hidden states.
+    For each method, the number of calls per completion is divided by the accuracy. This is the expected number of calls
+    if prompts are completed again after every error. Backtracking erases the last tokens if a verifier rejects a
+    prefix. The verifier is a trained probe, a classifier of hidden states.
 
     Args:
         top_p: Top-p truncation of the model.
+
+    Returns:
+        A statistic with one ratio per training seed, backtracking divided by plain sampling.
     """
     return queries_ratio(top_p, "queries_until_correct")
 
 
 def gain(top_p: float) -> Statistic:
-    """Return the accuracy of backtracking on new prompts minus the accuracy of plain sampling.
+    """Return the statistic that subtracts the accuracy of plain sampling from the accuracy of backtracking.
 
-    The verifier is the trained probe, a classifier of hidden states.
+    Both methods complete new prompts. Backtracking erases the last tokens if a verifier rejects a prefix. The verifier
+    is a trained probe, a classifier of hidden states.
 
     Args:
         top_p: Top-p truncation of the model.
+
+    Returns:
+        A statistic with one difference per training seed.
     """
     return unseen("trained", top_p, "accuracy") - unseen("none", top_p, "accuracy")
 
 
 @trainings
 def speed(rows: Rows, decoding: str, batch: int, column: str = "seconds") -> "Series[float]":
-    """Return the mean of a column of the measurements of speed.
+    """Return the mean of a measured cost of decoding per prompt.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        decoding: Name of the decoding, for example "trained", "none" or "best of n".
+        rows: Measurements of a run, as one table per kind of row.
+        decoding: Name of the decoding method, for example "none" for plain sampling, "trained" for backtracking with a
+            trained probe, or "best of n".
         batch: Batch size.
-        column: Column to average. All are per prompt: "seconds" (default) and "milliseconds" of processor time,
-            "queries" (model calls) and "verifier_calls". "microseconds_per_query" and "rank_correlation" (of queries
-            and wall time) are further columns.
+        column: Quantity to average. "seconds" (default) and "milliseconds" are processor time per prompt, "queries" and
+            "verifier_calls" are calls of the model and of the verifier per prompt. "microseconds_per_query" is time per
+            model call, and "rank_correlation" is the correlation of model calls and wall time.
 
     Returns:
         One mean per training seed.
@@ -186,24 +211,34 @@ def speed(rows: Rows, decoding: str, batch: int, column: str = "seconds") -> "Se
 
 
 def removed(top_p: float) -> Statistic:
-    """Return the log ratio of errors of plain sampling to errors of backtracking, on new prompts.
+    """Return the statistic that measures by which factor backtracking reduces the number of errors on new prompts.
 
-    It is positive if backtracking removes errors. The verifier is the trained probe, a classifier of hidden states.
+    It is the logarithm of the errors of plain sampling divided by the errors of backtracking, and is positive if
+    backtracking removes errors. Backtracking erases the last tokens if a verifier rejects a prefix. The verifier is a
+    trained probe, a classifier of hidden states.
 
     Args:
         top_p: Top-p truncation of the model.
+
+    Returns:
+        A statistic with one log ratio per training seed.
     """
     return errors_ratio("none", "trained", top_p).log()
 
 
 def remaining(rows: Rows) -> DataFrame:
-    """Return the errors on new prompts that backtracking does not remove.
+    """Return the errors on new prompts that remain with backtracking.
 
-    The verifier is the trained probe, a classifier of hidden states.
+    Backtracking erases the last tokens if a verifier rejects a prefix, up to a maximum number of times (the quota). The
+    verifier is a trained probe, a classifier of hidden states.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        One row per error: training seed, kind of error, correct prefix, wrong token and its probability, most probable
-        token and its probability, and unused part of the quota of backtracks. The table may be empty.
+        One row per error, with the columns "seed" of the training, "error" (kind of error), "prefix" (correct tokens
+        before the error), "token" and "token_prob" (wrong token and its probability), "best" and "best_prob" (most
+        probable token and its probability), and "quota_left" (unused part of the quota). The table may be empty.
     """
     columns = ["seed", "error", "prefix", "token", "token_prob", "best", "best_prob", "quota_left"]
     return rows.where("unseen", verifier="trained").reindex(columns=columns).dropna(subset="error")
@@ -211,15 +246,18 @@ def remaining(rows: Rows) -> DataFrame:
 
 @trainings
 def share_of_remaining(rows: Rows, column: str, value: object) -> Counts:
-    """Count the remaining errors of backtracking (see `remaining`) that have a value in a column.
+    """Count the errors on new prompts that remain with backtracking and have a given property.
+
+    Backtracking erases the last tokens if a trained probe, a classifier of hidden states, rejects a prefix.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        column: Column of `remaining`, or "most_probable", which is true if the wrong token was the most probable one.
-        value: The value to count.
+        rows: Measurements of a run, as one table per kind of row.
+        column: Column of the table of errors, for example "error" for the kind of error or "quota_left" for the unused
+            number of backtracks, or "most_probable", which is true if the wrong token was the most probable one.
+        value: Value of the column for errors that count.
 
     Returns:
-        Errors with this value and all remaining errors, per training seed.
+        Number of errors with this value and number of all remaining errors, per training seed.
     """
     left = remaining(rows).assign(most_probable=lambda table: table.token == table.best)
     return Counts((left[column] == value).groupby(left.seed).sum(), left.groupby("seed").size())
@@ -227,13 +265,17 @@ def share_of_remaining(rows: Rows, column: str, value: object) -> Counts:
 
 @trainings
 def gain_at_backtracks(rows: Rows) -> "Series[float]":
-    """Return the accuracy with backtracking minus the accuracy of completing rejected prefixes without backtracking.
+    """Return how much accuracy backtracking adds, compared with completing the rejected prefixes without backtracking.
 
-    Prompts are prefixes at which the model is known to err. Combinations of quota and stride without any backtrack are
-    omitted.
+    Prompts are prefixes at which the model is known to make an error. Differences are averaged over combinations of the
+    quota (largest number of backtracks) and the stride (number of erased tokens). Combinations without any backtrack
+    are omitted.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        One mean over quotas and strides per training seed.
+        One mean difference per training seed.
     """
     with_backtracking, without = (
         rows.where("inducing", walk=walk).set_index(["seed", "quota", "stride"]).accuracy
@@ -244,12 +286,13 @@ def gain_at_backtracks(rows: Rows) -> "Series[float]":
 
 @trainings
 def diversity(rows: Rows, decoding: str, column: str = "distinct") -> "Series[float]":
-    """Return how many of the completions of one prompt are distinct.
+    """Return how many of the completions of a prompt are distinct.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        decoding: Name of the decoding, for example "Q=4, B=4, top-p 1.0".
-        column: "distinct" (default) for the mean over prompts, or "deviation" for the standard deviation.
+        rows: Measurements of a run, as one table per kind of row.
+        decoding: Name of the decoding method. For example, "Q=4, B=4, top-p 1.0" is backtracking with at most 4
+            backtracks of 4 tokens.
+        column: "distinct" (default) for the mean over prompts, or "deviation" for the standard deviation over prompts.
 
     Returns:
         One number per training seed.
@@ -259,8 +302,15 @@ def diversity(rows: Rows, decoding: str, column: str = "distinct") -> "Series[fl
 
 @trainings
 def pooled_out_of_quota(rows: Rows) -> "Series[float]":
-    """Return the share of remaining errors of backtracking in strings that had used up their quota of backtracks.
+    """Return the share of remaining errors in strings for which no further backtrack was allowed.
 
-    The errors of all trainings are pooled, so that the result is a single number.
+    Backtracking erases the last tokens of rejected prefixes, up to a maximum number of times per string (the quota).
+    Errors on new prompts are pooled over all trainings.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
+
+    Returns:
+        A series with this single number.
     """
     return pd.Series([float(np.mean(remaining(rows).quota_left == 0))])

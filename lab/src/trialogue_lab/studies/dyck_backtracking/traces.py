@@ -15,11 +15,13 @@ BRACKETS = "[]()"
 
 
 def rejected_prefixes(samples: Samples, tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """Replay the trace of a run, and return every prefix at which a sample backtracked.
+    """Return every prefix at which a sampler with backtracking erased tokens.
+
+    The prefixes are reconstructed by replaying the recorded steps (trace) of the sampler.
 
     Args:
         samples: Samples with their trace.
-        tokens: Prompts (samples, width).
+        tokens: Token ids (samples, width) of the prompts.
 
     Returns:
         Token ids (n, capacity) and lengths (n,) of the n prefixes.
@@ -41,13 +43,18 @@ def rejected_prefixes(samples: Samples, tokens: Tensor) -> tuple[Tensor, Tensor]
 def remaining_errors(
     distribution: Dyck, model: Transformer, samples: Samples, quota: int
 ) -> Iterator[dict[str, Any]]:
-    """Yield one row per erroneous sample, with the kind of its first error, its probability and the unused quota.
+    """Yield one row per sample that contains an error after backtracking.
 
     Args:
         distribution: Distribution whose strings are correct.
         model: The model that was sampled.
-        samples: Samples with their trace.
+        samples: Samples with their trace, the recorded steps of the sampler.
         quota: Number of backtracks that were allowed per sample.
+
+    Yields:
+        The kind of the first error ("error"), the text before it ("prefix"), the wrong and the most probable token with
+        their probabilities ("token", "token_prob", "best", "best_prob"), and the unused number of backtracks
+        ("quota_left").
     """
     assert samples.trace is not None
     position, kind = distribution.errors(samples.tokens, samples.lengths, distribution.vocab_size)

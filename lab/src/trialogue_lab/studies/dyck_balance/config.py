@@ -9,7 +9,8 @@ from trialogue_lab.ledger import Count, Positive, Seeds, Settings
 class Config(Settings):
     """Settings of one run. The defaults are the preset `default`.
 
-    The networks are trained like the arm "words" of the study `dyck-attention`.
+    The networks have a fixed embedding of brackets as their first layer, and are trained on complete bracket strings
+    without a regularizer, like the networks "words" of the study `dyck-attention`.
 
     Args:
         seeds: Seeds of the networks.

@@ -36,8 +36,14 @@ _ROUNDING = 1e-9
 def parts(config: Config) -> list[Part]:
     """Return the tasks of a run.
 
-    There is one task per constructed network, several tasks for the inequalities of Theorem 2.2.2, and one for Lemma
-    2.2.1.
+    There is one task per constructed network that recognizes bracket strings, one task per group of networks for the
+    inequalities of Theorem 2.2.2, and one for Lemma 2.2.1.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        The tasks.
     """
     starts = range(0, len(config.chain_seeds), _CHAINS_PER_TASK)
     chains = [config.chain_seeds[start : start + _CHAINS_PER_TASK] for start in starts]

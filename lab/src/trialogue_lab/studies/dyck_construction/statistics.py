@@ -15,15 +15,18 @@ networks = Replication("draw", "seeds")
 
 @networks
 def accuracy(rows: Rows, disturbance: float, longest: int) -> "Series[float]":
-    """Return how often a constructed network with noise predicts the correct type of the next closing bracket.
+    """Return how often a constructed transformer with noise predicts the correct type of the next closing bracket.
+
+    The transformer is constructed to recognize bracket strings of all lengths. Normal noise is added to its attention
+    scores.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        disturbance: Standard deviation of the noise in the attention scores.
-        longest: Largest length of the prefixes, which selects one of the ranges `LENGTHS`.
+        rows: Measurements of a run, as one table per kind of row.
+        disturbance: Standard deviation of the noise.
+        longest: Largest length of the prefixes of bracket strings, which selects one of the ranges `LENGTHS`.
 
     Returns:
-        One share of prefixes per seed of the network.
+        One share of prefixes per seed of the noise.
     """
     table = rows.where("disturbed", disturbance=disturbance, longest=longest)
     return table.groupby("seed").accuracy.mean()
@@ -31,46 +34,55 @@ def accuracy(rows: Rows, disturbance: float, longest: int) -> "Series[float]":
 
 @networks
 def violation(rows: Rows, disturbance: float) -> "Series[float]":
-    """Return the balance violation of a constructed network with noise, as defined in the thesis.
+    """Return the balance violation of a constructed transformer with noise in its attention scores.
+
+    The transformer is constructed to recognize bracket strings. It is balanced if every matched bracket pair adds zero
+    to the attention sums. The violation is the mean norm of the vectors that pairs add, relative to the norm for a
+    short prefix.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        disturbance: Standard deviation of the noise in the attention scores.
+        rows: Measurements of a run, as one table per kind of row.
+        disturbance: Standard deviation of the noise.
 
     Returns:
-        One violation per seed of the network. It is zero without noise, up to rounding.
+        One violation per seed of the noise. It is zero without noise, up to rounding.
     """
     return rows.where("disturbed", disturbance=disturbance).groupby("seed").violation.mean()
 
 
 @networks
 def distance(rows: Rows, disturbance: float, pairs: int) -> "Series[float]":
-    """Return how far apart a network represents two different prefixes that both follow many matched bracket pairs.
+    """Return how differently a transformer represents two prefixes that both follow many matched bracket pairs.
 
-    The representations are the sums in the attention layer after normalization. If matched pairs do not cancel in these
-    sums, the distance falls as 1 / `pairs` (equation 2.49).
+    The transformer is constructed to recognize bracket strings, and normal noise is added to its attention scores. The
+    representations are the sums in the attention layer after normalization. If matched pairs do not cancel in these
+    sums, the distance decreases as 1 / `pairs` (equation 2.49).
 
     Args:
-        rows: Measured rows of a run, by kind.
-        disturbance: Standard deviation of the noise in the attention scores.
+        rows: Measurements of a run, as one table per kind of row.
+        disturbance: Standard deviation of the noise.
         pairs: Number of matched bracket pairs before the prefixes.
 
     Returns:
-        One median distance over pairs of prefixes per seed of the network.
+        One median distance over pairs of prefixes per seed of the noise.
     """
     return rows.where("pumped", disturbance=disturbance, pairs=pairs).groupby("seed").distance.mean()
 
 
 @networks
 def slope(rows: Rows, disturbance: float) -> "Series[float]":
-    """Return the slope of log `distance` against the logarithm of the number of preceding bracket pairs.
+    """Return how fast the distance between representations decreases with the number of preceding bracket pairs.
+
+    A transformer is constructed to recognize bracket strings, and normal noise is added to its attention scores. It
+    reads two different prefixes, which both follow the same number of matched bracket pairs. The distance is measured
+    between the normalized sums in its attention layer.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        disturbance: Standard deviation of the noise in the attention scores.
+        rows: Measurements of a run, as one table per kind of row.
+        disturbance: Standard deviation of the noise.
 
     Returns:
-        One slope between 1,000 and 100,000 pairs per seed of the network.
+        One slope of log distance against log number of pairs, between 1,000 and 100,000 pairs, per seed of the noise.
     """
     far, near = (distance(disturbance, pairs)(rows) for pairs in (100_000, 1000))
     return (far / near).map(np.log10) / 2
@@ -80,8 +92,11 @@ def slope(rows: Rows, disturbance: float) -> "Series[float]":
 def failed(rows: Rows, step: str) -> float:
     """Return the number of cases in which an inequality of Theorem 2.2.2 is violated, over all networks.
 
+    The theorem states that matched bracket pairs nearly cancel in the attention sums of a network with small errors on
+    long bracket strings. Its proof is a chain of three inequalities.
+
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         step: Name of the inequality, "first", "second" or "third".
     """
     return float(rows["chain"][step].sum())
@@ -89,23 +104,28 @@ def failed(rows: Rows, step: str) -> float:
 
 @exact
 def positive(rows: Rows, network: str) -> float:
-    """Return the number of networks for which the first inequality of Theorem 2.2.2 requires a positive distance.
+    """Return the number of networks for which the first inequality of Theorem 2.2.2 is not trivial.
+
+    It is not trivial if it requires a positive distance between the representations of two prefixes of bracket strings.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        network: "random" for random networks, or "disturbed" for constructed networks with noise.
+        rows: Measurements of a run, as one table per kind of row.
+        network: "random" for random networks, or "disturbed" for constructed networks with noise in their attention
+            scores.
     """
     return float((rows.where("chain", network=network).positive > 0).sum())
 
 
 @exact
 def slack(rows: Rows, network: str) -> float:
-    """Return how loose the last inequality of Theorem 2.2.2 is, as the median over networks.
+    """Return how far the last inequality of Theorem 2.2.2 is from equality, as the median over networks.
 
-    The slack is the decimal logarithm of the upper bound divided by the bounded quantity |S|.
+    The slack is the decimal logarithm of the upper bound divided by the bounded quantity |S|. It is zero for an
+    equality.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        network: "random" for random networks, or "disturbed" for constructed networks with noise.
+        rows: Measurements of a run, as one table per kind of row.
+        network: "random" for random networks, or "disturbed" for constructed networks with noise in their attention
+            scores.
     """
     return float(rows.where("chain", network=network).slack.median())

@@ -35,7 +35,14 @@ ARMS = {
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per network, which trains it to copy its input and measures its attention."""
+    """Return one task per network, which trains it to copy bracket strings and measures its accuracy and attention.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        The tasks.
+    """
     return [
         arm_task(name, seed, partial(_measure, config, name, seed)) for seed in config.seeds for name in ARMS
     ]

@@ -9,15 +9,16 @@ trainings = Replication("training", "seeds")
 
 @trainings
 def copied(rows: Rows, arm: str, column: str = "copied") -> Counts:
-    """Count the tokens that a network trained to copy its input predicts correctly at their position.
+    """Count the tokens that a network predicts correctly after it was trained to copy its input.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        arm: Shape of the network, a key of `ARMS`.
-        column: "copied" (default), or "uniform" for the same network with uniform attention weights.
+        rows: Measurements of a run, as one table per kind of row.
+        arm: Name of the architecture, for example "4 layers" or "1 layer, no residual".
+        column: "copied" (default) for the trained network, or "uniform" for the same network with uniform attention
+            weights.
 
     Returns:
-        Correct predictions and all tokens, per training seed.
+        Number of correct predictions and number of all tokens, per training seed.
     """
     table = rows.where("network", arm=arm).set_index("seed")
     return Counts((table[column] * table.tokens).round(), table.tokens)
@@ -25,14 +26,14 @@ def copied(rows: Rows, arm: str, column: str = "copied") -> Counts:
 
 @trainings
 def lost(rows: Rows, arm: str) -> Counts:
-    """Count how many fewer tokens a copying network predicts correctly if its attention weights are made uniform.
+    """Count how many fewer tokens a network copies correctly if its attention weights are made uniform.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        arm: Shape of the network, a key of `ARMS`.
+        rows: Measurements of a run, as one table per kind of row.
+        arm: Name of the architecture, for example "4 layers" or "1 layer, no residual".
 
     Returns:
-        The decrease and the number of all tokens, per training seed.
+        Decrease of the number of correct predictions and number of all tokens, per training seed.
     """
     table = rows.where("network", arm=arm).set_index("seed")
     return Counts(((table.copied - table.uniform) * table.tokens).round(), table.tokens)
@@ -40,14 +41,14 @@ def lost(rows: Rows, arm: str) -> Counts:
 
 @trainings
 def last_layer(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Return a measured value of the attention weights in the last layer.
+    """Return a measured value of the attention weights in the last layer of a network trained to copy bracket strings.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        arm: Shape of the network, a key of `ARMS`.
-        column: "from_uniform" (distance from uniform weights, relative to random weights), "on_itself" (mean weight of
-            the own position), "on_closing" (mean total weight of closing brackets), or "on_closing_uniform" (the same
-            for uniform weights).
+        rows: Measurements of a run, as one table per kind of row.
+        arm: Name of the architecture, for example "4 layers" or "1 layer, no residual".
+        column: "from_uniform" for the distance from uniform weights, relative to the expected distance between random
+            weights. "on_itself" for the mean weight of a position on itself. "on_closing" for the mean total weight on
+            closing brackets, or "on_closing_uniform" for this weight if attention is uniform.
 
     Returns:
         One value per training seed.
@@ -57,13 +58,14 @@ def last_layer(rows: Rows, arm: str, column: str) -> "Series[float]":
 
 @trainings
 def sharpest(rows: Rows, arm: str) -> "Series[float]":
-    """Return the distance from uniform attention of the layer that is farthest from it.
+    """Return the largest distance of a layer's attention weights from uniform attention.
 
-    The distance is divided by the expected distance between two random attention patterns.
+    The network is trained to copy bracket strings. The distance is divided by the expected distance between two random
+    attention patterns, and the maximum over layers is returned.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        arm: Shape of the network, a key of `ARMS`.
+        rows: Measurements of a run, as one table per kind of row.
+        arm: Name of the architecture, for example "4 layers" or "1 layer, no residual".
 
     Returns:
         One ratio per training seed.

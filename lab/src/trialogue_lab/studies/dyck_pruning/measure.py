@@ -33,9 +33,16 @@ _SEQUENCES, _POSITIONS = 50, 8
 
 
 def parts(config: Config) -> list[Part]:
-    """Return two tasks per seed.
+    """Return two tasks per seed, in which random networks are pruned to approximate targets.
 
-    One prunes random weights to numbers, matrices, attention scores and two layers, and the other to transformers.
+    Pruning sets some random weights to zero and leaves the others unchanged. The targets of the first task are numbers,
+    matrices, attention scores and networks with two layers. The targets of the second task are transformers.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        The tasks.
     """
     return parts_by_seed(config, config.seeds, draw=_measure_lemmas, transformer=_measure_transformers)
 

@@ -22,10 +22,12 @@ def _fits(table: DataFrame, column: str) -> DataFrame:
 
 @draws
 def error(rows: Rows, /, kind: str, **values: object) -> "Series[float]":
-    """Return the approximation error of pruned random weights.
+    """Return the error with which pruned random weights approximate a target.
+
+    Pruning sets some random weights to zero and leaves the others unchanged.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         kind: Kind of target: "number", "matrix", "scores" (attention scores), "layers" (two layers) or "transformer".
         **values: Values of other columns that select the rows, for example `size=2`.
 
@@ -37,81 +39,97 @@ def error(rows: Rows, /, kind: str, **values: object) -> "Series[float]":
 
 @draws
 def numbers_fall(rows: Rows) -> "Series[float]":
-    """Return how fast the error of approximating a number falls with more random products.
+    """Return how fast the error of approximating a number decreases with more random products.
+
+    The number is approximated by the sum of a subset of products of two random weights. The error is the largest one
+    over several random numbers.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        One slope of log10(error) per additional product and seed.
+        One slope per seed: change of log10(error) per additional product.
     """
     return _fits(rows["number"], "count")["slope"]
 
 
 @draws
 def matrices_fall(rows: Rows, size: int) -> "Series[float]":
-    """Return how fast the error of approximating a matrix falls with more hidden units.
+    """Return how fast the error of approximating a matrix decreases with more hidden units.
+
+    The matrix is approximated by a random network with two layers, some of whose weights are set to zero.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        size: Number of rows and columns of the target matrix.
+        rows: Measurements of a run, as one table per kind of row.
+        size: Number of rows and columns of the matrix.
 
     Returns:
-        One slope of log10(error) per seed. Its unit is one hidden unit per input and sign.
+        One slope per seed: change of log10(error) per hidden unit for each input and sign.
     """
     return _fits(rows.where("matrix", size=size), "units")["slope"]
 
 
 @draws
 def straightness(rows: Rows, size: int) -> "Series[float]":
-    """Return how well the error of approximating a matrix is described by an exponential function of the hidden units.
+    """Return how well an exponential function describes the error of approximating a matrix.
+
+    The matrix is approximated by a random network with two layers, some of whose weights are set to zero. The logarithm
+    of the error is fitted by a linear function of the number of hidden units.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        size: Number of rows and columns of the target matrix.
+        rows: Measurements of a run, as one table per kind of row.
+        size: Number of rows and columns of the matrix.
 
     Returns:
-        One R^2 of the linear fit of log10(error) per seed.
+        One R^2 of the linear fit per seed.
     """
     return _fits(rows.where("matrix", size=size), "units")["r_squared"]
 
 
 @draws
 def falls(rows: Rows, kind: str) -> "Series[float]":
-    """Return how fast the approximation error falls with more hidden units.
+    """Return how fast the error of approximating a target decreases with more hidden units.
+
+    The target is approximated by a random network, some of whose weights are set to zero.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         kind: Kind of target, "scores" for attention scores or "layers" for two layers.
 
     Returns:
-        One slope of log10(error) per seed. Its unit is one hidden unit per input and sign.
+        One slope per seed: change of log10(error) per hidden unit for each input and sign.
     """
     return _fits(rows[kind], "units")["slope"]
 
 
 @draws
 def transformers_fall(rows: Rows, layers: int) -> "Series[float]":
-    """Return how fast the error of approximating a transformer falls with a wider random transformer.
+    """Return how fast the error of approximating a transformer decreases with the width of a random transformer.
+
+    Some weights of the random transformer are set to zero, and the others are unchanged.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         layers: Number of layers of the target.
 
     Returns:
-        One slope of log10(error) per additional hidden unit and seed.
+        One slope per seed: change of log10(error) per additional hidden unit.
     """
     return _fits(rows.where("transformer", layers=layers, first=0), "hidden")["slope"]
 
 
 @draws
 def both_transformers_within(rows: Rows, layers: int, hidden: int, eps: float) -> Counts:
-    """Count the random transformers from which two different targets can be pruned with a small error.
+    """Count the random transformers from which two different target transformers can be pruned with small errors.
 
-    For targets of one layer, this must hold for every position of the pruned layers in the random transformer.
+    Pruning sets some random weights to zero and leaves the others unchanged. For targets with one layer, both errors
+    must be small for every position of the pruned layers in the random transformer.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         layers: Number of layers of the targets.
         hidden: Width of the random transformer.
-        eps: Largest error.
+        eps: Both errors must be smaller than `eps`.
 
     Returns:
         One success or failure per seed.
@@ -132,13 +150,15 @@ def different_shared_layers(rows: Rows) -> float:
 
 @draws
 def both_within(rows: Rows, size: int, units: int, eps: float) -> Counts:
-    """Count the random networks from which two different target matrices can be pruned with a small error.
+    """Count the random networks from which two different target matrices can be pruned with small errors.
+
+    Pruning sets some random weights to zero and leaves the others unchanged.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         size: Number of rows and columns of the targets.
         units: Number of hidden units per input and sign.
-        eps: Largest error.
+        eps: Both errors must be smaller than `eps`.
 
     Returns:
         One success or failure per seed.

@@ -34,7 +34,14 @@ _POINTS = 31
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per random distribution."""
+    """Return one task per seed of a random distribution of the tokens.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        The tasks.
+    """
     return parts_by_seed(config, config.seeds, law=_measure)
 
 
@@ -50,14 +57,17 @@ def _measure(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
 
 
 def gaussian(size: int, seed: int) -> tuple[Tensor, Weights]:
-    """Sample a Gaussian distribution of the tokens and initial weights of the network.
+    """Sample a Gaussian distribution of the tokens, and initial weights of a network with two layers.
+
+    The network predicts token x_0 from the other tokens.
 
     Args:
-        size: Number of tokens besides x_0.
+        size: Number L of tokens besides x_0.
         seed: Seed of the distribution and the weights.
 
     Returns:
-        The covariance (size + 1, size + 1) with eigenvalues above 0.3, and weights with standard deviation 0.5.
+        A tuple of the covariance (L + 1, L + 1), x_0 first, with eigenvalues above 0.3, and weights with standard
+        deviation 0.5.
     """
     root = _normal(size + 1, size + 1, seed=seed, name="covariance")
     covariance = root @ root.T / (size + 1) + 0.3 * torch.eye(size + 1, dtype=torch.float64)
@@ -66,14 +76,17 @@ def gaussian(size: int, seed: int) -> tuple[Tensor, Weights]:
 
 
 def three_bodies(config: Config, seed: int) -> tuple[SampleFlow, Tensor]:
-    """Sample tokens with three-body interactions: x_0 = w.x + x.Q x / 2 + noise, with random w and Q.
+    """Sample tokens with three-body interactions, and return the gradient flow of a network on the samples.
+
+    The network predicts x_0 = w.x + x.Q x / 2 + noise, where x contains the L other tokens, and w and Q are random.
 
     Args:
         config: Number of tokens and of samples.
         seed: Seed of the samples.
 
     Returns:
-        The gradient flow on the samples, and the last layer (L,) that minimizes the loss if the first layer is zero.
+        A tuple of the gradient flow, and the last layer (L,) of the network that minimizes the loss if its first layer
+        is zero.
     """
     others = _normal(config.samples, config.size, seed=seed, name="others")
     coupling = _normal(config.size, config.size, seed=seed, name="coupling")
@@ -84,17 +97,18 @@ def three_bodies(config: Config, seed: int) -> tuple[SampleFlow, Tensor]:
 
 
 def gradient_row(config: Config, covariance: Tensor, weights: Weights, seed: int) -> dict[str, float]:
-    """Compare the gradients of equations 8 to 11 with automatic differentiation.
+    """Compare the published gradients (equations 8 to 11) of the network's loss with automatic differentiation.
 
     Args:
         config: Number of Monte Carlo samples.
-        covariance: Covariance (L + 1, L + 1) of the Gaussian tokens, x_0 first.
+        covariance: Covariance (L + 1, L + 1) of the Gaussian tokens, predicted token x_0 first.
         weights: Weights at which gradients are computed.
         seed: Seed of the samples.
 
     Returns:
-        The largest errors `sample_error` and `gaussian_error`. `z` is the largest deviation of the Monte Carlo mean
-        from the closed form, in standard errors.
+        A dictionary with the largest absolute differences of gradients on samples ("sample_error") and on the Gaussian
+        distribution ("gaussian_error"). "z" is the largest deviation of the Monte Carlo mean from the closed form, in
+        standard errors.
     """
     points, mass = quadrature(covariance)
     closed, exact = GaussianFlow(covariance)(weights), derivative(weights, points, mass)
@@ -110,12 +124,15 @@ def gradient_row(config: Config, covariance: Tensor, weights: Weights, seed: int
 
 
 def derivative(weights: Weights, points: Tensor, mass: Tensor) -> Weights:
-    """Return the negative gradient of the loss by automatic differentiation.
+    """Return the negative gradient of half the mean squared error of the network, by automatic differentiation.
 
     Args:
-        weights: The weights at which the gradient is computed.
-        points: Values of all tokens (n, L + 1), x_0 first.
+        weights: Weights of the two layers at which the gradient is computed.
+        points: Values of all tokens (n, L + 1), predicted token x_0 first.
         mass: Weights of the points (n,), which sum to one.
+
+    Returns:
+        The negative gradient for each layer.
     """
     leaves = Weights(*(part.clone().requires_grad_() for part in weights))
     return Weights(*torch.autograd.grad(-_squared_error(leaves, points, mass) / 2, leaves))
@@ -148,8 +165,8 @@ def largest_z(closed: Weights, weights: Weights, samples: Tensor) -> float:
 
     Args:
         closed: Gradients by equations 8 and 9.
-        weights: Weights at which gradients are computed.
-        samples: Values of all tokens (n, L + 1), x_0 first.
+        weights: Weights of the two layers at which gradients are computed.
+        samples: Values of all tokens (n, L + 1), predicted token x_0 first.
     """
     target, others = samples[:, 0], samples[:, 1:]
     hidden = others @ weights.first.T
@@ -166,13 +183,13 @@ def two_body_row(config: Config, covariance: Tensor, weights: Weights) -> dict[s
 
     Args:
         config: Number of tokens and duration of the flow.
-        covariance: Covariance (L + 1, L + 1) of the Gaussian tokens, x_0 first.
+        covariance: Covariance (L + 1, L + 1) of the Gaussian tokens, predicted token x_0 first.
         weights: Initial weights, of which only the last layer is used.
 
     Returns:
-        `first_most`, the largest absolute entry of the first layer; `last_moved`, the distance that the last layer
-        moves; `closed_error`, its largest difference from the closed form; and `mean_error`, the difference of the
-        fixed point from the coefficients of the conditional mean of x_0.
+        A dictionary with `first_most` (largest absolute entry of the first layer), `last_moved` (distance between the
+        initial and the final last layer), `closed_error` (largest difference of the last layer from the closed form)
+        and `mean_error` (largest difference of the fixed point from the coefficients of the conditional mean of x_0).
     """
     flow, size = GaussianFlow(covariance), config.size
     times = torch.linspace(0, config.time, _POINTS)
@@ -190,16 +207,16 @@ def two_body_row(config: Config, covariance: Tensor, weights: Weights) -> dict[s
 
 
 def bound_row(covariance: Tensor, weights: Weights) -> dict[str, float]:
-    """Compare the squared error that the first layer adds on Gaussian tokens with two formulas.
+    """Compare the squared error that the network's first layer adds on Gaussian tokens with two formulas.
 
     Args:
-        covariance: Covariance (L + 1, L + 1) of the tokens, x_0 first.
-        weights: Weights of the network.
+        covariance: Covariance (L + 1, L + 1) of the tokens, predicted token x_0 first.
+        weights: Weights of the two layers.
 
     Returns:
-        `added`, the exact number; `excess`, the formula with A1 C A1^T, where A1 is the first layer and C the
-        covariance of the other tokens; `printed`, the published formula; and the relative errors `error` and
-        `printed_error`.
+        A dictionary with `added` (exact number), `excess` (formula with A1 C A1^T, where A1 is the first layer and C
+        the covariance of the other tokens), `printed` (published formula), and the relative errors `error` and
+        `printed_error` of both formulas.
     """
     flow, (points, mass) = GaussianFlow(covariance), quadrature(covariance)
     without = weights._replace(first=torch.zeros_like(weights.first))

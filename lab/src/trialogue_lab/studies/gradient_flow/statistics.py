@@ -13,10 +13,13 @@ distributions = Replication("draw", "seeds")
 
 @distributions
 def kept(rows: Rows, decays: bool = False) -> "Series[float]":
-    """Return the ratio of the final to the initial norm of the first layer on Gaussian tokens.
+    """Return the ratio of the final to the initial norm of a network's first layer under gradient flow.
+
+    The network has two layers and predicts one token from the others. Tokens are Gaussian, so that they have no
+    three-body interactions for the first layer to learn.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         decays: Whether the flow has weight decay.
 
     Returns:
@@ -27,12 +30,15 @@ def kept(rows: Rows, decays: bool = False) -> "Series[float]":
 
 @distributions
 def growth(rows: Rows, column: str) -> "Series[float]":
-    """Return a measured value of the growth of the first layer on tokens with three-body interactions.
+    """Return a measured value of the growth of a network's first layer under gradient flow.
+
+    The network has two layers and predicts one token from the others. The tokens have three-body interactions, which
+    the first layer learns.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        column: "rate" (growth rate by equation 13), "fitted" (rate of the integrated flow), "error" (their relative
-            difference), "printed_rate", "diagonal" or "off_diagonal".
+        rows: Measurements of a run, as one table per kind of row.
+        column: "rate" for the growth rate by equation 13, "fitted" for the rate of the numerically integrated flow,
+            "error" for their relative difference, or another column: "printed_rate", "diagonal" or "off_diagonal".
 
     Returns:
         One value per seed of the distribution.
@@ -42,10 +48,13 @@ def growth(rows: Rows, column: str) -> "Series[float]":
 
 @distributions
 def example(rows: Rows, positive: bool, both_signs: bool, column: str = "rate") -> "Series[float]":
-    """Return the growth rate of the first layer in the published example of independent skewed tokens.
+    """Return the growth rate of a network's first layer in the published example of independent skewed tokens.
+
+    The network has two layers and predicts one token from the others. Its first layer is small and grows under gradient
+    flow, while the last layer is given.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         positive: Whether the third moments of the tokens are positive.
         both_signs: Whether the entries of the last layer have both signs.
         column: "rate" (default), or "printed_rate" for the largest eigenvalue of the published matrix.

@@ -78,8 +78,11 @@ class Config(Settings):
 
         Args:
             layers: Number of layers of the network.
-            rows: Number of masked sequences, which are all used in every step.
+            rows: Number of sequences with one masked token, which are all used in every step.
             seed: Seed of the training.
+
+        Returns:
+            Settings of SGD with momentum at a constant learning rate.
         """
         return TrainingConfig(
             steps=self.steps[layers - 1],
@@ -99,8 +102,11 @@ class Config(Settings):
         """Return the training settings of a network on samples of a distribution of the published size.
 
         Args:
-            layers: Number of layers of the network. With one layer, there are fewer steps.
+            layers: Number of layers of the network. With one layer, there are a quarter of the steps.
             seed: Seed of the training.
+
+        Returns:
+            Settings of SGD with momentum and a cosine schedule.
         """
         return replace(
             self.training(layers, self.large_batch, seed),

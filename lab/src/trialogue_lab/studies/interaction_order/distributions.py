@@ -15,14 +15,17 @@ _MAX_DRAWS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Staircase:
-    """A four-body distribution and the lowest losses of conditionals with fewer bodies.
+    """A random distribution with interactions of up to four tokens, and the lowest losses of simpler predictors.
+
+    A loss is the mean negative log-probability of a single masked token. A two-body (three-body) predictor is a product
+    of functions of at most two (three) tokens.
 
     Args:
-        model: The four-body distribution.
-        population: All its masked sequences.
-        two: Lowest loss of two-body conditionals in product form, in nats.
-        three: Lowest loss of three-body conditionals in product form, in nats.
-        draws: Number of distributions that were drawn until the bounds were far enough apart.
+        model: The distribution.
+        population: All its sequences with one masked token.
+        two: Lowest loss of two-body predictors, in nats.
+        three: Lowest loss of three-body predictors, in nats.
+        draws: Number of distributions that were sampled until the losses were far enough apart.
     """
 
     model: ManyBody
@@ -33,24 +36,31 @@ class Staircase:
 
     @property
     def four(self) -> float:
-        """Lowest four-body loss in nats, which is the conditional entropy of a token."""
+        """Lowest loss of any predictor in nats, which is the conditional entropy of a token given the others."""
         return self.population.entropy
 
 
 def population_of(model: ManyBody) -> MaskedPopulation:
-    """Return all sequences of a small distribution with one masked token, and their probabilities."""
+    """Return all sequences of a small distribution with one masked token, and their probabilities.
+
+    Args:
+        model: The distribution, whose sequences are enumerated.
+    """
     return MaskedPopulation(model.probabilities().view([model.vocab_size] * model.sites))
 
 
 def staircase(config: Config, seed: int) -> Staircase:
-    """Return a random four-body distribution whose lowest two-, three- and four-body losses are clearly separated.
+    """Return a random distribution with interactions of up to four tokens, for which interactions of each order matter.
 
-    Distributions are drawn until consecutive losses differ by at least `config.gap`. No trained network affects the
-    choice.
+    Distributions are sampled until the lowest losses with interactions of two, three and four tokens differ by at least
+    `config.gap`. No trained network affects the choice.
 
     Args:
         config: Size of the distribution, and the required gap in nats.
         seed: Seed of the distributions.
+
+    Returns:
+        The distribution with these losses.
 
     Raises:
         InputError: If none of the first 1,000 distributions qualifies.
@@ -74,11 +84,14 @@ def staircase(config: Config, seed: int) -> Staircase:
 
 
 def pair_distribution(config: Config, seed: int) -> ManyBody:
-    """Return a random distribution with interactions of two tokens, which one layer can represent.
+    """Return a random distribution with interactions of two tokens, which a single attention layer can represent.
 
     Args:
         config: Size of the distribution.
         seed: Seed of the distribution.
+
+    Returns:
+        The distribution, whose energies have the rank `config.rank`.
     """
     stream = seed_of(seed, "interaction-order", "pairs")
     shape = config.sites, config.vocab_size

@@ -40,7 +40,8 @@ def measure_large(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]
         seed: Seed of the distribution and the networks.
 
     Yields:
-        One row with the losses of the distribution and of product forms, and one row per network and recorded step.
+        One row with the held-out losses of the distribution and of predictors that are products of functions of two or
+        three tokens. One row per network and recorded step.
     """
     stream = seed_of(seed, "interaction-order", "large")
     shape = config.large_sites, config.large_vocab_size
@@ -61,11 +62,11 @@ def measure_large(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]
 
 
 def heldout_loss(oracle: Masked, test_sequences: Tensor) -> float:
-    """Return the mean negative log-probability of single masked tokens, in nats.
+    """Return the mean negative log-probability of single masked tokens given the others, in nats.
 
     Args:
-        oracle: The model.
-        test_sequences: Token ids (n, sites), in which each site is masked in turn.
+        oracle: The masked language model.
+        test_sequences: Token ids (n, sites). Each position is masked in turn.
     """
     return -float(oracle.site_log_probs(test_sequences).gather(2, test_sequences[:, :, None]).mean())
 

@@ -18,18 +18,19 @@ CONTEXTS = 2**20
 
 
 def logit_spectrum(model: Masked, sites: int, site: int = 0) -> Tensor:
-    """Return the largest coefficient of the logits at a site by number of other tokens in the term.
+    """Return how strongly interactions of each order affect the predictions of a masked model.
 
-    Logits are log-probabilities minus their mean over values, so that a constant added to all logits has no effect. A
-    model with interactions of at most k bodies has zeros from entry k on.
+    The logits of the masked token are expanded into terms that depend on subsets of the other tokens. Logits are
+    log-probabilities minus their mean over values, so that a constant added to all logits has no effect. A model with
+    interactions of at most k tokens, including the masked one, has zeros from entry k on.
 
     Args:
         model: The masked model.
         sites: Length of the sequences.
-        site: The masked site (default: 0).
+        site: Position of the masked token (default: 0).
 
     Returns:
-        The largest absolute coefficients (sites,), float64. Entry k is the largest over terms with k other tokens.
+        Largest absolute coefficients (sites,), float64. Entry k is the maximum over terms with k other tokens.
 
     Raises:
         InputError: `sites` or `site` is out of range, or there are more than `CONTEXTS` contexts.

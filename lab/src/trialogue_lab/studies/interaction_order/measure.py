@@ -7,6 +7,16 @@ from trialogue_lab.studies.interaction_order.small import measure_small
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per small distribution, and one per distribution of the published size."""
+    """Return one task per random distribution of the tokens.
+
+    The first tasks use small distributions, whose sequences are enumerated. The others sample sequences of
+    distributions of the published size.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        The tasks.
+    """
     small = parts_by_seed(config, config.seeds, small=measure_small)
     return small + parts_by_seed(config, config.large_seeds, large=measure_large)

@@ -43,8 +43,9 @@ def measure_small(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]
         seed: Seed of the distribution and the networks.
 
     Yields:
-        Rows about the distribution, the trained networks, single layers on two bodies, interaction orders, and
-        exchanged layers.
+        Rows about the distribution, about the training of factored networks with one to three layers, about single
+        attention layers on distributions with interactions of two tokens, about the interaction orders of random
+        networks, and about the effect of exchanging two layers.
     """
     stairs = staircase(config, seed)
     yield {"kind": "law", "draws": stairs.draws, **bounds(stairs)} | {
@@ -57,15 +58,22 @@ def measure_small(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]
 
 
 def bounds(stairs: Staircase) -> dict[str, float]:
-    """Return the lowest losses of predictors with interactions of two, three and four tokens, in nats."""
+    """Return the lowest possible losses of predictors with interactions of at most two, three and four tokens.
+
+    Args:
+        stairs: A random distribution with these losses.
+
+    Returns:
+        Losses in nats with the keys "two", "three" and "four".
+    """
     return {"two": stairs.two, "three": stairs.three, "four": stairs.four}
 
 
 def network(config: Config, layers: int, seed: int, scale: float | None = None) -> FactoredAttention:
-    """Return an untrained network for small distributions.
+    """Return an untrained factored attention network for a small distribution.
 
     Args:
-        config: Number of sites and tokens.
+        config: Number of tokens per sequence, and size of the vocabulary.
         layers: Number of layers.
         seed: Seed of the initial weights.
         scale: Initial scale of the weights. None for `config.initial_scale`.
@@ -80,16 +88,17 @@ def network(config: Config, layers: int, seed: int, scale: float | None = None) 
 
 
 def staircase_rows(config: Config, stairs: Staircase, seed: int) -> Iterator[dict[str, Any]]:
-    """Train networks with one to three layers on a four-body distribution.
+    """Train networks with one to three layers on a random distribution with interactions of up to four tokens.
 
     Args:
         config: Settings of the trainings.
-        stairs: The distribution.
+        stairs: The distribution, with the lowest losses of predictors with fewer interactions.
         seed: Seed of the initial weights.
 
     Yields:
         One row per network with its final loss. `onset_k` is the step at which layer k begins to learn. `stay_k` is the
-        plateau ratio at the final loss of k layers (see `plateau_ratios`). Further rows have the loss by step.
+        number of steps at which the loss stays near the final loss of the network with k layers, divided by the number
+        of steps of the preceding descent. Further rows have the loss by step.
     """
     finals: dict[int, float] = {}
     for layers in DEPTHS:
@@ -108,7 +117,7 @@ def staircase_rows(config: Config, stairs: Staircase, seed: int) -> Iterator[dic
 def train_network(
     config: Config, stairs: Staircase, layers: int, seed: int
 ) -> tuple[Losses, list[int], Losses]:
-    """Train a network on all sequences of a small distribution, without sampling error.
+    """Train a factored network on all sequences of a small distribution, without sampling error.
 
     Args:
         config: Settings of the training.
@@ -117,8 +126,8 @@ def train_network(
         seed: Seed of the initial weights.
 
     Returns:
-        A tuple of the losses (steps + 1,) before each step and after the last one, the steps at which displacements of
-        the layers are measured, and the displacements (times, layers).
+        A tuple of three results: the losses (steps + 1,) in nats before each step and after the last one, the recorded
+        steps, and the distances (recorded steps, layers) of each layer's weights from their initial values.
     """
     net, population = network(config, layers, seed), stairs.population
     training = config.training(layers, len(population), seed)
@@ -132,10 +141,13 @@ def train_network(
 
 
 def onset(moved: Losses) -> int:
-    """Return the first index at which a displacement exceeds a tenth of its last value.
+    """Return the first recorded time at which weights have moved by more than a tenth of their final distance.
 
     Args:
-        moved: Distance (times,) of a layer's weights from their initial values.
+        moved: Distances (times,) of a layer's weights from their initial values.
+
+    Returns:
+        Index of the time.
     """
     return int(np.argmax(moved > ONSET_SHARE * moved[-1]))
 
@@ -169,15 +181,15 @@ def plateau_ratios(losses: Losses, levels: Sequence[float]) -> list[float]:
 
 
 def pair_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
-    """Train one factored and one standard attention layer on a random two-body distribution.
+    """Train one factored and one standard attention layer on a random distribution with interactions of two tokens.
 
     Args:
         config: Settings of the training.
         seed: Seed of the distribution and the initial weights.
 
     Yields:
-        One row with both losses, and the correlations of the learned matrices with the couplings J and the similarities
-        U of the distribution.
+        One row with both final losses, and the correlations of the learned matrices with the true couplings between
+        sites and the true similarities between tokens.
     """
     model = pair_distribution(config, seed)
     population = population_of(model)
@@ -212,7 +224,12 @@ def pair_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def correlation(found: Tensor, exact: Tensor) -> float:
-    """Return the absolute Pearson correlation between the entries of two tensors of the same shape."""
+    """Return the absolute Pearson correlation between the entries of two tensors.
+
+    Args:
+        found: Learned tensor.
+        exact: True tensor of the same shape.
+    """
     both = torch.stack((found.detach().flatten(), exact.flatten()))
     return abs(float(torch.corrcoef(both)[0, 1]))
 
@@ -221,12 +238,13 @@ def spectrum_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
     """Compute the interaction orders of random networks with one to four layers, with and without layer norm.
 
     Args:
-        config: Number of sites.
+        config: Number of tokens per sequence.
         seed: Seed of the weights.
 
     Yields:
-        One row per network. `bodies` is the highest order of its interactions. `top` and `beyond` are the coefficients
-        at and above the order 2^(layers - 1) + 1, divided by the largest coefficient.
+        One row per network. `bodies` is the highest number of interacting tokens. `top` and `beyond` are the
+        coefficients of interactions of 2^(layers - 1) + 1 tokens and of more tokens, divided by the largest
+        coefficient.
     """
     for layers in (1, 2, 3, 4):
         for norm in (False, True):
@@ -251,7 +269,7 @@ def spectrum_rows(config: Config, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def exchange_rows(config: Config, stairs: Staircase, seed: int) -> Iterator[dict[str, Any]]:
-    """Measure the relative change of the logits of a three-layer network if its first two layers are exchanged.
+    """Measure how much the logits of a three-layer network change if its first two layers are exchanged.
 
     Both layers add squares of linear functions of the tokens. The effect of one layer on the other is of higher order
     in the initial scale of the weights.
@@ -262,7 +280,7 @@ def exchange_rows(config: Config, stairs: Staircase, seed: int) -> Iterator[dict
         seed: Seed of the initial weights.
 
     Yields:
-        One row per initial scale.
+        One row per initial scale of the weights, with the relative change of the logits.
     """
     states = stairs.model.states()
     for scale in _INITIAL_SCALES:

@@ -22,10 +22,12 @@ def _trainings_with(rows: Rows, layers: int) -> DataFrame:
 
 @trainings
 def loss(rows: Rows, layers: int) -> "Series[float]":
-    """Return the final loss of a network on a four-body distribution, in nats per token.
+    """Return the final loss of a factored network on a random four-body distribution, in nats per token.
+
+    The network is trained to predict single masked tokens from the others.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         layers: Number of layers of the network, 1 to 3.
 
     Returns:
@@ -36,12 +38,14 @@ def loss(rows: Rows, layers: int) -> "Series[float]":
 
 @trainings
 def bound(rows: Rows, form: str) -> "Series[float]":
-    """Return the lowest loss of a predictor with limited interactions on a four-body distribution, in nats per token.
+    """Return the lowest loss of a predictor that uses only interactions of few tokens, in nats per token.
+
+    The predicted tokens are single masked tokens of a random four-body distribution.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        form: "two" or "three" for the best product form with interactions of at most two or three tokens, or "four" for
-            the conditional entropy of a token.
+        rows: Measurements of a run, as one table per kind of row.
+        form: "two" or "three" for the best product of functions of at most two or three tokens, or "four" for the
+            conditional entropy of a token, which no predictor can improve.
 
     Returns:
         One loss per seed of the distribution.
@@ -51,13 +55,14 @@ def bound(rows: Rows, form: str) -> "Series[float]":
 
 @trainings
 def excess(rows: Rows, layers: int) -> "Series[float]":
-    """Return the final loss of a network minus the lowest loss that the source predicts for its number of layers.
+    """Return the final loss of a factored network minus the loss that the source predicts for its number of layers.
 
-    The prediction is the lowest two-body loss for one layer, three-body loss for two layers, and four-body loss for
-    three layers.
+    Networks predict single masked tokens of a random four-body distribution. The predicted loss is the lowest one that
+    is possible with interactions of two tokens for one layer, three tokens for two layers, and four tokens for three
+    layers.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         layers: Number of layers of the network, 1 to 3.
 
     Returns:
@@ -71,12 +76,15 @@ def excess(rows: Rows, layers: int) -> "Series[float]":
 def standing(rows: Rows, level: int) -> "Series[float]":
     """Return how long the loss of a network with three layers stays at the final loss of a shallower network.
 
+    The loss falls in steps with plateaus between them. The number of training steps on the plateau at this loss is
+    divided by the number of training steps of the preceding fall.
+
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         level: Number of layers of the shallower network, 1 or 2.
 
     Returns:
-        One ratio per seed: steps at the plateau, divided by the steps of the descent to it.
+        One ratio per seed of the distribution.
     """
     return _trainings_with(rows, 3)[f"stay_{level}"]
 
@@ -85,7 +93,11 @@ def standing(rows: Rows, level: int) -> "Series[float]":
 def in_order(rows: Rows) -> Counts:
     """Count the networks with three layers in which the last layer learns first and the first layer learns last.
 
-    A layer begins to learn at the step when its displacement exceeds a tenth of its final displacement.
+    A layer begins to learn at the first step at which its weights have moved from their initial values by more than a
+    tenth of the final distance.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
         One success or failure per seed.
@@ -100,10 +112,11 @@ def in_order(rows: Rows) -> Counts:
 def last_first(rows: Rows, layers: int = 3) -> Counts:
     """Count the networks in which the last layer begins to learn before all other layers.
 
-    A layer begins to learn at the step when its displacement exceeds a tenth of its final displacement.
+    A layer begins to learn at the first step at which its weights have moved from their initial values by more than a
+    tenth of the final distance.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         layers: Number of layers of the networks (default: 3).
 
     Returns:
@@ -118,6 +131,12 @@ def last_first(rows: Rows, layers: int = 3) -> Counts:
 def middle_before_first(rows: Rows) -> Counts:
     """Count the networks with three layers in which the middle layer begins to learn before the first layer.
 
+    A layer begins to learn at the first step at which its weights have moved from their initial values by more than a
+    tenth of the final distance.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
+
     Returns:
         One success or failure per seed.
     """
@@ -127,12 +146,16 @@ def middle_before_first(rows: Rows) -> Counts:
 
 @trainings
 def pairs(rows: Rows, column: str) -> "Series[float]":
-    """Return a measured value of single attention layers trained on two-body distributions.
+    """Return a measured value of networks with one attention layer, trained on random two-body distributions.
+
+    One network has factored attention, whose weights do not depend on the tokens. The other has standard attention.
+    Both predict single masked tokens.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        column: "factored" or "standard" for the loss of this layer in nats, "entropy" for the lowest loss, or
-            "couplings" or "similarities" for the correlation of the learned and the true matrices.
+        rows: Measurements of a run, as one table per kind of row.
+        column: "factored" or "standard" for the final loss of this network in nats, "entropy" for the lowest possible
+            loss, or "couplings" or "similarities" for the correlation between learned and true matrices (couplings
+            between sites, or similarities between tokens).
 
     Returns:
         One value per seed of the distribution.
@@ -142,10 +165,13 @@ def pairs(rows: Rows, column: str) -> "Series[float]":
 
 @trainings
 def pair_excess(rows: Rows, network: str) -> "Series[float]":
-    """Return the loss of a single attention layer on a two-body distribution minus its entropy, in nats.
+    """Return the loss of a single attention layer minus the lowest possible loss, in nats.
+
+    The layer is trained to predict single masked tokens of a random two-body distribution. The lowest possible loss is
+    the conditional entropy of a token.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         network: "factored" for factored attention, or "standard" for softmax attention.
 
     Returns:
@@ -159,8 +185,10 @@ def pair_excess(rows: Rows, network: str) -> "Series[float]":
 def large_loss(rows: Rows, layers: int) -> "Series[float]":
     """Return the final held-out loss of a network on a distribution of the published size, in nats per token.
 
+    The network is trained to predict single masked tokens from the others.
+
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         layers: Number of layers of the network, 1 to 3.
 
     Returns:
@@ -172,15 +200,17 @@ def large_loss(rows: Rows, layers: int) -> "Series[float]":
 
 @large_trainings
 def large_bound(rows: Rows, form: str) -> "Series[float]":
-    """Return the held-out loss of a predictor with limited interactions on a distribution of the published size.
+    """Return the held-out loss of a predictor that uses only interactions of few tokens, in nats per token.
+
+    The predicted tokens are single masked tokens of a random distribution of the published size.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        form: "two" or "three" for a trained product form with interactions of at most two or three tokens, or "four"
-            for the distribution itself.
+        rows: Measurements of a run, as one table per kind of row.
+        form: "two" or "three" for a trained product of functions of at most two or three tokens, or "four" for the
+            conditional probabilities of the distribution itself.
 
     Returns:
-        One loss in nats per token for each seed of the distribution.
+        One loss per seed of the distribution.
     """
     return rows["large-law"].set_index("seed")[form]
 
@@ -189,8 +219,8 @@ def large_bound(rows: Rows, form: str) -> "Series[float]":
 def exchange_exponent(rows: Rows) -> float:
     """Return how fast the effect of exchanging the first two of three layers vanishes for small initial weights.
 
-    The relative change of the logits is proportional to the initial scale of the weights to the power of the returned
-    exponent.
+    Networks are initialized with weights of several scales. The relative change of the logits when the layers are
+    exchanged is proportional to a power of the scale, and the fitted exponent of this power is returned.
     """
     means = np.log(rows["exchange"].change).groupby(rows["exchange"].scale).mean()
     return float(np.polyfit(np.log(means.index), means, 1)[0])

@@ -36,7 +36,7 @@ class Config(Settings):
         return self.sites * (self.sites - 1) // 2
 
     def model(self, coupling: float, pairs: Pairs = "unordered") -> Ising:
-        """Return the Ising model that generates the data.
+        """Return the Ising model that generates the training sets. All its spins are coupled with each other.
 
         Args:
             coupling: Coupling J between all pairs of spins.

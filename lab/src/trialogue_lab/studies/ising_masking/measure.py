@@ -21,7 +21,14 @@ from trialogue_lab.training.pseudolikelihood import fit_pseudolikelihood
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task for the exact numbers, and one per repetition of the figures."""
+    """Return one task for the exact numbers, and one per repetition of the simulations.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        The tasks.
+    """
     repetitions = [Part(f"repetition-{seed}", partial(_repetition, config, seed)) for seed in config.seeds]
     return [Part("exact", lambda _: exact_rows(config)), *repetitions]
 
@@ -33,12 +40,15 @@ def _repetition(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
 
 
 def exact_rows(config: Config) -> Iterator[dict[str, Any]]:
-    """Compute exact properties of every estimator.
+    """Compute exact properties of estimators that fit an Ising model by predicting masked spins from the others.
+
+    Args:
+        config: Settings of the run.
 
     Yields:
-        One row per coupling, number of masked sites and kind of estimator, with the traces of the asymptotic covariance
-        and the Poincaré constant of the Markov chain that resamples these sites. The column `pairs` is "unordered" if
-        the energy counts each pair of spins once, and "ordered" if it counts each pair twice.
+        One row per coupling, number of masked spins and kind of estimator, with the traces of the asymptotic covariance
+        and the Poincaré constant of the Markov chain that resamples the same number of spins. The column `pairs` is
+        "unordered" if the energy counts each pair of spins once, and "ordered" if it counts each pair twice.
     """
     for coupling in config.couplings:
         model = config.model(coupling)
@@ -58,7 +68,7 @@ def exact_rows(config: Config) -> Iterator[dict[str, Any]]:
 
 
 def measured_rows(config: Config, coupling: float, seed: int) -> Iterator[dict[str, Any]]:
-    """Fit models to sampled training sets and measure their errors.
+    """Fit Ising models to sampled training sets by predicting masked spins, and measure the errors of their parameters.
 
     Args:
         config: Settings of the run.
@@ -66,11 +76,11 @@ def measured_rows(config: Config, coupling: float, seed: int) -> Iterator[dict[s
         seed: Seed of the training sets and masks.
 
     Yields:
-        One row per number of masked sites, size n of the training set, and number of masks per sample. `squared_error`
+        One row per number of masked spins, size n of the training set, and number of masks per sample. `squared_error`
         and `deviation` are the mean and the standard deviation over training sets of the squared error, summed over
         parameters. `squared_error_couplings` is the mean for couplings alone. `within_trace` is the share of training
-        sets with an error of at most Tr Gamma / n. `unbounded` is the share without a finite estimate, whose error
-        counts as infinite.
+        sets with an error of at most Tr Gamma / n, where Gamma is the asymptotic covariance. `unbounded` is the share
+        without a finite estimate, whose error counts as infinite.
     """
     model = config.model(coupling)
     for size in range(1, config.sites + 1):
@@ -101,14 +111,14 @@ def measured_rows(config: Config, coupling: float, seed: int) -> Iterator[dict[s
 
 
 def every_mask(samples: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Repeat every sample for each mask of `size` sites.
+    """Repeat every sample once for each possible mask of a given number of spins.
 
     Args:
-        samples: Samples (n, N).
-        size: Number of masked sites.
+        samples: Samples (n, N) of N spins.
+        size: Number of masked spins.
 
     Returns:
-        The repeated samples and their masks, both (n * masks, N).
+        A tuple of the repeated samples and their boolean masks, both (n * masks, N).
     """
     chosen = torch.combinations(torch.arange(samples.shape[1]), size)
     masks = torch.zeros(len(chosen), samples.shape[1], dtype=torch.bool).scatter(1, chosen, value=True)

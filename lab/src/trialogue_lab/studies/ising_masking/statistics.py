@@ -18,13 +18,19 @@ draws = Replication("draw", "seeds")
 
 
 def exact_rows(rows: Rows, coupling: float, masks: str = "one", pairs: str = "unordered") -> DataFrame:
-    """Return exact properties of the estimators of one model, with one row per number of masked sites.
+    """Return exact properties of the estimators of one Ising model.
+
+    An estimator masks k spins of each sample and fits the model's parameters to the conditional distribution of the
+    masked spins given the others.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins of the model.
-        masks: "one" for an estimator with one random mask per sample, or "all" with all masks of a size.
+        masks: "one" for an estimator with one random mask per sample, or "all" for all masks of k spins.
         pairs: "unordered" if the energy counts each pair of spins once, or "ordered" if it counts each pair twice.
+
+    Returns:
+        One row per number k of masked spins.
     """
     return rows.where("exact", coupling=coupling, masks=masks, pairs=pairs).set_index("block_size")
 
@@ -32,17 +38,19 @@ def exact_rows(rows: Rows, coupling: float, masks: str = "one", pairs: str = "un
 def fit_column(
     rows: Rows, column: str, coupling: float, masks: str = "one", min_samples: int = LARGE
 ) -> DataFrame:
-    """Return a column of the measurements of fitted models as a table.
+    """Return one measured quantity of fitted Ising models as a table.
+
+    Each model is fitted to n samples. The fit masks k spins per sample and predicts them from the others.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        column: Name of the column, for example "squared_error".
-        coupling: Coupling J between the spins of the model.
-        masks: "one" for one random mask per sample, or "all" for all masks of a size.
+        rows: Measurements of a run, as one table per kind of row.
+        column: Name of the quantity, for example "squared_error".
+        coupling: Coupling J between the spins of the true model.
+        masks: "one" for one random mask per sample, or "all" for all masks of k spins.
         min_samples: Smallest number of samples n. Smaller training sets are omitted.
 
     Returns:
-        One row per seed and n, and one column per number of masked sites.
+        One row per seed and n, and one column per number k of masked spins.
     """
     table = rows.where("fit", coupling=coupling, masks=masks)
     by_size = table[table.n >= min_samples].pivot(index=["seed", "n"], columns="block_size", values=column)
@@ -50,23 +58,29 @@ def fit_column(
 
 
 def scaled_errors(rows: Rows, coupling: float, masks: str = "one", min_samples: int = LARGE) -> DataFrame:
-    """Return the squared error of fitted models, summed over parameters and multiplied by the number of samples n.
+    """Return the squared error of fitted Ising models, multiplied by the number of samples n.
+
+    The error is summed over the parameters of a model. Each model is fitted to n samples. The fit masks k spins per
+    sample and predicts them from the others.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        coupling: Coupling J between the spins of the model.
-        masks: "one" for one random mask per sample, or "all" for all masks of a size.
+        rows: Measurements of a run, as one table per kind of row.
+        coupling: Coupling J between the spins of the true model.
+        masks: "one" for one random mask per sample, or "all" for all masks of k spins.
         min_samples: Smallest number of samples n. Smaller training sets are omitted.
 
     Returns:
-        One row per seed and n, and one column per number of masked sites.
+        One row per seed and n, and one column per number k of masked spins.
     """
     errors = fit_column(rows, "squared_error", coupling, masks, min_samples)
     return errors.mul(errors.index.get_level_values("n"), axis=0)
 
 
 def per_repetition(by_size: "Series[Any]") -> "Series[float]":
-    """Average numbers that are indexed by seed and size of the training set over the sizes.
+    """Average numbers over the sizes of the training set, separately for each seed.
+
+    Args:
+        by_size: Numbers that are indexed by seed and size of the training set.
 
     Returns:
         One mean per seed.
@@ -83,14 +97,19 @@ def limit(
     column: str = "trace",
     pairs: str = "unordered",
 ) -> float:
-    """Return the exact asymptotic error Tr Gamma of an estimator, where Gamma is its asymptotic covariance.
+    """Return the exact asymptotic error of an estimator of an Ising model's parameters.
+
+    The estimator masks some spins of each sample and fits the parameters to the conditional distribution of the masked
+    spins given the others. For many samples n, its squared error summed over parameters is about Tr Gamma / n, where
+    Gamma is the asymptotic covariance. The trace Tr Gamma is returned.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins of the model.
-        size: Number of masked sites.
-        masks: "one" for one random mask per sample, or "all" for all masks of a size.
-        column: "trace" (default), or "trace_couplings" or "trace_fields" for a part of the parameters.
+        size: Number of masked spins.
+        masks: "one" for one random mask per sample, or "all" for all masks of `size` spins.
+        column: "trace" (default) for all parameters, "trace_couplings" for the couplings, or "trace_fields" for the
+            fields.
         pairs: "unordered" if the energy counts each pair of spins once, or "ordered" if it counts each pair twice.
     """
     return float(exact_rows(rows, coupling, masks, pairs)[column].loc[size])
@@ -98,14 +117,15 @@ def limit(
 
 @draws
 def scaled_error(rows: Rows, coupling: float, size: int) -> "Series[float]":
-    """Return the squared error of fitted models, multiplied by the number of samples n.
+    """Return the mean squared error of fitted Ising models, multiplied by the number of samples n.
 
-    It is averaged over training sets with at least 1,000 samples.
+    The fit masks some spins of each sample and predicts them from the others. The squared error is summed over
+    parameters, multiplied by n, and averaged over training sets with n >= 1,000.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        coupling: Coupling J between the spins of the model.
-        size: Number of masked sites.
+        rows: Measurements of a run, as one table per kind of row.
+        coupling: Coupling J between the spins of the true model.
+        size: Number of masked spins.
 
     Returns:
         One mean per seed.
@@ -117,15 +137,18 @@ def scaled_error(rows: Rows, coupling: float, size: int) -> "Series[float]":
 def error_at(
     rows: Rows, coupling: float, size: int, n: int, masks: str = "one", column: str = "squared_error"
 ) -> "Series[float]":
-    """Return the squared error of models fitted to training sets of one size, multiplied by this size.
+    """Return the squared error of Ising models that are fitted to n samples, multiplied by n.
+
+    The fit masks some spins of each sample and predicts them from the others.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        coupling: Coupling J between the spins of the model.
-        size: Number of masked sites.
+        rows: Measurements of a run, as one table per kind of row.
+        coupling: Coupling J between the spins of the true model.
+        size: Number of masked spins.
         n: Number of samples in a training set.
-        masks: "one" for one random mask per sample, or "all" for all masks of a size.
-        column: "squared_error" (default), or "squared_error_couplings" for the couplings alone.
+        masks: "one" for one random mask per sample, or "all" for all masks of `size` spins.
+        column: "squared_error" (default) for the sum over all parameters, or "squared_error_couplings" for the
+            couplings.
 
     Returns:
         One number per seed, averaged over its training sets.
@@ -135,14 +158,15 @@ def error_at(
 
 @draws
 def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
-    """Return how much the squared error decreases if one more site is masked.
+    """Return how much the squared error of fitted Ising models decreases if one more spin is masked.
 
-    The error is multiplied by the number of samples n and averaged over training sets with at least 1,000 samples.
+    The fit masks some spins of each sample and predicts them from the others. The squared error is summed over
+    parameters, multiplied by the number of samples n, and averaged over training sets with n >= 1,000.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        coupling: Coupling J between the spins of the model.
-        fewer: Number of masked sites that is compared with `fewer` + 1.
+        rows: Measurements of a run, as one table per kind of row.
+        coupling: Coupling J between the spins of the true model.
+        fewer: Number of masked spins that is compared with `fewer` + 1.
 
     Returns:
         One decrease per seed.
@@ -153,14 +177,16 @@ def gain(rows: Rows, coupling: float, fewer: int) -> "Series[float]":
 
 @draws
 def smallest_gain(rows: Rows, coupling: float) -> "Series[float]":
-    """Return the smallest decrease of the squared error from one masked site to four, over sizes n of the training set.
+    """Return the smallest decrease of the squared error if four spins are masked instead of one.
 
-    The error is multiplied by n. If the mean over seeds is positive, the expected error decreases at every n, because
-    the mean of minima is at most the minimum of means.
+    The fit masks some spins of each sample and predicts them from the others. The squared error is summed over
+    parameters and multiplied by the number of samples n. The minimum of the decrease is taken over all n. If the mean
+    over seeds is positive, the expected error decreases at every n, because the mean of minima is at most the minimum
+    of means.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        coupling: Coupling J between the spins of the model.
+        rows: Measurements of a run, as one table per kind of row.
+        coupling: Coupling J between the spins of the true model.
 
     Returns:
         One minimum per seed.
@@ -171,17 +197,19 @@ def smallest_gain(rows: Rows, coupling: float) -> "Series[float]":
 
 @draws
 def error_over_limit(rows: Rows, coupling: float, size: int) -> "Series[float]":
-    """Return the ratio of the measured squared error to its asymptotic value Tr Gamma / n.
+    """Return the ratio of the measured squared error of fitted Ising models to its asymptotic value.
 
-    It is averaged over training sets with n >= 1,000 samples.
+    The fit masks some spins of each sample and predicts them from the others. For many samples n, the expected squared
+    error is Tr Gamma / n, where Gamma is the asymptotic covariance of the estimated parameters. The ratio is averaged
+    over training sets with n >= 1,000.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        coupling: Coupling J between the spins of the model.
-        size: Number of masked sites.
+        rows: Measurements of a run, as one table per kind of row.
+        coupling: Coupling J between the spins of the true model.
+        size: Number of masked spins.
 
     Returns:
-        One ratio per seed.
+        One mean ratio per seed.
     """
     trace = exact_rows(rows, coupling).trace.loc[size]
     return per_repetition(scaled_errors(rows, coupling)[size] / trace)
@@ -189,14 +217,16 @@ def error_over_limit(rows: Rows, coupling: float, size: int) -> "Series[float]":
 
 @draws
 def gain_of_all_masks(rows: Rows, coupling: float) -> "Series[float]":
-    """Return the decrease of the squared error from one masked site to four, if all masks of a size are used.
+    """Return the relative decrease of the squared error from one masked spin to four, if all masks of a size are used.
 
-    It is divided by the asymptotic error Tr Gamma / n with four masked sites, and averaged over training sets with n >=
+    Ising models are fitted by predicting masked spins from the others, with every possible mask of one or of four
+    spins. The decrease is divided by the asymptotic error Tr Gamma / n with one random mask of four spins per sample,
+    where Gamma is the asymptotic covariance of the estimated parameters. It is averaged over training sets with n >=
     1,000 samples.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        coupling: Coupling J between the spins of the model.
+        rows: Measurements of a run, as one table per kind of row.
+        coupling: Coupling J between the spins of the true model.
 
     Returns:
         One relative decrease per seed.
@@ -207,13 +237,15 @@ def gain_of_all_masks(rows: Rows, coupling: float) -> "Series[float]":
 
 @draws
 def within_trace(rows: Rows, coupling: float) -> "Series[float]":
-    """Return the share of training sets whose squared error is at most its asymptotic value Tr Gamma / n.
+    """Return the share of training sets whose squared error is at most its asymptotic value.
 
-    It is averaged over numbers of masked sites and over training sets with n >= 1,000 samples.
+    Ising models are fitted by predicting masked spins from the others. For many samples n, the expected squared error
+    is Tr Gamma / n, where Gamma is the asymptotic covariance of the estimated parameters. The share is averaged over
+    the numbers of masked spins and over training sets with n >= 1,000.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        coupling: Coupling J between the spins of the model.
+        rows: Measurements of a run, as one table per kind of row.
+        coupling: Coupling J between the spins of the true model.
 
     Returns:
         One share per seed.
@@ -229,9 +261,11 @@ def _by_model(rows: Rows, column: str, pairs: str = "unordered") -> DataFrame:
 
 @exact
 def last_gain_of_couplings(rows: Rows) -> float:
-    """Return the largest decrease, over models, of the asymptotic error of the couplings from N - 1 to N masked sites.
+    """Return how much the asymptotic error of the couplings decreases if all N spins are masked instead of N - 1.
 
-    N is the number of sites, so that the last estimator masks all of them.
+    Ising models are fitted by predicting masked spins from the others, with one random mask per sample. The asymptotic
+    error is the trace of the estimator's asymptotic covariance, restricted to the couplings. The largest decrease over
+    all models is returned.
     """
     traces = _by_model(rows, "trace_couplings")
     return float((traces.iloc[:, -2] - traces.iloc[:, -1]).max())
@@ -239,10 +273,12 @@ def last_gain_of_couplings(rows: Rows) -> float:
 
 @exact
 def slack_of_poincare(rows: Rows) -> float:
-    """Return how far Tr Gamma stays below its bound C Tr I^-1, relative to the bound.
+    """Return the smallest relative distance between the asymptotic error of an estimator and its upper bound.
 
-    Gamma is the asymptotic covariance with k masked sites, C the Poincaré constant of the Markov chain that resamples k
-    sites, and I the Fisher information. The minimum over models and k is returned.
+    Ising models are fitted by predicting k masked spins from the others. The asymptotic error is Tr Gamma, where Gamma
+    is the estimator's asymptotic covariance. The bound is C Tr I^-1, where C is the Poincaré constant of the Markov
+    chain that resamples k spins, and I is the Fisher information. The distance is (bound - error) / bound, and the
+    minimum is taken over models and k.
     """
     traces = _by_model(rows, "trace")
     bound = _by_model(rows, "poincare").mul(traces.iloc[:, -1], axis=0)
@@ -251,12 +287,14 @@ def slack_of_poincare(rows: Rows) -> float:
 
 @exact
 def largest_step_of_limit(rows: Rows, pairs: str) -> float:
-    """Return the largest increase of the logarithm of the asymptotic error Tr Gamma when one more site is masked.
+    """Return the largest increase of the log asymptotic error of an estimator when one more spin is masked.
 
-    The maximum is over models and numbers of masked sites. It is negative if every additional masked site helps.
+    Ising models are fitted by predicting masked spins from the others. The asymptotic error is Tr Gamma, where Gamma is
+    the estimator's asymptotic covariance. The maximum is taken over models and numbers of masked spins. It is negative
+    if every additional masked spin reduces the error.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         pairs: "unordered" if the energy counts each pair of spins once, or "ordered" if it counts each pair twice.
     """
     return float(np.nanmax(_by_model(rows, "trace", pairs).apply(np.log).diff(axis=1).to_numpy()))

@@ -13,7 +13,11 @@ PARALLEL = "independent parallel"
 
 
 def block_label(size: int) -> str:
-    """Return the name of k-Gibbs with this block size in the rows."""
+    """Return the name of a sampler in the rows, for example "k = 2".
+
+    Args:
+        size: Number k of random spins that the sampler resamples per step.
+    """
     return f"k = {size}"
 
 
@@ -21,14 +25,17 @@ def block_label(size: int) -> str:
 class Config(Settings):
     """Settings of a run.
 
+    The sampled Ising models have a clique, a set of spins that are all coupled with each other. The sampler k-Gibbs
+    resamples k random spins per step.
+
     Args:
         sites: Number of spins N.
-        clique: Number of spins that are coupled with each other.
+        clique: Number of spins in the clique.
         field: Field h of every spin.
-        couplings: Couplings J of the clique.
-        block_sizes: Block sizes k of k-Gibbs.
+        couplings: Couplings J between the spins of the clique.
+        block_sizes: Numbers k of k-Gibbs.
         budget: Largest number of steps of a chain.
-        chains: Number of chains per cell of the figure.
+        chains: Number of chains for each sampler, coupling and seed.
         seeds: One seed per repetition of the figure.
     """
 
@@ -42,14 +49,22 @@ class Config(Settings):
     seeds: Seeds = tuple(range(30))
 
     def check(self) -> None:
-        """Raise `InputError` if the clique or a block is larger than the model."""
+        """Check the numbers of spins.
+
+        Raises:
+            InputError: If the clique (coupled spins) or a block (resampled spins) has more spins than the model.
+        """
         if self.clique > self.sites:
             raise InputError("clique", self.clique, f"use 2 to sites={self.sites}")
         if max(self.block_sizes) > self.sites:
             raise InputError("block_sizes", self.block_sizes, f"use numbers from 1 to sites={self.sites}")
 
     def model(self, coupling: float) -> Ising:
-        """Return the model. Its energy counts each unordered pair once."""
+        """Return the Ising model that is sampled. Its energy counts each pair of coupled spins once.
+
+        Args:
+            coupling: Coupling J between the spins of the clique, which are all coupled with each other.
+        """
         return Ising.clique(self.sites, self.clique, coupling, self.field)
 
 

@@ -19,7 +19,14 @@ from trialogue_lab.theory.cliques import chains
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per coupling between the spins."""
+    """Return one task per coupling between the spins.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        The tasks.
+    """
     return [
         Part(f"coupling-{place}", partial(_measured, config, coupling))
         for place, coupling in enumerate(config.couplings)
@@ -50,15 +57,17 @@ def _measured(config: Config, coupling: float, _: Path) -> Iterator[dict[str, An
 
 
 def exact_row(log_matrix: NDArray[np.float64], budget: int) -> dict[str, float]:
-    """Compute exact properties of the number of steps T until all spins of the clique point up, starting with none.
+    """Compute exact properties of the number of steps T until all spins of a clique point up, starting with none.
+
+    A clique is a set of spins that are all coupled with each other.
 
     Args:
-        log_matrix: Log transition probabilities (states, states) of the number of up spins.
+        log_matrix: Log transition probabilities (states, states) of a Markov chain on the number of up spins.
         budget: Largest number of steps.
 
     Returns:
-        `log_expected`, the logarithm of E[T]; `mean` and `deviation` of min(T, budget); and `reached`, the probability
-        that T <= budget.
+        A dictionary with `log_expected` (logarithm of the expectation of T), `mean` and `deviation` (standard
+        deviation) of min(T, budget), and `reached` (probability that T <= budget).
     """
     waiting = np.exp(log_matrix)[:-1, :-1]
     alive = np.zeros(len(waiting))
@@ -79,17 +88,17 @@ def exact_row(log_matrix: NDArray[np.float64], budget: int) -> dict[str, float]:
 def simulated_rows(
     config: Config, coupling: float, name: str, chain: Chain[Any]
 ) -> Iterator[dict[str, float | int]]:
-    """Simulate chains until they switch modes or use up the budget of steps.
+    """Simulate chains from all spins down until all spins of the clique point up, or until the budget of steps is used.
 
     Args:
         config: Settings of the run.
-        coupling: Coupling J between the spins.
-        name: Name of the sampler in the random stream.
+        coupling: Coupling J between the spins of the clique, which are all coupled with each other.
+        name: Name of the sampler, which selects the random numbers.
         chain: The sampler.
 
     Yields:
-        One row per seed, with the mean and the standard deviation over chains of min(T, budget), where T is the number
-        of steps, and the share of chains with T <= budget.
+        One row per seed. `mean` and `deviation` are the mean and the standard deviation over chains of min(T, budget),
+        where T is the number of steps. `reached` is the share of chains with T <= budget.
     """
     hits = clique_hits(
         chain,

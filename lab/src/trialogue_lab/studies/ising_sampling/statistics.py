@@ -17,20 +17,27 @@ draws = Replication("draw", "seeds")
 
 
 def chains(rows: Rows) -> list[str]:
-    """Return the names of the samplers, k-Gibbs in the order of k and then "independent parallel"."""
+    """Return the names of the samplers of the Ising model.
+
+    They are the k-Gibbs samplers in ascending order of k, which resample k random spins per step, and then "independent
+    parallel", which resamples all spins independently.
+    """
     return rows["exact"].chain.unique().tolist()
 
 
 def blocks(rows: Rows, smallest: int = 1, below_all: int = 0) -> list[str]:
-    """Return the names of k-Gibbs samplers in a range of block sizes k.
+    """Return the names of k-Gibbs samplers, which resample k random spins of an Ising model per step.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        smallest: Smallest k.
-        below_all: The largest k is this much smaller than the largest measured block size.
+        rows: Measurements of a run, as one table per kind of row.
+        smallest: Smallest number k of spins.
+        below_all: The largest k is the largest measured number minus `below_all`.
+
+    Returns:
+        Names in ascending order of k.
 
     Raises:
-        NoRows: If no block size is in the range.
+        NoRows: If no k is in the range.
     """
     sizes = sorted(rows["exact"].block_size.dropna().astype(int).unique().tolist())
     names = [block_label(size) for size in sizes if smallest <= size <= sizes[-1] - below_all]
@@ -40,11 +47,12 @@ def blocks(rows: Rows, smallest: int = 1, below_all: int = 0) -> list[str]:
 
 
 def expected(rows: Rows, column: str) -> DataFrame:
-    """Return an exact property of the samplers as a table.
+    """Return one exact property of the samplers of the Ising model as a table.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        column: Name of the property, for example "log_expected".
+        rows: Measurements of a run, as one table per kind of row.
+        column: Name of the property, for example "log_expected", the logarithm of the expected number of steps until
+            all spins point up.
 
     Returns:
         One row per coupling J between the spins, and one column per sampler.
@@ -53,11 +61,11 @@ def expected(rows: Rows, column: str) -> DataFrame:
 
 
 def simulated(rows: Rows, column: str, names: Sequence[str], most: float = math.inf) -> DataFrame:
-    """Return a simulated column as a table.
+    """Return one property of simulated Markov chains as a table.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        column: Name of the column, for example "mean".
+        rows: Measurements of a run, as one table per kind of row.
+        column: Name of the property, for example "mean", the mean number of steps until all spins point up.
         names: Names of the samplers.
         most: Largest coupling J between the spins.
 
@@ -71,14 +79,16 @@ def simulated(rows: Rows, column: str, names: Sequence[str], most: float = math.
 
 @draws
 def steps(rows: Rows, coupling: float, chain: str, column: str = "mean") -> "Series[float]":
-    """Return the simulated number of steps until a sampler switches to the mode in which all spins point up.
+    """Return the simulated number of steps T that a sampler needs until all spins of an Ising model point up.
+
+    All spins point down at the start. Chains stop after a fixed number of steps, the budget.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins.
-        chain: Name of the sampler.
-        column: "mean" (default) or "deviation" over chains of min(T, budget), where T is the number of steps and budget
-            the largest number simulated, or "reached" for the share of chains with T <= budget.
+        chain: Name of the sampler, for example a k-Gibbs sampler, which resamples k random spins per step.
+        column: "mean" (default) or "deviation" (standard deviation) of min(T, budget) over chains, or "reached" for the
+            share of chains with T <= budget.
 
     Returns:
         One number per seed.
@@ -88,12 +98,13 @@ def steps(rows: Rows, coupling: float, chain: str, column: str = "mean") -> "Ser
 
 @draws
 def log_steps_ratio(rows: Rows, first: str, second: str, most: float = math.inf) -> "Series[float]":
-    """Return the log ratio of the numbers of steps that two samplers need to switch modes.
+    """Return the log ratio of the numbers of steps that two samplers need until all spins point up.
 
-    It is averaged over couplings.
+    All spins of an Ising model point down at the start. Numbers of steps are averaged over simulated chains, and log
+    ratios over couplings.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         first: Name of the sampler in the numerator.
         second: Name of the sampler in the denominator.
         most: Largest coupling J between the spins.
@@ -107,15 +118,16 @@ def log_steps_ratio(rows: Rows, first: str, second: str, most: float = math.inf)
 
 @draws
 def slowdown(rows: Rows, first: float, second: float, below_all: int = 0) -> "Series[float]":
-    """Return the log ratio of the numbers of steps that k-Gibbs needs to switch modes at two couplings.
+    """Return the log ratio of the numbers of steps that a sampler needs at two couplings.
 
-    It is averaged over block sizes k.
+    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all spins point up. Simulated chains
+    start with all spins down. Log ratios are averaged over the numbers k.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         first: Coupling J in the numerator.
         second: Coupling J in the denominator.
-        below_all: The largest k is this much smaller than the largest measured block size.
+        below_all: The largest k is the largest measured number minus `below_all`.
 
     Returns:
         One mean log ratio per seed.
@@ -126,13 +138,14 @@ def slowdown(rows: Rows, first: float, second: float, below_all: int = 0) -> "Se
 
 @draws
 def steps_over_exact(rows: Rows, least: int) -> "Series[float]":
-    """Return the ratio of simulated to exact mean numbers of steps until k-Gibbs switches modes.
+    """Return the ratio of simulated to exact mean numbers of steps until all spins of an Ising model point up.
 
-    It is averaged over couplings and block sizes k.
+    The sampler k-Gibbs resamples k random spins per step and starts with all spins down. Ratios are averaged over
+    couplings and numbers k.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        least: Smallest block size k.
+        rows: Measurements of a run, as one table per kind of row.
+        least: Smallest number k of spins.
 
     Returns:
         One mean ratio per seed.
@@ -143,10 +156,15 @@ def steps_over_exact(rows: Rows, least: int) -> "Series[float]":
 
 @draws
 def arrivals_above_exact(rows: Rows) -> "Series[float]":
-    """Return the share of simulated chains that switch modes within the budget, minus its exact probability.
+    """Return the share of simulated chains that reach the state with all spins up, minus the exact probability.
+
+    Chains start with all spins down and stop after a fixed number of steps.
+
+    Args:
+        rows: Measurements of a run, as one table per kind of row.
 
     Returns:
-        One mean difference over samplers and couplings per seed.
+        One difference per seed, averaged over samplers and couplings.
     """
     shares, probabilities = _simulated_and_exact(rows, "reached", chains(rows))
     return (shares - probabilities).mean(axis=1).groupby("seed").mean()
@@ -161,23 +179,28 @@ def _simulated_and_exact(rows: Rows, column: str, names: Sequence[str]) -> tuple
 
 @exact
 def exact_number(rows: Rows, coupling: float, chain: str, column: str = "mean") -> float:
-    """Return an exact property of the number of steps T until a sampler switches modes.
+    """Return an exact property of the number of steps until all spins of an Ising model point up.
+
+    The sampler starts with all spins down and needs T steps. The budget is the number of steps after which simulated
+    chains stop.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         coupling: Coupling J between the spins.
         chain: Name of the sampler.
-        column: "mean" (default) or "deviation" of min(T, budget), "reached" for the probability that T <= budget, or
-            "log_expected" for the logarithm of the expectation of T.
+        column: "mean" (default) or "deviation" (standard deviation) of min(T, budget), "reached" for the probability
+            that T <= budget, or "log_expected" for the logarithm of the expectation of T.
     """
     return float(expected(rows, column)[chain].loc[coupling])
 
 
 @exact
 def largest_increase_with_blocks(rows: Rows) -> float:
-    """Return the largest increase of the log expected number of steps from one block size k to the next.
+    """Return the largest increase of the log expected number of steps when a sampler resamples more spins per step.
 
-    The maximum is over block sizes and couplings. It is negative if larger blocks always switch modes faster.
+    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all spins point up. Each k is
+    compared with the next larger one. The maximum is taken over k and couplings. It is negative if a larger k is always
+    faster.
     """
     increases = expected(rows, "log_expected")[blocks(rows)].diff(axis=1)
     return float(increases.melt()["value"].max())
@@ -185,9 +208,10 @@ def largest_increase_with_blocks(rows: Rows) -> float:
 
 @exact
 def smallest_increase_with_coupling(rows: Rows) -> float:
-    """Return the smallest increase of the log expected number of steps from one coupling J to the next.
+    """Return the smallest increase of the log expected number of steps from one coupling J to the next larger one.
 
-    The minimum is over couplings and block sizes. It is positive if stronger couplings always slow k-Gibbs down.
+    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all spins point up. The minimum is
+    taken over couplings and numbers k. It is positive if stronger couplings always slow the sampler down.
     """
     increases = expected(rows, "log_expected")[blocks(rows)].diff()
     return float(increases.melt()["value"].min())
@@ -195,12 +219,13 @@ def smallest_increase_with_coupling(rows: Rows) -> float:
 
 @exact
 def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
-    """Return the smallest log ratio of the expected numbers of steps of k-Gibbs at two couplings.
+    """Return the smallest log ratio of the expected numbers of steps that a sampler needs at two couplings.
 
-    The minimum is over block sizes k that are smaller than the number of spins.
+    The sampler k-Gibbs resamples k random spins of an Ising model per step, until all spins point up. The minimum is
+    taken over all k smaller than the number of spins.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         first: Coupling J in the numerator.
         second: Coupling J in the denominator.
     """
@@ -210,19 +235,19 @@ def smallest_slowdown(rows: Rows, first: float, second: float) -> float:
 
 @exact
 def reached_by_reading(rows: Rows, chain: str, least: float, times: int) -> float:
-    """Return the largest probability over couplings that a sampler reaches the larger mode within the budget.
+    """Return the largest probability that a sampler reaches the state with all spins up within a fixed number of steps.
 
-    Whether the published energy counts each pair of spins once or twice is ambiguous. A model with the coupling 2 J is
-    the model with the coupling J in which every pair is counted twice.
+    The maximum is taken over couplings J. The published energy can be read as counting each pair of spins once or
+    twice. A model with the coupling 2 J is the model with the coupling J in which every pair is counted twice.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         chain: Name of the sampler.
         least: Smallest coupling J.
         times: Number of times that the energy counts a pair, 1 or 2.
 
     Raises:
-        NoRows: If no coupling from `least` was measured together with its double.
+        NoRows: If no coupling of at least `least` was measured together with its double.
     """
     couplings = rows.distinct("setting", "coupling")
     chosen = [times * each for each in couplings if each >= least and 2 * each in couplings]

@@ -21,16 +21,21 @@ Array = NDArray[np.float64]
 
 
 def total_variation(first: Tensor, second: Tensor) -> float:
-    """Return the total variation distance between two distributions (states,)."""
+    """Return the total variation distance between two distributions.
+
+    Args:
+        first: Probabilities (states,).
+        second: Probabilities (states,).
+    """
     return float((first - second).abs().sum()) / 2
 
 
 class StateCounts(NamedTuple):
-    """Counts of a data set.
+    """Data set of sampled states and masked spins, as counts.
 
     Attributes:
         samples: Number of samples of each state (states,).
-        masks: Number of masks of each site in each state (states, sites).
+        masks: Number of times that each spin is masked in samples of each state (states, sites).
     """
 
     samples: NDArray[np.int64]
@@ -39,9 +44,10 @@ class StateCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class CliqueFamily:
-    """Ising models on a clique of equal spins. The parameters theta = (J, h) are a coupling and a field in a box.
+    """Family of Ising models in which all pairs of spins have the same coupling J and all spins have the same field h.
 
-    A conditional distribution is the distribution of one masked site given all other sites.
+    The parameters theta = (J, h) are restricted to a box. A conditional distribution is the distribution of one masked
+    spin given all other spins.
 
     Args:
         sites: Number of spins.
@@ -54,12 +60,20 @@ class CliqueFamily:
     fields: tuple[float, float]
 
     def probabilities(self, coupling: float, field: float) -> Tensor:
-        """Return the probabilities (states,) float64 of all states of the model with this coupling J and field h."""
+        """Return the probabilities of all states of one model.
+
+        Args:
+            coupling: Coupling J between all pairs of spins.
+            field: Field h of all spins.
+
+        Returns:
+            Probabilities (states,) float64.
+        """
         return Ising.clique(self.sites, self.sites, coupling, field).probabilities()
 
     @cached_property
     def blocks(self) -> BlockDistribution:
-        """Distribution of the mask, which covers one uniformly chosen site."""
+        """Distribution of the mask, which covers one spin with equal probabilities."""
         return block_distribution(self.sites, 2, block_size=1)
 
     @cached_property
@@ -81,15 +95,15 @@ class CliqueFamily:
 
     @property
     def beta(self) -> float:
-        """Smallest conditional probability of a spin over all models in the box (beta of Assumption 4.1.3).
+        """Smallest conditional probability of a spin given the others, over all models in the box of parameters.
 
-        It is attained in a corner of the box.
+        It is the constant beta of Assumption 4.1.3, and is attained in a corner of the box.
         """
         corners = product(self.couplings, self.fields)
         return min(smallest_conditional(self.probabilities(*corner), self.blocks) for corner in corners)
 
     def farthest(self, coupling: float, field: float) -> float:
-        """Return the total variation distance between a model and the corner of the box that is farthest from it.
+        """Return the largest total variation distance from a model to the corners of the box of parameters.
 
         Args:
             coupling: Coupling J of the model.
@@ -100,10 +114,14 @@ class CliqueFamily:
         return max(total_variation(self.probabilities(*corner), own) for corner in corners)
 
     def cells(self, eps: float) -> int:
-        """Return an upper bound on the number of cells that cover the box (C_eps of Assumption 4.1.4).
+        """Return an upper bound on the number of cells that cover the box of parameters (C_eps of Assumption 4.1.4).
 
-        Log-probabilities vary by at most eps / 2 in a cell. A log-probability changes by at most 2 per unit of the
-        field and 2 (N - 1) per unit of the coupling. The bound of Theorem 4.1.4 increases with the number of cells.
+        Log-probabilities vary by at most eps / 2 in a cell. With N spins, a log-probability changes by at most 2 per
+        unit of the field and 2 (N - 1) per unit of the coupling. The bound of Theorem 4.1.4 increases with the number
+        of cells.
+
+        Args:
+            eps: Accuracy of the cover.
         """
         spans = self.couplings[1] - self.couplings[0], self.fields[1] - self.fields[0]
         rates = 2 * (self.sites - 1), 2
@@ -114,21 +132,34 @@ class CliqueFamily:
     def draw(
         self, coupling: float, field: float, samples: int, masks: int, draws: np.random.Generator
     ) -> StateCounts:
-        """Sample a data set, and return its counts.
+        """Sample a data set from a model, with random masks of single spins.
 
         Args:
-            coupling: Coupling J of the sampled model.
-            field: Field h of the sampled model.
+            coupling: Coupling J of the model.
+            field: Field h of the model.
             samples: Number of samples.
             masks: Number of masks per sample.
             draws: Random number generator.
+
+        Returns:
+            Counts of the states, and of the masked spins in each state.
         """
         states = draws.multinomial(samples, self.probabilities(coupling, field).numpy())
         uniform = np.full(self.sites, 1 / self.sites)
         return StateCounts(states, np.stack([draws.multinomial(count * masks, uniform) for count in states]))
 
     def fit(self, counts: StateCounts) -> Array:
-        """Return the coupling and field (2,) in the box that minimize the convex `empirical_loss` of a data set."""
+        """Fit a model to a data set by maximum pseudolikelihood.
+
+        The mean negative log-probability of the masked spins given the others is minimized, which is a convex function
+        of the parameters.
+
+        Args:
+            counts: The data set.
+
+        Returns:
+            Coupling and field (2,) of the best model in the box of parameters.
+        """
         weights = counts.masks / counts.masks.sum()
 
         def objective(theta: Array) -> tuple[float, Array]:
@@ -153,24 +184,32 @@ class CliqueFamily:
         return float((counts.masks * self.losses(theta)).sum() / counts.masks.sum())
 
     def averaged_loss(self, counts: StateCounts, theta: Array) -> float:
-        """Return the expectation of `empirical_loss` over random masks of the same samples, in nats.
+        """Return the mean negative log-probability in nats of a spin given the others, over all spins of the samples.
+
+        It is the expectation over masks of the loss on randomly masked spins.
 
         Args:
-            counts: The data set.
+            counts: The data set, of which only the samples are used.
             theta: Coupling and field (2,) of the model.
         """
         return float((counts.samples @ self.losses(theta)).sum() / (counts.samples.sum() * self.sites))
 
     def conditional_entropy(self, counts: StateCounts) -> float:
-        """Return the part of `empirical_loss` that no model can reduce, in nats.
+        """Return the smallest mean negative log-probability of the masked spins that any model can have, in nats.
 
-        It is the mean negative log-probability of the masked spins under the empirical distribution of the samples.
+        It is attained by the conditional probabilities of the empirical distribution of the samples.
+
+        Args:
+            counts: The data set.
         """
         own = conditionals(torch.from_numpy(counts.samples / counts.samples.sum()), self.blocks).numpy()
         return float(-xlogy(counts.masks, np.where(counts.masks > 0, own, 1.0)).sum() / counts.masks.sum())
 
     def tensorization(self, theta: Array) -> float:
         """Return an upper bound on a model's constant of approximate tensorization of entropy (C_AT).
+
+        The constant relates the KL divergence of joint distributions to the divergences of the conditional
+        distributions of single spins.
 
         Args:
             theta: Coupling and field (2,) of the model.

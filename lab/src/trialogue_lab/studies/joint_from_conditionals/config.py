@@ -34,7 +34,11 @@ class Sizes(Settings):
     masks: Count
 
     def check(self) -> None:
-        """Raise `InputError` if the number of masks does not fit into 64 bits."""
+        """Check that the number of masks fits into 64 bits.
+
+        Raises:
+            InputError: If there are too many masks in a data set.
+        """
         if self.samples * self.masks >= 1 << 62:
             raise InputError(
                 "masks", self.masks, f"use fewer than {(1 << 62) // self.samples} for {self.samples} samples"
@@ -42,14 +46,14 @@ class Sizes(Settings):
 
     @property
     def family(self) -> CliqueFamily:
-        """The models that are fitted, with parameters in the box."""
+        """Ising models that can be fitted, which have `sites` spins and parameters in the box (see the class)."""
         return CliqueFamily(
             self.sites, (0.0, 2 * self.coupling), (self.field - self.margin, self.field + self.margin)
         )
 
     @property
     def label(self) -> str:
-        """Label in rows and tables."""
+        """Label in rows and tables, with the numbers of spins N, of samples n and of masks per sample m."""
         return f"N = {self.sites}, n = {self.samples:g}, m = {self.masks:g}"
 
 

@@ -29,7 +29,17 @@ SPLITS = (0.1, 0.5, 0.9)
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per seed, and one for a distribution whose entropy decays slowly."""
+    """Return the tasks of a run.
+
+    The first task computes how slowly entropy decays from a rare state. Every other task has one seed, and measures
+    bounds on data sets and properties of random Ising models.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        The tasks.
+    """
     return [
         Part("slow", lambda _: slow_rows(config)),
         *(Part(f"seed-{seed}", partial(_measure, config, seed)) for seed in config.seeds),
@@ -50,17 +60,24 @@ def _measure(config: Config, seed: int, _: Path) -> Rows:
 
 
 def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, Any]:
-    """Measure the share of data sets that satisfy each bound, and average the bounds and the bounded quantities.
+    """Compare theoretical bounds with the measured errors of Ising models that are fitted to random data sets.
 
-    `stated` is the bound of Theorem 4.1.4 with the loss as defined. `proved` is the bound with the loss of its proof,
+    A data set consists of samples and random masks. A model is fitted by predicting masked spins from the others. The
+    bound `stated` is Theorem 4.1.4 with the loss as defined, and `proved` is the theorem with the loss of its proof,
     which is relative to the samples' conditional entropy. `average`, `lemma` and `empirical` are Corollary 4.3.1, Lemma
-    4.3.5 and Lemma 4.3.6. `variation` is the total variation distance of the fitted and the true distribution.
+    4.3.5 and Lemma 4.3.6.
 
     Args:
         config: Settings of the run.
         sizes: Size of the data sets and the true model.
         seed: Seed of the data sets.
         place: Index of `sizes` in the config.
+
+    Returns:
+        Means over data sets. For a bound b, `b_within` is the share of data sets that satisfy it, `b_bound` its mean,
+        and `log_looseness_b` the mean log ratio of the bound to the bounded error. `variation` is the total variation
+        distance between the fitted and the true distribution, `loss` the loss of the fitted model, and `tensorization`
+        its constant of approximate tensorization of entropy.
     """
     family = sizes.family
     size = {"sites": sizes.sites, "vocab_size": 2, "samples": sizes.samples}
@@ -105,9 +122,10 @@ def bound_row(config: Config, sizes: Sizes, seed: int, place: int) -> dict[str, 
 
 
 def lemma_distances(config: Config, sizes: Sizes, beta: float) -> list[float]:
-    """Return upper bounds by Lemma 4.3.5 on the difference of the empirical and the mask-averaged loss.
+    """Return upper bounds by Lemma 4.3.5 on how much the loss depends on the random masks.
 
-    Each bound holds with probability 1 - delta. They differ in the share of delta that is assigned to the masks.
+    The lemma bounds the difference between the loss with the sampled masks and its expectation over masks. Each
+    returned bound holds with probability 1 - delta. Bounds differ in the share of delta that is assigned to the masks.
 
     Args:
         config: Settings with the failure probability delta.
@@ -131,27 +149,30 @@ def random_model(spins: int, deviation: float, draws: np.random.Generator) -> Is
 
     Args:
         spins: Number of spins.
-        deviation: Standard deviation of the couplings and fields.
+        deviation: Standard deviation of the couplings and fields, whose mean is zero.
         draws: Random number generator.
+
+    Returns:
+        The model, with couplings between all pairs of spins.
     """
     parameters = deviation * draws.standard_normal(spins * (spins + 1) // 2)
     return Ising.from_parameters(torch.from_numpy(parameters), spins)
 
 
 def decay_rows(config: Config, model: Ising, masks: BlockDistribution, draws: np.random.Generator) -> Rows:
-    """Measure how fast the distribution of a continuous-time Gibbs sampler approaches its model.
+    """Measure how fast the distribution of a continuous-time Gibbs sampler approaches an Ising model.
 
     Args:
         config: Times at which the distance is measured.
-        model: The model.
-        masks: Distribution of the set of sites that is resampled.
+        model: The model, which is the stationary distribution.
+        masks: Distribution of the set of spins that is resampled in a step.
         draws: Random number generator of the starting distribution.
 
     Yields:
         One row for a random starting distribution, and one for the least likely state. `chi_square` is the maximum over
-        times t of log chi^2(p_t) - log chi^2(p_0) + 2 t / C, with the Poincaré constant C. `entropy` is the maximum of
-        log KL(p_t) - log KL(p_0) + t / c, with an upper bound c on the constant of approximate tensorization of
-        entropy. Both are at most zero if the decay is as fast as the constants imply.
+        times t of log chi^2(p_t) - log chi^2(p_0) + 2 t / C, where p_t is the distribution at time t and C the Poincaré
+        constant. `entropy` is the maximum of log KL(p_t) - log KL(p_0) + t / c, with an upper bound c on the constant
+        of approximate tensorization of entropy. Both are at most zero if the decay is as fast as the constants imply.
     """
     p = model.probabilities()
     matrix = block_dynamics(p, masks)
@@ -174,14 +195,17 @@ def decay_rows(config: Config, model: Ising, masks: BlockDistribution, draws: np
 
 
 def slow_rows(config: Config) -> Rows:
-    """Compute the decay of the KL divergence from a rare state, for a sampler that resamples all sites at once.
+    """Compute how slowly the KL divergence decays from a rare state, for a sampler that resamples all spins at once.
 
-    For this sampler, C_AT = 1 and p_t = e^-t p_0 + (1 - e^-t) q, where q is the target and C_AT the constant of
-    approximate tensorization of entropy.
+    For this sampler, the constant of approximate tensorization of entropy C_AT is 1. The distribution at time t is p_t
+    = e^-t p_0 + (1 - e^-t) q, where q is the target and p_0 the rare state.
+
+    Args:
+        config: Times at which the divergence is computed.
 
     Yields:
         One row per probability of the rare state and time. `log_ratio` is log KL(p_t, q) - log KL(p_0, q). The
-        published upper bound is -2 t / C_AT, and the corrected one is -t / C_AT.
+        published upper bound on it is -2 t / C_AT, and the corrected one is -t / C_AT.
     """
     for rare in (1e-2, 1e-4, 1e-8):
         q = torch.full((8,), (1 - rare) / 7, dtype=torch.float64)
@@ -198,11 +222,11 @@ def distribution_at(matrix: Tensor, start: Tensor, time: float) -> Tensor:
 
     Args:
         matrix: Transition matrix (states, states) of a step.
-        start: Initial distribution (states,).
-        time: Time.
+        start: Distribution (states,) at time 0.
+        time: Time since the start.
 
     Returns:
-        The distribution (states,) at this time.
+        Distribution (states,) at this time.
     """
     identity = torch.eye(len(matrix), dtype=torch.float64)
     return start @ torch.linalg.matrix_exp(time * (matrix - identity))
@@ -211,14 +235,16 @@ def distribution_at(matrix: Tensor, start: Tensor, time: float) -> Tensor:
 def convexity_row(config: Config, draws: np.random.Generator) -> dict[str, float]:
     """Compute extreme eigenvalues of the Hessian of a weighted pseudolikelihood loss, over random parameters.
 
-    The data's distribution is random, and so are the weights of the three sets of masked sites.
+    The loss is the mean negative log-probability of masked spins given the others, as a function of the parameters of
+    an Ising model. The distribution of the data and the weights of three sets of masked spins are random.
 
     Args:
-        config: Number of spins and of parameters.
+        config: Number of spins and of random parameters.
         draws: Random number generator.
 
     Returns:
-        The `smallest` and the `largest` eigenvalue. The loss is convex if the smallest one is not negative.
+        A dictionary with the "smallest" and the "largest" eigenvalue. The loss is convex if the smallest one is not
+        negative.
     """
     spins = config.spins
     data = torch.from_numpy(draws.dirichlet(np.ones(2**spins)))

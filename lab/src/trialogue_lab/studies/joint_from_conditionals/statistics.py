@@ -15,15 +15,19 @@ draws = Replication("draw", "seeds")
 
 @draws
 def within(rows: Rows, bound: str) -> Counts:
-    """Count the data sets that satisfy a bound, for the size of data sets at which the fewest do.
+    """Count the data sets for which a measured error is within its theoretical bound.
+
+    A data set consists of samples of an Ising model and random masks of spins. A model is fitted by predicting masked
+    spins from the others, and the bound is on its error. Shares of data sets are computed for each data set size, and
+    the smallest share is used.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         bound: "stated" for Theorem 4.1.4 as stated, "proved" for the form that its proof shows, "average" for Corollary
             4.3.1, "lemma" for Lemma 4.3.5, or "empirical" for Lemma 4.3.6.
 
     Returns:
-        Data sets that satisfy the bound and all data sets, per seed.
+        Number of data sets that satisfy the bound and number of all data sets, per seed.
     """
     shares = rows["bound"].groupby("seed")[f"{bound}_within"].min()
     return counts_from_shares(shares, rows.config["data_sets"], identical=True)
@@ -31,12 +35,16 @@ def within(rows: Rows, bound: str) -> Counts:
 
 @draws
 def of_sizes(rows: Rows, column: str, sizes: str) -> "Series[float]":
-    """Return the mean of a column over the data sets of one size.
+    """Return the mean of a measured quantity over the data sets of one size.
+
+    A data set consists of samples of an Ising model and random masks of its spins. A model is fitted to it by
+    predicting masked spins from the others.
 
     Args:
-        rows: Measured rows of a run, by kind.
-        column: Name of the column, for example "stated_bound" or "variation".
-        sizes: Label of the size, for example "N = 2, n = 100000, m = 1e+10".
+        rows: Measurements of a run, as one table per kind of row.
+        column: Name of the quantity, for example "stated_bound" for the bound of Theorem 4.1.4, or "variation" for the
+            total variation distance between the fitted and the true distribution.
+        sizes: Numbers of spins N, of samples n and of masks per sample m, for example "N = 2, n = 100000, m = 1e+10".
 
     Returns:
         One mean per seed.
@@ -46,20 +54,23 @@ def of_sizes(rows: Rows, column: str, sizes: str) -> "Series[float]":
 
 @draws
 def least_looseness(rows: Rows, bound: str) -> "Series[float]":
-    """Return the smallest log ratio, over sizes of data sets, of a bound to the quantity that it bounds.
+    """Return the smallest log ratio of a theoretical bound to the error that it bounds.
+
+    An Ising model is fitted to data sets of several sizes by predicting masked spins from the others. Log ratios are
+    averaged over data sets of the same size, and the minimum is taken over sizes.
 
     Args:
-        rows: Measured rows of a run, by kind.
+        rows: Measurements of a run, as one table per kind of row.
         bound: "stated" for Theorem 4.1.4 as stated, "proved" for the form that its proof shows, "average" for Corollary
             4.3.1, or "empirical" for Lemma 4.3.6.
 
     Returns:
-        One minimum per seed. Log ratios are averaged over data sets of the same size.
+        One minimum per seed.
     """
     return rows["bound"].groupby("seed")[f"log_looseness_{bound}"].min()
 
 
 @exact
 def decades_of_masks(rows: Rows) -> float:
-    """Return the decimal logarithm of the smallest number of masks per sample, over sizes of data sets."""
+    """Return the decimal logarithm of the smallest number of random masks per sample in the data sets of a run."""
     return min(math.log10(sizes["masks"]) for sizes in rows.config["sizes"])
