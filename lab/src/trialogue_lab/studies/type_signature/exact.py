@@ -96,10 +96,13 @@ def seed_rows() -> Rows:
 
 
 def reduction_rows() -> Rows:
-    """Factor semiprimes with an exact generator of tuples [pq, p, q].
+    """Factor semiprimes by running an exact generator of tuples on them.
+
+    A tuple [pq, p, q] contains a semiprime and its prime factors. Given a semiprime as the beginning of the tuple, the
+    generator writes its factors.
 
     Yields:
-        One row per number of digits, with the numbers of semiprimes and of those that are factored.
+        One row per number of digits of the factors, with the number of all semiprimes and the number of factored ones.
     """
     for digits in (1, 2, 3):
         tuples = SemiprimeTuples(digits)
@@ -109,10 +112,11 @@ def reduction_rows() -> Rows:
 
 
 def trial_rows() -> Rows:
-    """Compute the expected number of random completions of a prefix until one is prime.
+    """Compute the expected number of random completions of a prefix until the result is a prime.
 
     Yields:
-        One row per number of digits of a random prime and position.
+        One row per number of digits of the prime and length of the prefix. `trials` is the expected number, and
+        `primes` is the number of primes with this many digits.
     """
     for digits in range(1, 7):
         primes = RandomPrimes(digits)
@@ -122,11 +126,13 @@ def trial_rows() -> Rows:
 
 
 def density_rows() -> Rows:
-    """Compute the total variation of the first digits of primes that are sampled by the density of primes.
+    """Compute the errors of primes whose first digits are sampled by the approximate density of primes.
+
+    The error is the total variation distance from the first digits of uniformly sampled primes.
 
     Yields:
         One row per number of digits, length of the prefix, and number `counted` of last digits that are sampled by
-        exact counts. `uniform` is the total variation of uniform digits.
+        exact counts. `variation` is the error, and `uniform` is the error of uniformly random digits.
     """
     for digits, counted in product((4, 5, 6), (0, 4)):
         both = torch.stack((density_variation(digits, counted), uniform_variation(digits)), 1).tolist()
@@ -240,7 +246,14 @@ def _visible_distribution(oracle: WeightedPrefixes) -> dict[Prefix, float]:
 
 
 def listed_distribution(listed: ListedDistribution) -> dict[Prefix, float]:
-    """Return the probability of each listed sequence."""
+    """Return the probabilities of all sequences of an enumerated distribution.
+
+    Args:
+        listed: The distribution.
+
+    Returns:
+        A mapping from each sequence of token ids to its probability.
+    """
     return dict(zip(map(tuple, listed.states().tolist()), listed.probabilities().tolist(), strict=True))
 
 

@@ -33,7 +33,9 @@ _SAMPLES = 200_000
 
 
 class ProductValues(Verifier):
-    """Value of a sequence: the product over tokens of 1 + tilt for each token 0 and 1 - tilt for each token 1.
+    """Values of sequences that are products over tokens.
+
+    The factor is 1 + tilt for each token 0, and 1 - tilt for each token 1.
 
     Args:
         tilt: Parameter between 0 and 1.
@@ -136,15 +138,18 @@ def variation(shares: Array, tilt: float, seed: int) -> tuple[float, float]:
 
 
 def measure_long_horizons(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    """Run samplers on sequences of fair coins that are too long for enumeration.
+    """Run value-guided samplers on sequences of fair coin tosses that are too long for enumeration.
+
+    "action level" weights each next token by its value. "first leaf" walks randomly on the tree of prefixes until the
+    first complete sequence. The values have errors that depend on the last token.
 
     Args:
         config: Settings of the run.
         seed: Seed of the outputs.
 
     Yields:
-        One row per horizon and sampler. `computed` is the computed total variation from the target, and `sampled` is
-        its estimate from the outputs.
+        One row per sequence length and sampler. `computed` is the computed total variation distance from the target,
+        `sampled` is its estimate from the outputs, and `queries` is the number of model calls per output.
     """
     values = NoisyValues(ProductValues(config.tilt), ERROR, LAST_TOKEN)
     samplers: dict[str, tuple[Sampler[Any], Any]] = {
