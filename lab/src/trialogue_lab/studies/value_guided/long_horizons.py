@@ -140,8 +140,9 @@ def variation(shares: Array, tilt: float, seed: int) -> tuple[float, float]:
 def measure_long_horizons(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
     """Run value-guided samplers on sequences of fair coin tosses that are too long for enumeration.
 
-    "action level" weights each next token by its value. "first leaf" walks randomly on the tree of prefixes until the
-    first complete sequence. The values have errors that depend on the last token.
+    Action-level sampling weights each next token by its value, the expected outcome of the completions. The other
+    sampler walks randomly on the tree of prefixes until it reaches a complete sequence (the first leaf). The values
+    have errors that depend on the last token.
 
     Args:
         config: Settings of the run.

@@ -31,18 +31,19 @@ def tree(
 ) -> "Series[float]":
     """Return an exactly computed value of samplers on random models with two tokens.
 
-    The value of a prefix is the expected outcome of its completions. "action level" weights each next token by its
-    value. "first leaf" walks randomly on the tree of prefixes until the first complete sequence.
+    The value of a prefix is the expected outcome of its completions, and it guides the samplers. Action-level sampling
+    weights each next token by its value. The random walk moves between prefixes and their extensions, and its first
+    leaf is the first complete sequence that it reaches.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the computed value. "action_level", "first_leaf" and "stationary" are the total variation
-            distances of three samplers from the target. The last one stands for the stationary distribution of the
-            random walk. "leaf_mass" is the stationary probability of complete sequences, "moves" and "nodes" are costs
-            of the walk.
+        column: Name of the computed value. "action_level", "first_leaf" and "stationary" are total variation distances
+            from the target, for action-level sampling, for the first leaf, and for the walk's stationary distribution
+            over complete sequences. "leaf_mass" is the stationary probability of all complete sequences. "moves" and
+            "nodes" are costs of the walk until the first leaf.
         horizon: Length of the sequences. None (default) for the longest.
-        values: Errors in the values that guide the samplers: "exact" for none, "last token" (default) if they depend on
-            the last token, or "uniform" for random signs.
+        values: Errors in the values: "exact" for none, "last token" (default) if they depend on the last token, or
+            "uniform" for random signs.
         error: Size e of the errors. Values are wrong by a factor of up to 1 + e. None (default) for the smallest.
 
     Returns:
@@ -80,13 +81,13 @@ def growth(rows: Rows, column: str, first: int, values: str = LAST_TOKEN) -> "Se
 def long(rows: Rows, walk: str, column: str = "sampled", horizon: int | None = None) -> "Series[float]":
     """Return a measured value of a sampler on sequences that are too long for enumeration.
 
-    The value of a prefix is the expected outcome of its completions. The samplers are guided by approximate values.
-    "action level" weights each next token by its value. "first leaf" walks randomly on the tree of prefixes until the
-    first complete sequence.
+    The samplers are guided by approximate values of prefixes. The value of a prefix is the expected outcome of its
+    completions.
 
     Args:
         rows: Measured rows of a run, by kind.
-        walk: Name of the sampler, "action level" or "first leaf".
+        walk: Name of the sampler. "action level" weights each next token by its value, and "first leaf" walks randomly
+            on the tree of prefixes until it reaches a complete sequence.
         column: "sampled" (default) for the total variation distance from the target, estimated from outputs, "computed"
             for the computed distance, or "queries" for the model calls per output.
         horizon: Length of the sequences. None (default) for the longest.
@@ -103,13 +104,13 @@ def long(rows: Rows, walk: str, column: str = "sampled", horizon: int | None = N
 def beyond_computed(rows: Rows, walk: str) -> "Series[float]":
     """Return the estimated minus the computed total variation distance of a sampler from the target.
 
-    The sampler is guided by approximate values of prefixes, which are the expected outcomes of their completions.
-    "action level" weights each next token by its value. "first leaf" walks randomly on the tree of prefixes until the
-    first complete sequence.
+    The sampler is guided by approximate values of prefixes. The value of a prefix is the expected outcome of its
+    completions. The estimate uses sampled outputs.
 
     Args:
         rows: Measured rows of a run, by kind.
-        walk: Name of the sampler, "action level" or "first leaf".
+        walk: Name of the sampler. "action level" weights each next token by its value, and "first leaf" walks randomly
+            on the tree of prefixes until it reaches a complete sequence.
 
     Returns:
         One mean difference over sequence lengths, per seed of the outputs.
