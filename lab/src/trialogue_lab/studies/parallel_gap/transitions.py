@@ -66,15 +66,17 @@ class Imitation:
 
 
 def two_mode_rows(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Compute how far a distribution with two opposite states is from product distributions.
+    """Compute how far a distribution with two opposite states is from distributions of independent spins.
 
-    All spins point up or all point down, with probability 1/2 each.
+    With probability 1/2 each, all spins point up or all spins point down.
 
     Args:
         sizes: Numbers of spins.
 
     Yields:
-        One row per size with the values of `product_distances`.
+        One row per number of spins, with the smallest KL divergence in nats ("best_divergence"), the total variation of
+        the independent spins that attain it ("likely_variation"), and the smallest total variation that was found
+        ("best_variation").
     """
     for sites in sizes:
         distribution = np.zeros(2**sites)

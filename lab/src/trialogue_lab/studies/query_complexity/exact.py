@@ -137,17 +137,19 @@ def zero_rows(lengths: Iterable[int]) -> Rows:
 
 
 def distribution_rows(lengths: Iterable[int]) -> Rows:
-    """Compute the output distribution of tokenwise rejection if all strings except the string of ones are allowed.
+    """Compute the output distribution of tokenwise rejection if every string except the string of ones is valid.
 
-    This is the example of Proposition 3.1.2. The distribution is computed in fractions.
+    Tokenwise rejection samples each token from uniformly random bits until the verifier accepts the prefix. This is the
+    example of Proposition 3.1.2. Probabilities are exact fractions.
 
     Args:
         lengths: String lengths D.
 
     Yields:
-        One row per length. `variation` is the total variation to the model given the constraint, and `walked` is the
-        same number computed from the sampler. `last` is the probability of 1...10 and `least`, `least_of_a` and `most`
-        are extremes of the other probabilities, in units of 2^-D.
+        One row per length. `variation` is the total variation distance from uniformly distributed valid strings, and
+        `walked` is the same number computed from the implemented sampler. `last` is the probability of the string
+        1...10, in units of 2^-D. In the same units, `least` and `most` are the smallest and the largest probability of
+        the other strings, and `least_of_a` is the smallest positive one.
     """
     for length in lengths:
         last = (*(1,) * (length - 1), 0)

@@ -196,9 +196,9 @@ def searched_over(rows: Rows, column: str, inferred: bool) -> "Series[float]":
 
 @walks
 def walked(rows: Rows, walk: str, length: int) -> "Series[float]":
-    """Return the number of model calls that a sampler needs to generate the only valid string, which consists of zeros.
+    """Return the number of model calls that a sampler needs to generate the string of zeros.
 
-    The model generates uniformly random bits (Proposition 3.1.1).
+    The model generates uniformly random bits, and only the string of zeros is valid (Proposition 3.1.1).
 
     Args:
         rows: Measured rows of a run, by kind.

@@ -62,13 +62,15 @@ class ProductValues(Verifier):
 def action_level_shares(horizon: int, tilt: float, error: float) -> Array:
     """Return the exact probability of token 0 at each position of an output of action-level sampling.
 
-    Action-level sampling weights each next token by its value. The model is a sequence of fair coins.
+    Action-level sampling weights each next token by an approximate value. The model generates fair coin tosses. The
+    exact value of a sequence is proportional to the product over tokens of 1 + tilt for each token 0 and 1 - tilt for
+    each token 1.
 
     Args:
         horizon: Length of the sequence.
-        tilt: Parameter of the values (see `ProductValues`).
-        error: Values are too large by a factor of 1 + `error` after token 0, and too small by this factor after token
-            1.
+        tilt: Parameter of the exact values.
+        error: Approximate values are too large by a factor of 1 + `error` after token 0, and too small by this factor
+            after token 1.
 
     Returns:
         Probabilities (horizon,).
@@ -82,13 +84,15 @@ def action_level_shares(horizon: int, tilt: float, error: float) -> Array:
 def first_leaf_shares(horizon: int, tilt: float, error: float) -> Array:
     """Return the exact probability of token 0 at each position of the first leaf of a value-guided random walk.
 
-    The first leaf is the first complete sequence that the walk reaches. The model is a sequence of fair coins.
+    The first leaf is the first complete sequence that the walk on the tree of prefixes reaches. The model generates
+    fair coin tosses. The exact value of a sequence is proportional to the product over tokens of 1 + tilt for each
+    token 0 and 1 - tilt for each token 1.
 
     Args:
         horizon: Length of the sequence.
-        tilt: Parameter of the values (see `ProductValues`).
-        error: Values are too large by a factor of 1 + `error` after token 0, and too small by this factor after token
-            1.
+        tilt: Parameter of the exact values.
+        error: Approximate values are too large by a factor of 1 + `error` after token 0, and too small by this factor
+            after token 1.
 
     Returns:
         Probabilities (horizon,).
