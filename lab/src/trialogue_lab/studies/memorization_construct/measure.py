@@ -42,7 +42,14 @@ _SHAPE_COLUMNS = ("vocab_size", "context", "width", "head_width", "heads")
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task for the ranks of features, and one per seed for the constructed networks."""
+    """Return the tasks of a run.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        One task that measures the ranks of feature matrices, and one task per seed that constructs networks.
+    """
     return [Part("ranks", _ranks), *parts_by_seed(config, config.seeds, draw=_networks)]
 
 

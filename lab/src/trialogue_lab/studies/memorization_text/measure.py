@@ -29,7 +29,11 @@ WEIGHT_BYTES = 4
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per sample of the text."""
+    """Return the tasks of a run, one per sample of the text.
+
+    Args:
+        config: Settings of the run.
+    """
     return parts_by_seed(config, config.seeds, sample=_measure_sample)
 
 

@@ -26,12 +26,16 @@ def _width(rows: Rows, wide: bool) -> int:
 
 @samples
 def text(rows: Rows, column: str, context: int) -> "Series[float]":
-    """Return a property of the next-token distributions of a sample of the text.
+    """Return a property of the next-token distributions of a text sample.
+
+    The distributions are estimated from the counts of tokens after each of the most frequent contexts. A context is a
+    sequence of S tokens.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the property, for example "entropy" in nats or "contexts", the number of stored contexts.
-        context: Number of tokens of a context.
+        column: Name of the property, for example "entropy" in nats, "contexts" for the number of stored contexts, or
+            "alone_kl" for the KL divergence of the token frequencies from the distributions, in nats.
+        context: Context length S.
 
     Returns:
         One value per sample.
@@ -41,16 +45,19 @@ def text(rows: Rows, column: str, context: int) -> "Series[float]":
 
 @samples
 def encoder(rows: Rows, column: str, context: int, wide: bool) -> "Series[float]":
-    """Return the KL divergence of encoders, tables of logits of limited rank, from the text's distributions, in nats.
+    """Return the KL divergence, in nats, between the next-token distributions of a text and an encoder.
+
+    An encoder is a table of logits of limited rank that approximates the distributions.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: "kl" for the optimized encoder, or "truncated" for the truncated singular value decomposition.
+        column: "kl" for an encoder that is optimized numerically, or "truncated" for the truncated singular value
+            decomposition.
         context: Number of tokens of a context.
         wide: Whether to select the largest rank instead of the smallest.
 
     Returns:
-        One divergence per sample.
+        One divergence per sample of the text.
     """
     return _by_seed(rows.where("encoder", context=context, width=_width(rows, wide)), column)
 
@@ -59,20 +66,23 @@ def encoder(rows: Rows, column: str, context: int, wide: bool) -> "Series[float]
 def network(
     rows: Rows, column: str, method: str, context: int, wide: bool, share: float = 1.0
 ) -> "Series[float]":
-    """Return a measured value of the networks, or of the tables, that store next-token distributions by one method.
+    """Return a measured value of one method that stores the next-token distributions of a text.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the value, for example "kl" (divergence from the distributions), "held_out" (loss on held-out
-            text), both in nats, or "bytes".
-        method: "exact", "likeliest" or "ridge" for constructed networks, "trained" for a trained one of the same shape,
-            "transformer", or "table" for a table of counts.
+        column: Name of the value: "kl" for the divergence from the distributions in nats, "held_out" for the loss on
+            held-out text in nats per token, "bytes" for the size of the parameters, or another column.
+        method: "exact" (constructed network that stores all contexts), "likeliest" (constructed, stores the most
+            frequent contexts), "ridge" (constructed by ridge regression on all contexts), "trained" (trained network of
+            the same shape), "transformer" (trained, with about as many parameters), or "table" (table of counts of the
+            same size).
         context: Number of tokens of a context.
-        wide: Whether to select the largest width instead of the smallest.
-        share: Number of features as a share of the number of contexts.
+        wide: Whether to select the largest embedding width instead of the smallest.
+        share: Number of features of a network, as a share of the number of contexts. 1 (default) for networks that can
+            store all contexts.
 
     Returns:
-        One value per sample.
+        One value per sample of the text.
 
     Raises:
         NoRows: If the value was not measured in this setting.
@@ -89,15 +99,21 @@ def _by_seed(table: DataFrame, column: str) -> "Series[float]":
 
 @samples
 def digits_over(rows: Rows, first: str, second: str) -> "Series[float]":
-    """Return the decimal logarithm of the ratio of two methods' KL divergences from the text's distributions.
+    """Return the decimal logarithm of the ratio of two methods' KL divergences.
+
+    Both divergences are from the next-token distributions of the text. The ratio is computed for every context length,
+    embedding width and number of features for which both methods were measured. The logarithms are then averaged.
 
     Args:
         rows: Measured rows of a run, by kind.
-        first: Method in the numerator (see `network`).
+        first: Method in the numerator, for example "likeliest", "ridge", "trained", "transformer" or "table".
         second: Method in the denominator.
 
     Returns:
-        One mean per sample, over context lengths, widths and shares for which both methods were measured.
+        One mean per sample of the text.
+
+    Raises:
+        NoRows: If the methods were not both measured.
     """
     table = _compared(rows, "kl", first, second)
     return (table[first] / table[second]).map(math.log10).groupby("seed").mean()
@@ -105,16 +121,22 @@ def digits_over(rows: Rows, first: str, second: str) -> "Series[float]":
 
 @samples
 def beyond(rows: Rows, first: str, second: str, column: str) -> "Series[float]":
-    """Return the difference of a measured value between two methods.
+    """Return the difference of a measured value between two methods that store next-token distributions.
+
+    The difference is computed for every context length, embedding width and number of features for which both methods
+    were measured. The differences are then averaged.
 
     Args:
         rows: Measured rows of a run, by kind.
-        first: Method from which the other is subtracted (see `network`).
+        first: Method in the minuend, for example "likeliest", "ridge", "trained", "transformer" or "table".
         second: Method that is subtracted.
-        column: Name of the value, for example "held_out".
+        column: Name of the value, for example "held_out", the loss on held-out text in nats per token.
 
     Returns:
-        One mean per sample, over context lengths, widths and shares for which both methods were measured.
+        One mean difference per sample of the text.
+
+    Raises:
+        NoRows: If the methods were not both measured.
     """
     table = _compared(rows, column, first, second)
     return (table[first] - table[second]).groupby("seed").mean()
@@ -122,17 +144,20 @@ def beyond(rows: Rows, first: str, second: str, column: str) -> "Series[float]":
 
 @samples
 def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
-    """Return the decimal logarithm of the ratio of the KL divergences of a method and of token frequencies alone.
+    """Return the decimal logarithm of the ratio of a method's KL divergence to the divergence of token frequencies.
 
-    Token frequencies predict the next token without its context.
+    Token frequencies predict the next token without its context. Both divergences are from the next-token distributions
+    of the text. The minimum is taken over context lengths and embedding widths. A positive result means that the method
+    is always worse than token frequencies.
 
     Args:
         rows: Measured rows of a run, by kind.
-        method: Name of the method (see `network`).
-        share: Number of features as a share of the number of contexts.
+        method: Name of the method, for example "likeliest" for constructed networks that store the most frequent
+            contexts.
+        share: Number of features, as a share of the number of contexts.
 
     Returns:
-        One minimum per sample, over context lengths and widths.
+        One minimum per sample of the text.
     """
     table = rows.where("network", method=method, share=share).set_index(["seed", "context"])
     alone = rows["text"].set_index(["seed", "context"]).alone_kl
@@ -141,15 +166,17 @@ def digits_over_alone(rows: Rows, method: str, share: float) -> "Series[float]":
 
 @samples
 def bytes_over_table(rows: Rows, context: int, wide: bool) -> "Series[float]":
-    """Return the ratio of the sizes of a network and a table that both store all contexts of a sample, in bytes.
+    """Return the ratio of the size of a constructed network to the size of a table of counts, both in bytes.
+
+    The network and the table store the next-token distributions of all contexts of a text sample.
 
     Args:
         rows: Measured rows of a run, by kind.
         context: Number of tokens of a context.
-        wide: Whether to select the largest width instead of the smallest.
+        wide: Whether to select the largest embedding width instead of the smallest.
 
     Returns:
-        One ratio per sample.
+        One ratio per sample of the text.
 
     Raises:
         NoRows: If the networks store only the most frequent contexts.
@@ -162,31 +189,36 @@ def bytes_over_table(rows: Rows, context: int, wide: bool) -> "Series[float]":
 
 @exact
 def least_slack(rows: Rows, bound: str) -> float:
-    """Return the smallest log ratio of a bound to the quantity that it bounds, over samples and settings.
+    """Return the smallest log ratio of an upper bound in Theorem 1 to the error that it bounds.
 
-    The quantity is the absolute difference between the KL divergences of the network and of its encoder from the text's
-    distributions. The bound holds if the result is at least zero.
+    A constructed network stores the most frequent contexts of an encoder, which is a table of logits of limited rank.
+    The error is the absolute difference between the KL divergences of the network and of the encoder from the text's
+    distributions. The minimum is taken over samples and settings. The bound holds if the minimum is at least zero.
 
     Args:
         rows: Measured rows of a run, by kind.
-        bound: Column of the bound, "tight" or "loose".
+        bound: Column of the bound: "tight" for equation 13, or "loose" for equation 14.
+
+    Returns:
+        The smallest natural logarithm of the ratio.
     """
     return float(np.log(_slack(rows, bound)).min())
 
 
 @samples
 def tightness(rows: Rows, bound: str) -> "Series[float]":
-    """Return the decimal logarithm of the ratio of a bound to the quantity that it bounds.
+    """Return the decimal logarithm of the ratio of an upper bound in Theorem 1 to the error that it bounds.
 
-    The quantity is the absolute difference between the KL divergences of the network and of its encoder from the text's
+    A constructed network stores the most frequent contexts of an encoder, which is a table of logits of limited rank.
+    The error is the absolute difference between the KL divergences of the network and of the encoder from the text's
     distributions.
 
     Args:
         rows: Measured rows of a run, by kind.
-        bound: Column of the bound, "tight" or "loose".
+        bound: Column of the bound: "tight" for equation 13, or "loose" for equation 14.
 
     Returns:
-        One mean per sample, over settings with a finite bound.
+        One mean per sample of the text, over the settings in which the bound of equation 14 is finite.
     """
     return _slack(rows, bound).map(math.log10).groupby("seed").mean()
 
@@ -200,10 +232,16 @@ def _slack(rows: Rows, bound: str) -> "Series[float]":
 
 @samples
 def digits_of_optimum(rows: Rows) -> "Series[float]":
-    """Return the decimal logarithm of the ratio of the KL divergences of the optimized and the truncated encoder.
+    """Return the decimal logarithm of the ratio of the KL divergences of two encoders, optimized over truncated.
+
+    An encoder is a table of logits of limited rank that approximates the next-token distributions of a text. It is
+    either optimized numerically or computed by truncating a singular value decomposition.
+
+    Args:
+        rows: Measured rows of a run, by kind.
 
     Returns:
-        One mean per sample, over context lengths and widths.
+        One mean per sample of the text, over context lengths and ranks.
     """
     table = rows["encoder"]
     return (table.kl / table.truncated).map(math.log10).groupby(table.seed).mean()

@@ -78,7 +78,11 @@ class Config(Settings):
             raise InputError("embedding_widths", self.embedding_widths, hint)
 
     def training(self, contexts: int) -> TrainingConfig:
-        """Return the training settings for steps that each use all `contexts` contexts."""
+        """Return the training settings for full-batch training.
+
+        Args:
+            contexts: Number of contexts. All of them are used in every step.
+        """
         return TrainingConfig(
             steps=self.steps,
             batch_size=contexts,

@@ -25,7 +25,11 @@ _COLUMNS = ("vocab_size", "width", "head_width", "heads", "layers", "mlp_width",
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per experiment and seed."""
+    """Return the tasks of a run. Each task trains the networks of one experiment for one seed.
+
+    Args:
+        config: Settings of the run.
+    """
     return [
         Part(
             f"{name}-{seed}",
@@ -38,7 +42,16 @@ def parts(config: Config) -> list[Part]:
 
 
 def experiments(config: Config) -> dict[str, list[Network]]:
-    """Return the form and the shape of the networks of every experiment, by the name of the experiment."""
+    """Return the networks that are trained in every experiment.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        For each name of an experiment, a list of pairs of the form and the shape of a network. The form is "per-head"
+        (every head has its own value map), "shared" (one value map for all heads), "MLP" (one head and an MLP) or
+        "deep" (several layers).
+    """
 
     def net(form: str, size: int, width: int, head_width: int, heads: int, **fields: int) -> Network:
         shape = AttentionOnlyConfig(
@@ -87,11 +100,14 @@ def experiments(config: Config) -> dict[str, list[Network]]:
 
 
 def association_loss(model: AttentionOnly, tokens: Tensor) -> Tensor:
-    """Return the mean cross-entropy of a network on all contexts, in nats.
+    """Return the mean cross-entropy of a network that predicts one token for every context, in nats.
 
     Args:
-        model: The network.
-        tokens: The token (N^S,) int64 that is associated with each context of S tokens.
+        model: The network, which has N tokens and contexts of S tokens.
+        tokens: The correct token (N^S,), int64, for every context.
+
+    Returns:
+        The scalar loss.
     """
     return functional.cross_entropy(model.whole_logits(), tokens)
 
@@ -111,10 +127,10 @@ def sample_tokens(seed: int, vocab_size: int) -> Tensor:
 
 
 def initial_network(config: Config, shape: AttentionOnlyConfig, seed: int) -> AttentionOnly:
-    """Return an untrained network whose embeddings are scaled by `config.initial_scale`.
+    """Return an untrained network with scaled embeddings.
 
     Args:
-        config: Settings of the run.
+        config: Settings of the run. Token and position embeddings are multiplied by `config.initial_scale`.
         shape: Shape of the network.
         seed: Seed of the initial weights.
     """

@@ -24,15 +24,18 @@ _VOCAB_SIZES = {"mlp": 70, "two-dimensions": 10}
 
 
 def trained(rows: Rows, experiment: str, form: str = "", **values: int) -> DataFrame:
-    """Return the rows of the trained networks of one experiment.
+    """Return the measured rows of the trained networks of one experiment.
 
     Args:
         rows: Measured rows of a run, by kind.
         experiment: Name of the experiment, for example "heads".
-        form: "per-head" for values per head, "shared" for one value map for all heads, "MLP" or "deep". Empty for all
-            forms.
-        **values: Values of columns that select the networks, for example `width=10`. For a network with an MLP, `heads`
-            is H if the width of the MLP is 2 d (H - 1).
+        form: Form of the networks: "per-head" if every head has its own value map, "shared" for one value map for all
+            heads, "MLP" for one head and an MLP, or "deep" for several layers. Empty (default) for all forms.
+        **values: Values of columns that select the networks, for example `width=10`. A network with an MLP of width 2 d
+            (H - 1), where d is the embedding width, has `heads` equal to H.
+
+    Returns:
+        One row per network and training seed.
 
     Raises:
         NoRows: If there are no such networks.
@@ -51,16 +54,19 @@ def trained(rows: Rows, experiment: str, form: str = "", **values: int) -> DataF
 
 @trainings
 def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int) -> "Series[float]":
-    """Return the accuracy of trained networks on all contexts.
+    """Return the accuracy of networks that are trained to associate a random token with every context.
+
+    The accuracy is measured on all contexts, which are also the training data.
 
     Args:
         rows: Measured rows of a run, by kind.
         experiment: Name of the experiment, for example "heads".
-        form: Form of the networks, for example "per-head" or "shared" (see `trained`).
+        form: Form of the networks: "per-head" (default) if every head has its own value map, "shared" for one value map
+            for all heads, "MLP" for one head and an MLP, or "deep" for several layers.
         **values: Values of columns that select the networks, for example `heads=6`.
 
     Returns:
-        One mean over the selected networks per seed.
+        One mean over the selected networks per training seed.
     """
     return trained(rows, experiment, form, **values).groupby("seed").accuracy.mean()
 
@@ -69,20 +75,25 @@ def accuracy(rows: Rows, /, experiment: str, form: str = PER_HEAD, **values: int
 def least_beyond(rows: Rows) -> "Series[float]":
     """Return the smallest difference between the accuracy of a trained network and its theoretical lower bound.
 
-    The minimum is over all networks whose heads have separate value maps.
+    The networks are trained to associate a random token with every context. The minimum is taken over all one-layer
+    networks without an MLP in which every head has its own value map.
+
+    Args:
+        rows: Measured rows of a run, by kind.
 
     Returns:
-        One difference per seed.
+        One minimum per training seed.
     """
     table = rows.where("training", form=PER_HEAD)
     return (table.accuracy - table.bound).groupby(table.seed).min()
 
 
 def line(table: DataFrame) -> tuple[float, float]:
-    """Fit a line to the accuracy as a function of the number of heads, by least squares.
+    """Fit the accuracy of trained networks as a linear function of the number of heads, by least squares.
 
     Args:
-        table: Rows of trained networks (see `trained`). Networks with an accuracy above 0.95 are omitted.
+        table: Rows of trained networks, with the columns `heads` and `accuracy`. Networks with an accuracy above 0.95
+            are omitted.
 
     Returns:
         The slope, and the coefficient of determination R^2.
@@ -103,18 +114,20 @@ def _by_seed(table: DataFrame, statistic: Callable[[DataFrame], float]) -> "Seri
 
 @trainings
 def slope(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Series[float]":
-    """Return the number of associations that one additional head stores.
+    """Return the number of additional associations that a trained network stores per attention head.
 
-    This is the slope of the accuracy in the number of heads (see `line`), multiplied by the number of contexts.
+    An association is a context and the random token that the network must predict for it. The number is the
+    least-squares slope of the accuracy as a function of the number of heads, multiplied by the number of contexts.
 
     Args:
         rows: Measured rows of a run, by kind.
-        experiment: Name of the experiment.
-        width: Embedding width d.
-        form: Form of the networks (see `trained`).
+        experiment: Name of the experiment, for example "heads".
+        width: Embedding width.
+        form: Form of the networks: "per-head" (default) if every head has its own value map, "shared" for one value map
+            for all heads, or "deep" for several layers.
 
     Returns:
-        One number per seed.
+        One number per training seed.
     """
     table = trained(rows, experiment, form, width=width)
     return _by_seed(table, lambda own: line(own)[0] * own.contexts.iloc[0])
@@ -122,28 +135,36 @@ def slope(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Ser
 
 @trainings
 def straightness(rows: Rows, experiment: str, width: int, form: str = PER_HEAD) -> "Series[float]":
-    """Return how well the accuracy is described by a linear function of the number of heads.
+    """Return the coefficient of determination of a linear fit of the accuracy to the number of heads.
+
+    The networks are trained to associate a random token with every context.
 
     Args:
         rows: Measured rows of a run, by kind.
-        experiment: Name of the experiment.
-        width: Embedding width d.
-        form: Form of the networks (see `trained`).
+        experiment: Name of the experiment, for example "heads".
+        width: Embedding width.
+        form: Form of the networks: "per-head" (default) if every head has its own value map, "shared" for one value map
+            for all heads, or "deep" for several layers.
 
     Returns:
-        One coefficient of determination R^2 per seed.
+        One R^2 per training seed.
     """
     return _by_seed(trained(rows, experiment, form, width=width), lambda own: line(own)[1])
 
 
 @trainings
 def exponent(rows: Rows) -> "Series[float]":
-    """Return the exponent with which the slope of the accuracy in the number of heads grows with the width.
+    """Return the exponent of a power law that relates the accuracy gained per head to the embedding width.
 
-    Heads are as wide as the embedding. The exponent is fitted to the logarithms of both.
+    Networks are trained to associate a random token with every context, and their heads are as wide as the embedding.
+    The accuracy gained per head is the slope of a linear fit. The exponent is the slope of a second linear fit, of the
+    logarithm of the first slope to the logarithm of the width.
+
+    Args:
+        rows: Measured rows of a run, by kind.
 
     Returns:
-        One exponent per seed.
+        One exponent per training seed.
     """
 
     def fit(own: DataFrame) -> float:
@@ -156,14 +177,18 @@ def exponent(rows: Rows) -> "Series[float]":
 
 @trainings
 def bend(rows: Rows, form: str) -> "Series[float]":
-    """Return the curvature of the accuracy as a function of the head width, for embedding width 10.
+    """Return the curvature of the accuracy as a function of the head width.
+
+    Networks with a fixed embedding width (10 by default) are trained to associate a random token with every context. A
+    quadratic polynomial in the head width is fitted to their accuracies.
 
     Args:
         rows: Measured rows of a run, by kind.
-        form: Form of the networks, "per-head" or "shared".
+        form: Form of the networks: "per-head" if every head has its own value map, or "shared" for one value map for
+            all heads.
 
     Returns:
-        100 times the coefficient of the square in a quadratic fit, per seed.
+        100 times the quadratic coefficient, per training seed.
     """
     table = trained(rows, "head-width", form)
     return _by_seed(table, lambda own: 100 * float(np.polyfit(own.head_width, own.accuracy, 2)[0]))
@@ -171,26 +196,35 @@ def bend(rows: Rows, form: str) -> "Series[float]":
 
 @trainings
 def gain(rows: Rows, form: str, start: int, end: int) -> "Series[float]":
-    """Return the increase in accuracy from one embedding width to another, for head width 10.
+    """Return the increase in accuracy from a smaller to a larger embedding width.
+
+    Networks with a fixed head width (10 by default) are trained to associate a random token with every context.
 
     Args:
         rows: Measured rows of a run, by kind.
-        form: Form of the networks, for example "per-head" or "shared".
+        form: Form of the networks: "per-head" if every head has its own value map, or "shared" for one value map for
+            all heads.
         start: The smaller embedding width.
         end: The larger embedding width.
 
     Returns:
-        One difference per seed.
+        One difference per training seed.
     """
     return accuracy("width", form, width=end)(rows) - accuracy("width", form, width=start)(rows)
 
 
 @trainings
 def own_values(rows: Rows) -> "Series[float]":
-    """Return the gain in accuracy from separate value maps of the heads, compared with one map for all heads.
+    """Return the gain in accuracy if every head has its own value map, compared with one value map for all heads.
+
+    The networks are trained to associate a random token with every context. The gain is averaged over head widths below
+    the embedding width.
+
+    Args:
+        rows: Measured rows of a run, by kind.
 
     Returns:
-        One mean per seed, over head widths below the embedding width.
+        One mean difference per training seed.
     """
     table = trained(rows, "head-width")
     cells = table[table.head_width < table.width].pivot_table("accuracy", ["seed", "head_width"], "form")
@@ -199,10 +233,16 @@ def own_values(rows: Rows) -> "Series[float]":
 
 @trainings
 def mlp_gain(rows: Rows) -> "Series[float]":
-    """Return the gain in accuracy from an MLP with one head, compared with several heads and no MLP.
+    """Return the accuracy of networks with one head and an MLP minus the accuracy of networks with several heads.
+
+    The networks are trained to associate a random token with every context. Networks of both kinds are compared at
+    equal numbers of parameters.
+
+    Args:
+        rows: Measured rows of a run, by kind.
 
     Returns:
-        One mean per seed, over numbers of parameters that both have.
+        One mean difference per training seed, over sizes of the networks.
     """
     table = trained(rows, "mlp").pivot_table("accuracy", ["seed", "heads"], "form").dropna()
     return (table[MLP] - table[PER_HEAD]).groupby("seed").mean()
@@ -210,12 +250,17 @@ def mlp_gain(rows: Rows) -> "Series[float]":
 
 @trainings
 def mlp_slope(rows: Rows) -> "Series[float]":
-    """Return the ratio of the accuracy gained per parameter of an MLP to the accuracy gained per parameter of heads.
+    """Return the accuracy gained per parameter of an MLP divided by the accuracy gained per parameter of heads.
 
-    Both slopes are fitted by least squares and include the network with one head and no MLP.
+    Networks are trained to associate a random token with every context. Starting from a network with one head, either
+    an MLP of increasing width or more heads are added. The gain per parameter is the slope of a linear fit of the
+    accuracy to the number of parameters.
+
+    Args:
+        rows: Measured rows of a run, by kind.
 
     Returns:
-        One ratio per seed.
+        One ratio of slopes per training seed.
     """
 
     def ratio(own: DataFrame) -> float:
@@ -245,14 +290,14 @@ def with_published(rows: Rows, experiment: str) -> DataFrame:
 
 @trainings
 def ahead(rows: Rows, experiment: str) -> "Series[float]":
-    """Return our accuracy minus the published one.
+    """Return the accuracy of our trained networks minus the published accuracy of the same networks.
 
     Args:
         rows: Measured rows of a run, by kind.
-        experiment: Name of the experiment, a key of `POINTS`.
+        experiment: Name of an experiment with published accuracies, for example "heads".
 
     Returns:
-        One mean per seed, over the published networks that were trained.
+        One mean difference per training seed, over the published networks that were trained.
 
     Raises:
         NoRows: If no trained network has a published accuracy.
@@ -265,12 +310,16 @@ def ahead(rows: Rows, experiment: str) -> "Series[float]":
 
 @trainings
 def heads_against_depth(rows: Rows) -> "Series[float]":
-    """Return the gain in accuracy from one layer, compared with several layers.
+    """Return the accuracy of networks with one layer minus the accuracy of networks with several layers.
 
-    Both have the same number of heads in total.
+    The networks are trained to associate a random token with every context. Networks with one and with several layers
+    have the same total number of heads.
+
+    Args:
+        rows: Measured rows of a run, by kind.
 
     Returns:
-        One difference of means over numbers of heads per seed.
+        One difference per training seed, between means over numbers of heads.
     """
     table = trained(rows, "deep").groupby(["seed", "form"]).accuracy.mean().unstack()
     return table[PER_HEAD] - table[DEEP]
@@ -278,33 +327,34 @@ def heads_against_depth(rows: Rows) -> "Series[float]":
 
 @trainings
 def constant(rows: Rows, experiment: str, width: int) -> "Series[float]":
-    """Return the constant C in the number of stored associations, C H d_h d.
+    """Return the constant C in the formula C H d_h d for the number of associations that a trained network stores.
 
-    It is estimated for head width d_h equal to the embedding width d, as the number of associations per additional head
-    divided by d^2.
+    H is the number of heads, d_h the head width and d the embedding width. The constant is estimated from networks with
+    d_h = d, as the number of associations per additional head divided by d^2.
 
     Args:
         rows: Measured rows of a run, by kind.
-        experiment: Name of the experiment.
+        experiment: Name of the experiment, for example "heads".
         width: Embedding width d.
 
     Returns:
-        One constant per seed.
+        One constant per training seed.
     """
     return slope(experiment, width)(rows) / width**2
 
 
 @trainings
 def beyond_slope(rows: Rows, width: int) -> "Series[float]":
-    """Return the ratio of the measured to the guaranteed number of associations that an additional head stores.
+    """Return the measured number of associations per additional head, divided by the guaranteed number.
 
-    The theoretical bound guarantees as many associations per head as the head is wide.
+    An association is a context and the random token that a trained network predicts for it. The theoretical lower bound
+    guarantees as many associations per head as the head width.
 
     Args:
         rows: Measured rows of a run, by kind.
         width: Embedding width, which is also the head width.
 
     Returns:
-        One ratio per seed.
+        One ratio per training seed.
     """
     return slope("heads", width)(rows) / width

@@ -15,7 +15,11 @@ Deviation = Annotated[Finite, Ge(0)]
 
 
 def size_label(size: int) -> str:
-    """Return the name of the mask distribution of `size` uniformly random sites."""
+    """Return the name of the mask distribution that chooses `size` variables uniformly at random.
+
+    Args:
+        size: Number of masked variables.
+    """
     return f"k = {size}"
 
 

@@ -27,7 +27,11 @@ RANK_TOLERANCE = 1e-9
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per set of random models."""
+    """Return the tasks of a run, one per set of random models.
+
+    Args:
+        config: Settings of the run.
+    """
     return [Part(f"seed-{seed}", partial(_measure, config, seed)) for seed in config.seeds]
 
 
@@ -45,15 +49,16 @@ def _measure(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
 
 
 def bound_rows(config: Config, targets: list[Any], seed: int) -> Iterator[dict[str, Any]]:
-    """Compare the asymptotic covariance of the estimator with its bound.
+    """Compare the asymptotic covariance of pseudolikelihood estimation with its bound.
 
     Args:
         config: Settings of the run.
-        targets: The models.
+        targets: The models whose parameters are estimated.
         seed: Seed of the set of models.
 
     Yields:
-        One row per mask distribution, with extremes and means over all models.
+        One row per mask distribution, which chooses the variables that are predicted from all others. A row has the
+        minimum, mean or maximum of each measured value over all models.
     """
     numbers: dict[str, list[dict[str, float]]] = {}
     for place, model in enumerate(targets):
@@ -74,15 +79,18 @@ def bound_rows(config: Config, targets: list[Any], seed: int) -> Iterator[dict[s
 
 
 def mask_distributions(config: Config, seed: int, place: int) -> dict[str, BlockDistribution]:
-    """Return all mask distributions for a model, by name.
+    """Return all mask distributions that are tested on a model.
 
-    They are k uniformly random sites for every k, random blocks with weights, and random blocks with weights that
-    depend on the state.
+    A mask distribution chooses the variables that pseudolikelihood estimation predicts from all others.
 
     Args:
-        config: Number of sites and of blocks.
+        config: Settings of the run, with the number N of variables and the number of random sets.
         seed: Seed of the set of models.
         place: Index of the model in its set.
+
+    Returns:
+        The distributions by name. For every k from 1 to N, one chooses k variables uniformly. Another one chooses among
+        random sets with fixed weights, and the last one uses weights that depend on the state.
     """
     sizes = range(1, config.sites + 1)
     uniform = {size_label(size): block_distribution(config.sites, 2, block_size=size) for size in sizes}
@@ -125,24 +133,29 @@ def bound_of(model: pseudolikelihood.ExponentialFamily, masks: BlockDistribution
 
 
 def classes_of_pairs(model: pseudolikelihood.ExponentialFamily, masks: BlockDistribution) -> float:
-    """Return the number of closed classes of the Markov chain on pairs of a state X and a block K (equation 4.26).
+    """Return the number of closed classes of the Gibbs chain on pairs of a state and a set of resampled variables.
 
-    The chain has a Poincaré constant only if it has one class.
+    The chain (equation 4.26) has a Poincaré constant only if it has a single closed class.
 
     Args:
         model: The model.
-        masks: Distribution of the block given the state.
+        masks: Distribution of the set given the state.
     """
     probabilities, _ = pseudolikelihood.enumerated(model)
     return float(ergodicity(joint_block_dynamics(probabilities, masks)).closed_classes)
 
 
 def summary(values: list[dict[str, float]]) -> dict[str, float]:
-    """Aggregate the values returned by `bound_of` over models.
+    """Aggregate measured values over models.
+
+    Args:
+        values: For each model, the values that `bound_of` returns. "gain", "of_independent", "constant_error" and
+            "classes" are optional.
 
     Returns:
-        Minima of slacks, minima, means and maxima of shares, and means of logarithms. The keys have the suffixes
-        `_least` and `_most` and the prefix `log_`.
+        Minima of "slack", "information_slack" and "efficiency" under their own names. Minimum, mean and maximum of
+        "tightness" and "trace_share", with the suffixes `_least`, none and `_most`. Mean logarithms of "constant" and
+        "trace", with the prefix `log_`. Maxima of the optional values, with the suffix `_most`.
     """
     table = DataFrame(values)
     found = {name: table[name].min() for name in ("slack", "information_slack", "efficiency")}
@@ -156,18 +169,19 @@ def summary(values: list[dict[str, float]]) -> dict[str, float]:
 
 
 def more_rows(targets: list[Any]) -> Iterator[dict[str, Any]]:
-    """Measure how much one more masked site improves the estimator (Theorem 4.1.1).
+    """Measure how much one more masked variable improves pseudolikelihood estimation (Theorem 4.1.1).
 
-    Gamma^k is the asymptotic covariance with k masked sites, and I^k its inverse.
+    Estimation predicts k uniformly chosen (masked) variables from all others. Gamma^k is the asymptotic covariance of
+    the estimated parameters, and I^k its inverse.
 
     Args:
-        targets: The models.
+        targets: The models whose parameters are estimated.
 
     Yields:
-        One row per step from k to k + 1 masked sites. `smallest` and `smallest_most` are the minimum and the maximum
-        over models of the smallest eigenvalue of Gamma^k - Gamma^{k+1}, divided by Tr Gamma^k. `trace_drop` is the
-        minimum of 1 - Tr Gamma^{k+1} / Tr Gamma^k. `rank_most` is the largest number of directions that improve.
-        `identity` is the largest error of the identity I^{k+1} = I^k + C.
+        One row per step from k to k + 1 masked variables. `smallest` and `smallest_most` are the minimum and the
+        maximum over models of the smallest eigenvalue of Gamma^k - Gamma^{k+1}, divided by the trace of Gamma^k.
+        `trace_drop` is the minimum over models of 1 - Tr Gamma^{k+1} / Tr Gamma^k. `rank_most` is the maximum rank of
+        I^{k+1} - I^k. `identity` is the largest error of the theorem's identity for I^{k+1} - I^k.
     """
     gains = DataFrame([gain for model in targets for gain in _gains(model)])
     for masked in gains.masked.unique().tolist():

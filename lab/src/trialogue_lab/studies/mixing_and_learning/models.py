@@ -14,14 +14,14 @@ from trialogue_lab.theory.masking.block_laws import BlockDistribution, block_dis
 
 
 def random_ising(sites: int, coupling: float, field: float, seed: int, place: int) -> Ising:
-    """Sample an Ising model with normal couplings and fields.
+    """Sample an Ising model with normally distributed couplings and fields.
 
     Args:
-        sites: Number of sites.
-        coupling: Standard deviation of the couplings.
-        field: Standard deviation of the fields.
+        sites: Number of spins.
+        coupling: Standard deviation of the couplings between all pairs of spins.
+        field: Standard deviation of the fields on single spins.
         seed: Seed of the set of models.
-        place: Index of the model in its set. Models with the same index use the same random numbers.
+        place: Index of the model in its set. Models with the same seed and index have proportional couplings.
     """
     normal = _generator(seed, "model", place).standard_normal(sites * (sites - 1) // 2 + sites)
     scale = np.where(np.arange(len(normal)) < len(normal) - sites, coupling, field)
@@ -30,12 +30,15 @@ def random_ising(sites: int, coupling: float, field: float, seed: int, place: in
 
 @dataclass(frozen=True, eq=False)
 class RandomFamily:
-    """An exponential family on bits with six random features.
+    """An exponential family on binary sequences, with six random features.
+
+    The probability of a sequence is proportional to the exponential of the inner product of its features and the
+    parameters.
 
     Args:
-        all_features: Features (2^sites, 6) of all states.
+        all_features: Features (2^sites, 6) of all sequences, in the order of `itertools.product`.
         parameters: Natural parameters (6,).
-        sites: Number of sites.
+        sites: Number of bits of a sequence.
     """
 
     name: ClassVar[str] = "random features"
@@ -45,23 +48,30 @@ class RandomFamily:
     sites: int
 
     def states(self) -> Tensor:
-        """Return all states (2^N, N), int64, in the order of `itertools.product`."""
+        """Return all binary sequences (2^sites, sites), int64, in the order of `itertools.product`."""
         return whole_sequences(2, self.sites)
 
     def features(self, tokens: Tensor) -> Tensor:
-        """Return the features (rows, 6) of `tokens` (rows, N)."""
+        """Return the features of binary sequences.
+
+        Args:
+            tokens: Sequences (rows, sites), int64, with entries 0 and 1.
+
+        Returns:
+            Features (rows, 6).
+        """
         return self.all_features[(tokens << torch.arange(self.sites).flip(0)).sum(1)]
 
     def probabilities(self) -> Tensor:
-        """Return the probabilities (2^N,) of all states."""
+        """Return the probabilities (2^sites,) of all sequences, in the order of `states`."""
         return (self.all_features @ self.parameters).softmax(0)
 
 
 def random_family(sites: int, seed: int, place: int) -> RandomFamily:
-    """Sample an exponential family with normal features and parameters.
+    """Sample an exponential family on binary sequences, with six normally distributed features and parameters.
 
     Args:
-        sites: Number of sites.
+        sites: Number of bits of a sequence.
         seed: Seed of the set of models.
         place: Index of the model in its set.
     """
@@ -71,12 +81,15 @@ def random_family(sites: int, seed: int, place: int) -> RandomFamily:
 
 
 def random_masks(sites: int, blocks: int, adaptive: bool, seed: int, place: int) -> BlockDistribution:
-    """Sample a mask distribution on random blocks of 1 to N - 1 sites that cover all sites.
+    """Sample a distribution over sets of masked variables.
+
+    The sets have 1 to N - 1 of the N variables, and every variable belongs to at least one set.
 
     Args:
-        sites: Number of sites N.
-        blocks: Number of blocks.
-        adaptive: Whether each state has block weights of its own. Weights are uniform on the simplex.
+        sites: Number N of variables.
+        blocks: Number of sets.
+        adaptive: Whether the probabilities of the sets depend on the state. Probabilities are sampled uniformly from
+            the simplex, once for every state if `adaptive` is true, and once in total otherwise.
         seed: Seed of the set of models.
         place: Index of the model in its set.
     """

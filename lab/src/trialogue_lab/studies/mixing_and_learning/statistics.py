@@ -19,10 +19,13 @@ EVERY, MASKED, FEW, MANY = "every law", "every k", "k < N - 2", "k >= N - 2"
 def mask_distributions(rows: Rows, which: str = EVERY) -> list[str]:
     """Return the names of a group of mask distributions, in the order of measurement.
 
+    A mask distribution chooses the set of variables that pseudolikelihood estimation predicts from all others.
+
     Args:
         rows: Measured rows of a run, by kind.
-        which: Name of the group: "every law" for all, "every k" for k uniformly random sites, or a range of k, for
-            example "k > 1". Other names are returned unchanged.
+        which: Name of the group. "every law" selects all distributions, and "every k" selects those that mask k
+            uniformly random variables. "k > 1", "k < N - 2" and "k >= N - 2" restrict k, where N is the number of
+            variables. Any other name is returned as the only element.
     """
     names = rows["bound"].law.unique().tolist()
     sizes = [name for name in names if name not in (WEIGHTED, ADAPTIVE)]
@@ -31,12 +34,17 @@ def mask_distributions(rows: Rows, which: str = EVERY) -> list[str]:
 
 
 def bounds(rows: Rows, which: str = EVERY, coupling: float | None = None) -> DataFrame:
-    """Return the measurements of the bound Gamma <= C I^-1.
+    """Return the measurements of the bound Gamma <= C I^-1 on the covariance of pseudolikelihood estimation.
+
+    Gamma is the asymptotic covariance of the estimated parameters, and I is the Fisher information. A mask distribution
+    chooses the variables that are predicted from all others. C is the Poincaré constant of the Gibbs sampler that
+    resamples these variables.
 
     Args:
         rows: Measured rows of a run, by kind.
-        which: Name of a mask distribution or of a group (see `mask_distributions`).
-        coupling: Standard deviation of the models' couplings. None for all except zero.
+        which: Name of a mask distribution, or of a group such as "every law" (all) or "every k" (k uniformly random
+            variables).
+        coupling: Standard deviation of the couplings of the random Ising models. None for all except zero.
 
     Returns:
         One row per set of models, standard deviation of the couplings, and mask distribution.
@@ -48,14 +56,16 @@ def bounds(rows: Rows, which: str = EVERY, coupling: float | None = None) -> Dat
 
 @sets
 def typical(rows: Rows, column: str, which: str, coupling: float | None = None) -> "Series[float]":
-    """Return the mean of a measured value over models.
+    """Return the mean of a measured value of pseudolikelihood estimation over random Ising models.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the value, for example "tightness". The mean of a column of logarithms, whose name starts with
-            "log_", is exponentiated to a geometric mean.
-        which: Name of a mask distribution or of a group (see `mask_distributions`).
-        coupling: Standard deviation of the models' couplings. None for all except zero.
+        column: Name of the value, for example "tightness", the smallest constant that bounds the covariance divided by
+            the Poincaré constant of the Gibbs sampler. If the name starts with "log_", the mean of the logarithms is
+            exponentiated.
+        which: Name of a mask distribution, which chooses the predicted variables, or of a group such as "every law"
+            (all) or "every k" (k uniformly random variables).
+        coupling: Standard deviation of the couplings. None for all except zero.
 
     Returns:
         One mean per set of models.
@@ -66,14 +76,18 @@ def typical(rows: Rows, column: str, which: str, coupling: float | None = None) 
 
 @sets
 def growth(rows: Rows, column: str) -> "Series[float]":
-    """Return the increase of a value from the weakest to the strongest couplings, if one site is masked.
+    """Return how much a logarithmic value grows from the weakest to the strongest couplings.
+
+    The value belongs to pseudolikelihood estimation of random Ising models, which predicts one masked spin from all
+    others.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of a column of logarithms, for example "log_constant".
+        column: Name of a column of logarithms, for example "log_constant" for the Poincaré constant of the Gibbs
+            sampler.
 
     Returns:
-        One increase per set of models.
+        One difference of logarithms per set of models, strongest minus weakest couplings.
 
     Raises:
         NoRows: If only one standard deviation of the couplings was measured.
@@ -86,36 +100,51 @@ def growth(rows: Rows, column: str) -> "Series[float]":
 
 @exact
 def least(rows: Rows, column: str, which: str, coupling: float | None = None) -> float:
-    """Return the minimum of a measured value over all models.
+    """Return the minimum of a measured value of pseudolikelihood estimation over all random Ising models.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the value, for example "slack".
-        which: Name of a mask distribution or of a group (see `mask_distributions`).
-        coupling: Standard deviation of the models' couplings. None for all except zero.
+        column: Name of the value, for example "slack", the smallest eigenvalue by which the covariance is below its
+            bound.
+        which: Name of a mask distribution, which chooses the predicted variables, or of a group such as "every law"
+            (all) or "every k" (k uniformly random variables).
+        coupling: Standard deviation of the couplings. None for all except zero.
+
+    Returns:
+        The minimum over models and mask distributions.
     """
     return float(bounds(rows, which, coupling)[column].min())
 
 
 @exact
 def most(rows: Rows, column: str, which: str, coupling: float | None = None) -> float:
-    """Return the maximum of a measured value over all models.
+    """Return the maximum of a measured value of pseudolikelihood estimation over all random Ising models.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the value, for example "tightness_most".
-        which: Name of a mask distribution or of a group (see `mask_distributions`).
-        coupling: Standard deviation of the models' couplings. None for all except zero.
+        column: Name of the value, for example "tightness_most", the largest ratio of the smallest valid constant in the
+            bound to the Poincaré constant.
+        which: Name of a mask distribution, which chooses the predicted variables, or of a group such as "every law"
+            (all) or "every k" (k uniformly random variables).
+        coupling: Standard deviation of the couplings. None for all except zero.
+
+    Returns:
+        The maximum over models and mask distributions.
     """
     return float(bounds(rows, which, coupling)[column].max())
 
 
 @exact
 def best_gain(rows: Rows) -> float:
-    """Return the gain from one more masked site in the worst direction, for the best model and the worst k.
+    """Return the smallest improvement of pseudolikelihood estimation from masking one more spin.
 
-    The gain is the smallest eigenvalue of Gamma^k - Gamma^{k+1}, where Gamma^k is the asymptotic covariance with k
-    masked sites, divided by Tr Gamma^k. The models are Ising models with couplings.
+    Estimation predicts k masked spins of an Ising model from all others, and Gamma^k is the asymptotic covariance of
+    the estimated parameters. The improvement is the smallest eigenvalue of Gamma^k - Gamma^{k+1}, divided by the trace
+    of Gamma^k. First, the maximum over models with couplings is taken for every k. Then, the minimum over k is
+    returned.
+
+    Args:
+        rows: Measured rows of a run, by kind.
     """
     coupled = rows.where("more", family="Ising").query("coupling != 0")
     return float(coupled.groupby("masked").smallest_most.max().min())

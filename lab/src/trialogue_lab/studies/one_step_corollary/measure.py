@@ -19,7 +19,14 @@ _STEPS = 8
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task for exact probabilities, one for decoders, and one per seed of the simulations."""
+    """Return the tasks of a run.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        One task for exact probabilities, one for constructed parallel decoders, and one per seed for simulations.
+    """
     return [
         Part("exact", lambda _: one_step_rows(config.instances)),
         Part("decoders", lambda _: decoder_rows(config.decoder_sites)),
@@ -32,16 +39,19 @@ def _simulated_rows(config: Config, seed: int, _: Path) -> Iterator[dict[str, An
 
 
 def decoder_rows(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Test Propositions 4.1.2 and 4.1.3, which construct parallel decoders that imitate a given map or kernel.
+    """Test that parallel decoders can imitate any given map or product kernel (Propositions 4.1.2 and 4.1.3).
 
-    Maps and kernels are random, with two and three tokens per site.
+    A parallel decoder predicts all tokens of the next sequence independently, given the current sequence. A map assigns
+    one next sequence to every sequence, and a product kernel assigns a distribution with independent tokens. Maps and
+    kernels are sampled at random, with vocabularies of two and three tokens.
 
     Args:
-        sizes: Numbers of sites.
+        sizes: Numbers of tokens of a sequence.
 
     Yields:
-        One row per size. `states_apart` is the number of states, over all starts and eight greedy steps, in which the
-        decoder and the map differ. `kernel_error` is the largest error of a probability of the kernel.
+        One row per size and vocabulary. `states_apart` is the number of sequences that differ between greedy decoding
+        and the map, over all initial sequences and eight steps. `kernel_error` is the largest error of a probability of
+        the kernel.
     """
     for sites, vocab in product(sizes, (2, 3)):
         stream = generator(0, "one-step-corollary", "decoder", sites, vocab)

@@ -35,15 +35,18 @@ DELTAS = (0.5, 0.1)
 
 
 def one_step_rows(instances: Sequence[Instance]) -> Iterator[dict[str, Any]]:
-    """Compute the exact probabilities of Corollary 4.1.1 from the worst starting state.
+    """Compute the exact probabilities in Corollary 4.1.1, for the worst initial state.
+
+    The corollary compares two samplers of an Ising model with a clique of coupled spins. k-Gibbs resamples k random
+    spins jointly, and independent parallel updates resample all spins independently.
 
     Args:
         instances: Instances of the corollary.
 
     Yields:
         One row per instance. `arrives` is the probability that one step of k-Gibbs turns all spins of the clique up,
-        and `promised` its lower bound. `stuck` is the probability that M independent parallel updates do not. `both` is
-        the product of both.
+        and `promised` is its lower bound. `stuck` is the probability that M independent parallel updates do not. `both`
+        is the product of `arrives` and `stuck`.
     """
     for one in instances:
         theory = one.corollary
@@ -79,11 +82,14 @@ def _hitting(
 
 
 def hitting_rows() -> Iterator[dict[str, Any]]:
-    """Compute the smallest probability, over starting states, that a step of k-Gibbs turns all spins of the clique up.
+    """Compute the probability that a step of k-Gibbs turns all spins of a clique up, for the worst initial state.
+
+    k-Gibbs resamples k random spins of an Ising model jointly.
 
     Yields:
-        One row per Ising model, block size k and delta, with the probability `rate` and the bounds of Proposition
-        4.1.4.
+        One row per Ising model, number k and failure probability delta. `rate` is the probability, and `bound` is its
+        lower bound in Proposition 4.1.4. `steps` is the number of steps after which the failure probability is at most
+        delta, and `reached` is the exact success probability after this number of steps.
     """
     sizes = ((6, 4), (8, 5), (10, 6), (12, 8))
     grid = [
@@ -114,13 +120,14 @@ def hitting_rows() -> Iterator[dict[str, Any]]:
 
 
 def stuck_rows() -> Iterator[dict[str, Any]]:
-    """Compute the probability that independent parallel updates keep most spins of the clique down for T steps.
+    """Compute the probability that independent parallel updates keep most spins of a clique down for T steps.
 
-    "Most" means that the sum of the spins (+1 or -1) is at most -2 (Proposition 4.1.5).
+    All spins of an Ising model are updated at once, independently of each other. "Most" means that the sum of the spins
+    (+1 or -1) is at most -2 (Proposition 4.1.5).
 
     Yields:
-        One row per Ising model and delta. The first rows satisfy the corrected assumptions of the proposition, and the
-        last ones only the printed ones.
+        One row per Ising model and failure probability delta, with T in `steps` and the probability in `stuck`. The
+        first rows satisfy the corrected assumptions of the proposition, and the last ones only the printed ones.
     """
     for clique, excess, delta in product((10, 20, 40), (1.0, 2.0, 4.0), DELTAS):
         bound = bounds.stuck_bound(clique, excess, delta)
@@ -141,11 +148,12 @@ def _stuck(
 
 
 def growth_rows() -> Iterator[dict[str, Any]]:
-    """Compute how the expected number of steps until all spins of the clique point up grows with the clique.
+    """Compute the expected number of steps until all spins of a clique point up, for increasing sizes of the clique.
 
-    k-Gibbs on the whole clique starts with all spins down. Single-spin Gibbs and independent parallel updates start
-    with the most up spins for which the sum of the spins is at most -2. Parameters are the smallest that the
-    assumptions allow for delta = 0.1.
+    Three samplers of an Ising model are compared. k-Gibbs resamples the whole clique jointly, single-spin Gibbs
+    resamples one spin, and independent parallel updates resample all spins independently. k-Gibbs starts with all spins
+    down. The other samplers start with the most up spins for which the sum of the spins (+1 or -1) is at most -2.
+    Couplings and fields are the smallest that the assumptions allow for a failure probability of 0.1.
 
     Yields:
         One row per clique size, with the logarithm of the expected number of steps for each sampler.
@@ -171,13 +179,17 @@ def simulated_corollary_rows(
 ) -> Iterator[dict[str, Any]]:
     """Simulate one step of k-Gibbs and M independent parallel updates (Corollary 4.1.1).
 
+    k-Gibbs resamples k random spins of an Ising model jointly, and independent parallel updates resample all spins
+    independently.
+
     Args:
-        instances: Instances of the corollary. Large ones are skipped.
+        instances: Instances of the corollary. Instances with more than 1,000 spins or steps are skipped.
         runs: Number of runs per seed.
         seeds: Seeds of the simulations.
 
     Yields:
-        One row per instance, sampler and seed, with the share of runs that turn all spins of the clique up.
+        One row per instance, sampler and seed. `reached` is the share of runs that turn all spins of the clique up, and
+        `exact` is its exact probability.
     """
     for one in instances:
         if one.sites > SIMULATED_SITES or one.steps > SIMULATED_STEPS:
@@ -195,14 +207,17 @@ def simulated_corollary_rows(
 
 
 def simulated_hitting_rows(runs: int, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Simulate T steps of k-Gibbs on four small Ising models (Proposition 4.1.4).
+    """Simulate k-Gibbs on four small Ising models, for the number T of steps in Proposition 4.1.4.
+
+    k-Gibbs resamples k random spins jointly.
 
     Args:
         runs: Number of runs per seed.
         seeds: Seeds of the simulations.
 
     Yields:
-        One row per model, delta and seed, with the share of runs that turn all spins of the clique up.
+        One row per model, failure probability delta and seed. `reached` is the share of runs that turn all spins of the
+        clique up within T steps, and `exact` is its exact probability.
     """
     for sites, clique, size, excess, field in NAMED[:4]:
         model, matrix, _, by_delta = _hitting(sites, clique, size, excess, field)

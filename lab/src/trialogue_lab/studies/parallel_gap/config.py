@@ -15,14 +15,15 @@ PARALLEL = "independent parallel"
 
 @dataclass(frozen=True, kw_only=True)
 class Instance(Settings):
-    """An instance of Corollary 4.1.1: spins of a clique that are coupled with each other, among free spins.
+    """An instance of Corollary 4.1.1: an Ising model with a clique of coupled spins, and numbers of steps.
 
-    The field of the clique, the coupling and k are the smallest that Assumptions 4.1.6 and 4.1.7 allow. Fields are
-    equal inside the clique and zero outside.
+    The corollary compares one step of k-Gibbs, which resamples k random spins jointly, with M independent parallel
+    updates of all spins. Spins outside the clique are free, that is, without couplings and fields. The fields inside
+    the clique are equal. The couplings, the fields and k are the smallest that Assumptions 4.1.6 and 4.1.7 allow.
 
     Args:
         delta: Failure probability δ of the corollary.
-        steps: Number M of steps of independent parallel updates.
+        steps: Number M of independent parallel updates.
         clique: Number |C| of spins of the clique.
         sites: Number N of all spins.
 

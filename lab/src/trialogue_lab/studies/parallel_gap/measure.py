@@ -15,9 +15,14 @@ Row = dict[str, Any]
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks for exact numbers and simulations, and one task per network.
+    """Return the tasks of a run.
 
-    Networks that imitate independent parallel updates, the control, come last.
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        One task for exact probabilities, one for distances to product distributions, one for simulations, and one per
+        trained network. Networks that imitate independent parallel updates, the control, come last.
     """
 
     def exact(_: Path) -> Iterator[Row]:

@@ -17,24 +17,32 @@ trainings = Replication("training", "training_seeds")
 
 
 def networks(rows: Rows, chain: str) -> DataFrame:
-    """Return the measurements of the networks that were trained to imitate single steps of a sampler.
+    """Return the measurements of networks that are trained to imitate single steps of a sampler.
 
     Args:
         rows: Measured rows of a run, by kind.
-        chain: Name of the imitated sampler, "k-Gibbs" or "independent parallel".
+        chain: Name of the imitated sampler of an Ising model. "k-Gibbs" resamples k random spins jointly, and
+            "independent parallel" updates all spins independently.
+
+    Returns:
+        One row per training seed and number of spins.
     """
     return rows.where("network", chain=chain)
 
 
 @draws
 def both_events(rows: Rows) -> "Series[float]":
-    """Return how far the probability of Corollary 4.1.1 is above its lower bound 1 - delta.
+    """Return how far a simulated probability is above the lower bound 1 - delta of Corollary 4.1.1.
 
-    The probability is that one step of k-Gibbs turns all spins of the clique up, and M independent parallel updates do
-    not. Both events are simulated separately and taken as independent.
+    The corollary compares two samplers of an Ising model. One step of k-Gibbs, which resamples k random spins jointly,
+    turns all spins of a clique up. M independent parallel updates of all spins do not. The probability of the first
+    event is multiplied by the probability of the second.
+
+    Args:
+        rows: Measured rows of a run, by kind.
 
     Returns:
-        One minimum over instances per seed.
+        One minimum over instances of the corollary, per seed of the simulations.
     """
     shares = rows["simulated"].pivot(index=["instance", "delta", "seed"], columns="chain", values="reached")
     both = shares[GIBBS] * (1 - shares[PARALLEL])
@@ -43,10 +51,18 @@ def both_events(rows: Rows) -> "Series[float]":
 
 @draws
 def leaves(rows: Rows) -> Counts:
-    """Count the simulated runs in which independent parallel updates turn all spins of the clique up within M steps.
+    """Count the simulated runs in which independent parallel updates turn all spins of a clique up within M steps.
+
+    The model is an Ising model in which the spins of the clique are coupled. All spins are updated at once,
+    independently of each other. M is the number of steps in Corollary 4.1.1, which bounds the probability of this
+    event.
+
+    Args:
+        rows: Measured rows of a run, by kind.
 
     Returns:
-        Runs with this event and all runs per seed, for the instance with the most events.
+        The number of runs with the event and the number of all runs, per seed. The instance of the corollary with the
+        most events is used.
     """
     reached = rows.where("simulated", chain=PARALLEL).groupby("seed").reached.max()
     return counts_from_shares(reached, rows.config["runs"], identical=True)
@@ -54,12 +70,16 @@ def leaves(rows: Rows) -> Counts:
 
 @draws
 def hits(rows: Rows) -> "Series[float]":
-    """Return how far the probability of Proposition 4.1.4 is above its lower bound 1 - delta.
+    """Return how far a simulated probability is above the lower bound 1 - delta of Proposition 4.1.4.
 
-    The probability is that k-Gibbs turns all spins of the clique up within T steps.
+    The probability is that k-Gibbs, which resamples k random spins of an Ising model jointly, turns all spins of a
+    clique up within T steps.
+
+    Args:
+        rows: Measured rows of a run, by kind.
 
     Returns:
-        One minimum over instances per seed.
+        One minimum over Ising models and values of delta, per seed of the simulations.
     """
     table = rows["simulated hitting"]
     return (table.reached - (1 - table.delta)).groupby(table.seed).min()
@@ -67,10 +87,16 @@ def hits(rows: Rows) -> "Series[float]":
 
 @draws
 def simulation_error(rows: Rows) -> "Series[float]":
-    """Return the mean difference between simulated and exact probabilities, over instances.
+    """Return the mean difference between simulated and exact probabilities.
+
+    The probabilities are that a sampler of an Ising model turns all spins of a clique up within a given number of
+    steps. The mean is taken over models and samplers.
+
+    Args:
+        rows: Measured rows of a run, by kind.
 
     Returns:
-        One mean per seed.
+        One mean difference per seed of the simulations.
     """
     table = pd.concat([rows["simulated"], rows["simulated hitting"]])
     return (table.reached - table.exact).groupby(table.seed).mean()
@@ -80,17 +106,19 @@ def simulation_error(rows: Rows) -> "Series[float]":
 def network(
     rows: Rows, chain: str, number: str, sites: int | None = None, how: str = "max"
 ) -> "Series[float]":
-    """Return a number about networks that imitate single steps of a sampler.
+    """Return a measured value of networks that are trained to imitate single steps of a sampler.
 
     Args:
         rows: Measured rows of a run, by kind.
-        chain: Name of the imitated sampler, "k-Gibbs" or "independent parallel".
-        number: Column, or expression of columns as in `DataFrame.eval`, for example "divergence - best_divergence".
-        sites: Number of spins. By default numbers are aggregated over all sizes.
-        how: Aggregation over sizes, "max" (default), "min" or another name that pandas accepts.
+        chain: Name of the imitated sampler of an Ising model. "k-Gibbs" resamples k random spins jointly, and
+            "independent parallel" updates all spins independently.
+        number: Column, or expression of columns as in `DataFrame.eval`. For example, "divergence - best_divergence" is
+            the KL divergence from the sampler to the network minus the smallest divergence to any product distribution.
+        sites: Number of spins. By default, values are aggregated over all numbers.
+        how: Aggregation over numbers of spins: "max" (default), "min" or another name that pandas accepts.
 
     Returns:
-        One number per training seed.
+        One value per training seed.
     """
     table = networks(rows, chain)
     table = table if sites is None else table[table.sites == sites]
@@ -100,9 +128,13 @@ def network(
 
 @trainings
 def long_run_variation(rows: Rows) -> "Series[float]":
-    """Return the total variation distance between the Ising model and the limit of repeated steps of a network.
+    """Return the total variation distance between an Ising model and the stationary distribution of a network.
 
-    The network imitates k-Gibbs on the largest clique.
+    The network is trained to imitate one step of k-Gibbs, which resamples k random spins jointly. Its steps are then
+    repeated until the distribution no longer changes. The largest measured clique is used.
+
+    Args:
+        rows: Measured rows of a run, by kind.
 
     Returns:
         One distance per training seed.

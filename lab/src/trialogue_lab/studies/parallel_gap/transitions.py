@@ -31,12 +31,16 @@ PRODUCT = 1e-12
 
 @dataclass(frozen=True)
 class Imitation:
-    """A training of a network on single steps of a sampler, from uniformly random states of an Ising model on a clique.
+    """Settings for training a network to imitate single steps of a sampler.
+
+    The sampler runs on an Ising model in which all spins are coupled. Training starts every step from a uniformly
+    random state.
 
     Args:
-        chain: `GIBBS` for k-Gibbs with k = `sites`, or `PARALLEL` for independent parallel updates.
+        chain: Name of the sampler. "k-Gibbs" resamples all spins jointly, and "independent parallel" updates all spins
+            independently.
         sites: Number of spins.
-        coupling: Coupling of the clique, which has no field.
+        coupling: Coupling between each pair of spins. There are no fields.
         steps: Number of training steps.
         batch_size: Number of transitions in a batch.
     """
@@ -48,11 +52,11 @@ class Imitation:
     batch_size: int
 
     def model(self) -> Ising:
-        """Return the Ising model on the clique, which has two modes of equal weight."""
+        """Return the Ising model. Without fields, its two modes (all spins up, all down) have equal probability."""
         return Ising.clique(self.sites, self.sites, self.coupling, 0.0)
 
     def sampler(self) -> Chain[Any]:
-        """Return the imitated sampler."""
+        """Return the sampler that the network imitates."""
         return BlockGibbs(self.sites) if self.chain == GIBBS else IndependentParallel()
 
     def transitions(self) -> Array:
@@ -62,15 +66,17 @@ class Imitation:
 
 
 def two_mode_rows(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Compute how far a distribution with two opposite states is from product distributions.
+    """Compute how far a distribution with two opposite states is from distributions of independent spins.
 
-    All spins point up or all point down, with probability 1/2 each.
+    With probability 1/2 each, all spins point up or all spins point down.
 
     Args:
         sizes: Numbers of spins.
 
     Yields:
-        One row per size with the values of `product_distances`.
+        One row per number of spins, with the smallest KL divergence in nats ("best_divergence"), the total variation of
+        the independent spins that attain it ("likely_variation"), and the smallest total variation that was found
+        ("best_variation").
     """
     for sites in sizes:
         distribution = np.zeros(2**sites)
@@ -99,7 +105,18 @@ def product_distances(distribution: Array) -> dict[str, float]:
 
 @cache
 def best_products(imitation: Imitation) -> dict[str, float]:
-    """Return the mean of `product_distances` over the transition distributions of all starting states."""
+    """Return the mean distances from the steps of a sampler to product distributions.
+
+    In a product distribution, all spins are independent. The distances of the next-state distribution are computed for
+    every current state, and averaged over current states.
+
+    Args:
+        imitation: Settings with the sampler.
+
+    Returns:
+        "best_divergence", the smallest KL divergence in nats, "likely_variation", the total variation of the product
+        that attains it, and "best_variation", the smallest total variation that was found.
+    """
     # Steps of the whole clique are the same from every state up to rounding, so equal rows are computed once.
     rows, counts = np.unique(imitation.transitions().round(14), axis=0, return_counts=True)
     by_row = [product_distances(row.reshape((2,) * imitation.sites)) for row in rows]
@@ -107,15 +124,16 @@ def best_products(imitation: Imitation) -> dict[str, float]:
 
 
 def kernel_rows(sizes: Sequence[int], coupling: float) -> Iterator[dict[str, Any]]:
-    """Compute how far the steps of several samplers are from independent updates of all sites.
+    """Compute how far the steps of several samplers are from independent updates of all spins.
 
     Args:
         sizes: Numbers of spins.
-        coupling: Coupling of the Ising model on a clique.
+        coupling: Coupling between each pair of spins of the Ising model.
 
     Yields:
-        One row per size and sampler. "divergence" and "variation" are the largest KL divergence and total variation,
-        over starting states, between the step and the product of its marginals.
+        One row per number of spins and sampler. "divergence" and "variation" compare the distribution of the next state
+        with the product of its marginals. They are the KL divergence in nats and the total variation, each for the
+        current state with the largest value.
     """
     for sites in sizes:
         model = Ising.clique(sites, sites, coupling, 0.0)
@@ -136,16 +154,17 @@ def kernel_rows(sizes: Sequence[int], coupling: float) -> Iterator[dict[str, Any
 
 
 def network_row(imitation: Imitation, seed: int) -> dict[str, Any]:
-    """Train one network, and compare its transitions with the imitated sampler.
+    """Train one network, and compare its transitions with the sampler that it imitates.
 
     Args:
         imitation: The sampler and the settings of the training.
         seed: Seed of the training.
 
     Returns:
-        "divergence" and "variation", the KL divergence in nats and the total variation between a step of the sampler
-        and of the network, and the distances of the best products (see `product_distances`), all averaged over states.
-        "limit_variation" is the total variation between the Ising model and the limit of repeated steps of the network.
+        "divergence" and "variation" are the KL divergence in nats and the total variation between the next states of
+        the sampler and of the network. "best_divergence", "likely_variation" and "best_variation" are the distances
+        between the sampler and its best approximations by independent spins. All are averaged over current states.
+        "limit_variation" is the total variation between the Ising model and the stationary distribution of the network.
     """
     truth = imitation.transitions()
     network = product_kernels.product_transitions(predictions(imitation, seed))
@@ -161,14 +180,14 @@ def network_row(imitation: Imitation, seed: int) -> dict[str, Any]:
 
 
 def predictions(imitation: Imitation, seed: int) -> Array:
-    """Train a network and return its predictions for every site of every state.
+    """Train a network, and return its predictions for the next value of every spin.
 
     Args:
         imitation: The sampler and the settings of the training.
         seed: Seed of the training.
 
     Returns:
-        Probabilities (states, sites, 2).
+        Probabilities (states, sites, 2) of the two values of each spin, for every current state.
     """
     shape = TransformerConfig(
         vocab_size=2, layers=2, heads=2, width=32, mlp_width=64, max_length=imitation.sites, causal=False

@@ -37,25 +37,32 @@ class NamedChain(NamedTuple):
 
 
 def uniform(patterns: int, window: int, penalty: float, vocab: int) -> NamedChain:
-    """Return a Potts chain of patterns of one repeated token, in which all wrong tokens cost the same.
+    """Return a Potts chain that stores patterns of one repeated token.
+
+    A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens. All
+    wrong tokens of a window cost the same energy.
 
     Args:
-        patterns: Number of patterns. Token i is repeated in pattern i.
+        patterns: Number of patterns. Pattern i repeats token i.
         window: Number of tokens in a window.
         penalty: Energy of a wrong token in a window.
-        vocab: Number of tokens. Tokens from `patterns` on belong to no pattern.
+        vocab: Number of token values. Values from `patterns` on belong to no pattern.
     """
     chain = PottsChain.from_patterns([[token] for token in range(patterns)], window, penalty, vocab)
     return NamedChain(UNIFORM, chain, patterns, penalty)
 
 
 def planted(patterns: int, window: int, penalty: float) -> NamedChain:
-    """Return a Potts chain of patterns of one repeated token, in which other windows have random energies.
+    """Return a Potts chain that stores patterns of one repeated token, and has random energies otherwise.
+
+    A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens.
+    Windows that repeat one token have energy zero. The energies of all other windows are uniform between half of
+    `penalty` and `penalty`.
 
     Args:
-        patterns: Number of patterns, which is also the number of tokens.
+        patterns: Number of patterns, which is also the number of token values.
         window: Number of tokens in a window.
-        penalty: Largest energy of a window. The smallest positive energy is at least half of it.
+        penalty: Largest energy of a window.
     """
     draws = generator(0, "potts-coherence", "planted", patterns, window)
     energies = penalty * (1 + torch.rand([patterns] * window, generator=draws, dtype=torch.float64)) / 2
@@ -67,7 +74,10 @@ def planted(patterns: int, window: int, penalty: float) -> NamedChain:
 
 
 def periodic(penalty: float) -> NamedChain:
-    """Return a Potts chain of two patterns with three tokens each, which share no two successive tokens.
+    """Return a Potts chain that stores the patterns 012012... and 210210...
+
+    A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens. A
+    window has three tokens, and the patterns share no two successive tokens.
 
     Args:
         penalty: Energy of a wrong token in a window.
@@ -76,7 +86,10 @@ def periodic(penalty: float) -> NamedChain:
 
 
 def shared_tokens(penalty: float) -> NamedChain:
-    """Return a Potts chain of the patterns 0000... and 0101..., which agree at every second site.
+    """Return a Potts chain that stores the patterns 0000... and 0101..., which agree at every second position.
+
+    A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens. A
+    window has three tokens.
 
     Args:
         penalty: Energy of a wrong token in a window.
@@ -87,12 +100,15 @@ def shared_tokens(penalty: float) -> NamedChain:
 def families(
     patterns: Sequence[int], windows: Sequence[int], penalties: Sequence[float]
 ) -> Iterator[NamedChain]:
-    """Yield all Potts chains that are computed exactly.
+    """Yield all Potts chains whose properties are computed exactly.
+
+    A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens. The
+    chains have patterns of one repeated token with equal or random energies, or patterns of several tokens.
 
     Args:
-        patterns: Numbers of patterns of the uniform chains.
+        patterns: Numbers of stored patterns of the chains with equal energies.
         windows: Numbers of tokens in a window.
-        penalties: Largest window energies of the random chains.
+        penalties: Largest window energies of the chains with random energies.
     """
     vocab = max(2, *patterns)
     for window in windows:
@@ -164,10 +180,12 @@ def chain_rows(family: NamedChain, temperatures: Sequence[float], lengths: Seque
 
 
 def closed_form_rows() -> Iterator[Row]:
-    """Compare closed forms of the nearest-neighbor Potts chain with transfer matrices.
+    """Compare closed forms for the Potts chain with nearest-neighbor interactions with exact numerical results.
 
     Yields:
-        One row per number of tokens, coupling and temperature, with the largest absolute errors.
+        One row per number of token values, coupling and temperature. The columns that end in "_error" are the largest
+        absolute errors of the log partition function, the expected number of domain walls (changes of token), the
+        probability of no wall, and the rate at which this probability decays with the length.
     """
     for vocab, coupling, temperature in product((2, 3, 5), (0.3, 1.3, 3.0), (0.3, 0.7, 3.0)):
         energies = coupling * (1 - torch.eye(vocab, dtype=torch.float64))
@@ -196,10 +214,14 @@ def closed_form_rows() -> Iterator[Row]:
 
 
 def control_rows() -> Iterator[Row]:
-    """Compute chains of two patterns in which domain walls (changes between patterns) get more expensive.
+    """Compute how the probability of a domain wall falls if walls get more expensive.
+
+    The Potts chains have two patterns of one repeated token and interactions between neighboring tokens. A domain wall
+    is a change from one pattern to the other.
 
     Yields:
-        One row per energy of a wall. Walls of infinite energy are forbidden.
+        One row per energy of a wall. `wall` is the probability of at least one wall among 10^6 tokens. Walls of
+        infinite energy are forbidden.
     """
     for cost in (2.0, 5.0, 10.0, 20.0, math.inf):
         energies = torch.full((2, 2), cost, dtype=torch.float64).fill_diagonal_(0.0)
@@ -216,12 +238,16 @@ def control_rows() -> Iterator[Row]:
 def curve_rows(settings: Sequence[Sampled], points: int) -> Iterator[Row]:
     """Compute the exact probability of at least one domain wall as a function of the sequence length.
 
+    The sequences come from Potts chains. A domain wall is a position where a sequence changes from one stored pattern
+    to another.
+
     Args:
         settings: Chains and temperatures.
-        points: Number of lengths, logarithmically spaced up to thirty crossing lengths.
+        points: Number of lengths. They are logarithmically spaced up to 30 times the crossing length, the theoretical
+            length from which walls are likely.
 
     Yields:
-        One row per chain and length.
+        One row per chain and length, with the probability in `wall`.
     """
     for setting in settings:
         chain = setting.chain
@@ -235,15 +261,17 @@ def curve_rows(settings: Sequence[Sampled], points: int) -> Iterator[Row]:
 def sampled_rows(settings: Sequence[Sampled], chains: int, sweeps: int, seed: int) -> Iterator[Row]:
     """Sample sequences of Potts chains, and measure the share of sequences with a domain wall.
 
+    A domain wall is a position where a sequence changes from one stored pattern to another.
+
     Args:
         settings: Chains and temperatures.
         chains: Number of sequences per chain and length.
-        sweeps: Number of sweeps of Gibbs sampling.
+        sweeps: Number of sweeps of Gibbs sampling. A sweep updates every token.
         seed: Seed of the samples.
 
     Yields:
-        One row per chain and length. `wall` is the exact probability, `drawn` the share among exact samples, and
-        `gibbs` the share after Gibbs sampling from a stored pattern.
+        One row per chain and length. `wall` is the exact probability of a wall, `drawn` is the share among exact
+        samples, and `gibbs` is the share after Gibbs sampling that starts from a stored pattern.
     """
     for setting in settings:
         chain, temperature = setting.chain, setting.temperature

@@ -15,11 +15,14 @@ _MAX_LENGTH = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Sampled(Settings):
-    """A Potts chain whose sequences are sampled to count domain walls, that is, changes between stored patterns.
+    """A Potts chain and a temperature at which sequences are sampled to count domain walls.
+
+    A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens. A
+    domain wall is a position where a sequence changes from one stored pattern to another.
 
     Args:
-        patterns: Number of stored patterns, each of which repeats one token.
-        window: Number of tokens in a window, on which the energy depends.
+        patterns: Number of stored patterns. Each one repeats one token.
+        window: Number of tokens in a window.
         temperature: Temperature, in units of the energy of a wrong token.
     """
 
@@ -34,9 +37,10 @@ class Sampled(Settings):
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Sequence lengths: a tenth of the crossing length, the crossing length, and ten times the crossing length.
+        """Sampled sequence lengths: 1/10, 1 and 10 times the crossing length.
 
-        From the crossing length, domain walls are likely. All lengths are at least two windows.
+        The crossing length is the theoretical length from which domain walls are likely. All lengths are at least two
+        windows.
         """
         crossing = crossing_length(self.window, self.chain.max_energy, self.temperature, self.patterns)
         return tuple(max(2 * self.window, round(share * crossing)) for share in (0.1, 1.0, 10.0))

@@ -22,8 +22,8 @@ def random_model(width: int, place: int) -> Table:
     """Return an autoregressive model with random next-token distributions.
 
     Args:
-        width: Number of previous tokens that a distribution depends on.
-        place: Index of the model, which is its seed.
+        width: Number of previous tokens that the next token depends on.
+        place: Index of the model, which is used as its seed.
     """
     draws = generator(0, "potts-coherence", "model", width, place)
     weights = [
@@ -39,7 +39,14 @@ def random_model(width: int, place: int) -> Table:
 
 
 def sequence_probabilities(oracle: Autoregressive) -> Tensor:
-    """Return the probabilities (V^L,) of all sequences of `LENGTH` tokens under an autoregressive model."""
+    """Return the probabilities of all sequences of `LENGTH` tokens under an autoregressive model.
+
+    Args:
+        oracle: The model, with a vocabulary of V tokens.
+
+    Returns:
+        Probabilities (V^LENGTH,), float64, in the order of `itertools.product`.
+    """
     states = whole_sequences(VOCAB, LENGTH)
     total = torch.zeros(len(states), dtype=torch.float64)
     for place in range(LENGTH):
@@ -51,14 +58,18 @@ def sequence_probabilities(oracle: Autoregressive) -> Tensor:
 def map_rows(widths: Sequence[int], models: int) -> Iterator[dict[str, Any]]:
     """Map random autoregressive models to Potts chains and back (Theorem 1.2).
 
+    A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens.
+
     Args:
         widths: Numbers of previous tokens that a model depends on.
         models: Number of models per width.
 
     Yields:
-        One row per model, with total variation distances between the model and the Boltzmann distributions of its
-        chain, and the patterns that greedy decoding repeats with the smallest rate at which sampling leaves one
-        (Corollary 1.2.1).
+        One row per model. "global", "per_context" and "round_trip" are total variation distances between the model and
+        its chain, or the model that is recovered from the chain. "per_step_T" and "exact_T" are distances from the
+        chain at temperature T, for sampling with temperature T at every token and for the model that is recovered at T.
+        "patterns" is the number of stored patterns, which greedy decoding repeats forever, and "decay" is the smallest
+        rate at which sampled text leaves a pattern (Corollary 1.2.1).
     """
     states = whole_sequences(VOCAB, LENGTH)
     for width in widths:

@@ -16,12 +16,14 @@ PLANE, RING = "plane", "ring"
 
 
 def exact_plane_rows() -> Iterator[dict[str, Any]]:
-    """Compute the magnetization of the infinite two-dimensional Ising model with J = 1.
+    """Compute the exact magnetization of the infinite two-dimensional Ising model with coupling 1.
 
-    It is compared with its bound by Peierls' argument. A domain wall costs energy 2 per bond.
+    The magnetization is compared with its bound by Peierls' argument, which counts domain walls (boundaries between up
+    and down spins). A domain wall costs energy 2 per bond.
 
     Yields:
-        One row per temperature, and one row with the critical temperature and the temperature of Peierls' argument.
+        One row per temperature. One further row has the critical temperature and the highest temperature for which the
+        argument holds.
     """
     # The magnetisation falls as the eighth root of the distance from the critical temperature.
     near = peierls.critical_temperature() * (1 - np.logspace(-8, -1.5, 14))

@@ -22,9 +22,16 @@ CHAIN = ["family", "patterns", "window", "penalty", "temperature"]
 
 
 def uniform(rows: Rows) -> DataFrame:
-    """Return the measurements, by sequence length, of chains with at least two patterns of one repeated token.
+    """Return the measurements of Potts chains whose stored patterns each repeat one token.
 
-    Every wrong token of a window costs the same energy in these chains.
+    A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens. In the
+    selected chains, every wrong token of a window costs the same energy, and there are at least two patterns.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+
+    Returns:
+        One row per chain, temperature and sequence length.
     """
     return rows["length"].query(f"{SEVERAL} and family == {UNIFORM!r}")
 
@@ -47,9 +54,15 @@ def spins(rows: Rows, shape: str, low: float = 0.0, high: float = math.inf) -> D
 
 @exact
 def wall_likelihood_from_crossing(rows: Rows) -> float:
-    """Return the smallest probability of at least one domain wall, over chains and sequence lengths of at least L*.
+    """Return the smallest probability of at least one domain wall in long sequences of Potts chains.
 
-    A domain wall is a change from one stored pattern to another, and L* is the crossing length of the chain.
+    A Potts chain is a distribution over token sequences whose energy is a sum over windows of successive tokens. A
+    domain wall is a position where a sequence changes from one stored pattern to another. The minimum is taken over
+    chains, temperatures and all sequence lengths from the crossing length on, which is the length from which walls
+    should be likely according to theory.
+
+    Args:
+        rows: Measured rows of a run, by kind.
     """
     crossing = rows["chain"].set_index(CHAIN).crossing_length
     lengths = rows["length"].query(SEVERAL).set_index(CHAIN)
@@ -58,9 +71,17 @@ def wall_likelihood_from_crossing(rows: Rows) -> float:
 
 @exact
 def left_of_sharpness(rows: Rows) -> float:
-    """Return the distance from 1/e of the probability that a sequence of the crossing length L* has no domain wall.
+    """Return how far the probability of no domain wall at the crossing length is from 1/e.
 
-    The chain is the nearest-neighbor Potts chain with the lowest temperature relative to its coupling.
+    The sequences come from a Potts chain in which only neighboring tokens interact. A domain wall is a position where a
+    sequence changes from one stored pattern to another. The crossing length is the theoretical length from which walls
+    are likely. The chain with the lowest ratio of temperature to coupling is used.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+
+    Returns:
+        The absolute difference from 1/e.
     """
     table = rows["closed form"]
     coldest = table.kept_at_crossing.iloc[int((table.temperature / table.penalty).argsort().iloc[0])]
@@ -69,14 +90,20 @@ def left_of_sharpness(rows: Rows) -> float:
 
 @exact
 def smallest_step(rows: Rows, along: str) -> float:
-    """Return the smallest log ratio of expected numbers of domain walls between successive values of a parameter.
+    """Return the smallest increase of the expected number of domain walls along one parameter.
 
-    A domain wall is a change from one stored pattern to another. A positive result means that the number of walls
-    always increases with the parameter. The patterns of the Potts chains repeat one token.
+    The sequences come from Potts chains whose stored patterns each repeat one token. A domain wall is a position where
+    a sequence changes from one stored pattern to another. The increase is the natural log ratio of the numbers at
+    successive values of the parameter, with all other parameters fixed. If the minimum is positive, the number of walls
+    always increases.
 
     Args:
         rows: Measured rows of a run, by kind.
-        along: Name of the parameter: "patterns", "window", "temperature" or "length".
+        along: Name of the parameter: "patterns" (number of patterns), "window" (tokens per window), "temperature" or
+            "length" (sequence length).
+
+    Returns:
+        The smallest log ratio.
     """
     table = uniform(rows).sort_values(along)
     others = [name for name in ("patterns", "window", "temperature", "length") if name != along]
@@ -85,11 +112,18 @@ def smallest_step(rows: Rows, along: str) -> float:
 
 @exact
 def run_ratio(rows: Rows) -> float:
-    """Return the smallest ratio of mean coherent lengths between chains with successive window sizes.
+    """Return the smallest growth factor of the mean coherence length from one window size to the next.
 
-    The coherent length is the number of windows before the first domain wall, a change from one stored pattern to
-    another. Chains are compared at the same ratio of the largest window energy to the temperature, on which their
-    distribution depends. Lengths that are often cut off by the end of the sequence are omitted.
+    The sequences come from Potts chains whose stored patterns each repeat one token. The coherence length is the number
+    of windows before the first domain wall, which is a change from one pattern to another. Chains are compared at equal
+    numbers of patterns and equal ratios of the largest window energy to the temperature. Pairs in which the shorter
+    mean is at least half of the sequence are omitted, because the end of the sequence limits it.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+
+    Returns:
+        The smallest ratio of mean lengths.
 
     Raises:
         NoRows: If no two window sizes can be compared.
@@ -107,16 +141,17 @@ def run_ratio(rows: Rows) -> float:
 
 @draws
 def share_error(rows: Rows, column: str) -> "Series[float]":
-    """Return the share of sampled sequences with a domain wall minus its exact probability.
+    """Return the observed share of sequences with a domain wall minus the exact probability.
 
-    A domain wall is a change from one stored pattern of the Potts chain to another.
+    The sequences come from Potts chains. A domain wall is a position where a sequence changes from one stored pattern
+    to another.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: "drawn" for exact samples, or "gibbs" for Gibbs sampling from a stored pattern.
+        column: "drawn" for exact samples, or "gibbs" for Gibbs sampling that starts from a stored pattern.
 
     Returns:
-        One mean over chains and sequence lengths per seed.
+        One mean difference per seed, over chains and sequence lengths.
     """
     table = rows["sampled"]
     return (table[column] - table.wall).groupby(table.seed).mean()
@@ -124,15 +159,17 @@ def share_error(rows: Rows, column: str) -> "Series[float]":
 
 @draws
 def rise(rows: Rows, *places: int) -> "Series[float]":
-    """Return how much the share of sequences with a domain wall rises with the sequence length.
+    """Return the smallest increase of the share of sequences with a domain wall from one sequence length to the next.
 
-    A domain wall is a change from one stored pattern of the Potts chain to another. Sequences are sampled by Gibbs
-    sampling from a stored pattern. The smallest rise over chains and successive lengths is returned.
+    The sequences of Potts chains are generated by Gibbs sampling that starts from a stored pattern. A domain wall is a
+    position where a sequence changes from one stored pattern to another. The minimum is taken over chains and pairs of
+    successive lengths.
 
     Args:
         rows: Measured rows of a run, by kind.
-        *places: Indices of the lengths: 0 for a tenth of the crossing length, 1 for the crossing length, and 2 for ten
-            times the crossing length. From the crossing length, walls are likely.
+        *places: Indices of the compared lengths: 0 for a tenth of the crossing length, 1 for the crossing length, and 2
+            for ten times the crossing length. The crossing length is the theoretical length from which walls are
+            likely.
 
     Returns:
         One minimum per seed.
@@ -145,16 +182,16 @@ def rise(rows: Rows, *places: int) -> "Series[float]":
 def share(rows: Rows, place: int) -> Counts:
     """Count the sequences with a domain wall after Gibbs sampling from a stored pattern.
 
-    A domain wall is a change from one stored pattern of the Potts chain to another. The chain with the smallest count
-    is used.
+    The sequences come from Potts chains. A domain wall is a position where a sequence changes from one stored pattern
+    to another. Counts are computed for every chain, and the smallest one is returned.
 
     Args:
         rows: Measured rows of a run, by kind.
         place: Index of the sequence length: 0 for a tenth of the crossing length, 1 for the crossing length, and 2 for
-            ten times the crossing length. From the crossing length, walls are likely.
+            ten times the crossing length. The crossing length is the theoretical length from which walls are likely.
 
     Returns:
-        Sequences with a wall and all sequences, per seed.
+        The number of sequences with a wall and the number of all sequences, per seed.
     """
     smallest = rows.where("sampled", place=place).groupby("seed").gibbs.min()
     return counts_from_shares(smallest, rows.config["chains"], identical=True)

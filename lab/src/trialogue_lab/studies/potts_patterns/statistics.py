@@ -17,7 +17,15 @@ texts = Replication("draw", "seeds", objects="the random models of the run")
 def cold_change(rows: Rows) -> float:
     """Return the largest change of the probability of no domain wall between the two lowest temperatures.
 
-    The maximum is over the longest Potts chains. A domain wall is a change from one stored pattern to another.
+    The sequences come from Potts chains, whose energy is a sum over windows of successive tokens. A domain wall is a
+    position where a sequence changes from one stored pattern to another. The maximum is taken over chains with the
+    largest measured sequence length.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+
+    Returns:
+        The largest absolute change.
     """
     table = rows["cold"]
     longest = table[table.length == table.length.max()]
@@ -28,10 +36,17 @@ def cold_change(rows: Rows) -> float:
 
 @exact
 def cold_error(rows: Rows) -> float:
-    """Return the largest distance, over short Potts chains, of the probability of no domain wall from its limit.
+    """Return how far the probability of no domain wall at the lowest temperature is from its limit.
 
-    The probability is computed at the lowest temperature. The limit for temperature zero is the share of minimum-energy
-    sequences without a wall.
+    The sequences come from Potts chains, whose energy is a sum over windows of successive tokens. A domain wall is a
+    position where a sequence changes from one stored pattern to another. The limit for temperature zero is the share of
+    sequences without a wall among all sequences of minimum energy.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+
+    Returns:
+        The largest absolute difference, over short chains.
     """
     table = rows["cold"].dropna(subset="limit")
     coldest = table[table.cold == table.cold.max()]
@@ -40,12 +55,16 @@ def cold_error(rows: Rows) -> float:
 
 @texts
 def decay_ratio(rows: Rows) -> "Series[float]":
-    """Return the ratio of the measured to the exact rate at which texts of a random model leave a pattern.
+    """Return the measured rate at which generated text stops following a pattern, divided by the exact rate.
 
-    The pattern is one that greedy decoding of the model repeats forever.
+    The text is sampled from a random model. The pattern is the sequence that greedy decoding of this model repeats
+    forever.
+
+    Args:
+        rows: Measured rows of a run, by kind.
 
     Returns:
-        One mean over random models per seed of the texts.
+        One mean ratio over random models, per seed of the texts.
     """
     table = rows["survival"]
     return (table.measured / table.rate).groupby(table.seed).mean()
@@ -55,20 +74,22 @@ def decay_ratio(rows: Rows) -> "Series[float]":
 def order_of_colours(
     rows: Rows, most: int, least: int = 2, above_critical: bool = False, hottest: float = math.inf
 ) -> "Series[float]":
-    """Return the smallest order of Potts models on a torus at temperatures for which Peierls' argument is stated.
+    """Return the smallest order parameter of Potts models on a torus.
 
-    The order is 1 if all sites show the initial pattern, and 0 if as many do as by chance. The argument is stated for
-    temperatures up to 1 / log 3, in units of the energy of a wall.
+    All sites start in the same pattern. The order parameter is 1 if all sites still have this pattern, and 0 if as many
+    have it as by chance. Only temperatures for which Peierls' argument is stated are used, that is, up to 1 / log 3 in
+    units of the energy of a domain wall.
 
     Args:
         rows: Measured rows of a run, by kind.
-        most: Largest number of patterns.
+        most: Largest number of patterns (colors).
         least: Smallest number of patterns (default: 2).
-        above_critical: Return the largest order above the critical temperature instead (default: False).
+        above_critical: Whether to return the largest order parameter above the critical temperature instead (default:
+            False).
         hottest: Highest temperature (default: no limit).
 
     Returns:
-        One extreme per seed.
+        One minimum or maximum over models and temperatures, per seed.
     """
     table = rows["colours"].query(f"{least} <= colours <= {most} and temperature <= peierls")
     table = table[table.temperature <= hottest]
@@ -79,16 +100,17 @@ def order_of_colours(
 
 @draws
 def order_at(rows: Rows, colours: int, temperature: float) -> "Series[float]":
-    """Return the order of a Potts model on a torus at one temperature.
+    """Return the order parameter of a Potts model on a torus at one temperature.
 
-    The order is 1 if all sites show the initial pattern, and 0 if as many do as by chance.
+    All sites start in the same pattern. The order parameter is 1 if all sites still have this pattern, and 0 if as many
+    have it as by chance.
 
     Args:
         rows: Measured rows of a run, by kind.
-        colours: Number of patterns.
-        temperature: Temperature, in units of the energy of a wall.
+        colours: Number of patterns (colors).
+        temperature: Temperature, in units of the energy of a domain wall.
 
     Returns:
-        One order per seed.
+        One order parameter per seed.
     """
     return rows.where("colours", colours=colours, temperature=temperature).set_index("seed").order

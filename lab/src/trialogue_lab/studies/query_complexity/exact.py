@@ -20,14 +20,16 @@ BRACKETS = 4
 
 
 def optimum_rows(lengths: Iterable[int]) -> Rows:
-    """Compute the expected number of queries that an optimal searcher needs to find the hidden string (Theorem 3.1.1).
+    """Compute the expected number of model calls that an optimal search needs to find a hidden string (Theorem 3.1.1).
+
+    The hidden string is the only valid string with positive probability under the model.
 
     Args:
         lengths: String lengths.
 
     Yields:
-        One row per length. `queried` and `inferred` are computed by dynamic programming, without and with inferring the
-        last candidate. `closed_form` and `printed` are formulas.
+        One row per length. `inferred` and `queried` are computed by dynamic programming. In `inferred`, the last
+        remaining candidate needs no model call. `closed_form` is our formula, and `printed` is the published one.
     """
     for length in lengths:
         candidates = 2 ** (length - 1)
@@ -42,14 +44,16 @@ def optimum_rows(lengths: Iterable[int]) -> Rows:
 
 
 def order_rows(lengths: Iterable[int]) -> Rows:
-    """Compute the number of queries of a searcher that tries candidates for the hidden string in a fixed order.
+    """Compute the number of model calls of a search that tries all candidates for a hidden string in a fixed order.
+
+    The hidden string is the only valid string with positive probability under the model.
 
     Args:
         lengths: String lengths.
 
     Yields:
-        One row per length, with and without inferring the last candidate. `most` and `mean` are over all hidden
-        strings.
+        Two rows per length. `inferred` states whether the last remaining candidate is inferred without a model call.
+        `most` and `mean` are the maximum and the mean number of model calls over all hidden strings.
     """
     for length in lengths:
         order = list(product((0, 1), repeat=length - 1))
@@ -71,12 +75,17 @@ def order_rows(lengths: Iterable[int]) -> Rows:
 def hidden_rows(lengths: Iterable[int], caps: Iterable[int]) -> Rows:
     """Compute the costs of sampling a hidden string with a perfect verifier.
 
+    The hidden string is the only valid string with positive probability under the model. Rejection samples complete
+    strings until one is valid. Tokenwise rejection samples each token until the verifier accepts the prefix.
+
     Args:
         lengths: String lengths.
-        caps: Maximum numbers of rejections at one position, after which tokenwise rejection fails and starts again.
+        caps: Maximum numbers of rejections at one position, after which tokenwise rejection fails.
 
     Yields:
-        One row per length for rejection and tokenwise rejection, and one per length and maximum.
+        One row of the kind "hidden" per length, with the model calls of rejection, the success probability of tokenwise
+        rejection, and the optimal number of model calls. One row of the kind "capped" per length and maximum, with the
+        success probability, the model calls of one attempt, and the model calls per successful output.
     """
     caps = tuple(caps)
     for length in lengths:
@@ -103,10 +112,17 @@ def hidden_rows(lengths: Iterable[int], caps: Iterable[int]) -> Rows:
 
 
 def zero_rows(lengths: Iterable[int]) -> Rows:
-    """Compute the exact and the published numbers of queries for sampling the string of zeros (Proposition 3.1.1).
+    """Compute the number of model calls for sampling the string of zeros, if it is the only valid string.
+
+    The model generates uniformly random bits. The computed numbers are compared with the numbers in Proposition 3.1.1.
 
     Args:
         lengths: String lengths.
+
+    Yields:
+        One row per length. `rejection` is the computed number for sampling complete strings until one is valid, and
+        `tokenwise` is the computed number for sampling each token until the verifier accepts it. `rejection_printed`
+        and `tokenwise_printed` are the published numbers.
     """
     for length in lengths:
         oracle, verifier, _ = hidden_string.all_zeros_task(length)
@@ -121,17 +137,19 @@ def zero_rows(lengths: Iterable[int]) -> Rows:
 
 
 def distribution_rows(lengths: Iterable[int]) -> Rows:
-    """Compute the output distribution of tokenwise rejection if all strings except the string of ones are allowed.
+    """Compute the output distribution of tokenwise rejection if every string except the string of ones is valid.
 
-    This is the example of Proposition 3.1.2. The distribution is computed in fractions.
+    Tokenwise rejection samples each token from uniformly random bits until the verifier accepts the prefix. This is the
+    example of Proposition 3.1.2. Probabilities are exact fractions.
 
     Args:
         lengths: String lengths D.
 
     Yields:
-        One row per length. `variation` is the total variation to the model given the constraint, and `walked` is the
-        same number computed from the sampler. `last` is the probability of 1...10 and `least`, `least_of_a` and `most`
-        are extremes of the other probabilities, in units of 2^-D.
+        One row per length. `variation` is the total variation distance from uniformly distributed valid strings, and
+        `walked` is the same number computed from the implemented sampler. `last` is the probability of the string
+        1...10, in units of 2^-D. In the same units, `least` and `most` are the smallest and the largest probability of
+        the other strings, and `least_of_a` is the smallest positive one.
     """
     for length in lengths:
         last = (*(1,) * (length - 1), 0)
@@ -164,10 +182,14 @@ def distribution_rows(lengths: Iterable[int]) -> Rows:
 
 
 def dyck_rows(lengths: Iterable[int]) -> Rows:
-    """Compute the costs of sampling Dyck strings (balanced brackets) from a uniform model.
+    """Compute the number of model calls for sampling Dyck strings (balanced brackets) from a uniform model.
 
     Args:
         lengths: String lengths.
+
+    Yields:
+        One row per length. `rejection` is the number for sampling complete strings until one is valid, and `tokenwise`
+        is the number for sampling each token until the verifier accepts the prefix.
     """
     for length in lengths:
         task = dyck_task(length)
@@ -190,15 +212,16 @@ def dyck_task(length: int) -> ConstrainedTask:
 
 
 def verifier_rows(dyck_lengths: Iterable[int], hidden_lengths: Iterable[int]) -> Rows:
-    """Count the verifier calls of generating a string by trying every token at every position.
+    """Count the verifier calls that are needed to generate a string by trying every token at every position.
 
     Args:
-        dyck_lengths: Lengths of Dyck strings.
-        hidden_lengths: Lengths of hidden strings, all of which are enumerated.
+        dyck_lengths: Lengths of Dyck strings (balanced brackets).
+        hidden_lengths: Lengths of hidden strings. All hidden strings of a length are enumerated, and each one belongs
+            to a model that gives positive probability to no other valid string.
 
     Yields:
-        One row per task and length. `calls` is the number of verifier calls, `bound` its bound, and `solved` the share
-        of models that can generate the output.
+        One row per task and length. `calls` is the number of verifier calls, and `bound` is its upper bound. `solved`
+        is the share of models under which the generated string has positive probability.
     """
 
     def row(task: str, length: int, calls: int, tokens: int, solved: float) -> dict[str, Any]:
@@ -219,5 +242,10 @@ def verifier_rows(dyck_lengths: Iterable[int], hidden_lengths: Iterable[int]) ->
 
 
 def can_generate(oracle: HiddenString, string: Prefix) -> bool:
-    """Return whether the model generates `string` with positive probability."""
+    """Return whether a model gives positive probability to a string.
+
+    Args:
+        oracle: The model, which has a hidden string.
+        string: The tokens.
+    """
     return all(oracle.weights(string[:position])[token] > 0 for position, token in enumerate(string))

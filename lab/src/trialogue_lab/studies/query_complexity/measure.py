@@ -23,7 +23,15 @@ SAMPLERS: dict[str, Sampler[Any]] = {REJECTION: Rejection(), TOKENWISE: Tokenwis
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of a run."""
+    """Return the tasks of a run.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        Tasks for exact costs, Dyck strings, verifier calls, knapsack problems, simulated searches, samplers and lattice
+        reduction.
+    """
     return [
         Part(
             "exact",
@@ -47,16 +55,19 @@ def parts(config: Config) -> list[Part]:
 
 
 def search_rows(lengths: Iterable[int], searches: int, seeds: Iterable[int]) -> Rows:
-    """Simulate a searcher that tries candidates for the hidden string in random order.
+    """Simulate a search for a hidden string that tries all candidates in random order.
+
+    The hidden string is the only valid string with positive probability under the model.
 
     Args:
         lengths: String lengths.
         searches: Number of hidden strings per length and seed.
-        seeds: Seeds of the hidden strings and orders.
+        seeds: Seeds of the hidden strings and of the orders.
 
     Yields:
-        One row per seed and length, with and without inferring the last candidate. `queries` is the mean number of
-        queries, and `right` the share of correct results.
+        Two rows per seed and length. `inferred` states whether the last remaining candidate is inferred without a model
+        call. `queries` is the mean number of model calls, and `right` is the share of searches that return the hidden
+        string.
     """
     for seed in seeds:
         for length in lengths:
@@ -82,7 +93,10 @@ def search_rows(lengths: Iterable[int], searches: int, seeds: Iterable[int]) -> 
 
 
 def walk_rows(lengths: Iterable[int], walks: int, seeds: Iterable[int]) -> Rows:
-    """Run samplers that generate the string of zeros (Proposition 3.1.1).
+    """Generate the string of zeros, which is the only valid string, by two samplers (Proposition 3.1.1).
+
+    The model generates uniformly random bits. Rejection samples complete strings until one is valid, and tokenwise
+    rejection samples each token until the verifier accepts it.
 
     Args:
         lengths: String lengths.
@@ -90,7 +104,8 @@ def walk_rows(lengths: Iterable[int], walks: int, seeds: Iterable[int]) -> Rows:
         seeds: Seeds of the outputs.
 
     Yields:
-        One row per seed, length and sampler, with the mean number of queries and the published number.
+        One row per seed, length and sampler. `queries` is the mean number of model calls, and `printed` is the number
+        in the proposition.
     """
     for seed in seeds:
         for length in lengths:

@@ -18,14 +18,16 @@ lattices = Replication("draw", "lattice_seeds")
 def growth(rows: Rows, /, kind: str, column: str, **values: object) -> float:
     """Return the exponential growth rate of a cost with the string length, between the two largest lengths.
 
+    The cost is a number of model calls, or another column of the selected rows.
+
     Args:
         rows: Measured rows of a run, by kind.
-        kind: Kind of the rows, for example "hidden".
-        column: Name of the cost.
+        kind: Kind of the rows, for example "hidden" for a task with one valid string.
+        column: Name of the cost, for example "rejection" for the model calls of rejection sampling.
         **values: Values of other columns that select the rows.
 
     Returns:
-        The increase of log2 of the cost per token.
+        The increase of log2(cost) per additional token.
     """
     table = rows.where(kind, **values).sort_values("length").iloc[-2:]
     (before, after), (short, long) = np.log2(table[column]), table.length
@@ -34,12 +36,14 @@ def growth(rows: Rows, /, kind: str, column: str, **values: object) -> float:
 
 @exact
 def power(rows: Rows, kind: str, column: str) -> float:
-    """Return the exponent of a power law of a cost in the string length, between the two largest lengths.
+    """Return the exponent of a power law that relates a cost to the string length.
+
+    The exponent is the slope of log(cost) as a function of log(length), between the two largest lengths.
 
     Args:
         rows: Measured rows of a run, by kind.
-        kind: Kind of the rows, for example "dyck".
-        column: Name of the cost.
+        kind: Kind of the rows, for example "dyck" for generating Dyck strings (balanced brackets).
+        column: Name of the cost, for example "tokenwise" for the model calls of rejection sampling token by token.
     """
     table = rows[kind].sort_values("length").iloc[-2:]
     grown, longer = (float(np.ptp(np.log(table[each]))) for each in (column, "length"))
@@ -48,15 +52,17 @@ def power(rows: Rows, kind: str, column: str) -> float:
 
 @exact
 def least_growth(rows: Rows, kind: str, column: str) -> float:
-    """Return the smallest exponential growth rate of a cost with the string length, over successive lengths.
+    """Return the smallest exponential growth rate of a cost with the string length.
+
+    The rate is computed for every pair of successive lengths, and the minimum is taken.
 
     Args:
         rows: Measured rows of a run, by kind.
-        kind: Kind of the rows, for example "dyck".
-        column: Name of the cost.
+        kind: Kind of the rows, for example "dyck" for generating Dyck strings (balanced brackets).
+        column: Name of the cost, for example "rejection" for the model calls of rejection sampling.
 
     Returns:
-        The smallest increase of log2 of the cost per token.
+        The smallest increase of log2(cost) per additional token.
     """
     table = rows[kind].sort_values("length")
     return float((np.log2(table[column]).diff() / table.length.diff()).min())
@@ -64,23 +70,29 @@ def least_growth(rows: Rows, kind: str, column: str) -> float:
 
 @exact
 def largest_error(rows: Rows, kind: str, column: str, printed: str) -> float:
-    """Return the largest relative difference, over string lengths, between a computed value and its published formula.
+    """Return the largest relative difference between a computed number and its published formula.
+
+    The maximum is taken over string lengths.
 
     Args:
         rows: Measured rows of a run, by kind.
-        kind: Kind of the rows, for example "zeros".
-        column: Column of the computed value.
-        printed: Column of the published value.
+        kind: Kind of the rows, for example "zeros" for a task in which only the string of zeros is valid.
+        column: Column of the computed number.
+        printed: Column of the published number.
     """
     return float((rows[kind][column] / rows[kind][printed] - 1).abs().max())
 
 
 @exact
 def capped_error(rows: Rows) -> float:
-    """Return the largest relative error of the formula 2^-(D-1) for the success probability of tokenwise rejection.
+    """Return the largest relative error of a formula for the success probability of tokenwise rejection sampling.
 
-    Tokenwise rejection gives up after a maximum number of rejections at one position. The error is the largest over
-    string lengths D and these maxima.
+    Tokenwise rejection samples each token until the verifier accepts the prefix, and gives up after a maximum number of
+    rejections at one position. Only one string of length D is valid and has positive probability. The formula is
+    2^-(D-1). The maximum error is taken over lengths and over maximum numbers of rejections.
+
+    Args:
+        rows: Measured rows of a run, by kind.
     """
     capped = rows["capped"]
     return float((capped.success * 2.0 ** (capped.length - 1) - 1).abs().max())
@@ -88,38 +100,42 @@ def capped_error(rows: Rows) -> float:
 
 @exact
 def wrong(rows: Rows, kind: str, column: str) -> float:
-    """Return the number of knapsacks for which a solver is wrong.
+    """Return the number of knapsack problems for which a solver returns a wrong result.
 
     Args:
         rows: Measured rows of a run, by kind.
-        kind: "knapsack" for random knapsacks, or "greedy" for superincreasing ones.
-        column: Column of the solver, for example "generated_wrong".
+        kind: "knapsack" for random problems, or "greedy" for superincreasing weights, where each weight exceeds the sum
+            of all smaller ones.
+        column: Column that marks wrong results of the solver, for example "generated_wrong".
     """
     return float(rows[kind][column].sum())
 
 
 @exact
 def unsolved(rows: Rows, task: str) -> float:
-    """Return the share of models that cannot generate a string found by the verifier alone.
+    """Return the largest share of models that cannot generate the string that the verifier alone finds.
 
-    The largest share over string lengths is returned.
+    The string is found without the model, by trying every token at every position. A model cannot generate it if its
+    probability is zero. The maximum is taken over string lengths.
 
     Args:
         rows: Measured rows of a run, by kind.
-        task: "Dyck strings" or "hidden string".
+        task: "Dyck strings" (balanced brackets), or "hidden string" for models that each give positive probability to
+            one valid string only.
     """
     return float(1 - rows.where("verifier", task=task).solved.min())
 
 
 @exact
 def calls_beyond(rows: Rows, /, kind: str, **values: object) -> float:
-    """Return by how much the number of verifier calls exceeds the bound |Sigma| D at most.
+    """Return the largest difference between the number of verifier calls and its upper bound.
 
-    |Sigma| is the number of tokens and D the string length. The bound holds if the result is not positive.
+    The bound is the number of tokens in the vocabulary, multiplied by the string length. It holds if the result is not
+    positive.
 
     Args:
         rows: Measured rows of a run, by kind.
-        kind: "verifier" for strings, or "knapsack" for random knapsacks.
+        kind: "verifier" for generating strings, or "knapsack" for random knapsack problems.
         **values: Values of other columns that select the rows.
     """
     table = rows.where(kind, **values)
@@ -128,12 +144,12 @@ def calls_beyond(rows: Rows, /, kind: str, **values: object) -> float:
 
 @exact
 def at_length(rows: Rows, kind: str, column: str, length: int) -> float:
-    """Return a computed value at one string length.
+    """Return a computed number for one string length.
 
     Args:
         rows: Measured rows of a run, by kind.
-        kind: Kind of the rows, for example "optimum".
-        column: Name of the value.
+        kind: Kind of the rows, for example "optimum" for the model calls of an optimal search.
+        column: Name of the number.
         length: String length.
     """
     return float(rows.where(kind, length=length)[column].iloc[0])
@@ -141,32 +157,37 @@ def at_length(rows: Rows, kind: str, column: str, length: int) -> float:
 
 @searches
 def searched(rows: Rows, length: int, inferred: bool) -> "Series[float]":
-    """Return the number of queries that a searcher needs to find the hidden string.
+    """Return the number of model calls that a random search needs to find a hidden string.
 
-    The searcher tries candidates in random order.
+    The hidden string is the only valid string with positive probability under the model. The search tries all
+    candidates in random order.
 
     Args:
         rows: Measured rows of a run, by kind.
         length: String length.
-        inferred: Whether the last candidate is inferred without a query.
+        inferred: Whether the last remaining candidate is inferred without a model call.
 
     Returns:
-        One mean over hidden strings per seed.
+        One mean over hidden strings, per seed.
     """
     return rows.where("search", length=length, inferred=inferred).set_index("seed").queries
 
 
 @searches
 def searched_over(rows: Rows, column: str, inferred: bool) -> "Series[float]":
-    """Return the ratio of the queries of a searcher with random order to the optimal number of queries.
+    """Return the number of model calls of a random search, divided by the optimal expected number.
+
+    The search tries all candidates for a hidden string in random order. The hidden string is the only valid string with
+    positive probability under the model.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Column of the optimum: "inferred" or "queried", depending on whether the last candidate needs a query.
-        inferred: Whether the searcher infers the last candidate without a query.
+        column: Column of the optimal number: "inferred" if the last remaining candidate needs no model call, or
+            "queried" if it needs one.
+        inferred: Whether the random search infers the last remaining candidate without a model call.
 
     Returns:
-        One mean over string lengths per seed.
+        One mean ratio over string lengths, per seed.
     """
     optima = rows["optimum"].set_index("length")[column]
     found = rows.where("search", inferred=inferred)
@@ -175,31 +196,35 @@ def searched_over(rows: Rows, column: str, inferred: bool) -> "Series[float]":
 
 @walks
 def walked(rows: Rows, walk: str, length: int) -> "Series[float]":
-    """Return the number of queries that a sampler needs to generate the string of zeros (Proposition 3.1.1).
+    """Return the number of model calls that a sampler needs to generate the string of zeros.
+
+    The model generates uniformly random bits, and only the string of zeros is valid (Proposition 3.1.1).
 
     Args:
         rows: Measured rows of a run, by kind.
-        walk: Name of the sampler, "rejection" or "tokenwise rejection".
+        walk: Name of the sampler. "rejection" samples complete strings until one is valid, and "tokenwise rejection"
+            samples each token until the verifier accepts it.
         length: String length.
 
     Returns:
-        One mean over outputs per seed.
+        One mean over outputs, per seed.
     """
     return rows.where("walk", walk=walk, length=length).set_index("seed").queries
 
 
 @walks
 def walked_over_printed(rows: Rows, walk: str) -> "Series[float]":
-    """Return the ratio of the queries of a sampler to the published number for the string of zeros.
+    """Return the number of model calls that a sampler needs, divided by the number in Proposition 3.1.1.
 
-    The published number is in Proposition 3.1.1.
+    The model generates uniformly random bits, and only the string of zeros is valid.
 
     Args:
         rows: Measured rows of a run, by kind.
-        walk: Name of the sampler, "rejection" or "tokenwise rejection".
+        walk: Name of the sampler. "rejection" samples complete strings until one is valid, and "tokenwise rejection"
+            samples each token until the verifier accepts it.
 
     Returns:
-        One mean over string lengths per seed.
+        One mean ratio over string lengths, per seed.
     """
     found = rows.where("walk", walk=walk)
     return (found.queries / found.printed).groupby(found.seed).mean()
@@ -207,14 +232,16 @@ def walked_over_printed(rows: Rows, walk: str) -> "Series[float]":
 
 @lattices
 def solved(rows: Rows, digits: int) -> Counts:
-    """Count the solvable random knapsacks that lattice reduction solves.
+    """Count the random knapsack problems that lattice reduction solves.
+
+    Only problems with a solution are used.
 
     Args:
         rows: Measured rows of a run, by kind.
         digits: Number of binary digits of the weights.
 
     Returns:
-        Solved knapsacks and all knapsacks, per seed.
+        The number of solved problems and the number of all problems, per seed.
     """
     found = rows.where("lattice", digits=digits).set_index("seed")
     return Counts(found.solved, found.trials, identical=True)

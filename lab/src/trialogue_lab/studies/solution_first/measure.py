@@ -31,7 +31,14 @@ _BATCH = 100
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per experiment, and one per seed of the measured costs."""
+    """Return the tasks of a run.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        One task per exact experiment, and one task per seed for measured costs.
+    """
     return [
         Part("stop", lambda _: stop_rows(config)),
         Part("activations", lambda _: activation_rows()),
@@ -61,10 +68,14 @@ def stop_rows(config: Config) -> Rows:
 
 
 def activation_rows() -> Rows:
-    """Compare tuples [pq, p, q] with uniform ones, if the primes p and q are stored in random activations.
+    """Compare generated tuples [pq, p, q] with uniformly distributed ones.
+
+    The primes p and q are first stored in random hidden activations, so that writing the product pq first does not
+    require factoring it.
 
     Yields:
-        One row per number of digits, with the total variation and the number of factorings that generation needs.
+        One row per number of digits of the primes. `variation` is the total variation distance, and `factorings` is the
+        number of factorings that generation needs.
     """
     for digits in (1, 2):
         tuples = SemiprimeTuples(digits)
@@ -153,15 +164,16 @@ def _looks(player: TwentyQuestions | SudokuPuzzles, prefix: Prefix) -> tuple[int
 
 
 def density_rows(config: Config) -> Rows:
-    """Compute the total variation of the first k of n digits of a prime that is sampled by the density of primes.
+    """Compute the error of the first k digits of a prime that is sampled by the approximate density of primes.
 
-    This is also the total variation of whole primes whose last n - k digits are sampled exactly.
+    The error is the total variation distance from the first k digits of uniformly sampled primes of n digits. It is
+    also the error of complete primes whose last n - k digits are sampled by exact counts.
 
     Args:
-        config: Numbers of digits n.
+        config: Settings of the run, with the numbers n of digits.
 
     Yields:
-        One row per n and k.
+        One row per n and k, with the error in `variation`.
     """
     for digits in config.density_digits:
         for length, variation in enumerate(density_variation(digits).tolist(), start=1):
@@ -194,15 +206,17 @@ def overlap_rows(config: Config) -> Rows:
 
 
 def cost_rows(config: Config, seed: int, _: Path) -> Rows:
-    """Measure the cost of each digit of the first number of a tuple, which is the product or a factor.
+    """Measure the cost of each digit of the first number in tuples of a product and its two prime factors.
+
+    The first number is the product or a factor, depending on the order of the tuple.
 
     Args:
-        config: Numbers of digits and of tuples.
+        config: Settings of the run, with the numbers of digits of the primes and the number of tuples.
         seed: Seed of the tuples.
 
     Yields:
-        One row per number of digits, order and position, with mean numbers of primality tests, products and factoring
-        steps.
+        One row per number of digits, order and position of the digit, with the mean numbers of primality tests,
+        multiplications and factoring steps.
     """
     for digits, order in product(config.cost_digits, ORDERS):
         costs = first_number_costs(digits, order, config.cost_samples, seed)

@@ -10,23 +10,31 @@ costs = Replication("draw", "cost_seeds")
 
 
 def variations(rows: Rows) -> DataFrame:
-    """Return distances of primes sampled digit by digit from uniformly distributed primes.
+    """Return the total variation distances between two ways to sample primes.
 
-    The first digits are sampled by the approximate density of primes, and the last digits by exact counts. Distances
-    are total variations.
+    The first way samples the digits of a prime one by one. The first digits follow the approximate density of primes,
+    and the last digits follow exact counts of primes. The second way samples primes uniformly.
+
+    Args:
+        rows: Measured rows of a run, by kind.
 
     Returns:
-        One row per number of digits of the primes, and one column per number of exact last digits.
+        A table with one row per number of digits of the primes, and one column per number of exactly sampled last
+        digits.
     """
     return rows["density"].pivot(index="digits", columns="counted", values="variation").sort_index()
 
 
 @exact
 def leading_fall(rows: Rows) -> float:
-    """Return the largest log ratio of the errors of leading digits between primes of n + 1 and n digits.
+    """Return the largest log ratio of the errors of leading digits between primes of n + 1 and of n digits.
 
-    The error is the total variation of the first k digits if they are sampled by the approximate density of primes. The
-    maximum is over n and k < n - 1. It is negative if errors always fall with n.
+    The first k digits of a prime are sampled by the approximate density of primes. The error is their total variation
+    distance from the first k digits of uniformly sampled primes. The maximum is taken over n and over k < n - 1. If it
+    is negative, longer primes always have smaller errors.
+
+    Args:
+        rows: Measured rows of a run, by kind.
     """
     table = rows["density"].query("counted > 1").pivot(index="digits", columns="length", values="variation")
     return _largest_log_ratio(table)
@@ -36,8 +44,9 @@ def leading_fall(rows: Rows) -> float:
 def counted_fall(rows: Rows, counted: int) -> float:
     """Return the largest log ratio of the errors of sampled primes between n + 1 and n digits.
 
-    The error is the total variation from uniformly distributed primes. The maximum is over n, and is negative if errors
-    always fall with n.
+    The first digits of a prime are sampled by the approximate density of primes, and the last digits by exact counts.
+    The error is the total variation distance from uniformly sampled primes. The maximum is taken over n. If it is
+    negative, longer primes always have smaller errors.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -56,14 +65,17 @@ def _largest_log_ratio(table: DataFrame) -> float:
 
 @costs
 def growth(rows: Rows, column: str) -> "Series[float]":
-    """Return how fast the cost of generating a product before its factors grows with the digits of the primes.
+    """Return the exponential growth rate of the cost of writing a product of two primes before its factors.
+
+    The cost of the most expensive digit of the product is used. A line is fitted to log10(cost) as a function of the
+    number of digits of the primes.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Kind of cost: "tests" (primality tests), "products" or "factoring_steps", for the most expensive digit.
+        column: Kind of cost: "tests" (primality tests), "products" (multiplications) or "factoring_steps".
 
     Returns:
-        One least-squares slope of log10(cost) per digit of the primes and seed.
+        One slope per seed, in powers of ten per digit.
     """
     table = rows.where("first number", order=PRODUCT_FIRST).pivot_table(column, "seed", "digits", "max")
     return Series(np.polyfit(table.columns, np.log10(table).T, 1)[0], table.index)

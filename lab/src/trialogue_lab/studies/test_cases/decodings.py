@@ -11,21 +11,26 @@ EXTENTS: tuple[Extent, ...] = get_args(Extent)
 
 @dataclass(frozen=True, kw_only=True)
 class DecodingRule:
-    """A way to generate completions. The default is nucleus sampling at top-p 0.95.
+    """A decoding method for test cases. The default is nucleus sampling at top-p 0.95.
+
+    Algorithm 1 generates text with a verifier. When the verifier rejects a prefix, the last tokens are erased and
+    generated again (a backtrack). Block best-of-n samples several candidates of each line and keeps the one that the
+    verifier scores highest.
 
     Args:
-        judge: Verifier (default: none).
-        quota: Largest number of backtracks per completion. 0 for a decoding other than Algorithm 1.
+        judge: Verifier: "none" (default), "trained" for a trained classifier, "ground truth", or "random".
+        quota: Largest number of backtracks per completion. 0 (default) for other methods than Algorithm 1.
         stride: Number of tokens that a backtrack erases.
-        argmax_redo: Whether erased tokens are redone greedily.
-        released: Whether tokens are redone as in the code that was released with the thesis.
-        candidates: Number of candidates of block best-of-n, whose blocks are lines. 0 for other decodings.
+        argmax_redo: Whether erased tokens are generated greedily the next time.
+        released: Whether tokens are generated again as in the code that was released with the thesis.
+        candidates: Number of candidates of block best-of-n. 0 (default) for other methods.
         threshold: Score of the trained verifier below which a prefix is rejected.
         top_p: Probability mass of nucleus sampling. 0 for greedy decoding.
-        temperature: Temperature. 0 for greedy decoding.
-        layer: Layer of the trained verifier. None for the layer of the configuration.
+        temperature: Sampling temperature. 0 for greedy decoding.
+        layer: Layer of the language model whose states the trained verifier reads. None for the layer of the
+            configuration.
         depth: Number of layers of the trained verifier. None for one.
-        out_of_distribution: Whether the target function has the name of another task.
+        out_of_distribution: Whether the tested function has the name of another task.
     """
 
     judge: Judging = "none"
@@ -43,7 +48,7 @@ class DecodingRule:
 
     @property
     def greedy(self) -> bool:
-        """Whether the most probable token is always chosen."""
+        """Whether the method always chooses the most probable token."""
         return self.top_p == 0 or self.temperature == 0
 
     @property
@@ -106,7 +111,11 @@ PLANE = tuple(DecodingRule(top_p=top_p, temperature=t) for top_p in TOP_PS for t
 
 
 def block_best_of(n: int) -> DecodingRule:
-    """Return block best-of-n with `n` candidates per line, and with the top-p and temperature of nucleus sampling."""
+    """Return the method that samples several candidates of each line and keeps the one with the best verifier score.
+
+    Args:
+        n: Number of candidates per line. They are sampled at top-p 0.95 and temperature 1.
+    """
     return DecodingRule(judge="trained", candidates=n)
 
 
@@ -138,12 +147,13 @@ MAIN = (
 
 
 def decodings_of(extent: Extent, layers: tuple[int, ...], depths: tuple[int, ...]) -> list[DecodingRule]:
-    """Return the decodings that are measured by the same repetitions. Every decoding belongs to one group.
+    """Return the decoding methods that are measured by one group of repetitions.
 
     Args:
-        extent: Group: "all" for decodings that all repetitions measure, or "comparisons" or "plane".
-        layers: Layers of the trained verifier, other than the layer of the configuration.
-        depths: Depths of the trained verifier above 1.
+        extent: Group of methods: "all" for the methods that all repetitions measure, "comparisons", or "plane" for the
+            grid of top-p and temperature settings. Every method belongs to one group.
+        layers: Layers of the language model whose states other trained verifiers read.
+        depths: Numbers of layers above 1 of other trained verifiers.
     """
     if extent == "all":
         return list(MAIN)
@@ -164,7 +174,15 @@ def decodings_of(extent: Extent, layers: tuple[int, ...], depths: tuple[int, ...
 
 
 def extent_of(decoding: DecodingRule) -> Extent:
-    """Return which repetitions measure a decoding: "all", or those for "comparisons" or for the "plane" of settings."""
+    """Return the group of repetitions that measure a decoding method.
+
+    Args:
+        decoding: The method.
+
+    Returns:
+        "all" if all repetitions measure it, "plane" if it belongs to the grid of top-p and temperature settings only,
+        and "comparisons" otherwise.
+    """
     if decoding in MAIN:
         return "all"
     return "plane" if decoding in PLANE and decoding not in (WIDE_BASELINE, HOT_BASELINE) else "comparisons"

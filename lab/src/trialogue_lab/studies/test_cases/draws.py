@@ -39,16 +39,17 @@ Prompt = tuple[int, str, str]
 def measure_decoding(
     subject: MeasuredModel, seeds: Sequence[int], decoding: decodings.DecodingRule, artifacts: Path
 ) -> Iterator[dict[str, Any]]:
-    """Generate completions with a decoding, and yield rows of each repetition.
+    """Generate test cases with a decoding method, and evaluate them for each repetition.
 
     Args:
-        subject: The model and the sizes of its measurements.
-        seeds: Seeds of the repetitions. They run in one batch and must share the model. Each has its own verifier.
-        decoding: The decoding.
-        artifacts: Folder of models, training completions and states.
+        subject: The language model and the sizes of its measurements.
+        seeds: Seeds of the repetitions. They run in one batch and share the language model. Each one has a separate
+            verifier.
+        decoding: The decoding method.
+        artifacts: Folder of models, training completions and hidden states.
 
     Yields:
-        For each repetition, one row for all runs, and one row for each smaller number of runs.
+        For each repetition, one row for all completions, and one row for each smaller number of completions per prompt.
     """
     oracle = oracle_of(subject, seeds[0], artifacts)
     runs = 1 if decoding.greedy else subject.runs
@@ -84,18 +85,19 @@ def measure_decoding(
 def cumulative_rows(
     subject: MeasuredModel, runs: int, evaluations: Sequence[Evaluation], samples: Samples, own: range
 ) -> list[dict[str, float]]:
-    """Return the totals of a repetition after 1, 2, ... completions ("runs") of each of its prompts.
+    """Return the totals of a repetition after 1, 2, ... completions of each of its prompts.
 
     Args:
         subject: Sizes of the measurement.
         runs: Number of generated completions per prompt. It is 1 for greedy decoding, whose completions are all equal.
-            The single completion then counts for all runs.
-        evaluations: Evaluations of the repetition's completions, ordered by prompt and run.
-        samples: Samples of all repetitions.
-        own: Indices of the repetition's samples.
+            The single completion is then counted several times.
+        evaluations: Evaluations of the completions of this repetition, ordered by prompt and then by completion.
+        samples: Generated samples of all repetitions.
+        own: Indices of the samples of this repetition.
 
     Returns:
-        One row per number of runs with correct and distinct correct cases, accuracies, queries and verifier calls.
+        One row per number of completions, with the numbers of correct and of different correct test cases, accuracies,
+        model calls and verifier calls.
     """
     queries = samples.queries[own.start : own.stop].view(-1, runs)
     calls = samples.verifier_calls[own.start : own.stop].view(-1, runs)
@@ -122,10 +124,12 @@ def cumulative_rows(
 
 
 def slope(rows: Sequence[dict[str, float]]) -> float:
-    """Return the number of distinct correct test cases gained per 100 model calls, by least squares with an intercept.
+    """Return the number of additional different correct test cases per 100 model calls.
+
+    A line with an intercept is fitted by least squares.
 
     Args:
-        rows: Totals after each number of completions (see `cumulative_rows`).
+        rows: Totals after each number of completions, as returned by `cumulative_rows`.
     """
     queries = np.array([row["queries"] for row in rows])
     distinct = np.array([row["distinct_correct"] for row in rows])
@@ -141,18 +145,18 @@ def complete(
     artifacts: Path,
     **settings: Any,
 ) -> tuple[Samples, float]:
-    """Complete prompts with a decoding.
+    """Generate completions of prompts with a decoding method.
 
     Args:
-        subject: The model and the sizes of its measurements.
-        decoding: The decoding.
-        oracle: The loaded model.
+        subject: The language model and the sizes of its measurements.
+        decoding: The decoding method.
+        oracle: The loaded language model.
         prompts: The prompts.
-        artifacts: Folder of training completions and states.
+        artifacts: Folder of training completions and hidden states.
         **settings: Further arguments of `generate`.
 
     Returns:
-        The samples and the processor seconds.
+        The generated samples, and the processor time in seconds.
     """
     verifiers = make_verifiers(subject, decoding, oracle, prompts, artifacts)
     start = time.process_time()
@@ -227,7 +231,12 @@ def make_verifiers(
 
 
 def stop_after_cases(subject: MeasuredModel, oracle: TextOracle) -> Callable[[Sequence[int]], bool]:
-    """Return a function that decides whether a completion has as many lines as the prompt requests test cases."""
+    """Return a function that decides whether a completion has as many lines as the prompt requests test cases.
+
+    Args:
+        subject: Settings with the number of requested test cases.
+        oracle: The loaded language model, whose tokenization defines the ends of lines.
+    """
 
     def has_all_lines(completion: Sequence[int]) -> bool:
         lines = oracle.tokenization.text(completion, final=False).split("\n")[:-1]

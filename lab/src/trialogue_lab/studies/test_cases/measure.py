@@ -19,9 +19,13 @@ MeasuredRows = Iterator[dict[str, Any]]
 def parts(config: Config) -> list[Part]:
     """Return the tasks of a run.
 
-    There is one chain of tasks for each model from scratch, and one for each group of repetitions that the pretrained
-    model completes together. A task of the pretrained model trains the verifiers of one repetition, or measures one
-    decoding. A task of a model from scratch measures all decodings of one extent.
+    The tasks of a chain run one after the other. Each model that is trained from scratch has a chain, and so has each
+    group of repetitions that the pretrained model completes together. A task of the pretrained model trains the
+    verifiers of one repetition, or measures one decoding method. A task of a model from scratch measures all decoding
+    methods of one group.
+
+    Args:
+        config: Settings of the run.
     """
     return [*_pretrained_tasks(config), *_scratch_tasks(config)]
 
@@ -56,15 +60,19 @@ def _scratch_tasks(config: Config) -> Iterator[Part]:
 
 
 def measure_learning(subject: MeasuredModel, seed: int, artifacts: Path) -> MeasuredRows:
-    """Count the first errors of the training completions, and train verifiers on several layers, depths and kinds.
+    """Count the errors of the training completions, and train verifiers on several layers, depths and kinds.
+
+    A training completion is text that the language model generated for a test-case prompt. A verifier is a classifier
+    of its prefixes.
 
     Args:
-        subject: The model and the sizes of its measurements.
+        subject: The language model and the sizes of its measurements.
         seed: Seed of the repetition.
-        artifacts: Folder of models, completions and states.
+        artifacts: Folder of models, completions and hidden states.
 
     Yields:
-        One row per kind of error, and one per verifier with its validation accuracy (Tables 3.9 and 3.11).
+        One row per kind of the first error in a completion with its count, and one row per verifier with its validation
+        accuracy (Tables 3.9 and 3.11).
     """
     oracle = oracle_of(subject, seed, artifacts)
     counts: Counter[str] = Counter()

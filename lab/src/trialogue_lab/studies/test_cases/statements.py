@@ -23,15 +23,16 @@ CriterionOf = Callable[[Role], Criterion]
 
 @dataclass(frozen=True)
 class ModelStatement:
-    """A statement about either model.
+    """A statement that is tested on the pretrained model and on models that are trained from scratch.
 
     Args:
         id: Identifier of the claim about the pretrained model.
         words: The statement.
-        criterion: Function that returns the criterion for one of the two models.
+        criterion: Function that returns the tested criterion for one of the two models, "pretrained" or "scratch"
+            (trained from scratch).
         published: Words or numbers of the thesis.
         source: Place within the section of the thesis.
-        entry: Identifier of the thesis' statement. Empty for statements of this project.
+        entry: Identifier of the statement in the list of the thesis' statements. Empty for statements of this project.
     """
 
     id: str
@@ -65,19 +66,31 @@ class ModelStatement:
 
 
 def more(first: DecodingRule, second: DecodingRule, column: str = "accuracy_distinct") -> CriterionOf:
-    """Return a function from a model's role to the criterion that a value is larger for the first decoding.
+    """Return a function that creates the criterion that a value is larger for the first of two decoding methods.
 
     Args:
-        first: Decoding with the larger value.
-        second: Decoding with the smaller value.
-        column: Name of the value (default: distinct accuracy).
+        first: Method with the larger value.
+        second: Method with the smaller value.
+        column: Name of the value. The default is distinct accuracy, the number of different correct test cases divided
+            by the number of requested cases.
+
+    Returns:
+        Function that returns the criterion for one of the two models, "pretrained" or "scratch" (trained from scratch).
     """
     return lambda role: gain(first, second, role, column) > 0
 
 
 def same(first: DecodingRule, second: DecodingRule) -> CriterionOf:
-    """Return a function from a model's role to the criterion that two decodings have the same distinct accuracy.
+    """Return a function that creates the criterion that two decoding methods have the same distinct accuracy.
 
+    Distinct accuracy is the number of different correct test cases, divided by the number of requested cases.
     Accuracies count as the same if they differ by at most 0.05.
+
+    Args:
+        first: The first method.
+        second: The second method.
+
+    Returns:
+        Function that returns the criterion for one of the two models, "pretrained" or "scratch" (trained from scratch).
     """
     return lambda role: gain(first, second, role).near(0, MARGIN)

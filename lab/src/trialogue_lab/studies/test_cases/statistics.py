@@ -49,17 +49,19 @@ def _rows_of(rows: Rows, table: str, role: Role, extent: Extent) -> DataFrame:
 
 
 def drawn(rows: Rows, decoding: str, column: str, role: Role, extent: Extent) -> "Series[float]":
-    """Return the measured values of a column for one decoding.
+    """Return the measured values of one decoding method for the generation of test cases.
 
     Args:
         rows: Measured rows of a run, by kind.
-        decoding: Name of the decoding (see `DecodingRule.name`).
-        column: Name of the column, for example "accuracy_distinct" or "queries".
-        role: "pretrained" or "scratch".
-        extent: Repetitions to select: "all", or those that measure "comparisons" or the "plane" of settings.
+        decoding: Name of the decoding method.
+        column: Name of the value. "accuracy_distinct" is the number of different correct test cases divided by the
+            number of requested cases, and "queries" is the number of model calls.
+        role: "pretrained" for the pretrained model, or "scratch" for models trained from scratch.
+        extent: Repetitions of the experiment to select: "all", or the ones that also measure the "comparisons" or the
+            "plane" of top-p and temperature settings.
 
     Returns:
-        One value per seed of the repetitions.
+        One value per repetition, indexed by seed.
     """
     table = _rows_of(rows, "draw", role, extent)
     return table[table.decoding == decoding].set_index("seed")[column]
@@ -71,26 +73,28 @@ def measured(
     role: Role = "pretrained",
     extent: Extent | None = None,
 ) -> Statistic:
-    """Return the statistic of a measured value of one decoding, with one number per repetition.
+    """Return the statistic of a measured value of one decoding method, with one number per repetition.
 
     Args:
-        decoding: The decoding.
-        column: Name of the value. The default is distinct accuracy, the distinct correct cases per requested case.
+        decoding: The decoding method.
+        column: Name of the value. The default "accuracy_distinct" is the number of different correct test cases divided
+            by the number of requested cases.
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
-        extent: Repetitions to select: "all", or those that measure "comparisons" or the "plane" of settings (default:
-            all that measure this decoding).
+        extent: Repetitions of the experiment to select: "all", or the ones that also measure the "comparisons" or the
+            "plane" of top-p and temperature settings. By default, all that measure this method.
     """
     extent = extent or extent_of(decoding)
     return _statistic(role, extent, drawn, decoding.name, column, role, extent)
 
 
 def per_query(decoding: DecodingRule, role: Role = "pretrained", extent: Extent | None = None) -> Statistic:
-    """Return the statistic of distinct correct test cases per 100 model calls.
+    """Return the statistic of the number of different correct test cases per 100 model calls.
 
     Args:
-        decoding: The decoding.
+        decoding: The decoding method.
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
-        extent: Repetitions to select (see `measured`).
+        extent: Repetitions of the experiment to select: "all", or the ones that also measure the "comparisons" or the
+            "plane" of top-p and temperature settings. By default, all that measure this method.
     """
     correct, queries = (
         measured(decoding, column, role, extent) for column in ("distinct_correct", "queries")
@@ -104,24 +108,27 @@ def gain(
     role: Role = "pretrained",
     column: str = "accuracy_distinct",
 ) -> Statistic:
-    """Return the statistic of the difference of a measured value between two decodings.
+    """Return the statistic of the difference of a measured value between two decoding methods.
 
     Args:
-        first: Decoding from which the other is subtracted.
-        second: Decoding that is subtracted.
+        first: Method in the minuend.
+        second: Method that is subtracted.
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
-        column: Name of the value. The default is distinct accuracy, the distinct correct cases per requested case.
+        column: Name of the value. The default "accuracy_distinct" is the number of different correct test cases divided
+            by the number of requested cases.
     """
     extent = _common_extent(first, second)
     return measured(first, column, role, extent) - measured(second, column, role, extent)
 
 
 def gain_per_query(first: DecodingRule, second: DecodingRule, role: Role = "pretrained") -> Statistic:
-    """Return the statistic of the difference of two decodings in distinct correct test cases per 100 model calls.
+    """Return the statistic of the difference between two decoding methods in correct test cases per model call.
+
+    Only different correct cases are counted. The number is per 100 model calls.
 
     Args:
-        first: Decoding from which the other is subtracted.
-        second: Decoding that is subtracted.
+        first: Method in the minuend.
+        second: Method that is subtracted.
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
     """
     extent = _common_extent(first, second)
@@ -129,12 +136,12 @@ def gain_per_query(first: DecodingRule, second: DecodingRule, role: Role = "pret
 
 
 def ratio(first: DecodingRule, second: DecodingRule, column: str, role: Role = "pretrained") -> Statistic:
-    """Return the statistic of the ratio of a measured value between two decodings.
+    """Return the statistic of the ratio of a measured value between two decoding methods.
 
     Args:
-        first: Decoding in the numerator.
-        second: Decoding in the denominator.
-        column: Name of the value, for example "queries".
+        first: Method in the numerator.
+        second: Method in the denominator.
+        column: Name of the value, for example "queries", the number of model calls.
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
     """
     extent = _common_extent(first, second)
@@ -142,9 +149,14 @@ def ratio(first: DecodingRule, second: DecodingRule, column: str, role: Role = "
 
 
 def gain_of_depth(role: Role = "pretrained") -> Statistic:
-    """Return the statistic of the gain in distinct accuracy from deeper verifiers.
+    """Return the statistic of the gain in distinct accuracy if the verifier has several layers instead of one.
 
-    The distinct accuracies with verifiers of 2, 4 and 8 layers are averaged, and that with one layer is subtracted.
+    Algorithm 1 generates text with a verifier, and erases the last tokens when the verifier rejects them. Distinct
+    accuracy is the number of different correct test cases, divided by the number of requested cases. The gain is the
+    mean over verifiers of 2, 4 and 8 layers, minus the value for one layer.
+
+    Args:
+        role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
     """
     second, fourth, eighth = (
         measured(replace(decodings.TRAINED, depth=depth), role=role) for depth in (2, 4, 8)
@@ -153,10 +165,15 @@ def gain_of_depth(role: Role = "pretrained") -> Statistic:
 
 
 def gain_on_misleading(role: Role = "pretrained") -> Statistic:
-    """Return the statistic of how much better Algorithm 1 handles misleading function names than nucleus sampling.
+    """Return the statistic of how much less misleading names harm Algorithm 1 than nucleus sampling.
 
-    A misleading name belongs to another task. The number is the decrease of distinct accuracy through misleading names
-    with nucleus sampling, minus the same decrease with Algorithm 1.
+    Algorithm 1 generates text with a verifier, and erases the last tokens when the verifier rejects them. A function
+    name is misleading if it belongs to another task. The decrease of distinct accuracy through misleading names is
+    computed for both methods, and the decrease for Algorithm 1 is subtracted. Distinct accuracy is the number of
+    different correct test cases, divided by the number of requested cases.
+
+    Args:
+        role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
     """
     of_trained, of_nucleus = (
         measured(rule, role=role, extent="comparisons") for rule in (decodings.TRAINED, decodings.BASELINE)
@@ -170,12 +187,12 @@ def gain_on_misleading(role: Role = "pretrained") -> Statistic:
 
 
 def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Statistic:
-    """Return the statistic of the share of distinct test cases among the correct ones.
+    """Return the statistic of the share of different test cases among the correct ones.
 
-    It is 1 if no case is correct.
+    The share is 1 if no case is correct.
 
     Args:
-        decoding: The decoding.
+        decoding: The decoding method.
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
     """
 
@@ -191,8 +208,9 @@ def distinct_share(decoding: DecodingRule, role: Role = "pretrained") -> Statist
 def lead_of_best(role: Role = "pretrained") -> Statistic:
     """Return the statistic of the lead of top-p 0.95 and temperature 1 over the best other setting.
 
-    The lead is the difference in distinct accuracy, the distinct correct cases per requested case. For each repetition,
-    the best other setting is chosen by the mean over all other repetitions, which avoids a selection bias.
+    Both settings sample test cases without a verifier. The lead is the difference in distinct accuracy. Distinct
+    accuracy is the number of different correct test cases, divided by the number of requested cases. For each
+    repetition, the best other setting is chosen by the mean over all other repetitions, which avoids a selection bias.
 
     Args:
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
@@ -214,7 +232,7 @@ def lead_of_best(role: Role = "pretrained") -> Statistic:
 
 
 def validation(role: Role, /, **values: object) -> Statistic:
-    """Return the statistic of the validation accuracy of verifiers.
+    """Return the statistic of the validation accuracy of trained verifiers, which classify prefixes of test cases.
 
     Args:
         role: "pretrained" for the pretrained model, or "scratch" for models trained from scratch.
@@ -228,12 +246,13 @@ def validation(role: Role, /, **values: object) -> Statistic:
 
 
 def timed(decoding: str, column: str, role: Role = "pretrained") -> Statistic:
-    """Return the statistic of a measured value of completions that are generated one at a time.
+    """Return the statistic of a cost of completions that are generated one at a time.
 
     Args:
-        decoding: Name of the decoding, or "one at a time" for all.
-        column: "queries" per completion, "cpu_seconds" per completion, "milliseconds" of processor time per query, or
-            "rank_correlation" of queries and seconds.
+        decoding: Name of the decoding method, or "one at a time" for all methods.
+        column: "queries" for model calls per completion, "cpu_seconds" for processor time per completion,
+            "milliseconds" for processor time per model call, or "rank_correlation" between model calls and processor
+            time.
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
     """
 
@@ -246,10 +265,10 @@ def timed(decoding: str, column: str, role: Role = "pretrained") -> Statistic:
 
 
 def milliseconds(decoding: DecodingRule, role: Role = "pretrained") -> Statistic:
-    """Return the statistic of processor time per model call in milliseconds, for completions generated in batches.
+    """Return the statistic of the processor time per model call, in milliseconds, for batched generation.
 
     Args:
-        decoding: The decoding.
+        decoding: The decoding method.
         role: "pretrained" (default) for the pretrained model, or "scratch" for models trained from scratch.
     """
     spent, queries = (measured(decoding, column, role) for column in ("cpu_seconds", "queries"))

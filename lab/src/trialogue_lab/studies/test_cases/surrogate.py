@@ -49,7 +49,12 @@ class PieceTokens:
         return [_PIECES.index(piece) for piece in _PIECE.findall(text)]
 
     def text(self, tokens: Iterable[int], final: bool = True) -> str:
-        """Return the text of token ids. `final` has no effect, because every token is a complete piece of text."""
+        """Return the text of token ids.
+
+        Args:
+            tokens: Token ids.
+            final: Ignored, because every token is a complete piece of text.
+        """
         del final
         return "".join(_PIECES[token] for token in tokens if token < len(_PIECES))
 

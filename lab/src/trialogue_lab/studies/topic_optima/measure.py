@@ -46,7 +46,15 @@ CONCENTRATION, LENGTHS = 0.1, (100, 150)
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per small model, per large model and per landscape of the loss, and one for document lengths."""
+    """Return the tasks of a run.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        One task per small topic model, per large topic model and per landscape of the loss, and one task for document
+        lengths.
+    """
     return [
         *(
             Part("documents-{}-{}-{}".format(*size), partial(_documents, config, size))
@@ -64,14 +72,15 @@ def masking_of(config: Config) -> BertMasking:
 
 
 def population(model: TopicModel, masking: BertMasking) -> tuple[Tensor, Tensor]:
-    """Return input and target distributions for each set of topics, under uniform attention.
+    """Compute the input and target distributions of a transformer with uniform attention, for every set of topics.
 
     Args:
-        model: Topic model with a fixed number of topics per document.
-        masking: The masking.
+        model: Topic model with T topics of v words and a fixed number of topics per document.
+        masking: Probabilities with which words are masked or replaced.
 
     Returns:
-        The distributions of input tokens and of target words, each (T v + 1, sets) with one column per set.
+        The distributions of input tokens and of target words, both (T v + 1, sets), float64. Row 0 is [MASK], and every
+        column belongs to one set of topics.
     """
     tau = model.topics_per_document
     assert tau is not None
@@ -219,13 +228,13 @@ def _landscape(config: Config, tau: int, _: Path) -> RowIterator:
 
 
 def heights(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the height of a landscape above its minimum, on a scale that shows flat landscapes.
+    """Return the relative height of a loss above its minimum, on a logarithmic scale for plots.
 
     Args:
-        table: Losses.
+        table: Losses on a grid.
 
     Returns:
-        Base-10 logarithms of the height divided by the largest height, rounded. They are at least -4.
+        Decimal logarithms (same shape) of the height divided by the largest height plus 1e-4, rounded to three digits.
     """
     above = (table - table.min()) / np.ptp(table)
     return np.round(np.log10(above + 1e-4), 3)

@@ -13,20 +13,24 @@ from trialogue_lab.ledger import NoRows, Rows, exact
 
 @exact
 def least_growth(rows: Rows, edge: str, values: str) -> float:
-    """Return the smallest growth of an edge of the region of low loss with the number tau of topics per document.
+    """Return the smallest growth of the region of low loss with the number of topics per document.
 
-    The loss of a one-layer transformer is low at attention weights whose loss is close to the minimum.
+    The loss of a one-layer transformer on documents of a topic model depends on two attention weights. They belong to
+    the same word (beta) and to other words of the same topic (alpha), relative to words of other topics. The region of
+    low loss contains all pairs of weights whose loss is close to the minimum. An edge of this region is compared
+    between successive numbers of topics per document.
 
     Args:
         rows: Measured rows of a run, by kind.
-        edge: Column of the edge, for example "gamma_low".
-        values: Kind of the value matrix, "block" or "diagonal".
+        edge: Column of the edge, for example "gamma_low", the smallest mean attention weight of words of the same
+            topic.
+        values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
 
     Returns:
-        The smallest increase of the edge's logarithm from one tau to the next.
+        The smallest increase of the edge's natural logarithm from one number of topics to the next.
 
     Raises:
-        NoRows: If only one tau was measured.
+        NoRows: If only one number of topics per document was measured.
     """
     table = rows.where("region", values=values, variant="printed").sort_values("tau")
     if len(table) < 2:
@@ -36,14 +40,16 @@ def least_growth(rows: Rows, edge: str, values: str) -> float:
 
 @exact
 def minimum(rows: Rows, column: str, tau: int, values: str = "block", variant: str = "printed") -> float:
-    """Return a property of the attention weights that minimize the loss, for a model with tau^2 topics.
+    """Return a property of the attention weights that minimize the loss of a one-layer transformer.
+
+    The documents come from a topic model with tau^2 topics. The two weights belong to the same word (beta) and to other
+    words of the same topic (alpha), relative to words of other topics.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the property, for example "beta", the optimal attention weight of the same word relative to
-            words of other topics.
+        column: Name of the property, for example "beta".
         tau: Number of topics per document.
-        values: Kind of the value matrix, "block" or "diagonal".
+        values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
         variant: Formula of the loss: "printed" as published, "mask" for the exact loss, or "nomask" for the exact loss
             without attention to [MASK].
     """
@@ -54,27 +60,32 @@ def minimum(rows: Rows, column: str, tau: int, values: str = "block", variant: s
 def region(rows: Rows, column: str, tau: int, values: str = "block") -> float:
     """Return a property of the region of attention weights with low loss.
 
-    A loss is low if its height above the minimum is at most a tenth of the height of zero attention weights.
+    The loss of a one-layer transformer on documents of a topic model depends on two attention weights. They belong to
+    the same word (beta) and to other words of the same topic (alpha), relative to words of other topics. A loss is low
+    if its height above the minimum is at most a tenth of the height at alpha = beta = 0.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the property, for example "gamma_low".
+        column: Name of the property, for example "gamma_low", the smallest mean weight of words of the same topic in
+            the region.
         tau: Number of topics per document.
-        values: Kind of the value matrix, "block" or "diagonal".
+        values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
     """
     return _single_value(rows, "region", column, tau=tau, values=values, variant="printed")
 
 
 @exact
 def landscape(rows: Rows, column: str, tau: int, values: str = "block", variant: str = "printed") -> float:
-    """Return a property of the attention weights that minimize the loss, for the models of Figures 2.7 and 2.8.
+    """Return a property of the attention weights that minimize the loss, for the topic models of Figures 2.7 and 2.8.
+
+    The two weights of a one-layer transformer belong to the same word (beta) and to other words of the same topic
+    (alpha), relative to words of other topics.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the property, for example "beta", the optimal attention weight of the same word relative to
-            words of other topics.
+        column: Name of the property, for example "beta".
         tau: Number of topics per document.
-        values: Kind of the value matrix, "block" or "diagonal".
+        values: Form of the value matrix: "block" (entries are constant within topics) or "diagonal".
         variant: Formula of the loss: "printed" as published, "mask" for the exact loss, or "nomask" for the exact loss
             without attention to [MASK].
     """
@@ -83,13 +94,16 @@ def landscape(rows: Rows, column: str, tau: int, values: str = "block", variant:
 
 @exact
 def at_length(rows: Rows, column: str, length: int = 150, distribution: str = "Dirichlet") -> float:
-    """Return a property of the optimal value matrix for documents of a given length.
+    """Return a property of the optimal value matrix of a transformer for documents of a given length.
+
+    The documents come from a topic model. Each entry of the matrix belongs to a pair of words.
 
     Args:
         rows: Measured rows of a run, by kind.
         column: Name of the property, for example "block", the mean entry of different words of the same topic.
-        length: Number of words of a document.
-        distribution: "Dirichlet" for the topic shares of the thesis' experiments, or "tau = 3".
+        length: Number of words of a document (default: 150).
+        distribution: Distribution of the topics of a document: "Dirichlet" as in the thesis' experiments (default), or
+            "tau = 3" for three equally frequent topics.
     """
     return _single_value(rows, "length", column, law=distribution, length=length)
 

@@ -23,7 +23,14 @@ _TOPICS_SHOWN = 8
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per model and seed. The tasks of a model run in order, so that it is loaded once."""
+    """Return the tasks of a run.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        One task per model and seed. The tasks of a model run in order, so that the model is loaded once.
+    """
     return [
         Part(
             f"{name}-{seed}",

@@ -21,17 +21,20 @@ MIN_PAIRS = 30
 def compared(
     rows: Rows, model: str, measure: str, *, single: bool = True, weights: str = PRETRAINED
 ) -> DataFrame:
-    """Return the measurements of word pairs of one model.
+    """Return the measurements of word pairs in one model.
+
+    Measures such as the cosine of embeddings are averaged over pairs of words of the same topic, and over pairs of
+    different topics.
 
     Args:
         rows: Measured rows of a run, by kind.
         model: Name of the model.
-        measure: Name of the measure, for example of the similarity of embeddings.
-        single: Whether every word has a single topic. Otherwise, it may have several.
-        weights: "pretrained", or "random" for the same architecture with random weights.
+        measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
+        single: Whether every word has a single topic. Otherwise, a word may have several topics.
+        weights: "pretrained" (default), or "random" for the same architecture with random weights.
 
     Returns:
-        One row per seed, text and number of words of a topic.
+        One row per seed, text and number of words of a topic. The columns `same` and `different` are the two means.
 
     Raises:
         NoRows: If no row matches.
@@ -52,18 +55,18 @@ def _log_ratio(table: DataFrame) -> "Series[float]":
 
 @draws
 def gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return the mean of a measure over word pairs of the same topic minus its mean over pairs of different topics.
+    """Return the difference of a measure between word pairs of the same topic and of different topics.
 
-    Every word has a single topic. Differences are averaged over texts and numbers of words, because their minimum would
-    be negative because of noise alone.
+    The measure is averaged over the pairs of each kind in a pretrained model. Every word has a single topic. The
+    differences are averaged over texts and over numbers of words of a topic.
 
     Args:
         rows: Measured rows of a run, by kind.
         model: Name of the model.
-        measure: Name of the measure.
+        measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
 
     Returns:
-        One difference per seed.
+        One mean difference per seed, which selects passages of the texts.
     """
     table = compared(rows, model, measure)
     return _mean(table, table.same - table.different)
@@ -78,19 +81,24 @@ def ratio(
     single: bool = True,
     weights: str = PRETRAINED,
 ) -> "Series[float]":
-    """Return the ratio of the mean of a measure over word pairs of the same topic to its mean over different topics.
+    """Return the ratio of a measure between word pairs of the same topic and of different topics.
+
+    The measure is averaged over the pairs of each kind.
 
     Args:
         rows: Measured rows of a run, by kind.
         model: Name of the model.
-        measure: Name of the measure.
-        words: Number of words of a topic. None for all numbers.
-        single: Whether every word has a single topic.
-        weights: "pretrained", or "random" for the same architecture with random weights.
+        measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
+        words: Number of words of a topic. None (default) for all measured numbers.
+        single: Whether every word has a single topic (default: True). Otherwise, a word may have several topics.
+        weights: "pretrained" (default), or "random" for the same architecture with random weights.
 
     Returns:
-        One geometric mean over texts, and over numbers of words if `words` is None, per seed. Seeds for which a mean is
-        not positive are omitted.
+        One geometric mean of ratios over texts and numbers of words, per seed. Seeds with a mean that is not positive
+        are omitted.
+
+    Raises:
+        NoRows: If no row matches.
     """
     table = compared(rows, model, measure, single=single, weights=weights)
     table = table if words is None else table[table.words == words]
@@ -104,16 +112,18 @@ def ratio(
 def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
     """Count the comparisons in which a measure is larger for word pairs of the same topic than of different topics.
 
-    Words may have several topics.
+    Each comparison belongs to one text, number of words of a topic, and measure. Words may have several topics.
 
     Args:
         rows: Measured rows of a run, by kind.
-        model: Name of the model.
-        measures: Names of the measures.
+        model: Name of the pretrained model.
+        measures: Names of the measures: cosine and dot product of embeddings, or attention weight.
 
     Returns:
-        Comparisons with a larger value and all comparisons, per seed. There is one per text, number of words and
-        measure.
+        The number of comparisons with a larger value and the number of all comparisons, per seed.
+
+    Raises:
+        NoRows: If no row matches.
     """
     table = rows.where("comparison", model=model, single=False, weights=PRETRAINED)
     table = table[table.measure.isin(measures)]
@@ -125,20 +135,21 @@ def mostly(rows: Rows, model: str, measures: tuple[str, ...]) -> Counts:
 
 @draws
 def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return the mean of a measure over word pairs of the same topic minus its mean over the most frequent pairs.
+    """Return the difference of a measure between word pairs of the same topic and word pairs that often occur together.
 
-    The most frequent pairs are those that share the most passages. Every word has a single topic.
+    The second class contains the pairs that share the most passages. Both classes have the same number of pairs. The
+    measure is averaged over the pairs of each class, and every word has a single topic.
 
     Args:
         rows: Measured rows of a run, by kind.
-        model: Name of the model.
-        measure: Name of the measure.
+        model: Name of the pretrained model.
+        measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
 
     Returns:
-        One mean over texts and numbers of words per seed.
+        One mean difference over texts and numbers of words of a topic, per seed.
 
     Raises:
-        NoRows: If a comparison has fewer than 30 pairs of a kind, or different numbers of pairs of both kinds.
+        NoRows: If a class has fewer than 30 pairs, or if the classes have different numbers of pairs.
     """
     table = compared(rows, model, measure)
     few = (table.same_pairs < MIN_PAIRS) | (table.same_pairs != table.together_pairs)
@@ -151,18 +162,20 @@ def together_gain(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def level(rows: Rows, model: str, measure: str, pairs: str, words: int) -> "Series[float]":
-    """Return the mean of a measure over word pairs of one class. Every word has a single topic.
+    """Return the mean of a measure over word pairs of one class.
+
+    Every word has a single topic.
 
     Args:
         rows: Measured rows of a run, by kind.
-        model: Name of the model.
-        measure: Name of the measure.
-        pairs: Class of the pairs: "same" topic, "different" topics, or "together" for the pairs that share the most
-            passages.
+        model: Name of the pretrained model.
+        measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
+        pairs: Class of the pairs: "same" for the same topic, "different" for different topics, or "together" for the
+            pairs that share the most passages.
         words: Number of words of a topic.
 
     Returns:
-        One mean over texts per seed.
+        One mean over texts, per seed.
     """
     table = compared(rows, model, measure)
     table = table[table.words == words]
@@ -171,18 +184,18 @@ def level(rows: Rows, model: str, measure: str, pairs: str, words: int) -> "Seri
 
 @draws
 def fall(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return how much larger the contrast between topics is for topics of few words than for topics of many words.
+    """Return how much stronger topics are separated if they have few words instead of many.
 
-    The contrast is the ratio of the mean of a measure over word pairs of the same topic to its mean over different
-    topics.
+    The separation is the mean of a measure over word pairs of the same topic, divided by its mean over pairs of
+    different topics. It is compared between the smallest and the largest measured number of words per topic.
 
     Args:
         rows: Measured rows of a run, by kind.
-        model: Name of the model.
-        measure: Name of the measure.
+        model: Name of the pretrained model.
+        measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
 
     Returns:
-        One ratio of contrasts, smallest over largest number of words, per seed.
+        One ratio of separations (fewest / most words) per seed.
     """
     table = compared(rows, model, measure)
     few, many = (table[table.words == count] for count in (table.words.min(), table.words.max()))
@@ -191,18 +204,18 @@ def fall(rows: Rows, model: str, measure: str) -> "Series[float]":
 
 @draws
 def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
-    """Return how much larger the contrast between topics is in a pretrained model than with random weights.
+    """Return how much stronger a pretrained model separates topics than a model with random weights.
 
-    The contrast is the ratio of the mean of a measure over word pairs of the same topic to its mean over different
-    topics. Only the first text is used.
+    The separation is the mean of a measure over word pairs of the same topic, divided by its mean over pairs of
+    different topics. Only the first text of the run is used.
 
     Args:
         rows: Measured rows of a run, by kind.
         model: Name of the model.
-        measure: Name of the measure.
+        measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
 
     Returns:
-        One ratio of contrasts per seed.
+        One ratio of separations (pretrained / random weights) per seed.
     """
     control = compared(rows, model, measure, weights=RANDOM)
     table = compared(rows, model, measure)
@@ -214,14 +227,14 @@ def beyond_random(rows: Rows, model: str, measure: str) -> "Series[float]":
 def published_gain(rows: Rows, measure: str) -> "Series[float]":
     """Return the difference of a measure between word pairs of the same topic and of different topics.
 
-    All models of the source are included.
+    The difference is averaged over all models of the publication, over texts and over numbers of words of a topic.
 
     Args:
         rows: Measured rows of a run, by kind.
-        measure: Name of the measure.
+        measure: Name of the measure: the cosine or dot product of embeddings, or the attention weight.
 
     Returns:
-        One mean over models, texts and numbers of words per seed.
+        One mean difference per seed.
     """
     tables = [compared(rows, model, measure) for model in PUBLISHED]
     return DataFrame([_mean(table, table.same - table.different) for table in tables]).mean()

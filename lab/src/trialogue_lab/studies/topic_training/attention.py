@@ -16,12 +16,12 @@ _BATCH_SIZE = 64
 
 
 class AttentionByClass(NamedTuple):
-    """Mean attention weights by class of the attending and the attended word.
+    """Mean attention weights of a transformer, by class of the attending and the attended word.
 
     Attributes:
-        same_word: Mean weight of positions with the same word.
-        same_topic: Mean weight of positions with another word of the same topic.
-        other: Mean weight of positions with a word of another topic.
+        same_word: Mean weight between positions with the same word.
+        same_topic: Mean weight between positions with different words of the same topic.
+        other: Mean weight between positions with words of different topics.
     """
 
     same_word: float
@@ -32,17 +32,20 @@ class AttentionByClass(NamedTuple):
 def attention_by_class(
     network: TopicTransformer, tokens: Tensor, model: TopicModel, shift: int = 0
 ) -> AttentionByClass:
-    """Return the mean attention of the first layer over pairs of positions, by class of the pair.
+    """Return the mean attention weights of the first layer, by class of the attending and the attended word.
 
-    Attention weights are multiplied by the length of the document divided by 100, so that documents of different
-    lengths are comparable.
+    Weights are multiplied by the length of the document divided by 100, so that documents of different lengths are
+    comparable.
 
     Args:
-        network: The network.
+        network: The transformer.
         tokens: Documents (n, N), padded with -1.
-        model: Topic model of the documents.
+        model: Topic model of the documents, which assigns a topic to every word.
         shift: Number of words by which topics are shifted (default: 0). A word is then assigned the topic of the word
             `shift` places later, as if token ids were used as words. The last words form an additional topic.
+
+    Returns:
+        The mean weights for the same word, for other words of the same topic, and for words of other topics.
 
     Raises:
         InputError: If the network and the topic model have different vocabularies.

@@ -10,15 +10,17 @@ from trialogue.data import TopicModel
 
 
 def entry_means(matrix: Tensor, model: TopicModel) -> dict[str, float]:
-    """Return the means over entries of the same word, the same topic and other topics.
+    """Return the mean entries of a matrix by class of the two words.
 
     Args:
-        matrix: Matrix (V + 1, V + 1). Its first row and column belong to [MASK] and are left out.
-        model: Topic model of the words.
+        matrix: Matrix (V + 1, V + 1) with one row and one column per word. The first row and column belong to [MASK]
+            and are left out.
+        model: Topic model, which assigns a topic to every word.
 
     Returns:
-        The means `diagonal` (same word), `block` (other words of the same topic), `in_topic` (both) and `other` (other
-        topics), and the standard deviation `other_std` of the entries of other topics.
+        The means `diagonal` (same word), `block` (different words of the same topic), `in_topic` (both classes
+        together) and `other` (different topics), and the standard deviation `other_std` of the entries of different
+        topics.
     """
     words, same = matrix.detach().double()[1:, 1:], model.same_topic().bool()
     own = torch.eye(model.vocab_size, dtype=torch.bool)
@@ -33,10 +35,14 @@ def entry_means(matrix: Tensor, model: TopicModel) -> dict[str, float]:
 
 
 def entry_rows(matrix: Tensor) -> Iterator[dict[str, Any]]:
-    """Yield the entries of a matrix between words, one row per row of the matrix, for a figure.
+    """Yield the entries of a matrix between words as table rows for a figure.
 
     Args:
-        matrix: Matrix (V + 1, V + 1). Its first row and column belong to [MASK] and are left out.
+        matrix: Matrix (V + 1, V + 1) with one row and one column per word. The first row and column belong to [MASK]
+            and are left out.
+
+    Yields:
+        One table row per row of the matrix.
     """
     for place, line in enumerate(matrix.detach()[1:, 1:].double().tolist()):
         entries = {f"word_{each}": round(value, 5) for each, value in enumerate(line)}

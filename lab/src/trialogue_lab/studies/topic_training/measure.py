@@ -45,12 +45,12 @@ _CURVE_POINTS = 50
 
 @dataclass(frozen=True)
 class TopicTraining:
-    """The settings of one training.
+    """Settings of one training of a transformer on documents of a topic model.
 
     Args:
-        group: Group of trainings, with one task per seed.
-        name: Name within the group.
-        loss: Key of `LOSSES`.
+        group: Group of trainings that run in one task: "embeddings", "values", "attention" or "stages".
+        name: Name of the training within the group.
+        loss: "CE" (cross-entropy) or "squared".
         optimizer: "adam" or "sgd".
         rate: Learning rate.
         steps: Number of steps.
@@ -68,12 +68,19 @@ class TopicTraining:
     network: dict[str, Any] = field(default_factory=dict)
 
     def columns(self) -> dict[str, Any]:
-        """Return the settings as columns that every row about the training has."""
+        """Return all settings except `network` by name. They become columns of every row about the training."""
         return {name: value for name, value in vars(self).items() if name != "network"}
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per seed and group of trainings: embeddings, values, attention, or stages of training."""
+    """Return the tasks of a run.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        One task per seed and group of trainings: embeddings, value matrices, attention, or stages of training.
+    """
     return parts_by_seed(
         config, config.seeds, embeddings=_embeddings, values=_values, attention=_attention, stages=_stages
     )
@@ -86,11 +93,14 @@ def model_of(config: Config) -> TopicModel:
 
 @lru_cache(maxsize=1)
 def documents(config: Config, seed: int) -> tuple[CountedDocuments, CountedDocuments]:
-    """Return the training documents and the test documents of a seed, with fixed masks.
+    """Sample the training documents and the test documents of a seed, with fixed masked positions.
 
     Args:
         config: Settings of the documents.
-        seed: Seed of the documents and the masks.
+        seed: Seed of the documents and of the masked positions.
+
+    Returns:
+        The training documents and the test documents.
     """
     model = model_of(config)
 

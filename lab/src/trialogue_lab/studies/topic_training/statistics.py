@@ -25,12 +25,15 @@ FACTOR, DEVIATIONS = 10.0, 5.0
 
 
 def rows_by_seed(rows: Rows, kind: str, **values: object) -> DataFrame:
-    """Return measurements of one kind, indexed by seed.
+    """Return the measured rows of one kind, indexed by seed.
 
     Args:
         rows: Measured rows of a run, by kind.
-        kind: Kind of the rows.
+        kind: Kind of the rows, for example "training" or "attention".
         **values: Values of columns that select the rows.
+
+    Returns:
+        The selected rows.
 
     Raises:
         NoRows: If no row matches.
@@ -55,60 +58,62 @@ def _attended(
 def entries(
     rows: Rows, name: str, column: str, loss: str, optimizer: str, rate: float = FIGURE_RATE
 ) -> "Series[float]":
-    """Return a measured value of a training, for example the mean of a class of entries of the trained matrix.
+    """Return a measured value of a matrix that is trained on documents of a topic model.
+
+    Every entry of the matrix belongs to a pair of words.
 
     Args:
         rows: Measured rows of a run, by kind.
-        name: Name of the training, for example "with L2".
+        name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
         column: Name of the value, for example "block", the mean entry of different words of the same topic.
-        loss: "CE" or "squared".
+        loss: "CE" (cross-entropy) or "squared".
         optimizer: "adam" or "sgd".
-        rate: Learning rate.
+        rate: Learning rate (default: 0.01).
 
     Returns:
-        One value per seed.
+        One value per seed of the documents.
     """
     return _training(rows, name, loss, optimizer, rate)[column].astype(float)
 
 
 @trainings
 def progress(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return how far a training has got, relative to Adam with a learning rate of 0.01.
+    """Return the decrease of the test loss in a training, relative to the decrease with Adam at learning rate 0.01.
 
-    Progress is the difference between the loss of the best constant prediction and the test loss of the training. It is
-    divided by the same difference for Adam.
+    The decrease is the loss of the best constant prediction minus the test loss of the trained network.
 
     Args:
         rows: Measured rows of a run, by kind.
-        name: Name of the training, for example "with L2".
-        loss: "CE" or "squared".
+        name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
+        loss: "CE" (cross-entropy) or "squared".
         optimizer: "adam" or "sgd".
         rate: Learning rate.
 
     Returns:
-        One ratio per seed.
+        One ratio per seed of the documents.
     """
     return _progress(rows, name, loss, optimizer, rate)
 
 
 @trainings
 def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return how far entries of the same topic are above entries of different topics, in standard deviations.
+    """Return how far matrix entries of words of the same topic are above entries of words of different topics.
 
-    The standard deviation is over entries of different topics. Diagonal entries are omitted.
+    In the matrix, every entry belongs to a pair of words of a topic model. The difference of the means of both classes
+    is divided by the standard deviation of the entries of different topics. Diagonal entries are omitted.
 
     Args:
         rows: Measured rows of a run, by kind.
-        name: Name of the training, for example "with L2".
-        loss: "CE" or "squared".
+        name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
+        loss: "CE" (cross-entropy) or "squared".
         optimizer: "adam" or "sgd".
         rate: Learning rate.
 
     Returns:
-        One contrast per seed.
+        One number of standard deviations per seed of the documents.
 
     Raises:
-        NoRows: If the loss of a training has hardly fallen below the loss of a constant prediction.
+        NoRows: If the loss of a training has hardly fallen below the loss of the best constant prediction.
     """
     table = _trained_rows(rows, name, loss, optimizer, rate)
     return (table.block - table.other) / table.other_std
@@ -118,22 +123,23 @@ def contrast(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 def prominence(
     rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE
 ) -> "Series[float]":
-    """Return the mean entry of words of the same topic divided by the absolute mean entry of different topics.
+    """Return the ratio of mean matrix entries of words of the same topic and of different topics.
 
-    Diagonal entries count as entries of the same topic.
+    In the matrix, every entry belongs to a pair of words of a topic model. Diagonal entries count as entries of the
+    same topic. The absolute value of the mean over different topics is used.
 
     Args:
         rows: Measured rows of a run, by kind.
-        name: Name of the training, for example "with L2".
-        loss: "CE" or "squared".
+        name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
+        loss: "CE" (cross-entropy) or "squared".
         optimizer: "adam" or "sgd".
         rate: Learning rate.
 
     Returns:
-        One ratio per seed.
+        One ratio per seed of the documents.
 
     Raises:
-        NoRows: If the loss of a training has hardly fallen below the loss of a constant prediction.
+        NoRows: If the loss of a training has hardly fallen below the loss of the best constant prediction.
     """
     table = _trained_rows(rows, name, loss, optimizer, rate)
     return table.in_topic / table.other.abs()
@@ -141,23 +147,24 @@ def prominence(
 
 @trainings
 def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIGURE_RATE) -> "Series[float]":
-    """Return how clearly the entries of words of the same topic stand out from the entries of different topics.
+    """Return how clearly matrix entries of words of the same topic exceed entries of words of different topics.
 
-    The mean entry of the same topic, including the diagonal, is divided by the smaller of two thresholds. These are ten
-    times the absolute mean entry of different topics, and five standard deviations of these entries.
+    In the matrix, every entry belongs to a pair of words of a topic model. The mean entry of the same topic, including
+    the diagonal, is divided by the smaller of two thresholds. The first threshold is ten times the absolute mean entry
+    of different topics. The second one is five standard deviations of the entries of different topics.
 
     Args:
         rows: Measured rows of a run, by kind.
-        name: Name of the training, for example "with L2".
-        loss: "CE" or "squared".
+        name: Name of the training, for example "with L2" for a value matrix that is trained with an L2 penalty.
+        loss: "CE" (cross-entropy) or "squared".
         optimizer: "adam" or "sgd".
         rate: Learning rate.
 
     Returns:
-        One ratio per seed. The entries stand out if it is above 1.
+        One ratio per seed of the documents. A ratio above 1 means that a threshold is exceeded.
 
     Raises:
-        NoRows: If the loss of a training has hardly fallen below the loss of a constant prediction.
+        NoRows: If the loss of a training has hardly fallen below the loss of the best constant prediction.
     """
     table = _trained_rows(rows, name, loss, optimizer, rate)
     return table.in_topic / np.minimum(FACTOR * table.other.abs(), DEVIATIONS * table.other_std)
@@ -165,16 +172,19 @@ def standing(rows: Rows, name: str, loss: str, optimizer: str, rate: float = FIG
 
 @trainings
 def gap(rows: Rows, name: str, loss: str) -> "Series[float]":
-    """Return the relative increase of the test loss if only a part of the network is trained, by Adam.
+    """Return the relative increase of the test loss if only a part of the network is trained.
+
+    The networks are trained by Adam on documents of a topic model.
 
     Args:
         rows: Measured rows of a run, by kind.
-        name: "embedding alone", compared with the whole network, or "without L2" (values under uniform attention),
-            compared with values and attention.
-        loss: "CE" or "squared".
+        name: Trained part. "embedding alone" is compared with the complete network. "without L2" (only the value
+            matrix, with uniform attention) is compared with training the value matrix and the attention.
+        loss: "CE" (cross-entropy) or "squared".
 
     Returns:
-        One ratio minus 1 per seed.
+        The loss of the partly trained network divided by the loss of the other network, minus 1, per seed of the
+        documents.
     """
     joint = {"embedding alone": "all", "without L2": "with values"}[name]
     part, full = (_training(rows, each, loss, "adam", FIGURE_RATE).test for each in (name, joint))
@@ -191,19 +201,23 @@ def attention(
     shift: int = 0,
     loss: str = "CE",
 ) -> "Series[float]":
-    """Return the mean attention weight of a class of word pairs, scaled to documents of 100 words.
+    """Return the mean trained attention weight over word pairs of one class.
+
+    The transformer is trained on documents of a topic model. Weights are rescaled to documents of 100 words.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Class of the pairs: "same_word", "same_topic" or "other".
+        column: Class of word pairs: "same_word", "same_topic" (different words of one topic) or "other" (different
+            topics).
         optimizer: "adam" or "sgd".
         rate: Learning rate.
-        name: "with values" if value matrices are trained too, or "diagonal values" for fixed ones.
-        shift: Number of words by which topics are shifted, 0 or 4. The shift of 4 reproduces the authors' analysis.
-        loss: "CE" or "squared".
+        name: "with values" if the value matrix is trained too, or "diagonal values" if it is a fixed diagonal matrix.
+        shift: Number of words by which the topics are shifted in the analysis: 0 (default), or 4 as in the authors'
+            code.
+        loss: "CE" (cross-entropy, default) or "squared".
 
     Returns:
-        One mean per seed.
+        One mean per seed of the documents.
     """
     return _attended(rows, optimizer, rate, name, shift, loss)[column]
 
@@ -218,22 +232,26 @@ def over(
     name: str = "with values",
     shift: int = 0,
 ) -> "Series[float]":
-    """Return the log ratio of the mean attention weights of two classes of word pairs.
+    """Return the log ratio of the mean trained attention weights of two classes of word pairs.
+
+    The transformer is trained on documents of a topic model, with cross-entropy as the loss.
 
     Args:
         rows: Measured rows of a run, by kind.
-        first: Class in the numerator: "same_word", "same_topic" or "other".
+        first: Class in the numerator: "same_word", "same_topic" (different words of one topic) or "other" (different
+            topics).
         second: Class in the denominator.
         optimizer: "adam" or "sgd".
         rate: Learning rate.
-        name: "with values" if value matrices are trained too, or "diagonal values" for fixed ones.
-        shift: Number of words by which topics are shifted, 0 or 4. The shift of 4 reproduces the authors' analysis.
+        name: "with values" if the value matrix is trained too, or "diagonal values" if it is a fixed diagonal matrix.
+        shift: Number of words by which the topics are shifted in the analysis: 0 (default), or 4 as in the authors'
+            code.
 
     Returns:
-        One log ratio per seed.
+        One natural log ratio per seed of the documents.
 
     Raises:
-        NoRows: If the loss of a training has hardly fallen below the loss of a constant prediction.
+        NoRows: If the loss of a training has hardly fallen below the loss of the best constant prediction.
     """
     _trained_rows(rows, name, "CE", optimizer, rate)
     table = _attended(rows, optimizer, rate, name, shift)
@@ -242,13 +260,17 @@ def over(
 
 @trainings
 def ordered(rows: Rows) -> Counts:
-    """Count the settings of Table 2.1 in which attention is ordered by topic.
+    """Count the optimizer settings of Table 2.1 for which trained attention weights are ordered by topic.
 
-    Mean attention must be larger to the same word than to other words of its topic, and larger to these than to other
-    topics. Trainings whose loss has hardly fallen below the loss of a constant prediction are omitted.
+    The mean weight must be larger for the same word than for other words of its topic, and larger for these than for
+    words of other topics. Trainings whose loss has hardly fallen below the loss of the best constant prediction are
+    omitted.
+
+    Args:
+        rows: Measured rows of a run, by kind.
 
     Returns:
-        Settings in this order and all settings, per seed.
+        The number of settings in this order and the number of all settings, per seed of the documents.
     """
     in_order, moved = [], []
     for optimizer, rate in SETTINGS:
@@ -263,51 +285,53 @@ def ordered(rows: Rows) -> Counts:
 def early_growth(
     rows: Rows, matrix: str = "keys", name: str = "one layer", optimizer: str = "sgd"
 ) -> "Series[float]":
-    """Return the growth of a weight norm relative to the growth of the norm of the value matrix, early in training.
+    """Return the growth of a weight matrix relative to the growth of the value matrix, early in training.
 
-    The early part ends when the norm of the value matrix reaches 40 % of its final value.
+    The growth is the increase of the norm. The early part of the training ends when the norm of the value matrix
+    reaches 40 % of its final value.
 
     Args:
         rows: Measured rows of a run, by kind.
-        matrix: Name of the matrix, for example "keys" for W^K.
-        name: Name of the training, "one layer" or "four layers".
-        optimizer: "adam" or "sgd".
+        matrix: Name of the weight matrix, for example "keys" (default) for W^K.
+        name: Name of the trained transformer, "one layer" (default) or "four layers".
+        optimizer: "adam" or "sgd" (default).
 
     Returns:
-        One ratio per seed.
+        One ratio of increases per seed of the documents.
     """
     return _by_seed(rows, name, optimizer, lambda table: _growth(table, matrix))
 
 
 @trainings
 def slowing(rows: Rows, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
-    """Return how much more slowly the norm of the value matrix grows in the second stage of training than in the first.
+    """Return the ratio of the growth rates of the value matrix in the second and in the first stage of training.
 
-    The first stage ends when the norm of the key matrix has grown by half.
+    The growth rate is the increase of the norm per training step. The first stage ends when the norm of the key matrix
+    has grown by half.
 
     Args:
         rows: Measured rows of a run, by kind.
-        name: Name of the training, "one layer" or "four layers".
-        optimizer: "adam" or "sgd".
+        name: Name of the trained transformer, "one layer" (default) or "four layers".
+        optimizer: "adam" or "sgd" (default).
 
     Returns:
-        One ratio of growths per step, second over first stage, for each seed. It is 1 without a second stage.
+        One ratio per seed of the documents. It is 1 if there is no second stage.
     """
     return _by_seed(rows, name, optimizer, _slowing)
 
 
 @trainings
 def growth(rows: Rows, matrix: str, name: str = "one layer", optimizer: str = "sgd") -> "Series[float]":
-    """Return the ratio of the final to the initial norm of a weight matrix.
+    """Return the ratio of the final to the initial norm of a weight matrix in a training.
 
     Args:
         rows: Measured rows of a run, by kind.
         matrix: Name of the matrix, for example "keys" or "values".
-        name: Name of the training, "one layer" or "four layers".
-        optimizer: "adam" or "sgd".
+        name: Name of the trained transformer, "one layer" (default) or "four layers".
+        optimizer: "adam" or "sgd" (default).
 
     Returns:
-        One ratio per seed.
+        One ratio per seed of the documents.
     """
     return _by_seed(
         rows, name, optimizer, lambda table: float(table[matrix].iloc[-1] / table[matrix].iloc[0])

@@ -15,31 +15,34 @@ trainings = Replication("training", "seeds")
 
 @trainings
 def entries(rows: Rows, arm: str, column: str) -> "Series[float]":
-    """Return a measured value of a trained value matrix, for example the mean of a class of its entries.
+    """Return a measured value of a value matrix that is trained on documents of a topic model.
+
+    Every entry of the matrix belongs to a pair of words.
 
     Args:
         rows: Measured rows of a run, by kind.
-        arm: Name of the training, for example "with L2".
+        arm: Name of the training, for example "with L2" for an L2 penalty.
         column: Name of the value, for example "in_topic", the mean entry of words of the same topic.
 
     Returns:
-        One value per seed.
+        One value per seed of the documents.
     """
     return rows_by_seed(rows, "training", name=arm)[column].astype(float)
 
 
 @trainings
 def prominence(rows: Rows, arm: str) -> "Series[float]":
-    """Return the mean entry of words of the same topic divided by the absolute mean entry of different topics.
+    """Return the ratio of mean entries of a trained value matrix, same topic over different topics.
 
-    Diagonal entries count as entries of the same topic.
+    In the matrix, every entry belongs to a pair of words of a topic model. Diagonal entries count as entries of the
+    same topic. The absolute value of the mean over different topics is used.
 
     Args:
         rows: Measured rows of a run, by kind.
-        arm: Name of the training, for example "with L2".
+        arm: Name of the training, for example "with L2" for an L2 penalty.
 
     Returns:
-        One ratio per seed.
+        One ratio per seed of the documents.
     """
     table = rows_by_seed(rows, "training", name=arm)
     return table.in_topic / table.other.abs()
@@ -47,17 +50,18 @@ def prominence(rows: Rows, arm: str) -> "Series[float]":
 
 @trainings
 def standing(rows: Rows, arm: str) -> "Series[float]":
-    """Return how clearly the entries of words of the same topic stand out from the entries of different topics.
+    """Return how clearly the entries of words of the same topic exceed the entries of words of different topics.
 
-    The mean entry of the same topic, including the diagonal, is divided by the smaller of two thresholds. These are ten
-    times the absolute mean entry of different topics, and five standard deviations of these entries.
+    The entries belong to a trained value matrix. The mean entry of the same topic, including the diagonal, is divided
+    by the smaller of two thresholds. The first threshold is ten times the absolute mean entry of different topics. The
+    second one is five standard deviations of the entries of different topics.
 
     Args:
         rows: Measured rows of a run, by kind.
-        arm: Name of the training, for example "with L2".
+        arm: Name of the training, for example "with L2" for an L2 penalty.
 
     Returns:
-        One ratio per seed. The entries stand out if it is above 1.
+        One ratio per seed of the documents. A ratio above 1 means that a threshold is exceeded.
     """
     table = rows_by_seed(rows, "training", name=arm)
     return table.in_topic / np.minimum(FACTOR * table.other.abs(), DEVIATIONS * table.other_std)

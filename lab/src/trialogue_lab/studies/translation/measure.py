@@ -51,7 +51,15 @@ _STRATA = {"familiar": (True, 0), "new": (False, 0), "new, 12 tokens or more": (
 
 
 def parts(config: Config) -> list[Part]:
-    """Return the tasks of each seed: one per network, and one each for rescoring, attention and latency."""
+    """Return the tasks of a run.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        For each training seed, one task per network, and one task each for rescored translations, attention and
+        latency.
+    """
     # Small refiners come before the pupils, which have to wait for the twin.
     refiners = (*SMALL, REFINER, MASK_PREDICT)
     measures: dict[str, Callable[[Config, int, Path], Rows]] = {

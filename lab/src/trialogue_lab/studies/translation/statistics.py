@@ -19,55 +19,59 @@ rounds = Replication("draw", "rounds", objects=TRAINED)
 
 @test_sets
 def score(rows: Rows, arm: str, steps: int, hypotheses: int, column: str = "bleu") -> "Series[float]":
-    """Return a score of translations, for each set of test sentences.
+    """Return a quality score of translations, for each set of test sentences.
 
     Args:
         rows: Measured rows of a run, by kind.
-        arm: Name of the network, for example "refiner", or "twin" for the autoregressive network.
+        arm: Name of the network: "twin" for the autoregressive network, or the name of a refiner, which predicts all
+            target tokens in parallel and revises them in several steps.
         steps: Number of refinement steps. 0 for the twin.
-        hypotheses: Number of target lengths that the refiner tries, or the beam size of the twin.
-        column: Name of the score: "bleu" (default), "chrf", "stutter" (rate of repeated words), "passes" or another
-            column.
+        hypotheses: Number of target lengths that a refiner tries, or the beam size of the twin.
+        column: Name of the score: "bleu" (default), "chrf", "stutter" (rate of repeated words), "passes" (network
+            passes per sentence) or another column.
 
     Returns:
-        One mean over trainings per set.
+        One mean over training seeds per set of test sentences.
     """
     return _score(rows, arm, steps, hypotheses, column)
 
 
 @small_sets
 def small(rows: Rows, arm: str, steps: int = 4, column: str = "bleu") -> "Series[float]":
-    """Return a score of a refiner that is trained for fewer updates, for each set of test sentences.
+    """Return a quality score of a refiner that is trained for fewer updates, for each set of test sentences.
+
+    A refiner predicts all target tokens in parallel and revises them in several steps.
 
     Args:
         rows: Measured rows of a run, by kind.
-        arm: Name of the refiner, for example "two stages" or "distilled".
-        steps: Number of refinement steps.
+        arm: Name of the training method of the refiner, for example "two stages" or "distilled".
+        steps: Number of refinement steps (default: 4).
         column: Name of the score: "bleu" (default), "chrf", "stutter" (rate of repeated words) or another column.
 
     Returns:
-        One mean over trainings per set.
+        One mean over training seeds per set of test sentences.
     """
     return _score(rows, arm, steps, 1, column)
 
 
 @test_sets
 def attention(rows: Rows, column: str, stutter: bool) -> "Series[float]":
-    """Return the mean of an attention measure over adjacent target positions.
+    """Return the mean of an attention measure of the refiner over pairs of adjacent target positions.
 
-    The mean is over pairs of positions, then over trainings, so that sets of sentences without repeated tokens count
-    too.
+    The refiner predicts all target tokens in parallel and revises them in several steps. The measure is averaged over
+    pairs of positions, and then over training seeds.
 
     Args:
         rows: Measured rows of a run, by kind.
         column: Name of the measure.
-        stutter: Whether to select pairs of positions with the same token instead of pairs with different tokens.
+        stutter: Whether to select pairs of positions with the same token (a repeated token) instead of pairs with
+            different tokens.
 
     Returns:
         One jackknife pseudo-value per set of test sentences.
 
     Raises:
-        NoRows: If fewer than two sets, or fewer than half of them, have such pairs in a training.
+        NoRows: If fewer than two sets of sentences, or fewer than half of the sets, have such pairs.
     """
     table = rows["attention"]
     chosen, sets = table[table.stutter == stutter], rows.config["sets"]
@@ -86,16 +90,17 @@ def attention(rows: Rows, column: str, stutter: bool) -> "Series[float]":
 
 @rounds
 def latency(rows: Rows, contender: str, column: str, sentences: str = "all") -> "Series[float]":
-    """Return the time that a translation of one sentence takes, in seconds.
+    """Return the time that the translation of one sentence takes, in seconds.
 
     Args:
         rows: Measured rows of a run, by kind.
-        contender: Name of the method, for example "twin" or "4 steps, 5".
-        column: "median" or "p99" (99th percentile) over sentences.
-        sentences: "all" or "long".
+        contender: Name of the method: "twin" for the autoregressive network, or the number of refinement steps and of
+            tried target lengths, for example "4 steps, 5".
+        column: Statistic over sentences, "median" or "p99" (99th percentile).
+        sentences: "all" (default), or "long" for long sentences only.
 
     Returns:
-        One mean over trainings per round of measurements.
+        One mean over training seeds per round of measurements.
     """
     return rows.where("latency", contender=contender, sentences=sentences).groupby("round")[column].mean()
 
@@ -104,16 +109,20 @@ def latency(rows: Rows, contender: str, column: str, sentences: str = "all") -> 
 def corpus(
     rows: Rows, arm: str, steps: int, hypotheses: int, stratum: str = "all", column: str = "bleu"
 ) -> float:
-    """Return a score of translations of all test sentences of one kind, averaged over trainings.
+    """Return a quality score of the translations of all test sentences of one kind.
 
     Args:
         rows: Measured rows of a run, by kind.
-        arm: Name of the network, for example "refiner", or "twin" for the autoregressive network.
+        arm: Name of the network: "twin" for the autoregressive network, or the name of a refiner, which predicts all
+            target tokens in parallel and revises them in several steps.
         steps: Number of refinement steps. 0 for the twin.
-        hypotheses: Number of target lengths that the refiner tries, or the beam size of the twin.
-        stratum: Kind of the sentences: "all", "familiar" (a training target equals the reference up to one word),
-            "new", or "new, 12 tokens or more".
+        hypotheses: Number of target lengths that a refiner tries, or the beam size of the twin.
+        stratum: Kind of sentences: "all" (default), "familiar" (the reference differs in at most one word from a
+            training target), "new", or "new, 12 tokens or more".
         column: Name of the score: "bleu" (default), "chrf" or "stutter" (rate of repeated words).
+
+    Returns:
+        The mean over training seeds.
     """
     table = rows.where("corpus", arm=arm, steps=steps, hypotheses=hypotheses, stratum=stratum)
     return _mean(table, column)
@@ -121,12 +130,17 @@ def corpus(
 
 @exact
 def length(rows: Rows, column: str) -> float:
-    """Return how often the refiner predicts the length of the reference correctly, averaged over trainings.
+    """Return how often the refiner predicts the length of the reference translation correctly.
+
+    The refiner first predicts the number of target tokens, and then all tokens in parallel.
 
     Args:
         rows: Measured rows of a run, by kind.
         column: "first" if the most probable length must be correct, "within_one" if it may differ by one token, or
-            "among_three" or "among_five" if the correct length must be among that many.
+            "among_three" or "among_five" if the correct length must be among the three or five most probable ones.
+
+    Returns:
+        The share of test sentences, averaged over training seeds.
     """
     return _mean(rows["length"], column)
 
@@ -137,18 +151,25 @@ def parameters(rows: Rows, arm: str) -> float:
 
     Args:
         rows: Measured rows of a run, by kind.
-        arm: Name of the network, "twin" (autoregressive) or "refiner".
+        arm: Name of the network: "twin" for the autoregressive one, or "refiner" for the one that predicts all target
+            tokens in parallel.
     """
     return _mean(rows.where("network", arm=arm), "parameters")
 
 
 def greedy(column: str = "bleu") -> Statistic:
-    """Return the statistic of a score of greedy translations by the autoregressive network (the twin)."""
+    """Return the statistic of a quality score of greedy translations by the autoregressive network.
+
+    Args:
+        column: Name of the score (default: "bleu").
+    """
     return score(TWIN, 0, 1, column)
 
 
 def refined(steps: int, hypotheses: int, column: str = "bleu") -> Statistic:
-    """Return the statistic of a score of translations by the refiner.
+    """Return the statistic of a quality score of translations by the refiner.
+
+    The refiner predicts all target tokens in parallel and revises them in several steps.
 
     Args:
         steps: Number of refinement steps.

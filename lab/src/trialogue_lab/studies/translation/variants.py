@@ -11,16 +11,16 @@ _HOLE = "\0"
 
 
 def one_word_variants(sentences: list[str], known: list[str]) -> NDArray[np.bool_]:
-    """Return which sentences equal a known sentence up to one word that is replaced, added or removed.
+    """Return which sentences are equal to a known sentence, up to one word that is replaced, added or removed.
 
     Case and punctuation are ignored.
 
     Args:
-        sentences: The sentences to compare.
-        known: The sentences to compare with.
+        sentences: Sentences to test.
+        known: Known sentences.
 
     Returns:
-        Bools (len(sentences),).
+        Array of bools (len(sentences),).
     """
     complete = {normalised(sentence) for sentence in known}
     patterns = {pattern for sentence in complete for pattern in _with_hole(sentence)}

@@ -40,14 +40,14 @@ _CROSS_PUBLISHED = {
 
 
 def attention_rows(attention: AdjacentAttention) -> Iterator[dict[str, Any]]:
-    """Summarize attention at pairs of adjacent target positions.
+    """Summarize attention measures over pairs of adjacent target positions.
 
     Args:
-        attention: Attention measures of all pairs.
+        attention: Attention measures of all pairs and heads.
 
     Yields:
-        One row for pairs with the same token, and one for pairs with different tokens. Columns are means and standard
-        deviations over pairs of the minimum, mean and maximum over heads. Without such pairs there is no row.
+        One row for pairs with the same token, and one row for pairs with different tokens. The columns are means and
+        standard deviations over pairs, for the minimum, mean and maximum over heads. A class without pairs has no row.
     """
     for stutter in (True, False):
         chosen = attention.stutter == stutter

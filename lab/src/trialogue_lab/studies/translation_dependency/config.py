@@ -57,8 +57,11 @@ class Sentence(Settings):
     def translations(self, coupling: float, slips: float = SLIPS) -> HiddenMarkov:
         """Return the distribution of the translations of the sentence.
 
+        Every source word has two synonyms in the target language.
+
         Args:
-            coupling: Coupling J. A word keeps the synonym number of the previous word with odds e^J.
+            coupling: Strength J of the dependence between words. The number of a word's synonym equals the number of
+                the previous word's synonym with odds e^J.
             slips: Probability that a token is replaced by a random one. With 0, only correct translations have positive
                 probability.
         """

@@ -96,13 +96,17 @@ class Truth:
 def sentence_rows(sentence: Sentence, config: Config, _: Path) -> Iterator[dict[str, Any]]:
     """Compute the exact output distribution of refinement on one sentence.
 
+    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
+
     Args:
-        sentence: The sentence.
-        config: Couplings and number of passes.
+        sentence: The source sentence.
+        config: Settings with the couplings (strengths of the dependence between target tokens) and the number of
+            passes.
 
     Yields:
-        One row per coupling with the total correlation, one per coupling, model and pass with the distances from the
-        true distribution, and one per coupling for a teacher that always uses the same synonyms.
+        One row per coupling with the total correlation of the target tokens. One row per coupling, model and pass with
+        distances from the true distribution of translations. One row per coupling for a teacher that always uses the
+        first synonym of every word.
     """
     columns = {"sentence": sentence.name, "pattern": sentence.pattern, "swapping": sentence.swapping}
     for coupling in config.couplings:
@@ -148,16 +152,17 @@ def _compared_passes(model: Masked, truth: Truth, passes: int) -> Iterator[tuple
 
 
 def chain_rows(sentence: Sentence, config: Config, _: Path) -> Iterator[dict[str, Any]]:
-    """Compare Markov chains with refinement on one sentence, by the number of model calls.
+    """Compare Markov chains with refinement on one sentence, at equal numbers of model calls.
 
-    All start with the same first pass from masks.
+    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
+    All samplers start with the same first pass from masked tokens.
 
     Args:
-        sentence: The sentence.
-        config: Coupling and number of passes.
+        sentence: The source sentence.
+        config: Settings with the coupling (strength of the dependence between target tokens) and the number of passes.
 
     Yields:
-        One row per sampler and number of model calls with the distances from the true distribution.
+        One row per sampler and number of model calls, with distances from the true distribution of translations.
     """
     translations = sentence.translations(config.chain_coupling)
     correct = sentence.translations(config.chain_coupling, slips=0.0)

@@ -104,7 +104,17 @@ class HiddenMarkov(Masked, Energy):
         return self.posterior_log_probs(evidence, lambda states: states @ self.emissions)
 
     def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return `log_probs`, which already ignores the token at the predicted site."""
+        """Return the log-probabilities of the token at every site, given the other unmasked tokens and the length.
+
+        They are equal to `log_probs`, because these do not depend on the current token at the predicted site.
+
+        Args:
+            tokens: Token ids (rows, N).
+            masked: Whether each token is masked (rows, N).
+
+        Returns:
+            Log-probabilities (rows, N, V).
+        """
         return self.log_probs(tokens, masked)
 
     def checked_tokens(self, tokens: Tensor, masked: Tensor | None = None) -> Tensor:
@@ -133,12 +143,18 @@ class HiddenMarkov(Masked, Energy):
         return ids
 
     def posterior_log_probs(self, evidence: Tensor, token_weights: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return the normalised log-probabilities (rows, N, V) of the token at each site.
+        """Return the log-probabilities of the token at each site, given observations at all sites.
 
         Args:
-            evidence: Likelihood (rows, N, K) of the observation at each site given the hidden state.
+            evidence: Likelihood (rows, N, K) of the observation at each site, given the hidden state.
             token_weights: Function from weights of the hidden states (rows, N, K), given the observations at all other
                 sites, to weights of the tokens (rows, N, V).
+
+        Returns:
+            Normalized log-probabilities (rows, N, V).
+
+        Raises:
+            InputError: If the observations of a row have probability zero.
         """
         rows, sites, states = evidence.shape
         forward = torch.empty(rows, sites, states, dtype=torch.float64)

@@ -48,18 +48,20 @@ def translation_model(
 ) -> HiddenMarkov:
     """Return the distribution of the translations of one sentence.
 
-    From the first word on, each word is swapped with the next, unless it has just been swapped itself. The style of the
-    first output word is uniform.
+    Every word has several synonyms, which are numbered, and the number is called the style of the word. Starting with
+    the first word, each word is swapped with the next one with a given probability, unless it has just been swapped.
+    The style of the first output word is uniformly distributed.
 
     Args:
-        phrases: For each word its synonyms, each a phrase of token ids 0, 1, 2, ...
-        coupling: J. A word keeps the style of the previous output word with odds e^J against each other style.
+        phrases: For each word, its synonyms. Each synonym is a list of token ids 0, 1, 2, ...
+        coupling: Strength J of the dependence between words. A word keeps the style of the previous output word with
+            odds e^J against each other style.
         swapping: Probability of a swap.
         slips: Probability that a token is replaced by a uniformly random one.
-        vocab_size: Number of tokens. By default the number of tokens in `phrases`.
+        vocab_size: Number of tokens (default: the number of tokens in `phrases`).
 
     Raises:
-        InputError: If words have different numbers of synonyms, a phrase is empty, or `vocab_size` is too small.
+        InputError: If words have different numbers of synonyms, a synonym is empty, or `vocab_size` is too small.
     """
     styles = len(phrases[0]) if len(phrases) else 0
     if not styles or any(len(word) != styles for word in phrases):
@@ -191,7 +193,7 @@ class TranslationLanguage:
 
     @cached_property
     def lexicon(self) -> list[list[list[int]]]:
-        """For each source word the token ids of its two synonyms, whether in use or not."""
+        """Token ids of the two synonyms of each source word, even if only one synonym is used."""
         random = numpy_generator(self.seed, "translation language", "lexicon")
         lengths = 1 + (random.random((self.words, 2)) < self.expanding)
         first = SPECIAL + self.words
@@ -205,10 +207,13 @@ class TranslationLanguage:
 
     @validated
     def phrases(self, source: Several[int]) -> list[list[list[int]]]:
-        """Return the synonyms of each word of a source sentence, as token ids.
+        """Return the synonyms of each word of a source sentence.
 
         Args:
             source: Token ids of distinct source words.
+
+        Returns:
+            For each word, its synonyms. Each synonym is a list of token ids.
 
         Raises:
             InputError: If `source` is empty, repeats a word or has an id that is not a source word.
@@ -220,11 +225,14 @@ class TranslationLanguage:
         return [self.lexicon[word - SPECIAL][: self.synonyms] for word in source]
 
     def condition(self, source: Sequence[int], *, slips: float | None = None) -> Translations:
-        """Return the distribution that `translate` samples from, over the tokens of the synonyms in use.
+        """Return the distribution of the translations of a source sentence, from which `translate` samples.
 
         Args:
-            source: Source words.
-            slips: Probability of random tokens, if different from the language's.
+            source: Token ids of the source words.
+            slips: Probability that a token is replaced by a random one (default: the probability of the language).
+
+        Returns:
+            The distribution over the tokens of the synonyms in use.
         """
         phrases = self.phrases(source)
         alphabet = np.array(_tokens_of(phrases), np.int64)
@@ -239,12 +247,15 @@ class TranslationLanguage:
 
     @validated
     def sources(self, count: Count, lengths: tuple[Count, Count], *, seed: Natural) -> list[list[int]]:
-        """Return `count` random source sentences.
+        """Sample random source sentences, each of which consists of distinct words.
 
         Args:
             count: Number of sentences.
-            lengths: Minimum and maximum number of words, at most `words`.
+            lengths: Minimum and maximum number of words of a sentence, at most `words`.
             seed: Seed of the sentences.
+
+        Returns:
+            Token ids of each sentence.
         """
         if not lengths[0] <= lengths[1] <= self.words:
             raise InputError("lengths", lengths, f"use two lengths up to words={self.words}")

@@ -16,7 +16,15 @@ from trialogue_lab.studies.translation_dependency.networks import network_rows
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task per sentence, per set of Markov chains and per network, then one for the user's translator."""
+    """Return the tasks of a run.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        One task per source sentence for exact distributions, one per sentence for Markov chains, one per network and
+        training seed, and one for the user's translation model, if there is one.
+    """
     numbered = list(enumerate(config.sentences))
     tasks = [Part(f"sentence-{number}", partial(sentence_rows, one, config)) for number, one in numbered]
     tasks += [

@@ -38,12 +38,13 @@ KEPT: tuple[Literal["nothing", "stutter"], ...] = ("nothing", "stutter")
 
 
 def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
-    """Return the training recipe of a network.
+    """Return the architecture, the data and the training settings of a network.
 
     Args:
         config: Settings of the language and the training.
-        arm: Name of the network, for example "twin" (autoregressive) or "refiner, S = 2".
-        seed: Seed of the sentences, translations and weights.
+        arm: Name of the network: "twin" for the autoregressive one, or the name of a refiner, for example "refiner, S =
+            2". A refiner predicts all target tokens in parallel and revises them in several passes.
+        seed: Seed of the sentences, the translations and the initial weights.
     """
     language = config.language(1 if arm == DETERMINISTIC else 2)
     sources = language.sources(config.pairs, config.source_lengths, seed=seed)
@@ -64,11 +65,12 @@ def recipe(config: Config, arm: str, seed: int) -> Recipe[EncoderDecoder]:
 
 
 def network_rows(config: Config, arm: str, seed: int, artifacts: Path) -> Rows:
-    """Train one network and measure it.
+    """Train one network, and measure its translations, output distributions and attention.
 
     Args:
         config: Settings of the run.
-        arm: Name of the network, for example "twin" (autoregressive) or "refiner, S = 2".
+        arm: Name of the network: "twin" for the autoregressive one, or the name of a refiner, for example "refiner, S =
+            2". A refiner predicts all target tokens in parallel and revises them in several passes.
         seed: Seed of the training.
         artifacts: Folder of the trained networks.
 
@@ -149,16 +151,19 @@ def _compared(truth: Truth, joint: Distributions) -> dict[str, float]:
 
 
 def perfect_distributions(config: Config, translations: Translations, targets: Tensor) -> Tensor:
-    """Return the output distributions after each pass of refinement with a perfect denoiser.
+    """Compute the output distribution after each pass of refinement with a perfect denoiser.
+
+    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes. A
+    perfect denoiser is the best possible model for these predictions.
 
     Args:
         config: Settings of the run.
-        translations: Distribution of the translations.
-        targets: Token ids (starts, N) that refinement starts from. A token that no translation contains can only be
-            noise, and is treated as a mask.
+        translations: True distribution of the translations, over A tokens.
+        targets: Token ids (starts, N) of the initial targets. A token that no translation contains is treated as a
+            mask.
 
     Returns:
-        Distributions (passes, A^N), averaged over starts.
+        Distributions (passes, A^N), averaged over initial targets.
     """
     known = targets[:, :, None] == torch.from_numpy(translations.alphabet)
     perfect = Denoiser(translations, config.correct, config.noise_tokens)
@@ -184,7 +189,14 @@ def random_targets(config: Config, length: int, seed: int) -> Tensor:
 
 @cache
 def listed_sources(config: Config) -> list[list[int]]:
-    """Return short sentences whose translations can be enumerated, with at most 3 target tokens per word."""
+    """Return short source sentences whose translations can be enumerated, with at most 3 target tokens per word.
+
+    Args:
+        config: Settings with the numbers of sentences and words.
+
+    Returns:
+        Token ids of each sentence.
+    """
     language = config.language()
     sources = language.sources(50 * config.listed, (config.listed_words,) * 2, seed=0)
     most = 3 * config.listed_words

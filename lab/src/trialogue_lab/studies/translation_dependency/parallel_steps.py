@@ -49,17 +49,18 @@ class ParallelSteps:
 def refinement_distributions(model: Masked, sites: int, steps: int, start: str | Tensor = "mask") -> Tensor:
     """Compute the exact distributions of a token sequence after each pass of refinement.
 
-    A pass is one step of `Refinement` that samples all tokens and keeps none. For a model without its own
-    `refined_log_probs` it is one step of `IndependentParallel`.
+    A pass samples all tokens independently, given the current sequence. Their distributions are returned by the model's
+    method `refined_log_probs`. By default, this method predicts each token from all others.
 
     Args:
-        model: The model that predicts the tokens.
+        model: The model that predicts the tokens, with a vocabulary of V tokens.
         sites: Number N of tokens.
         steps: Number of passes.
-        start: "random" for the uniform distribution, "mask" for a pass from masks, or a distribution (V^N,).
+        start: Initial distribution: "random" for uniform, "mask" for a pass from masked tokens, or probabilities
+            (V^N,).
 
     Returns:
-        Distributions (steps + 1, V^N) float64 after 0, ..., `steps` passes.
+        Distributions (steps + 1, V^N), float64, after 0, ..., `steps` passes.
 
     Raises:
         InputError: If there are more than `MOST_STATES` sequences or an argument is invalid.
@@ -82,12 +83,15 @@ def refinement_distributions(model: Masked, sites: int, steps: int, start: str |
 
 
 def divergence_and_variation(truth: Tensor, distribution: Tensor) -> tuple[float, float]:
-    """Return the KL divergence in nats and the total variation of two distributions.
+    """Return the KL divergence in nats and the total variation distance between two distributions.
 
     Args:
         truth: Probabilities (states,).
-        distribution: Probabilities (states,), which may sum to less than one. The missing mass counts as one further
+        distribution: Probabilities (states,), which may sum to less than one. The missing mass counts as one additional
             outcome.
+
+    Returns:
+        The divergence from `truth` to `distribution`, and the total variation distance.
     """
     truth = checked_probabilities("truth", truth, tuple(truth.shape))
     positive = truth > 0
@@ -115,13 +119,13 @@ def _site_distributions(model: Masked, tokens: Tensor, masked: bool) -> Tensor:
 
 
 def product_distributions(sites: Tensor) -> Tensor:
-    """Return the product distributions of independent tokens.
+    """Return the joint distributions of independent tokens.
 
     Args:
-        sites: Token distributions (rows, k, V).
+        sites: Distributions (rows, k, V) of the k tokens.
 
     Returns:
-        Distributions (rows, V^k) of sequences of k tokens, in the order of `itertools.product`. For k = 0, they are 1.
+        Distributions (rows, V^k) of the sequences, in the order of `itertools.product`. For k = 0, all entries are 1.
     """
     product = torch.ones(len(sites), 1, dtype=torch.float64)
     for site in sites.double().unbind(1):

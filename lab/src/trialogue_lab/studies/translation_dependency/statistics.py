@@ -19,13 +19,18 @@ trainings = Replication("training", "seeds")
 
 
 def refined(rows: Rows, sampler: str, passes: int) -> DataFrame:
-    """Return the exact measurements of all sentences and couplings after a number of refinement passes.
+    """Return the exact measurements of all sentences after a number of refinement passes.
+
+    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
 
     Args:
         rows: Measured rows of a run, by kind.
-        sampler: "conditionals" for refinement with exact conditional distributions, or "denoiser" for a perfect
-            denoiser.
+        sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
+            "denoiser" if the noise in all tokens is taken into account.
         passes: Number of passes.
+
+    Returns:
+        One row per sentence and coupling, the strength of the dependence between target tokens.
 
     Raises:
         NoRows: If no row matches.
@@ -37,15 +42,17 @@ def refined(rows: Rows, sampler: str, passes: int) -> DataFrame:
 
 @exact
 def gap(rows: Rows, sentence: str, coupling: float, sampler: str, passes: int) -> float:
-    """Return the KL divergence in nats between the true distribution of translations and refinement.
+    """Return the KL divergence, in nats, between the true distribution of translations and the output of refinement.
+
+    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
 
     Args:
         rows: Measured rows of a run, by kind.
-        sentence: Name of the sentence.
-        coupling: Coupling J, the strength of the dependence between target tokens.
-        sampler: "conditionals" for refinement with exact conditional distributions, or "denoiser" for a perfect
-            denoiser.
-        passes: Number of refinement passes.
+        sentence: Name of the source sentence.
+        coupling: Strength J of the dependence between target tokens.
+        sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
+            "denoiser" if the noise in all tokens is taken into account.
+        passes: Number of passes.
     """
     table = refined(rows, sampler, passes).query("sentence == @sentence and coupling == @coupling")
     return float(_required(table, f"{sentence} at J = {coupling:g}").divergence.iloc[0])
@@ -55,13 +62,19 @@ def gap(rows: Rows, sentence: str, coupling: float, sampler: str, passes: int) -
 def least_rise(rows: Rows, sampler: str, passes: int) -> float:
     """Return the smallest increase of the KL divergence of refinement from one coupling to the next.
 
-    A coupling is the strength of the dependence between target tokens. The minimum is over sentences and couplings.
+    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
+    The coupling sets how strongly target tokens depend on each other. The divergence is between the true distribution
+    of translations and the output. The minimum is taken over sentences and successive couplings. If it is positive, the
+    divergence always increases with the coupling.
 
     Args:
         rows: Measured rows of a run, by kind.
-        sampler: "conditionals" for refinement with exact conditional distributions, or "denoiser" for a perfect
-            denoiser.
-        passes: Number of refinement passes.
+        sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
+            "denoiser" if the noise in all tokens is taken into account.
+        passes: Number of passes.
+
+    Returns:
+        The smallest increase, in nats.
     """
     table = refined(rows, sampler, passes).pivot(index="sentence", columns="coupling", values="divergence")
     return float(table.sort_index(axis=1).diff(axis=1).iloc[:, 1:].min().min())
@@ -71,11 +84,18 @@ def least_rise(rows: Rows, sampler: str, passes: int) -> float:
 def least_lead(rows: Rows, passes: int) -> float:
     """Return how much smaller the KL divergence of refinement is with a perfect denoiser than with exact conditionals.
 
-    The smallest difference over sentences and over couplings of at least 1 is returned, in nats.
+    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
+    With exact conditionals, every token is sampled from its distribution given all other tokens. A perfect denoiser
+    takes into account that the other tokens are noisy. The divergence is between the true distribution of translations
+    and the output. The minimum is taken over sentences and over couplings (strengths of the dependence between target
+    tokens) of at least 1.
 
     Args:
         rows: Measured rows of a run, by kind.
-        passes: Number of refinement passes.
+        passes: Number of passes.
+
+    Returns:
+        The smallest difference (conditionals - denoiser), in nats.
     """
     conditionals, denoiser = (
         refined(rows, sampler, passes).query("coupling >= 1").set_index(_TASK).divergence
@@ -86,15 +106,20 @@ def least_lead(rows: Rows, passes: int) -> float:
 
 @exact
 def most_undone(rows: Rows, sampler: str) -> float:
-    """Return how much the KL divergence of refinement increases again after its smallest value.
+    """Return how much the KL divergence of refinement increases again after its minimum over passes.
 
-    The divergence after the last pass minus the smallest divergence over passes is maximized over sentences and
-    couplings.
+    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
+    The divergence is between the true distribution of translations and the output. Its smallest value over passes is
+    subtracted from its value after the last pass. The maximum is taken over sentences and over couplings (strengths of
+    the dependence between target tokens).
 
     Args:
         rows: Measured rows of a run, by kind.
-        sampler: "conditionals" for refinement with exact conditional distributions, or "denoiser" for a perfect
-            denoiser.
+        sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
+            "denoiser" if the noise in all tokens is taken into account.
+
+    Returns:
+        The largest increase, in nats.
     """
     table = rows.where("refined", sampler=sampler)
     last = table[table.passes == table.passes.max()].set_index(_TASK).divergence
@@ -103,16 +128,21 @@ def most_undone(rows: Rows, sampler: str) -> float:
 
 @exact
 def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
-    """Return how much smaller the KL divergence of a Markov chain is, compared with refinement.
+    """Return how much smaller the KL divergence of Gibbs sampling is than the divergence of refinement.
 
-    Both have made the same number of model calls. The smallest difference over sentences is returned, in nats.
+    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
+    Gibbs sampling resamples single tokens or pairs of tokens. The divergence is between the true distribution of
+    translations and the output. Both methods make the same number of model calls. The minimum is taken over sentences.
 
     Args:
         rows: Measured rows of a run, by kind.
-        chain: Name of the chain, "Gibbs" or "Gibbs of pairs".
-        sampler: "conditionals" for refinement with exact conditional distributions, or "denoiser" for a perfect
-            denoiser.
+        chain: "Gibbs" for single tokens, or "Gibbs of pairs".
+        sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
+            "denoiser" if the noise in all tokens is taken into account.
         passes: Number of model calls.
+
+    Returns:
+        The smallest difference (refinement - Gibbs sampling), in nats.
     """
     table = rows.where("chain", passes=passes).pivot(index="sentence", columns="sampler", values="divergence")
     lead = (table[sampler] - table[chain]).dropna()
@@ -121,15 +151,21 @@ def chains_lead(rows: Rows, chain: str, sampler: str, passes: int) -> float:
 
 @exact
 def kept_stutter(rows: Rows, sampler: str, passes: int) -> float:
-    """Return how many more adjacent tokens are equal after refinement than in true translations.
+    """Return the excess of equal adjacent tokens after refinement, compared with true translations.
 
-    The smallest difference of shares over couplings is returned, for sentences in which words can be swapped.
+    Refinement samples all target tokens in parallel, given their current values, and repeats this for several passes.
+    The shares of equal adjacent tokens are subtracted. Only sentences in which neighboring words can be swapped are
+    used. The minimum is taken over these sentences and over couplings (strengths of the dependence between target
+    tokens).
 
     Args:
         rows: Measured rows of a run, by kind.
-        sampler: "conditionals" for refinement with exact conditional distributions, or "denoiser" for a perfect
-            denoiser.
-        passes: Number of refinement passes.
+        sampler: "conditionals" if every token is sampled from its exact distribution given all other tokens, or
+            "denoiser" if the noise in all tokens is taken into account.
+        passes: Number of passes.
+
+    Returns:
+        The smallest difference of shares (refinement - true translations).
     """
     repeated = refined(rows, sampler, passes).query("swapping > 0").set_index(_TASK).stutter
     truth = rows["truth"].set_index(_TASK).stutter
@@ -138,16 +174,17 @@ def kept_stutter(rows: Rows, sampler: str, passes: int) -> float:
 
 @trainings
 def translated(rows: Rows, arm: str, column: str, passes: int, keep: str = "nothing") -> "Series[float]":
-    """Return a score of the test translations of a trained network.
+    """Return a quality score of the test translations of a trained network.
 
     Args:
         rows: Measured rows of a run, by kind.
-        arm: Name of the network, for example "twin" (autoregressive) or "refiner, S = 2".
+        arm: Name of the network, for example "twin" (autoregressive) or "refiner, S = 2" (predicts all target tokens in
+            parallel and revises them in several passes, trained in two stages).
         column: Name of the score: "bleu", "stutter" (rate of repeated words) or "valid" (share of correct
             translations).
         passes: Number of refinement passes. 0 for the twin.
-        keep: Tokens that a pass keeps: "nothing", or "stutter" for tokens whose replacement would repeat the previous
-            token.
+        keep: Tokens that a pass does not replace: "nothing" (default), or "stutter" for tokens whose replacement would
+            repeat the previous token.
 
     Returns:
         One score per training seed.
@@ -157,14 +194,14 @@ def translated(rows: Rows, arm: str, column: str, passes: int, keep: str = "noth
 
 @trainings
 def excess_stutter(rows: Rows, times: float) -> "Series[float]":
-    """Return how many more words the refiner repeats than the autoregressive network.
+    """Return the rate of repeated words of a refiner minus a multiple of the rate of an autoregressive network.
 
-    The refiner is trained in two stages. It runs four passes, which keep tokens whose replacement would repeat the
-    previous token.
+    The refiner predicts all target tokens in parallel and revises them in four passes. A pass does not replace a token
+    if this would repeat the previous token. The refiner is trained in two stages.
 
     Args:
         rows: Measured rows of a run, by kind.
-        times: Factor of the autoregressive network's rate of repeated words, which is subtracted.
+        times: Factor by which the rate of the autoregressive network is multiplied.
 
     Returns:
         One difference of rates per training seed.
@@ -175,11 +212,14 @@ def excess_stutter(rows: Rows, times: float) -> "Series[float]":
 
 @trainings
 def listed(rows: Rows, arm: str, expression: str, passes: int) -> "Series[float]":
-    """Return a number about the enumerated output distributions of a trained network.
+    """Return a number about the exact output distributions of a trained network.
+
+    The distributions are computed by enumerating all outputs for several source sentences.
 
     Args:
         rows: Measured rows of a run, by kind.
-        arm: Name of the network, for example "twin" (autoregressive) or "refiner, S = 2".
+        arm: Name of the network, for example "twin" (autoregressive) or "refiner, S = 2" (predicts all target tokens in
+            parallel and revises them in several passes, trained in two stages).
         expression: Column, or expression of columns as in `DataFrame.eval`, for example "divergence -
             perfect_divergence".
         passes: Number of refinement passes. 0 for the twin.
@@ -198,9 +238,10 @@ def attention(rows: Rows, column: str, stutter: bool, arm: str = TWO_STAGES) -> 
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the measure (see `attention_rows`), for example "own_mean".
-        stutter: Whether to select pairs with the same token instead of pairs with different tokens.
-        arm: Name of the network.
+        column: Name of the measure, for example "own_mean".
+        stutter: Whether to select pairs of positions with the same token instead of pairs with different tokens.
+        arm: Name of the network. The default is the refiner that is trained in two stages. A refiner predicts all
+            target tokens in parallel and revises them in several passes.
 
     Returns:
         One mean per training seed.

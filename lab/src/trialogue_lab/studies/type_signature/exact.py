@@ -36,13 +36,16 @@ GPT4: tuple[int, ...] = (
 
 
 def exact_rows(vectors: int) -> Rows:
-    """Compute all numbers of the study that need no sampling.
+    """Compute all values of the study that need no sampling.
+
+    A tuple contains a semiprime pq and its prime factors p and q.
 
     Args:
-        vectors: Number of random vectors of success probabilities on which the overlap bound is tested.
+        vectors: Number of random vectors of factoring probabilities on which the overlap bound is tested.
 
     Yields:
-        The rows of all other functions of this module, and a test of whether GPT-4's answers are random.
+        The rows of all other functions of this module, and one row that tests whether published answers of GPT-4 to the
+        question for a random number are random.
     """
     rows = (
         distribution_rows,
@@ -58,10 +61,13 @@ def exact_rows(vectors: int) -> Rows:
 
 
 def distribution_rows() -> Rows:
-    """Compare the output distributions of generators of tuples with the uniform distribution.
+    """Compare the output distributions of generators of tuples with the uniform distribution over tuples.
+
+    A tuple contains a semiprime pq and its prime factors p and q. The generators write the numbers in different orders.
 
     Yields:
-        One row per number of digits and order of the numbers, with the total variation and the number of factorings.
+        One row per number of digits and order. `variation` is the total variation distance, and `factorings` is the
+        number of factorings that generation needs.
     """
     for digits, stream in product((1, 2), STREAMS):
         tuples = SemiprimeTuples(digits, "factors-first" if stream == FACTORS_FIRST else "product-first")
@@ -77,11 +83,13 @@ def distribution_rows() -> Rows:
 
 
 def seed_rows() -> Rows:
-    """Compare generators that derive a tuple from a random seed of b bits with the uniform distribution.
+    """Compare generators that compute a tuple from a random seed with the uniform distribution over tuples.
+
+    A tuple contains a semiprime pq and its prime factors p and q.
 
     Yields:
-        One row per number of digits and of bits, with the total variation and its bound N / 2^b, where N is the number
-        of tuples.
+        One row per number of digits and number b of bits of the seed. `variation` is the total variation distance, and
+        `bound` is its upper bound N / 2^b, where N is the number of tuples.
     """
     for digits, bits in product((1, 2), (4, 6, 8, 10)):
         tuples = SemiprimeTuples(digits)
@@ -96,10 +104,13 @@ def seed_rows() -> Rows:
 
 
 def reduction_rows() -> Rows:
-    """Factor semiprimes with an exact generator of tuples [pq, p, q].
+    """Factor semiprimes by running an exact generator of tuples on them.
+
+    A tuple [pq, p, q] contains a semiprime and its prime factors. Given a semiprime as the beginning of the tuple, the
+    generator writes its factors.
 
     Yields:
-        One row per number of digits, with the numbers of semiprimes and of those that are factored.
+        One row per number of digits of the factors, with the number of all semiprimes and the number of factored ones.
     """
     for digits in (1, 2, 3):
         tuples = SemiprimeTuples(digits)
@@ -109,10 +120,11 @@ def reduction_rows() -> Rows:
 
 
 def trial_rows() -> Rows:
-    """Compute the expected number of random completions of a prefix until one is prime.
+    """Compute the expected number of random completions of a prefix until the result is a prime.
 
     Yields:
-        One row per number of digits of a random prime and position.
+        One row per number of digits of the prime and length of the prefix. `trials` is the expected number, and
+        `primes` is the number of primes with this many digits.
     """
     for digits in range(1, 7):
         primes = RandomPrimes(digits)
@@ -122,11 +134,13 @@ def trial_rows() -> Rows:
 
 
 def density_rows() -> Rows:
-    """Compute the total variation of the first digits of primes that are sampled by the density of primes.
+    """Compute the errors of primes whose first digits are sampled by the approximate density of primes.
+
+    The error is the total variation distance from the first digits of uniformly sampled primes.
 
     Yields:
         One row per number of digits, length of the prefix, and number `counted` of last digits that are sampled by
-        exact counts. `uniform` is the total variation of uniform digits.
+        exact counts. `variation` is the error, and `uniform` is the error of uniformly random digits.
     """
     for digits, counted in product((4, 5, 6), (0, 4)):
         both = torch.stack((density_variation(digits, counted), uniform_variation(digits)), 1).tolist()
@@ -136,17 +150,17 @@ def density_rows() -> Rows:
 
 
 def overlap_rows(vectors: int) -> Rows:
-    """Compare the largest overlap of a generator with its bound sqrt(epsilon).
+    """Compare the largest possible overlap of a generator of tuples with its upper bound sqrt(epsilon).
 
-    A generator produces tuples of a semiprime and its factors. Its overlap with their uniform distribution is 1 minus
-    the total variation, and epsilon is the mean probability of factoring a semiprime.
+    A tuple contains a semiprime pq and its prime factors p and q. The overlap is 1 minus the total variation distance
+    from the uniform distribution over tuples. Epsilon is the mean probability with which semiprimes can be factored.
 
     Args:
         vectors: Number of random vectors of factoring probabilities.
 
     Yields:
-        Rows of kind "tight" for cases that attain the bound, "chances" for random probabilities, and "generator" for
-        generators that attain the largest overlap.
+        Rows of the kind "tight" for probabilities that attain the bound, "chances" for random probabilities, and
+        "generator" for generators that attain the largest overlap.
     """
     for factored in (1, 5, 10, 25, 50, 100):
         yield {"kind": "tight", "factored": factored, **_overlap(overlap.tightest_success(100, factored))}
@@ -170,10 +184,12 @@ def overlap_rows(vectors: int) -> Rows:
 
 
 def support_rows() -> Rows:
-    """Compute the share of tuples with n-digit primes that trial division factors with at most n^k divisions.
+    """Compute the share of semiprimes that trial division factors with at most n^k divisions.
+
+    The prime factors have n digits.
 
     Yields:
-        One row per exponent k and n.
+        One row per exponent k and number n, with the share in `share`.
     """
     for exponent, digits in product((4, 5, 6), range(1, 8)):
         share = share_factored(digits, digits**exponent)
@@ -181,11 +197,15 @@ def support_rows() -> Rows:
 
 
 def coin_rows() -> Rows:
-    """Compare a randomized algorithm with its average over random bits (footnote 1).
+    """Compare a randomized generator with a deterministic average over its random bits (footnote 1).
+
+    The generator writes a tuple of a semiprime and its factors, digit by digit. The averaged generator samples each
+    digit from its mean distribution over random bits, given the previous digits.
 
     Yields:
-        One row for fresh random bits at every call, and one for fixed random bits, with total variation distances from
-        the average and from the uniform distribution over tuples.
+        One row for a generator with fresh random bits for every digit, and one for a generator that reuses the same
+        bits. `from_averaged` and `from_tuples` are total variation distances from the averaged generator and from the
+        uniform distribution over tuples.
     """
     states = [tuple(row) for row in SemiprimeTuples(1).states().tolist()]
 
@@ -205,10 +225,13 @@ def coin_rows() -> Rows:
 
 
 def game_rows() -> Rows:
-    """Compare generators that keep no fixed solution with generators that do, for twenty questions and polynomials.
+    """Compare generators that do not fix a solution in advance with generators that do.
+
+    In twenty questions, the solution is the object that the answers describe. For polynomials, it is the roots.
 
     Yields:
-        One row per number of objects or degree, with the total variation and, for twenty questions, the mean number of
+        One row per number of objects and one per degree of the polynomials. `variation` is the total variation distance
+        between the output distributions of the two generators. For twenty questions, `looked_up` is the mean number of
         objects that are looked up per token.
     """
     for objects in (16, 64, 256, 1024):
@@ -240,7 +263,14 @@ def _visible_distribution(oracle: WeightedPrefixes) -> dict[Prefix, float]:
 
 
 def listed_distribution(listed: ListedDistribution) -> dict[Prefix, float]:
-    """Return the probability of each listed sequence."""
+    """Return the probabilities of all sequences of an enumerated distribution.
+
+    Args:
+        listed: The distribution.
+
+    Returns:
+        A mapping from each sequence of token ids to its probability.
+    """
     return dict(zip(map(tuple, listed.states().tolist()), listed.probabilities().tolist(), strict=True))
 
 

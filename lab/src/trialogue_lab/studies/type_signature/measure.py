@@ -17,7 +17,15 @@ Rows = Iterator[dict[str, Any]]
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task for exact numbers, one for costs, and one per network. Networks of the same seed run in order."""
+    """Return the tasks of a run.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        One task for exact values, one for counted costs, and one per network. The networks of a seed are trained in
+        order.
+    """
     return [
         Part("exact", lambda _: exact_rows(config.vectors)),
         Part("costs", lambda _: cost_rows(config)),
@@ -33,13 +41,17 @@ def parts(config: Config) -> list[Part]:
 
 
 def cost_rows(config: Config) -> Rows:
-    """Count the operations for the first digit of the second number of a tuple, given the first number.
+    """Count the operations for the first digit of the second number in a tuple, given the first number.
+
+    The tuple contains the product of two primes and the primes. If the product comes first, the second number requires
+    factoring it. Otherwise, the second number is a random prime.
 
     Args:
-        config: Numbers of digits and of tuples, and seeds.
+        config: Settings of the run, with the numbers of digits and of tuples, and the seeds.
 
     Yields:
-        One row per seed, number of digits and routine.
+        One row per seed, number of digits and routine. The routine is "primality tests" for a random prime, or "trial
+        division" or "Pollard's rho" for factoring. `cost` is the mean number of operations.
     """
     for seed, size in product(config.cost_seeds, config.cost_digits):
         easy = partial(second_number_cost, size, "factors-first", config.cost_samples, seed)

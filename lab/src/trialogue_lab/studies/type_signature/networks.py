@@ -20,12 +20,12 @@ _BATCH_ROWS = 4096
 
 @dataclass(frozen=True)
 class NetworkTraining:
-    """Settings of a network that is trained to generate tuples.
+    """Settings of a network that is trained to generate tuples of a semiprime pq and its prime factors p and q.
 
     Args:
         digits: Number of digits of the primes.
-        stream: Order of the numbers, "product first" or "factors first", or "product first, hidden p and q" with hidden
-            tokens in front.
+        stream: Order of the numbers: "product first", "factors first", or "product first, hidden p and q" if p and q
+            are also written as hidden tokens before the tuple.
         steps: Number of training steps.
         batch_size: Number of tuples per step.
         width: Width of the network.
@@ -61,7 +61,7 @@ class NetworkTraining:
 
 
 def train_network(training: NetworkTraining, seed: int) -> Transformer:
-    """Train a network to generate tuples.
+    """Train a network to generate tuples of a semiprime and its prime factors.
 
     Args:
         training: Settings of the network and its training.

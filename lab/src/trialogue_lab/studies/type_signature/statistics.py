@@ -18,36 +18,58 @@ trainings = Replication("training", "training_seeds")
 
 @exact
 def trials_over_bound(rows: Rows) -> float:
-    """Return how close the expected number of trials for a digit of a random prime comes to its bound n ln 10.
+    """Return the largest ratio of the expected number of trials for a digit of a random prime to its upper bound.
 
-    A trial completes the prefix by random digits, and succeeds if the result is prime. The largest ratio to the bound
-    over numbers n of digits and positions is returned.
+    A trial completes the prefix of a prime of n digits by random digits, and succeeds if the result is prime. The bound
+    is n ln 10. The maximum is taken over n and over positions of the digit. The bound holds if the result is at most 1.
+
+    Args:
+        rows: Measured rows of a run, by kind.
     """
     return float((rows["trials"].trials / rows["trials"].digits / math.log(10)).max())
 
 
 @exact
 def factored(rows: Rows, digits: int) -> float:
-    """Return the number of semiprimes that a generator of tuples [pq, p, q] factors.
+    """Return the number of semiprimes that are factored by running a generator of tuples on them.
+
+    A tuple [pq, p, q] contains a semiprime and its prime factors. The generator writes the product first. Given a
+    semiprime as the beginning of the tuple, the rest is its factors.
 
     Args:
         rows: Measured rows of a run, by kind.
-        digits: Number of digits of the factors.
+        digits: Number of digits of each factor.
     """
     return float(rows["reduction"].set_index("digits").factored[digits])
 
 
 @exact
 def unfactored(rows: Rows) -> float:
-    """Return the number of semiprimes of all sizes that a generator of tuples [pq, p, q] fails to factor."""
+    """Return the number of semiprimes that are not factored by running a generator of tuples on them.
+
+    A tuple [pq, p, q] contains a semiprime and its prime factors. The generator writes the product first. Given a
+    semiprime as the beginning of the tuple, the rest should be its factors. The number is a sum over all sizes.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+    """
     return float((rows["reduction"].semiprimes - rows["reduction"].factored).sum())
 
 
 @exact
 def hidden_factorings(rows: Rows) -> float:
-    """Return the number of factorings that generation needs with a hidden stream or a random seed.
+    """Return the number of factorings that two work-arounds need to generate tuples [pq, p, q].
 
-    A hidden stream writes p and q before the visible tuple [pq, p, q].
+    A tuple contains a semiprime and its prime factors p and q.
+
+    The first work-around writes p and q as hidden tokens before the tuple. The second one computes p and q from a
+    random seed.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+
+    Returns:
+        The sum over all sizes and both work-arounds.
     """
     return float(rows.where("law", stream=HIDDEN).factorings.sum() + rows["seed"].factorings.sum())
 
@@ -58,8 +80,9 @@ def largest(rows: Rows, /, kind: str, column: str = "variation", **values: objec
 
     Args:
         rows: Measured rows of a run, by kind.
-        kind: Kind of the rows, for example "law", which compares generators with uniform tuples.
-        column: Name of the column. The default "variation" is a total variation distance.
+        kind: Kind of the rows, for example "law" for the output distributions of generators of tuples [pq, p, q].
+        column: Name of the column. The default "variation" is the total variation distance from the target
+            distribution.
         **values: Values of other columns that select the rows.
     """
     return float(rows.where(kind, **values)[column].max())
@@ -67,11 +90,13 @@ def largest(rows: Rows, /, kind: str, column: str = "variation", **values: objec
 
 @exact
 def largest_excess(rows: Rows, kind: str, column: str) -> float:
-    """Return the largest difference between a value and its upper bound. The bound holds if it is not positive.
+    """Return the largest difference between a measured value and its upper bound.
+
+    The bound holds if the result is not positive.
 
     Args:
         rows: Measured rows of a run, by kind.
-        kind: Kind of the rows, for example "seed".
+        kind: Kind of the rows, for example "seed" for generators that compute a tuple of primes from a random seed.
         column: Column of the value. The bound is in the column "bound".
     """
     return float((rows[kind][column] - rows[kind].bound).max())
@@ -92,9 +117,10 @@ def largest_gap(rows: Rows, kind: str, first: str, second: str) -> float:
 
 @exact
 def density_error(rows: Rows, counted: int) -> float:
-    """Return the total variation between primes that are sampled by the density of primes and uniform primes.
+    """Return the total variation distance between approximately and uniformly sampled primes.
 
-    The largest measured number of digits is used.
+    The first digits are sampled by the approximate density of primes, and the last digits by exact counts. The largest
+    measured number of digits is used.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -106,10 +132,10 @@ def density_error(rows: Rows, counted: int) -> float:
 
 @exact
 def largest_fall(rows: Rows, least: int) -> float:
-    """Return how slowly the share of tuples that trial division factors falls with the number n of digits.
+    """Return the largest ratio of the shares of semiprimes that trial division factors, between n + 1 and n digits.
 
-    The number of divisions is limited to n^k. The largest ratio of the shares at n + 1 and n digits is returned, over k
-    and n. Only limits that factor some tuples of n + 1 digits, but not all, are compared.
+    The factors have n digits, and the number of divisions is limited to n^k. The maximum is taken over n and k. A small
+    ratio means that the share falls quickly. Pairs are omitted if the share for n + 1 digits is 0 or 1.
 
     Args:
         rows: Measured rows of a run, by kind.
@@ -121,11 +147,15 @@ def largest_fall(rows: Rows, least: int) -> float:
 
 @costs
 def cost(rows: Rows, routine: str, digits: int) -> "Series[float]":
-    """Return the mean number of operations for the first digit of the second number of a tuple.
+    """Return the mean number of operations for the first digit of the second number in a tuple.
+
+    The tuple contains the product of two primes and the primes. If the product comes first, the second number requires
+    factoring it. Otherwise, the second number is a random prime.
 
     Args:
         rows: Measured rows of a run, by kind.
-        routine: "trial division" or "Pollard's rho" for factoring a product, or "primality tests" for a random prime.
+        routine: "trial division" or "Pollard's rho" for factoring a product, or "primality tests" for sampling a random
+            prime.
         digits: Number of digits of the primes.
 
     Returns:
@@ -136,14 +166,19 @@ def cost(rows: Rows, routine: str, digits: int) -> "Series[float]":
 
 @costs
 def growth(rows: Rows, routine: str) -> "Series[float]":
-    """Return how fast the number of operations for the second number of a tuple grows with the digits of the primes.
+    """Return the exponential growth rate of the number of operations for the second number in a tuple.
+
+    The tuple contains the product of two primes and the primes. If the product comes first, the second number requires
+    factoring it. Otherwise, the second number is a random prime. A line is fitted to log10(operations) as a function of
+    the number of digits of the primes.
 
     Args:
         rows: Measured rows of a run, by kind.
-        routine: "trial division" or "Pollard's rho" for factoring a product, or "primality tests" for a random prime.
+        routine: "trial division" or "Pollard's rho" for factoring a product, or "primality tests" for sampling a random
+            prime.
 
     Returns:
-        One least-squares slope of log10(operations) per digit and seed.
+        One slope per seed, in powers of ten per digit.
     """
     table = rows.where("cost", routine=routine).pivot_table("cost", "seed", "digits")
     slopes = [float(np.polyfit(table.columns, np.log10(row), 1)[0]) for row in table.to_numpy()]
@@ -152,11 +187,16 @@ def growth(rows: Rows, routine: str) -> "Series[float]":
 
 @costs
 def growth_factor(rows: Rows, routine: str) -> "Series[float]":
-    """Return the factor by which the operations for the second number of a tuple grow per digit of the primes.
+    """Return the factor by which the number of operations for the second number in a tuple grows per digit.
+
+    The tuple contains the product of two primes and the primes. If the product comes first, the second number requires
+    factoring it. Otherwise, the second number is a random prime. The factor is 10 to the slope of a linear fit to
+    log10(operations), as a function of the number of digits of the primes.
 
     Args:
         rows: Measured rows of a run, by kind.
-        routine: "trial division" or "Pollard's rho" for factoring a product, or "primality tests" for a random prime.
+        routine: "trial division" or "Pollard's rho" for factoring a product, or "primality tests" for sampling a random
+            prime.
 
     Returns:
         One factor per seed.
@@ -166,13 +206,14 @@ def growth_factor(rows: Rows, routine: str) -> "Series[float]":
 
 @trainings
 def learned(rows: Rows, column: str, stream: str, digits: int) -> "Series[float]":
-    """Return a measured value of networks that are trained to generate tuples.
+    """Return a measured value of networks that are trained to generate tuples of a semiprime and its factors.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: "valid" (share of generated tuples that are valid), "overlap" (with the uniform distribution over
-            tuples) or "excess" (KL divergence in nats).
-        stream: Order of the numbers: "product first", "factors first" or "product first, hidden p and q".
+        column: Name of the value: "valid" (share of generated tuples that are valid), "overlap" (1 minus the total
+            variation distance from the uniform distribution over tuples) or "excess" (KL divergence in nats).
+        stream: Order of the numbers: "product first", "factors first" or "product first, hidden p and q" (p and q are
+            also written before the visible tuple).
         digits: Number of digits of the primes.
 
     Returns:
@@ -183,7 +224,9 @@ def learned(rows: Rows, column: str, stream: str, digits: int) -> "Series[float]
 
 @trainings
 def least_valid(rows: Rows, digits: int) -> "Series[float]":
-    """Return the share of generated tuples that are valid, for the order of numbers with the smallest share.
+    """Return the smallest share of valid tuples that trained networks generate, over orders of the three numbers.
+
+    A tuple contains a semiprime pq and its factors p and q. It is valid if the numbers are primes and their product.
 
     Args:
         rows: Measured rows of a run, by kind.

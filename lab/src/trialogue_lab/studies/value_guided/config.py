@@ -81,7 +81,11 @@ class Config(Settings):
         )
 
     def training(self, seed: int) -> TrainingConfig:
-        """Return the training settings of the model of Dyck strings with this seed."""
+        """Return the training settings of the model of Dyck strings (balanced brackets).
+
+        Args:
+            seed: Seed of the training.
+        """
         return TrainingConfig(
             steps=self.steps,
             batch_size=32,

@@ -33,7 +33,7 @@ PARTICLES = 8
 
 
 def trained_model(config: Config, seed: int, artifacts: Path) -> Transformer:
-    """Train the model of Dyck strings of a seed, or load it from `artifacts`.
+    """Train the model of Dyck strings (balanced brackets) of a seed, or load it from `artifacts`.
 
     Args:
         config: Settings of the model and its training.
@@ -65,7 +65,10 @@ def prompts_of(config: Config, number: int, seed: int, role: str) -> tuple[Tenso
 
 
 def measure_dyck(config: Config, seed: int, artifacts: Path) -> Iterator[dict[str, Any]]:
-    """Train a model of Dyck strings and its values, and measure all samplers on it.
+    """Train a model of Dyck strings (balanced brackets), and measure all samplers on it.
+
+    The value of a prefix is the expected outcome of its completions. A classifier of prefixes is also trained to
+    predict values.
 
     Args:
         config: Settings of the run.
@@ -73,8 +76,9 @@ def measure_dyck(config: Config, seed: int, artifacts: Path) -> Iterator[dict[st
         artifacts: Folder of the trained models.
 
     Yields:
-        One row per sampler and kind of values with means over prompts: total variation from the target, accuracy and
-        model calls.
+        One row per sampler and kind of guiding values, with means over prompts. "variation" is the total variation
+        distance from the target, "accuracy" the probability of valid outputs, and "queries" the number of model calls
+        per output.
     """
     model = trained_model(config, seed, artifacts)
     value_training = train_values(
@@ -98,17 +102,21 @@ def measure_dyck(config: Config, seed: int, artifacts: Path) -> Iterator[dict[st
 def measure_prompt(
     config: Config, model: Transformer, probe: Verifier, prompt: Prefix, seed: int
 ) -> Iterator[dict[str, Any]]:
-    """Measure all samplers on one prompt.
+    """Measure all samplers of Dyck strings (balanced brackets) on one prompt.
+
+    The value of a prefix is the expected outcome of its completions. Samplers are guided by exact, noisy or trained
+    values.
 
     Args:
         config: Settings of the run.
-        model: Model of Dyck strings.
-        probe: Trained values.
+        model: Trained model of Dyck strings.
+        probe: Classifier of prefixes that predicts values.
         prompt: Token ids of the prompt.
-        seed: Seed of the noise and the samples.
+        seed: Seed of the noise and of the samples.
 
     Yields:
-        One row per sampler and kind of values.
+        One row per sampler and kind of values. "variation" is the total variation distance from the target, "accuracy"
+        the probability of valid outputs, and "queries" the number of model calls per output.
     """
     constraint, horizon = config.training_distribution(), config.length - len(prompt)
     tree = prefix_tree(model, prompt=prompt, max_new_tokens=horizon)

@@ -33,7 +33,9 @@ _SAMPLES = 200_000
 
 
 class ProductValues(Verifier):
-    """Value of a sequence: the product over tokens of 1 + tilt for each token 0 and 1 - tilt for each token 1.
+    """Values of sequences that are products over tokens.
+
+    The factor is 1 + tilt for each token 0, and 1 - tilt for each token 1.
 
     Args:
         tilt: Parameter between 0 and 1.
@@ -60,13 +62,15 @@ class ProductValues(Verifier):
 def action_level_shares(horizon: int, tilt: float, error: float) -> Array:
     """Return the exact probability of token 0 at each position of an output of action-level sampling.
 
-    Action-level sampling weights each next token by its value. The model is a sequence of fair coins.
+    Action-level sampling weights each next token by an approximate value. The model generates fair coin tosses. The
+    exact value of a sequence is proportional to the product over tokens of 1 + tilt for each token 0 and 1 - tilt for
+    each token 1.
 
     Args:
         horizon: Length of the sequence.
-        tilt: Parameter of the values (see `ProductValues`).
-        error: Values are too large by a factor of 1 + `error` after token 0, and too small by this factor after token
-            1.
+        tilt: Parameter of the exact values.
+        error: Approximate values are too large by a factor of 1 + `error` after token 0, and too small by this factor
+            after token 1.
 
     Returns:
         Probabilities (horizon,).
@@ -80,13 +84,15 @@ def action_level_shares(horizon: int, tilt: float, error: float) -> Array:
 def first_leaf_shares(horizon: int, tilt: float, error: float) -> Array:
     """Return the exact probability of token 0 at each position of the first leaf of a value-guided random walk.
 
-    The first leaf is the first complete sequence that the walk reaches. The model is a sequence of fair coins.
+    The first leaf is the first complete sequence that the walk on the tree of prefixes reaches. The model generates
+    fair coin tosses. The exact value of a sequence is proportional to the product over tokens of 1 + tilt for each
+    token 0 and 1 - tilt for each token 1.
 
     Args:
         horizon: Length of the sequence.
-        tilt: Parameter of the values (see `ProductValues`).
-        error: Values are too large by a factor of 1 + `error` after token 0, and too small by this factor after token
-            1.
+        tilt: Parameter of the exact values.
+        error: Approximate values are too large by a factor of 1 + `error` after token 0, and too small by this factor
+            after token 1.
 
     Returns:
         Probabilities (horizon,).
@@ -136,15 +142,19 @@ def variation(shares: Array, tilt: float, seed: int) -> tuple[float, float]:
 
 
 def measure_long_horizons(config: Config, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    """Run samplers on sequences of fair coins that are too long for enumeration.
+    """Run value-guided samplers on sequences of fair coin tosses that are too long for enumeration.
+
+    Action-level sampling weights each next token by its value, the expected outcome of the completions. The other
+    sampler walks randomly on the tree of prefixes until it reaches a complete sequence (the first leaf). The values
+    have errors that depend on the last token.
 
     Args:
         config: Settings of the run.
         seed: Seed of the outputs.
 
     Yields:
-        One row per horizon and sampler. `computed` is the computed total variation from the target, and `sampled` is
-        its estimate from the outputs.
+        One row per sequence length and sampler. `computed` is the computed total variation distance from the target,
+        `sampled` is its estimate from the outputs, and `queries` is the number of model calls per output.
     """
     values = NoisyValues(ProductValues(config.tilt), ERROR, LAST_TOKEN)
     samplers: dict[str, tuple[Sampler[Any], Any]] = {

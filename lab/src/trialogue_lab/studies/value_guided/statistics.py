@@ -29,19 +29,25 @@ def tree(
     values: str = LAST_TOKEN,
     error: float | None = None,
 ) -> "Series[float]":
-    """Return a computed value on random trees of two tokens.
+    """Return an exactly computed value of samplers on random models with two tokens.
+
+    The value of a prefix is the expected outcome of its completions, and it guides the samplers. Action-level sampling
+    weights each next token by its value. The random walk moves between prefixes and their extensions, and its first
+    leaf is the first complete sequence that it reaches.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the value: "action_level", "first_leaf" or "stationary" for the total variation of a sampler
-            from the target, "leaf_mass", "moves" or "nodes".
-        horizon: Length of the sequences. None for the longest.
-        values: Kind of errors in the values: "exact" for none, "last token" for errors that depend on the last token,
-            or "uniform" for random signs.
-        error: Size e of the errors. None for the smallest.
+        column: Name of the computed value. "action_level", "first_leaf" and "stationary" are total variation distances
+            from the target, for action-level sampling, for the first leaf, and for the walk's stationary distribution
+            over complete sequences. "leaf_mass" is the stationary probability of all complete sequences. "moves" and
+            "nodes" are costs of the walk until the first leaf.
+        horizon: Length of the sequences. None (default) for the longest.
+        values: Errors in the values: "exact" for none, "last token" (default) if they depend on the last token, or
+            "uniform" for random signs.
+        error: Size e of the errors. Values are wrong by a factor of up to 1 + e. None (default) for the smallest.
 
     Returns:
-        One value per seed of the tree.
+        One value per seed of the model.
     """
     table = rows.where("tree", values=values)
     horizon = int(table.horizon.max()) if horizon is None else horizon
@@ -52,32 +58,39 @@ def tree(
 
 @trees
 def growth(rows: Rows, column: str, first: int, values: str = LAST_TOKEN) -> "Series[float]":
-    """Return the increase of a computed value on random trees from a short to the longest horizon.
+    """Return the increase of a computed value from a short sequence length to the longest one.
 
-    The values have errors of the smallest measured size.
+    The value belongs to samplers on random models with two tokens. The value of a prefix is the expected outcome of its
+    completions. The samplers are guided by approximate values with errors of the smallest measured size.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the computed value (see `tree`), for example "first_leaf".
-        first: The short horizon.
-        values: Kind of errors in the values (see `tree`).
+        column: Name of the computed value, for example "first_leaf", the total variation distance of a random walk from
+            the target.
+        first: The short sequence length.
+        values: Errors in the values: "exact" for none, "last token" (default) if they depend on the last token, or
+            "uniform" for random signs.
 
     Returns:
-        One increase per seed of the tree.
+        One difference per seed of the model.
     """
     return tree(column, values=values)(rows) - tree(column, first, values=values)(rows)
 
 
 @draws
 def long(rows: Rows, walk: str, column: str = "sampled", horizon: int | None = None) -> "Series[float]":
-    """Return a measured value of a sampler that is run on sequences too long for enumeration.
+    """Return a measured value of a sampler on sequences that are too long for enumeration.
+
+    The samplers are guided by approximate values of prefixes. The value of a prefix is the expected outcome of its
+    completions.
 
     Args:
         rows: Measured rows of a run, by kind.
-        walk: Name of the sampler, "action level" or "first leaf".
-        column: "sampled" for the total variation estimated from samples, "computed" for the computed one, or "queries"
-            (model calls per output).
-        horizon: Length of the sequences. None for the longest.
+        walk: Name of the sampler. "action level" weights each next token by its value, and "first leaf" walks randomly
+            on the tree of prefixes until it reaches a complete sequence.
+        column: "sampled" (default) for the total variation distance from the target, estimated from outputs, "computed"
+            for the computed distance, or "queries" for the model calls per output.
+        horizon: Length of the sequences. None (default) for the longest.
 
     Returns:
         One value per seed of the outputs.
@@ -89,14 +102,18 @@ def long(rows: Rows, walk: str, column: str = "sampled", horizon: int | None = N
 
 @draws
 def beyond_computed(rows: Rows, walk: str) -> "Series[float]":
-    """Return the total variation estimated from samples minus the computed one.
+    """Return the estimated minus the computed total variation distance of a sampler from the target.
+
+    The sampler is guided by approximate values of prefixes. The value of a prefix is the expected outcome of its
+    completions. The estimate uses sampled outputs.
 
     Args:
         rows: Measured rows of a run, by kind.
-        walk: Name of the sampler, "action level" or "first leaf".
+        walk: Name of the sampler. "action level" weights each next token by its value, and "first leaf" walks randomly
+            on the tree of prefixes until it reaches a complete sequence.
 
     Returns:
-        One mean over horizons per seed of the outputs.
+        One mean difference over sequence lengths, per seed of the outputs.
     """
     table = rows.where("long", walk=walk)
     return (table.sampled - table.computed).groupby(table.seed).mean()
@@ -104,24 +121,32 @@ def beyond_computed(rows: Rows, walk: str) -> "Series[float]":
 
 @exact
 def cost_exponent(rows: Rows, column: str) -> float:
-    """Return the exponent with which a cost of the random walk grows with the horizon, for exact values.
+    """Return the exponent of a power law that relates a cost of the value-guided random walk to the sequence length.
+
+    The walk moves on the tree of prefixes, guided by exact values. The value of a prefix is the expected outcome of its
+    completions. The exponent is the slope of a linear fit to the logarithms of cost and length, without the shortest
+    length.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the cost: "steps" to the first leaf, "mixing" or "leaf_mixing" (mixing times).
+        column: Name of the cost: "steps" for the expected number of steps to the first complete sequence, or "mixing"
+            or "leaf_mixing" for the mixing time of prefixes or of complete sequences.
     """
     return _exponent(rows.where("chain", values=EXACT), column)
 
 
 @exact
 def largest_cost_exponent(rows: Rows, column: str) -> float:
-    """Return the exponent with which a cost of the random walk grows with the horizon, for approximate values.
+    """Return the largest exponent of a power law that relates a cost of the value-guided walk to the sequence length.
 
-    The largest exponent over kinds and sizes of errors is returned.
+    The walk moves on the tree of prefixes, guided by approximate values. The value of a prefix is the expected outcome
+    of its completions. The exponent is the slope of a linear fit to the logarithms of cost and length, without the
+    shortest length. The maximum is taken over kinds and sizes of errors in the values.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: Name of the cost: "steps" to the first leaf, "mixing" or "leaf_mixing" (mixing times).
+        column: Name of the cost: "steps" for the expected number of steps to the first complete sequence, or "mixing"
+            or "leaf_mixing" for the mixing time of prefixes or of complete sequences.
     """
     table = rows["chain"]
     approximate = table[table["values"] != EXACT]
@@ -137,10 +162,14 @@ def _exponent(table: DataFrame, column: str) -> float:
 
 @exact
 def least_leaf_mass(rows: Rows) -> float:
-    """Return the smallest ratio of the random walk's stationary probability of complete sequences to its bound.
+    """Return the smallest ratio of a stationary probability of the value-guided random walk to its lower bound.
 
-    The bound is 1 / (2 (1 + e) H). The minimum is over trees, horizons H and errors e. The bound holds if it is at
-    least 1.
+    The walk moves on the tree of prefixes. The probability is that the walk is at a complete sequence. The bound is 1 /
+    (2 (1 + e) H), where H is the sequence length and the guiding values are wrong by a factor of up to 1 + e. The
+    minimum is taken over models, H and e. The bound holds if it is at least 1.
+
+    Args:
+        rows: Measured rows of a run, by kind.
     """
     table = rows["tree"]
     return float((table.leaf_mass * 2 * (1 + table.error) * table.horizon).min())
@@ -148,10 +177,17 @@ def least_leaf_mass(rows: Rows) -> float:
 
 @exact
 def golden_residual(rows: Rows) -> float:
-    """Return the largest error of closed forms for the random walk with exact values.
+    """Return the largest error of closed forms for the value-guided random walk with exact values.
 
-    The closed forms are the stationary probability 1 / (2 H) of complete sequences, 2 H^2 steps to the first one, and
-    the spectral gap.
+    The walk moves on the tree of prefixes of sequences of length H. The closed forms are 1 / (2 H) for the stationary
+    probability of complete sequences, 2 H^2 for the expected number of steps to the first complete sequence, and a
+    formula for the spectral gap.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+
+    Returns:
+        The largest absolute or relative error over models and lengths.
     """
     table, chain = rows.where("tree", values=EXACT), rows.where("chain", values=EXACT)
     residuals = (
@@ -165,31 +201,38 @@ def golden_residual(rows: Rows) -> float:
 
 @trainings
 def dyck(rows: Rows, rule: str, values: str = "", column: str = "variation") -> "Series[float]":
-    """Return a measured value of a sampler on models of Dyck strings (balanced brackets), averaged over prompts.
+    """Return a measured value of a sampler on trained models of Dyck strings (balanced brackets).
+
+    The value of a prefix is the expected outcome of its completions.
 
     Args:
         rows: Measured rows of a run, by kind.
-        rule: Name of the sampler, for example "first leaf" or "backtracking".
-        values: Values that guide the sampler: "exact", "noisy" or "trained". Empty for samplers without values.
-        column: "variation" (total variation from the target), "accuracy" or "queries" (model calls per output).
+        rule: Name of the sampler, for example "first leaf" (random walk on the tree of prefixes) or "backtracking".
+        values: Values that guide the sampler: "exact", "noisy" or "trained". Empty (default) for samplers without
+            values.
+        column: "variation" (default) for the total variation distance from the target, "accuracy" for the share of
+            valid outputs, or "queries" for the model calls per output.
 
     Returns:
-        One mean per training seed.
+        One mean over prompts per training seed.
     """
     return rows.where("dyck", rule=rule, values=values).groupby("seed")[column].mean()
 
 
 @trainings
 def log_queries(rows: Rows, rule: str, values: str = "", column: str = "queries") -> "Series[float]":
-    """Return the natural logarithm of a sampler's model calls per output on models of Dyck strings (balanced brackets).
+    """Return the natural logarithm of a sampler's model calls per output on Dyck strings (balanced brackets).
+
+    The value of a prefix, which guides some samplers, is the expected outcome of its completions.
 
     Args:
         rows: Measured rows of a run, by kind.
-        rule: Name of the sampler, for example "first leaf" or "backtracking".
-        values: Values that guide the sampler: "exact", "noisy" or "trained". Empty for samplers without values.
-        column: "queries" (default), or "nodes" for calls with a cache.
+        rule: Name of the sampler, for example "first leaf" (random walk on the tree of prefixes) or "backtracking".
+        values: Values that guide the sampler: "exact", "noisy" or "trained". Empty (default) for samplers without
+            values.
+        column: "queries" (default), or "nodes" if repeated calls for the same prefix are cached.
 
     Returns:
-        One logarithm of the mean per training seed.
+        One logarithm of the mean over prompts per training seed.
     """
     return dyck(rule, values, column)(rows).map(math.log)

@@ -20,7 +20,9 @@ MIXED, LEAVES_MIXED = 0.25, 0.05
 
 
 def random_oracle(seed: int, horizon: int) -> Table:
-    """Return a model of two tokens, in which the first has a random probability between 0.3 and 0.7 after each prefix.
+    """Return a random model of sequences of two tokens.
+
+    After each prefix, the probability of the first token is uniformly random between 0.3 and 0.7.
 
     Args:
         seed: Seed of the probabilities.
@@ -35,7 +37,9 @@ def random_oracle(seed: int, horizon: int) -> Table:
 
 
 def outcome_of(seed: int, sequence: Prefix) -> float:
-    """Return the outcome of a complete sequence, a random number between 0 and 1.
+    """Return the outcome of a complete sequence, a uniformly random number between 0 and 1.
+
+    Samplers should generate sequences with probabilities proportional to the outcome times the model's probability.
 
     Args:
         seed: Seed of the outcomes.
@@ -45,15 +49,19 @@ def outcome_of(seed: int, sequence: Prefix) -> float:
 
 
 def measure_trees(config: Config, seed: int, _: Path) -> Rows:
-    """Compute the output distributions of samplers on a random tree with controlled errors in the values.
+    """Compute the output distributions of value-guided samplers on a random model of two tokens.
+
+    The value of a prefix is the expected outcome of its completions. The samplers are guided by exact values, and by
+    values with errors of known size.
 
     Args:
-        config: Horizons and errors.
-        seed: Seed of the tree.
+        config: Settings with the sequence lengths and the sizes of the errors.
+        seed: Seed of the model.
 
     Yields:
-        One row per horizon, kind and size of errors. For seeds in `chain_seeds`, also a row computed from the
-        transition matrix of the random walk.
+        One row of the kind "tree" per sequence length, kind and size of errors, with total variation distances from the
+        target and costs. For seeds in `config.chain_seeds`, also a row of the kind "chain" with mixing times and other
+        values that are computed from the transition matrix of the random walk on prefixes.
     """
     for horizon in config.horizons:
         oracle, outcome = random_oracle(seed, horizon), partial(outcome_of, seed)

@@ -15,7 +15,11 @@ _MAX_WINDOW = 24
 
 
 def cropped(window: int) -> str:
-    """Return the name of a network that sees its last `window` tokens."""
+    """Return the name of a network whose input is cropped to the last tokens.
+
+    Args:
+        window: Number of tokens that the network sees.
+    """
     return f"last {window} tokens"
 
 
@@ -95,7 +99,7 @@ class Config(Settings):
 
     @property
     def networks(self) -> dict[str, int | None]:
-        """Number of tokens that each network sees by its name, and None for all tokens."""
+        """Mapping from the name of each network to the number of previous tokens that it sees (None for all)."""
         seen: dict[str, int | None] = {cropped(window): window for window in self.windows}
         return seen | {SLIDING: self.receptive_field, UNLIMITED: None}
 

@@ -27,7 +27,14 @@ _RATE_TOLERANCE = 1e-7
 
 
 def parts(config: Config) -> list[Part]:
-    """Return one task for exact numbers, and one task per network."""
+    """Return the tasks of a run.
+
+    Args:
+        config: Settings of the run.
+
+    Returns:
+        One task that computes exact values of the corpus and of optimal models, and one task per trained network.
+    """
     networks = [
         Part(f"{seed}-{name.replace(' ', '-')}", partial(network_rows, config, name, seed), lane=str(seed))
         for seed in config.seeds
@@ -38,7 +45,17 @@ def parts(config: Config) -> list[Part]:
 
 @cache
 def chains(config: Config) -> list[PatternSurvival]:
-    """Return, for each pattern, the Markov chain of texts that start on it and end when they leave it."""
+    """Return a Markov chain of generated text for each pattern of the corpus.
+
+    The states of the chain are the last tokens of the text, and the text starts with the pattern. The chain ends as
+    soon as the text no longer follows the pattern.
+
+    Args:
+        config: Settings with the patterns.
+
+    Returns:
+        One chain per pattern.
+    """
     corpus = config.corpus()
     return [
         PatternSurvival(corpus.patterns, config.measured_window, pattern * corpus.period, corpus.vocab_size)
@@ -60,11 +77,14 @@ def tempered(log_probs: Tensor, temperature: float) -> Tensor:
 
 
 def rates_of(config: Config, log_probs: Tensor) -> Array:
-    """Return the exact rates at which long texts of a model leave each pattern.
+    """Compute the exact rates at which the text of a model stops following each pattern.
+
+    A rate is the exponential decay rate of the probability that long text still follows its pattern.
 
     Args:
         config: Settings with the patterns.
-        log_probs: Next-token log-probabilities (contexts, V) of a model with a finite window.
+        log_probs: Next-token log-probabilities (contexts, V) of a model that sees a fixed number of previous tokens,
+            for all contexts of this length.
 
     Returns:
         Rates (patterns,), in nats per token.
@@ -73,11 +93,11 @@ def rates_of(config: Config, log_probs: Tensor) -> Array:
 
 
 def curves_of(config: Config, log_probs: Sequence[Tensor]) -> Array:
-    """Return the exact probabilities that a text still follows its pattern after 0, 1, ... tokens.
+    """Compute the exact probabilities that generated text still follows its pattern after 0, 1, ... tokens.
 
     Args:
-        config: Settings with the patterns and the horizon.
-        log_probs: Next-token log-probabilities for texts that start on each pattern.
+        config: Settings with the patterns and the number of generated tokens `horizon`.
+        log_probs: One tensor of next-token log-probabilities per pattern, for text that starts with this pattern.
 
     Returns:
         Probabilities (patterns, horizon + 1).
@@ -87,12 +107,15 @@ def curves_of(config: Config, log_probs: Sequence[Tensor]) -> Array:
 
 
 def late_error(config: Config, curves: Array, rates: Array) -> float:
-    """Return the largest log ratio of the decay near the horizon to the long-run rate, over patterns.
+    """Return the largest absolute log ratio of the decay rate at the end of the text to the asymptotic decay rate.
+
+    Both rates describe how fast the probability falls that text still follows its pattern. The maximum is taken over
+    patterns.
 
     Args:
-        config: Settings with the measured window, over which the decay is averaged.
-        curves: Probabilities (patterns, horizon + 1) that a text still follows its pattern.
-        rates: Long-run rates (patterns,), in nats per token.
+        config: Settings with the window (in tokens) at the end of the text over which the decay is averaged.
+        curves: Probabilities (patterns, horizon + 1) that text still follows its pattern after 0, 1, ... tokens.
+        rates: Asymptotic rates (patterns,), in nats per token.
     """
     span = config.measured_window
     late = np.log(curves[:, -1 - span] / curves[:, -1]) / span
@@ -100,13 +123,15 @@ def late_error(config: Config, curves: Array, rates: Array) -> float:
 
 
 def reference_rows(config: Config, _: Path) -> Iterator[dict[str, Any]]:
-    """Compute the exact rates at which texts leave a pattern, for the corpus and for optimal models.
+    """Compute the exact rates at which text stops following a pattern, for the corpus and for optimal models.
+
+    An optimal model predicts the next token by its exact probability given a fixed number of previous tokens.
 
     Args:
         config: Settings of the run.
 
     Yields:
-        One row for the corpus, and one per window and temperature for the best model that sees this many tokens.
+        One row for the corpus, and one row per number of previous tokens and temperature.
     """
     corpus = config.corpus()
     log_probs_of_corpus = [
@@ -188,7 +213,7 @@ def token_loss(model: Transformer, tokens: Tensor) -> Tensor:
 
 
 def network_rows(config: Config, name: str, seed: int, _: Path) -> Iterator[dict[str, Any]]:
-    """Train one network, and measure how long its texts follow a pattern.
+    """Train one network, and measure for how many tokens its generated text follows a pattern.
 
     Args:
         config: Settings of the run.
@@ -196,8 +221,9 @@ def network_rows(config: Config, name: str, seed: int, _: Path) -> Iterator[dict
         seed: Seed of the training.
 
     Yields:
-        Rows with exact rates and bounds for networks with a window, and one row per temperature with measurements of
-        texts.
+        For networks that see a fixed number of previous tokens, one row with a theoretical bound and one row per
+        temperature with the exact rate of leaving a pattern. For all networks, the rows of `text_rows` at every
+        temperature.
     """
     window = config.networks[name]
     model, loss = train_network(config, name, seed)
@@ -227,12 +253,14 @@ def network_rows(config: Config, name: str, seed: int, _: Path) -> Iterator[dict
 
 
 def hamiltonian_of_network(model: Transformer, name: str, window: int) -> AutoregressiveHamiltonian:
-    """Return the Potts chain whose sequences have the same distribution as texts of a network (Theorem 1.2).
+    """Return the Potts chain whose sequences have the same distribution as the text of a network (Theorem 1.2).
+
+    A Potts chain is a distribution over sequences whose energy is a sum over windows of successive tokens.
 
     Args:
         model: The network.
-        name: Name of the network.
-        window: Number of previous tokens that it sees.
+        name: Name of the network, which determines whether its context is cropped or its attention slides.
+        window: Number of previous tokens that the network sees.
     """
     # The map needs predictions that do not depend on the batch, which single precision does not give.
     oracle = Endless(copy.deepcopy(model).double())
@@ -242,18 +270,21 @@ def hamiltonian_of_network(model: Transformer, name: str, window: int) -> Autore
 def text_rows(
     config: Config, oracle: Autoregressive, network: dict[str, Any], temperature: float, exact: Array | None
 ) -> Iterator[dict[str, Any]]:
-    """Generate texts that continue each pattern, and measure how long they follow it.
+    """Generate text that continues each pattern of the corpus, and measure for how long the text follows it.
 
     Args:
         config: Settings of the run.
-        oracle: The model.
-        network: Columns of every row, with the seed.
+        oracle: The model that generates the text.
+        network: Columns that are added to every row, including "seed".
         temperature: Sampling temperature. 0 for greedy decoding.
-        exact: Exact probabilities (horizon + 1,) that a text still follows its pattern. None if they are unknown.
+        exact: Exact probabilities (horizon + 1,) that text still follows its pattern after 0, 1, ... tokens, or None if
+            they are unknown.
 
     Yields:
-        One row with the measurements. At temperature 1, also one row per third token with the share of texts that still
-        follow their pattern.
+        One row of the kind "network". "survival" is the share of texts that follow their pattern to the end, "mean_run"
+        is the mean number of tokens before the first departure, and "walls" is the number of changes between patterns
+        per token. At temperature 1, also one row of the kind "curve" for every third token, with the share of texts
+        that still follow their pattern.
     """
     measured = measure_coherence(
         oracle,

@@ -49,12 +49,12 @@ def maximal_length_patterns(bits: Annotated[int, Interval(ge=2, le=MAX_BITS)]) -
 
 
 class PatternCorpus(PrefixOracle):
-    """Sequences that follow one label without end, where each token is wrong with probability `noise`.
+    """Corpus of noisy sequences, each of which follows a periodic pattern forever.
 
-    A label is a pattern in one of its phases, as in `trialogue.data.potts.patterns.StoredPatterns`. Labels are uniform,
-    and wrong tokens are uniform among the other tokens. Sequences are coherent at any length, so that no model with a
-    finite window has this distribution. The corpus is also an exact oracle: its next-token distribution uses the
-    posterior of the label given the complete prefix.
+    A sequence starts at a uniformly random position of a uniformly random pattern. The pair of pattern and initial
+    position is called the label of the sequence. With probability `noise`, a token is replaced by a uniformly random
+    different token. The corpus is also an exact language model. Its next-token distribution uses the posterior
+    distribution of the label given the complete prefix, so no model with a finite context has the same distribution.
 
     Args:
         patterns: Tokens of one period of each pattern.
@@ -62,7 +62,7 @@ class PatternCorpus(PrefixOracle):
         vocab_size: Number of token values (default: the number that the patterns use).
 
     Raises:
-        InputError: `StoredPatterns` rejects the patterns, or `noise` is out of range.
+        InputError: If `StoredPatterns` rejects the patterns, or if `noise` is out of range.
     """
 
     @validated
@@ -75,12 +75,19 @@ class PatternCorpus(PrefixOracle):
 
     @validated
     def predictions(self, length: Natural) -> Tensor:
-        """Return the noise-free tokens (labels, length), int64, of each label, that is, each pattern in each phase."""
+        """Return the noise-free tokens of all labels. A label is a pattern with an initial position.
+
+        Args:
+            length: Number of tokens.
+
+        Returns:
+            Token ids (labels, length), int64.
+        """
         return torch.stack([self._stored.predicted(label, 0, length) for label in range(self.labels)])
 
     @validated
     def sample(self, n: Natural, length: Natural, seed: Natural = 0) -> Tensor:
-        """Sample sequences that each follow a random pattern in a random phase, with noise.
+        """Sample sequences. Each one starts at a random position of a random pattern, and has random wrong tokens.
 
         Args:
             n: Number of sequences.
@@ -140,18 +147,18 @@ class PatternCorpus(PrefixOracle):
 
     @validated
     def label_log_probs(self, label: Natural, begin: Natural, length: Natural) -> Tensor:
-        """Return the log-probabilities of the tokens of a sequence that follows a given label (a pattern in one phase).
+        """Return next-token log-probabilities of a sequence whose pattern and initial position are known.
 
         Args:
-            label: Index of the label.
-            begin: Position of the first token.
+            label: Index of the pair of pattern and initial position.
+            begin: Position of the first token in the sequence.
             length: Number of tokens.
 
         Returns:
-            Log-probabilities (length, V), float64.
+            Log-probabilities (length, V), float64, of the tokens at positions `begin` to `begin + length - 1`.
 
         Raises:
-            InputError: The label does not exist.
+            InputError: If the label does not exist.
         """
         if label >= self.labels:
             raise InputError("label", label, f"use a label below {self.labels}")

@@ -15,62 +15,84 @@ trainings = Replication("training", "seeds")
 
 
 def windows(rows: Rows) -> list[int]:
-    """Return the numbers of previous tokens that the networks with a cropped context see, in ascending order."""
+    """Return the context lengths of the networks whose input is cropped to the last tokens.
+
+    Args:
+        rows: Measured rows of a run, by kind.
+
+    Returns:
+        Numbers of previous tokens, in ascending order.
+    """
     table = rows["bound"]
     return sorted(table.window[table.model != SLIDING].unique().tolist())
 
 
 def names(rows: Rows) -> list[str]:
-    """Return the names of the networks.
+    """Return the names of all trained networks.
 
-    Networks with a cropped context come first, by window. Sliding and unlimited attention follow.
+    Args:
+        rows: Measured rows of a run, by kind.
+
+    Returns:
+        First the networks whose input is cropped to the last tokens, in ascending order of this number. Then the
+        network with sliding-window attention, and the network with unlimited attention.
     """
     return [*map(cropped, windows(rows)), SLIDING, UNLIMITED]
 
 
 def distinguishing(rows: Rows) -> list[str]:
-    """Return the networks that see enough tokens to distinguish the patterns.
+    """Return the names of the networks whose context is long enough to distinguish the patterns of the corpus.
 
-    These are all networks with a cropped context except the one with the shortest window.
+    Args:
+        rows: Measured rows of a run, by kind.
+
+    Returns:
+        All networks whose input is cropped to the last tokens, except the one with the shortest context.
     """
     return list(map(cropped, windows(rows)[1:]))
 
 
 def text_rows(rows: Rows, temperature: float = 1.0) -> DataFrame:
-    """Return the measurements of generated text at one temperature.
+    """Return the measurements of the text that networks generated at one temperature.
 
     Args:
         rows: Measured rows of a run, by kind.
-        temperature: Sampling temperature.
+        temperature: Sampling temperature (default: 1). 0 for greedy decoding.
 
     Returns:
-        One row per seed and network.
+        One row per training seed and network.
     """
     return rows.where("network", temperature=temperature)
 
 
 def rates(rows: Rows, temperature: float = 1.0) -> DataFrame:
-    """Return the exact rates at which texts leave a pattern, in nats per token, for networks with a window.
+    """Return the exact rates at which generated text stops following a pattern of the corpus.
+
+    The networks have a finite context. The rate is the exponential decay rate of the probability that long text still
+    follows its pattern, in nats per token.
 
     Args:
         rows: Measured rows of a run, by kind.
-        temperature: Sampling temperature.
+        temperature: Sampling temperature (default: 1).
 
     Returns:
-        One row per training seed and one column per network.
+        One row per training seed, and one column per network.
     """
     return rows.where("rate", temperature=temperature).pivot(index="seed", columns="model", values="rate")
 
 
 def best_rates(rows: Rows, temperature: float = 1.0) -> "Series[float]":
-    """Return the exact rates at which texts of optimal models leave a pattern, in nats per token.
+    """Return the exact rates at which text of an optimal model stops following a pattern of the corpus.
+
+    The optimal model predicts the next token by its exact probability given the previous w tokens. The rate is the
+    exponential decay rate of the probability that long text still follows its pattern, in nats per token.
 
     Args:
         rows: Measured rows of a run, by kind.
-        temperature: Sampling temperature.
+        temperature: Sampling temperature (default: 1).
 
     Returns:
-        One rate per number of previous tokens that the model sees.
+        One rate per number w of previous tokens, in ascending order of w.
     """
     return rows.where("best", temperature=temperature).set_index("window").rate.sort_index()
 
@@ -83,22 +105,31 @@ def lowest_temperature(rows: Rows) -> float:
 
 @exact
 def corpus(rows: Rows, column: str) -> float:
-    """Return an exact number about the sequences of the corpus.
+    """Return an exactly computed property of the training corpus.
+
+    Every sequence of the corpus follows a periodic pattern forever, but each token is wrong with a given probability.
 
     Args:
         rows: Measured rows of a run, by kind.
-        column: "rate" at which sequences seem to leave their pattern, in nats per token, or "survival", the probability
-            of following it up to the horizon.
+        column: "survival" for the probability that the pattern is still recognized at the end of a text of the
+            generated length, or "rate" for the exponential decay rate of this probability, in nats per token.
+
+    Returns:
+        The value of the column.
     """
     return float(rows["corpus"][column].iloc[0])
 
 
 @exact
 def decades_beyond_crossing(rows: Rows) -> float:
-    """Return how far the mean coherent length of a network exceeds its crossing length at most, as a decimal logarithm.
+    """Return the largest decimal log ratio of a coherence length to its theoretical estimate.
 
-    The coherent length is the number of tokens before the text changes to another pattern, and the crossing length is a
-    theoretical bound.
+    The coherence length of a network is one divided by the exact rate at which its text stops following a pattern. The
+    estimate is the crossing length, which is the text length from which changes between patterns are likely. The
+    maximum is taken over networks with a finite context and over training seeds, at temperature 1.
+
+    Args:
+        rows: Measured rows of a run, by kind.
     """
     both = rows["rate"].query("temperature == 1").merge(rows["bound"], on=["model", "seed"])
     return float((-np.log(both.rate) - both.log_crossing).max() / np.log(10))
@@ -106,9 +137,14 @@ def decades_beyond_crossing(rows: Rows) -> float:
 
 @exact
 def best_step(rows: Rows) -> float:
-    """Return how much one more token in the window of an optimal model reduces the rate of leaving a pattern, at least.
+    """Return the smallest reduction of the rate of leaving a pattern by one more token of context.
 
-    The smallest log ratio of rates at successive windows is returned, from the shortest trained window on.
+    The model predicts the next token optimally from the previous w tokens. Its text follows a pattern of the corpus,
+    and stops following it at an exactly computed rate. The natural logarithm of the ratio of the rates at w and w + 1
+    is computed for every w. The minimum over w is returned, starting with the shortest context of a trained network.
+
+    Args:
+        rows: Measured rows of a run, by kind.
     """
     best = best_rates(rows).loc[windows(rows)[0] :]
     return float((-np.diff(np.log(best.to_numpy()))).min())
@@ -116,14 +152,14 @@ def best_step(rows: Rows) -> float:
 
 @trainings
 def text(rows: Rows, model: str, column: str, temperature: float = 1.0) -> "Series[float]":
-    """Return a measured value of the text of one network.
+    """Return a measured value of the text that one network generated.
 
     Args:
         rows: Measured rows of a run, by kind.
-        model: Name of the network (see `names`).
-        column: Name of the value, for example "survival", the share of texts that follow their pattern up to the
-            horizon, or "mean_run", the mean number of tokens that do.
-        temperature: Sampling temperature.
+        model: Name of the network, as returned by `names`.
+        column: Name of the value: "survival" for the share of texts that follow their pattern to the end, "mean_run"
+            for the mean number of tokens before a text stops following its pattern, or another column.
+        temperature: Sampling temperature (default: 1). 0 for greedy decoding.
 
     Returns:
         One value per training seed.
@@ -133,7 +169,12 @@ def text(rows: Rows, model: str, column: str, temperature: float = 1.0) -> "Seri
 
 @trainings
 def unlimited_gain(rows: Rows) -> "Series[float]":
-    """Return how many more texts follow their pattern to the end with unlimited attention than with the longest window.
+    """Return the gain in coherent texts from unlimited attention, compared with the longest cropped context.
+
+    A text is coherent if it follows its pattern to the end. The shares of coherent texts are subtracted.
+
+    Args:
+        rows: Measured rows of a run, by kind.
 
     Returns:
         One difference of shares per training seed.
@@ -144,13 +185,16 @@ def unlimited_gain(rows: Rows) -> "Series[float]":
 
 @trainings
 def measured_rate_error(rows: Rows) -> "Series[float]":
-    """Return the log ratio of the measured to the expected number of texts that leave their pattern.
+    """Return the log ratio of the observed to the expected number of texts that stop following their pattern.
 
-    The expected number follows from exact rates. Only tokens after the first measured window are used. Numbers are
-    summed over networks with a window.
+    The expected number is computed from the exact rates of the networks with a finite context. The first tokens of a
+    text are omitted, because they depend on the noise-free prompt. Numbers are summed over networks and temperatures.
+
+    Args:
+        rows: Measured rows of a run, by kind.
 
     Returns:
-        One log ratio per training seed.
+        One natural log ratio per training seed.
     """
     setting = ["model", "seed", "temperature"]
     table = text_rows(rows).dropna(subset="window").merge(rows["rate"][[*setting, "rate"]], on=setting)
@@ -160,12 +204,15 @@ def measured_rate_error(rows: Rows) -> "Series[float]":
 
 @trainings
 def mean_run_error(rows: Rows) -> "Series[float]":
-    """Return the log ratio of the measured to the exact mean number of tokens before texts leave their pattern.
+    """Return the log ratio of the observed to the exact mean number of tokens for which texts follow their pattern.
 
-    Texts end at the horizon.
+    Texts that follow their pattern to the end count with their full length.
+
+    Args:
+        rows: Measured rows of a run, by kind.
 
     Returns:
-        One mean over networks with a window per training seed.
+        One mean log ratio per training seed, over networks with a finite context, at temperature 1.
     """
     table = text_rows(rows).dropna(subset="window")
     return (table.mean_run / table.exact_mean_run).apply(np.log).groupby(table.seed).mean()
@@ -173,15 +220,19 @@ def mean_run_error(rows: Rows) -> "Series[float]":
 
 @trainings
 def longer(rows: Rows, first: int | None = None, last: int | None = None) -> "Series[float]":
-    """Return how much a longer window reduces the rate at which texts leave their pattern, at least.
+    """Return the smallest reduction of the rate of leaving a pattern by the next longer context.
+
+    The networks see different numbers of previous tokens. The text of each network follows a pattern of the corpus, and
+    stops following it at an exactly computed rate. The natural logarithm of the ratio of rates (shorter / longer
+    context) is computed for successive context lengths, and the minimum is taken.
 
     Args:
         rows: Measured rows of a run, by kind.
-        first: Index of the first pair of successive windows. None for 0.
-        last: Index after the last pair of successive windows. None for all.
+        first: Index of the first pair of successive context lengths. None for 0.
+        last: Index after the last pair of successive context lengths. None for all.
 
     Returns:
-        One minimum of the log ratio of rates per training seed.
+        One minimum per training seed.
     """
     found = rates(rows)[list(map(cropped, windows(rows)))]
     steps = (found.shift(1, axis=1) / found).iloc[:, 1:].iloc[:, first:last]
@@ -190,16 +241,19 @@ def longer(rows: Rows, first: int | None = None, last: int | None = None) -> "Se
 
 @trainings
 def colder(rows: Rows, tells: bool) -> "Series[float]":
-    """Return how much a lower temperature reduces the rate at which texts leave their pattern, at least.
+    """Return the smallest reduction of the rate of leaving a pattern by a lower temperature.
 
-    Temperature 1 is compared with the lowest measured temperature.
+    The text of a network follows a pattern of the corpus, and stops following it at an exactly computed rate. The
+    natural logarithm of the ratio of rates (temperature 1 / lowest positive temperature) is computed for every network,
+    and the minimum is taken.
 
     Args:
         rows: Measured rows of a run, by kind.
-        tells: Whether to select the networks whose window distinguishes the patterns instead of the shortest window.
+        tells: True to select the networks whose context is long enough to distinguish the patterns. False to select the
+            network with the shortest context.
 
     Returns:
-        One minimum of the log ratio of rates per training seed.
+        One minimum per training seed.
     """
     models = distinguishing(rows) if tells else [cropped(windows(rows)[0])]
     ratios = rates(rows)[models] / rates(rows, lowest_temperature(rows))[models]
@@ -208,17 +262,18 @@ def colder(rows: Rows, tells: bool) -> "Series[float]":
 
 @trainings
 def above_best(rows: Rows, sliding: bool) -> "Series[float]":
-    """Return the log ratio of the rates at which texts of networks and of optimal models leave their pattern.
+    """Return the log ratio of the rates of leaving a pattern, trained network over optimal model.
 
-    The optimal model sees as many tokens as the network.
+    Text follows a pattern of the corpus, and stops following it at an exactly computed rate. The optimal model sees as
+    many previous tokens as the network, and predicts the next token by its exact probability.
 
     Args:
         rows: Measured rows of a run, by kind.
-        sliding: Whether to select the network with sliding attention instead of those whose window distinguishes the
-            patterns.
+        sliding: True to select the network with sliding-window attention. False to select the networks whose cropped
+            context is long enough to distinguish the patterns.
 
     Returns:
-        One mean per training seed.
+        One mean natural log ratio over the selected networks, per training seed.
     """
     models = [SLIDING] if sliding else distinguishing(rows)
     seen = rows["bound"].groupby("model").window.first()[models]
@@ -228,12 +283,16 @@ def above_best(rows: Rows, sliding: bool) -> "Series[float]":
 
 @trainings
 def greedy_survival(rows: Rows) -> "Series[float]":
-    """Return the smallest share of patterns that greedy decoding follows up to the horizon.
+    """Return the smallest share of patterns that greedy decoding follows to the end of the text.
 
-    The minimum is over networks whose window distinguishes the patterns.
+    The share is computed for every network whose context is long enough to distinguish the patterns of the corpus, and
+    the minimum over networks is taken.
+
+    Args:
+        rows: Measured rows of a run, by kind.
 
     Returns:
-        One share per training seed.
+        One minimum per training seed.
     """
     survival = text_rows(rows, 0.0).pivot(index="seed", columns="model", values="survival")
     return survival[distinguishing(rows)].min(axis=1)
