@@ -1,4 +1,4 @@
-"""The command `trialogue balance`, which analyses how a trained network closes brackets."""
+"""The command `trialogue balance`, which analyzes how a trained network closes brackets."""
 
 import argparse
 import json

@@ -141,7 +141,7 @@ class PatternSurvival:
 
         The rate is minus the log of the largest eigenvalue of the transition matrix on surviving windows, per token.
         The method uses power iteration over one period. It sums the lost probability directly, which keeps the
-        precision of very small rates.
+        precision of small rates.
 
         Args:
             log_probs: Next-token log-probabilities (V^w, V) given the last w <= W tokens, in the order of
