@@ -1,5 +1,6 @@
 """Tests of properties of every study and of its committed results."""
 
+import ast
 import json
 from collections.abc import Callable
 from datetime import date
@@ -57,12 +58,20 @@ def test_a_study_is_complete(name: str) -> None:
             assert claim.criterion.threshold or claim.criterion.margin, claim.id
 
 
+def lines_without_docstrings(path: Path) -> int:
+    text = path.read_text("utf-8")
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, documented)]
+    docstrings = [ast.get_docstring(node, clean=False) or "" for node in nodes]
+    return text.count("\n") - sum(docstring.count("\n") for docstring in docstrings)
+
+
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_a_study_is_a_package_of_short_files(name: str) -> None:
     folder = Path(str(studies.__file__)).parent / name.replace("-", "_")
     files = {path.name for path in folder.iterdir() if path.name != "__pycache__"}
     assert {"__init__.py", "config.py", "claims.py", "pilot.json"} <= files
-    assert not [path.name for path in folder.glob("*.py") if path.read_text("utf-8").count("\n") > 300]
+    assert not [path.name for path in folder.glob("*.py") if lines_without_docstrings(path) > 270]
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
