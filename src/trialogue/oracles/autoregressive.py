@@ -33,8 +33,8 @@ class Tokenizing(Protocol):
 
         Args:
             tokens: Token ids.
-            final: Whether no further tokens follow (default: True). If False, the bytes of an incomplete UTF-8 character
-                at the end are omitted, because a later token may complete the character.
+            final: Whether no further tokens follow (default: True). If False, the bytes of an incomplete UTF-8
+                character at the end are omitted, because a later token may complete the character.
         """
         ...
 
@@ -54,8 +54,9 @@ class Context(ABC):
     """Cache of a model's computations for a batch of token sequences, such as a key-value cache.
 
     A row of the cache belongs to one sequence. Position i of a row belongs to the first i tokens of the sequence, so
-    position 0 belongs to the empty prefix. The cache is updated when sequences grow, lose their last tokens or are copied.
-    `features` computes a feature vector for each prefix, and `log_probs` converts it to the next-token distribution.
+    position 0 belongs to the empty prefix. The cache is updated when sequences grow, lose their last tokens or are
+    copied. `features` computes a feature vector for each prefix, and `log_probs` converts it to the next-token
+    distribution.
     """
 
     first: int = 0
@@ -69,8 +70,8 @@ class Context(ABC):
     def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
         """Compute the features of prefixes, and cache positions `start` to `stop` (both included) of each row.
 
-        Position i is the prefix of i tokens, so position 0 is the empty prefix. Positions below `start` are already cached
-        by an earlier call of `features` or `copy`.
+        Position i is the prefix of i tokens, so position 0 is the empty prefix. Positions below `start` are already
+        cached by an earlier call of `features` or `copy`.
 
         Args:
             tokens: Token sequences (n, capacity) int64. They include the tokens of the cached positions.
@@ -122,7 +123,8 @@ class Context(ABC):
 
         Args:
             features: Features (n, features) of n prefixes.
-            cut: Whether to apply top-k and top-p to the first distribution (default: True). Temperature is always applied.
+            cut: Whether to apply top-k and top-p to the first distribution (default: True). Temperature is always
+                applied.
 
         Returns:
             Log-probabilities to sample from, and log-probabilities of the unmodified model, both (n, vocab).
@@ -224,8 +226,8 @@ class Autoregressive(ABC):
             lengths: Lengths (n,) int64 of the prefixes. Later tokens are ignored.
 
         Returns:
-            Statistics (n, k) int64 of k integers per prefix. None (default) if no statistic shorter than the prefix itself
-            is available.
+            Statistics (n, k) int64 of k integers per prefix. None (default) if no statistic shorter than the prefix
+            itself is available.
         """
         del tokens, lengths
         return None
@@ -299,8 +301,8 @@ class _StatelessContext(Context):
 class Decoding(ABC):
     """Batch of token sequences during sampling, with access to the next-token distributions of a model.
 
-    Each row holds one sequence, a prompt followed by a partial or complete completion. Samplers add and remove tokens at
-    the end of a row. Arguments named `rows` are indices of rows of the batch.
+    Each row holds one sequence, a prompt followed by a partial or complete completion. Samplers add and remove tokens
+    at the end of a row. Arguments named `rows` are indices of rows of the batch.
     """
 
     vocab_size: int
@@ -349,8 +351,8 @@ class Decoding(ABC):
             rows: Indices (n,) int64 of rows of the batch.
             lengths: Lengths (n,) int64 of the prefixes to evaluate (default: the current lengths of the rows). Shorter
                 lengths remove tokens at the end.
-            cut: Whether to apply top-k and top-p (default: True). Samplers that apply a token mask before truncation pass
-                False and call the method `cut` themselves.
+            cut: Whether to apply top-k and top-p (default: True). Samplers that apply a token mask before truncation
+                pass False and call the method `cut` themselves.
 
         Returns:
             Log-probabilities (n, vocab).
@@ -362,8 +364,8 @@ class Decoding(ABC):
 
         Args:
             log_probs: Log-weights (n, vocab), not necessarily normalised.
-            rows: Indices (n,) int64 of the rows of the batch that the distributions belong to. They are needed if rows of
-                different requests have different settings.
+            rows: Indices (n,) int64 of the rows of the batch that the distributions belong to. They are needed if rows
+                of different requests have different settings.
 
         Returns:
             Log-probabilities (n, vocab).
@@ -394,12 +396,12 @@ class Decoding(ABC):
 
 
 class Verifier(ABC):
-    """Function that assigns a non-negative value to each token sequence: 0 or 1, a probability, or another finite number.
+    """Function that assigns a finite, non-negative value to each token sequence, for example 0 or 1, or a probability.
 
     The value of a complete sequence states whether the sequence is accepted (positive) or rejected (0). The value of a
-    prefix states whether it can be completed to an accepted sequence. A subclass must define `values`. Its methods receive
-    a `Decoding`, which is the batch of sequences that a sampler works on. `decoding.complete` states which sequences are
-    complete.
+    prefix states whether it can be completed to an accepted sequence. A subclass must define `values`. Its methods
+    receive a `Decoding`, which is the batch of sequences that a sampler works on. `decoding.complete` states which
+    sequences are complete.
     """
 
     scope: Literal["sequence", "completion"] = "sequence"
@@ -442,8 +444,8 @@ class Verifier(ABC):
             rows: Indices (n,) int64 of rows of the batch that are not complete.
 
         Returns:
-            Values (n, vocab). Entry (i, t) is the value of row `rows[i]` followed by token t. None (default) if the verifier
-            can only evaluate one sequence at a time by `values`.
+            Values (n, vocab). Entry (i, t) is the value of row `rows[i]` followed by token t. None (default) if the
+            verifier can only evaluate one sequence at a time by `values`.
         """
         del decoding, rows
         return None
@@ -451,8 +453,8 @@ class Verifier(ABC):
     def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
         """Return integer keys that are equal only for sequences with the same values after every continuation.
 
-        Two sequences of equal length, prompt length and length limit may have equal keys only if appending the same tokens
-        to both always gives equal values (Myhill-Nerode equivalence). Results can then be shared between them.
+        Two sequences of equal length, prompt length and length limit may have equal keys only if appending the same
+        tokens to both always gives equal values (Myhill-Nerode equivalence). Results can then be shared between them.
 
         Args:
             decoding: Batch of sequences.

@@ -17,9 +17,9 @@ from trialogue.verifiers.wrapping import WrappingVerifier
 class Product(Verifier):
     """Verifier whose value is the product of the values of several verifiers.
 
-    The factors are evaluated in order. Each factor is evaluated only for sequences to which all earlier factors assign a
-    nonzero value, so put cheap verifiers first. The attribute `parts` contains the factors. The attribute `parser` is the
-    parser of the first factor that has one.
+    The factors are evaluated in order. Each factor is evaluated only for sequences to which all earlier factors assign
+    a nonzero value, so put cheap verifiers first. The attribute `parts` contains the factors. The attribute `parser` is
+    the parser of the first factor that has one.
 
     Args:
         *verifiers: Verifiers or functions of a prefix (tuple of token ids). At least one is required.

@@ -53,8 +53,8 @@ class WrappingVerifier(Verifier):
             rows: Indices (n,) int64 of rows of the batch.
 
         Returns:
-            Values (n, vocab). Entry (i, t) belongs to row `rows[i]` followed by token t. None if the other verifier returns
-            None.
+            Values (n, vocab). Entry (i, t) belongs to row `rows[i]` followed by token t. None if the other verifier
+            returns None.
         """
         values = self._verifier.children(decoding, rows)
         return None if values is None else self._converted(values)
@@ -67,8 +67,8 @@ class WrappingVerifier(Verifier):
             rows: Indices (n,) int64 of rows of the batch.
 
         Returns:
-            Keys (n, k) int64, or None if the other verifier defines none. Two sequences with equal keys have equal values
-            after the same continuation.
+            Keys (n, k) int64, or None if the other verifier defines none. Two sequences with equal keys have equal
+            values after the same continuation.
         """
         return self._verifier.residuals(decoding, rows)
 
