@@ -39,7 +39,7 @@ Tokens = NDArray[np.int64]
 
 
 class Invalid(ValueError):
-    """Error of a parser for a text that does not belong to a formal language. The message states the reason in one line."""
+    """Error for a text that does not belong to a formal language. The message states the reason in one line."""
 
 
 class InvalidText(Invalid, NotValidError):
