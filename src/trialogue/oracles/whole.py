@@ -65,7 +65,7 @@ class SequenceModel(ABC):
         raise InputError("model", type(self).__name__, "single sites need a masked oracle, or an energy")
 
     def block_log_weights(self, tokens: Tensor, block: Tensor) -> Tensor | None:
-        """Return the unnormalised log-probability of the tokens in a block of sites, given the tokens at all other sites.
+        """Return the unnormalised log-probability of the tokens in a block of sites, given all other tokens.
 
         The result is log p(x_block | other sites), up to a constant that depends only on the tokens at the other sites.
 

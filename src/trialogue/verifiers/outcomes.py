@@ -18,9 +18,9 @@ class OutcomeReward(Verifier):
     """Verifier that evaluates prefixes by a value function and complete sequences by an outcome.
 
     The value of a complete sequence y_1:H after a prompt x is set to its outcome, V(x, y_1:H) := tau(x, y_1:H), where V
-    is the value function and tau the outcome. If the values of prefixes are positive, a value-guided random walk on the
-    prefix tree samples complete sequences from the distribution defined by the outcome, even if the values are
-    inaccurate.
+    is the value function and tau the outcome. A value-guided random walk moves on the tree of prefixes, whose leaves
+    are the complete sequences. If the values of prefixes are positive, its stationary distribution on the leaves equals
+    the distribution defined by the outcome, even if the values are inaccurate.
 
     Args:
         values: Verifier or function of a prefix that evaluates prefixes.
