@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 class Tokenizing(Protocol):
-    """Conversion between texts and token ids."""
+    """Protocol of tokenizers, which convert between texts and token ids."""
 
     def encode(self, text: str) -> list[int]:
         """Return the token ids of a prompt.
@@ -184,7 +184,7 @@ class Context(ABC):
 
 
 class Autoregressive(ABC):
-    """A model of the next token given a prefix.
+    """Model that predicts the next token of a sequence from the tokens before it (the prefix).
 
     A subclass defines `vocab_size` and `open`, and overrides other attributes if their defaults do not apply. Models
     without a cache derive from `PrefixOracle` instead.
@@ -244,7 +244,10 @@ class Autoregressive(ABC):
 
 
 class PrefixOracle(Autoregressive):
-    """A model that computes each distribution from the prefix, without a cache."""
+    """Autoregressive model that computes each next-token distribution from the whole prefix, without a cache.
+
+    A subclass defines `vocab_size` and `next_log_probs`.
+    """
 
     @abstractmethod
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
@@ -311,32 +314,32 @@ class Decoding(ABC):
     @property
     @abstractmethod
     def tokens(self) -> Tensor:
-        """Prompts and completions (rows, capacity) int64. Entries beyond the length of a row are undefined."""
+        """Token ids (rows, capacity) int64 of prompts and completions. Entries beyond the length of a row are undefined."""
 
     @property
     @abstractmethod
     def lengths(self) -> Tensor:
-        """Lengths (rows,) int64 of prompt plus completion."""
+        """Number of tokens (rows,) int64 of each row, including the prompt."""
 
     @property
     @abstractmethod
     def start(self) -> Tensor:
-        """Lengths (rows,) int64 of the prompts."""
+        """Number of tokens (rows,) int64 of each prompt, which is the position of the first completion token."""
 
     @property
     @abstractmethod
     def limit(self) -> Tensor:
-        """Maximum lengths (rows,) int64. A row of this length is complete."""
+        """Maximum number of tokens (rows,) int64 of each row, including the prompt. A row of this length is complete."""
 
     @property
     @abstractmethod
     def complete(self) -> Tensor:
-        """Whether each row is complete, (rows,) bool: it ends with `eos` or has reached its limit."""
+        """Bool tensor (rows,), True for rows that end with `eos` or have reached their maximum length."""
 
     @property
     @abstractmethod
     def node(self) -> Tensor:
-        """Ids (rows,) int64 of the prefixes. Equal ids mean equal prefixes of the same prompt."""
+        """Ids (rows,) int64 of the current sequences. Rows with equal ids hold equal tokens and have the same prompt."""
 
     @property
     def growing(self) -> Tensor:

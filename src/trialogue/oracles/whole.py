@@ -254,7 +254,11 @@ The state of a chain has a field `tokens` (rows, N).
 
 
 class Sequences(NamedTuple):
-    """State of a chain that consists of its sequences only."""
+    """State of a Markov chain that consists only of the current sequences.
+
+    Attributes:
+        tokens: Sequences (rows, N) int64.
+    """
 
     tokens: Tensor
 
@@ -361,10 +365,14 @@ def checked_energy(model: Energy, sequences: Tensor) -> Tensor:
 
 
 def require_valid_output(model: SequenceModel, tokens: Tensor) -> None:
-    """Evaluate the model on the first row of `tokens` (rows, N) and validate the output.
+    """Evaluate a model on one sequence, and check its output.
 
-    A masked model must return normalised log-probabilities, and an energy one number. Chains call this function once
-    before they run.
+    A masked model must return normalised log-probabilities. An energy-based model must return one number. Chains call
+    this function once before they run.
+
+    Args:
+        model: Model to check.
+        tokens: Sequences (rows, N) int64. Only the first one is used.
 
     Raises:
         InputError: If an output has another shape or type, or is not normalised.
@@ -382,7 +390,14 @@ def require_valid_output(model: SequenceModel, tokens: Tensor) -> None:
 
 
 def every_row(tokens: Tensor) -> Tensor:
-    """Return the row indices (rows,) of `tokens`, on its device."""
+    """Return the indices 0, 1, 2, ... of the rows of a tensor, on its device.
+
+    Args:
+        tokens: Tensor with one row per sequence.
+
+    Returns:
+        Row indices (rows,) int64.
+    """
     return torch.arange(len(tokens), device=tokens.device)
 
 

@@ -14,7 +14,7 @@ from trialogue.verifiers.functions.users_code import CRASHES, output_to_stderr
 
 
 def load_function(path: Path, shown: str, name: str) -> Callable[[Any], Any]:
-    """Execute a Python file and return the function `name` that it defines.
+    """Execute a Python file, and return one of the functions that it defines.
 
     Args:
         path: Path of the file.

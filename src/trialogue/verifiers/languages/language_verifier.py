@@ -46,7 +46,8 @@ class InvalidText(Invalid, NotValidError):
     """Error for a text that matches the grammar of a language completely, but fails the validation of its content.
 
     For example, a JSON text can match the grammar of a JSON Schema and violate a keyword that the grammar cannot
-    express. The message states the reason in one line.
+    express. The error is also raised if the validation exceeds its time limit. The message states the reason in one
+    line.
     """
 
 
@@ -342,5 +343,9 @@ def _completions(decoding: Decoding, rows: Tensor) -> Iterator[Tokens]:
 
 
 def shortened(text: str) -> str:
-    """Return `text`, truncated for an error message."""
+    """Return a text for an error message, truncated if it is long.
+
+    Args:
+        text: Text of any length.
+    """
     return text if len(text) <= _MAX_QUOTED_CHARACTERS else text[: _MAX_QUOTED_CHARACTERS - 1] + "…"

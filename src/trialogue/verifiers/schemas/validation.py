@@ -100,7 +100,7 @@ def _has_valid_date(value: object) -> bool:
 
 
 def exact_value(text: str) -> Any:
-    """Parse a JSON text, with non-integer numbers as `Decimal` instead of float.
+    """Parse a JSON text. Numbers with a fraction or an exponent become `Decimal` instead of float.
 
     Args:
         text: JSON text.
