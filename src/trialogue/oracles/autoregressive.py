@@ -314,7 +314,7 @@ class Decoding(ABC):
     @property
     @abstractmethod
     def tokens(self) -> Tensor:
-        """Token ids (rows, capacity) int64 of prompts and completions. Entries beyond the length of a row are undefined."""
+        """Token ids (rows, capacity) int64 of prompts and completions. Entries beyond the end of a row are undefined."""
 
     @property
     @abstractmethod
@@ -329,7 +329,7 @@ class Decoding(ABC):
     @property
     @abstractmethod
     def limit(self) -> Tensor:
-        """Maximum number of tokens (rows,) int64 of each row, including the prompt. A row of this length is complete."""
+        """Maximum number of tokens (rows,) int64 of each row, with its prompt. A row of this length is complete."""
 
     @property
     @abstractmethod
@@ -339,7 +339,7 @@ class Decoding(ABC):
     @property
     @abstractmethod
     def node(self) -> Tensor:
-        """Ids (rows,) int64 of the current sequences. Rows with equal ids hold equal tokens and have the same prompt."""
+        """Ids (rows,) int64 of the current sequences. Rows with equal ids hold equal tokens after the same prompt."""
 
     @property
     def growing(self) -> Tensor:

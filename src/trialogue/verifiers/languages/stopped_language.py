@@ -68,7 +68,7 @@ class StoppedLanguage:
         self._tables: dict[bytes, tuple[Tokens, list[_Ending]]] = {}
 
     def prepare(self) -> None:
-        """Build the internal table of tokens that begin or complete a stop string, so that the first call is not slow."""
+        """Build the table of tokens that begin or complete a stop string, so that the first call is not slow."""
         self._table(b"")
 
     def verdict(self, tokens: Tokens, ended: bool) -> bool | None:
