@@ -314,7 +314,7 @@ class Decoding(ABC):
     @property
     @abstractmethod
     def tokens(self) -> Tensor:
-        """Token ids (rows, capacity) int64 of prompts and completions. Entries beyond the end of a row are undefined."""
+        """Token ids (rows, capacity) int64 of prompts and completions. Entries after the end of a row are undefined."""
 
     @property
     @abstractmethod
