@@ -61,12 +61,12 @@ def panels(
 def rendered(
     draw: "Callable[[], matplotlib.figure.Figure]", form: Literal["svg", "png"], name: str = ""
 ) -> bytes:
-    """Render a figure in the common style. Equal figures give equal bytes.
+    """Render a figure in the common style. The same figure always gives the same bytes.
 
     Args:
         draw: Function that creates the figure.
-        form: Image format.
-        name: Salt of the ids in an SVG, which must differ between figures on one page.
+        form: Image format, "svg" or "png".
+        name: Text from which the ids in an SVG are derived. Use different names for figures on one page.
 
     Returns:
         Content of the image file.

@@ -7,7 +7,13 @@ from markupsafe import Markup, escape
 
 
 def environment(package: str = "trialogue.display") -> Environment:
-    """Return the Jinja environment for the templates of `package`, which may include `style.css`."""
+    """Return a Jinja environment that loads templates from a Python package.
+
+    The templates may also include the files of `trialogue.display`, for example `style.css`.
+
+    Args:
+        package: Name of the package that contains the templates (default: "trialogue.display").
+    """
     loader = ChoiceLoader([PackageLoader(package, "."), PackageLoader("trialogue.display", ".")])
     return Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -15,16 +21,23 @@ def environment(package: str = "trialogue.display") -> Environment:
 
 
 def prose(text: str) -> Markup:
-    """Return `text` as HTML, in which text between backticks is formatted as code."""
+    """Convert text to HTML. Special characters are escaped, and text between backticks is formatted as code.
+
+    Args:
+        text: Plain text.
+    """
     return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def embedded(svg: str, own: str) -> Markup:
-    """Return an SVG as part of an HTML page.
+    """Convert the content of an SVG file to markup for an HTML page.
 
     Args:
         svg: Content of the SVG file.
-        own: Prefix that makes the ids of the SVG unique on the page.
+        own: Prefix that is added to all ids of the SVG, so that they are unique on the page.
+
+    Returns:
+        The `<svg>` element.
     """
     body = svg[svg.index("<svg") :]
     body = re.sub(r'\bid="', f'id="{own}-', body)

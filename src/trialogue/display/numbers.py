@@ -7,7 +7,14 @@ ABSENT = "–"
 
 
 def finite_or_none(value: float) -> float | None:
-    """Return `value`, or None if it is not finite, since JSON has no such numbers."""
+    """Return a number for JSON, which cannot represent infinity and NaN.
+
+    Args:
+        value: Number.
+
+    Returns:
+        `value` if it is finite, else None.
+    """
     return value if math.isfinite(value) else None
 
 
@@ -15,8 +22,8 @@ def format_number(value: object, digits: int = 3) -> str:
     """Format a value for a table.
 
     Args:
-        value: Number or text. None and NaN are formatted as a dash.
-        digits: Number of significant digits of a float. Integers are formatted in full.
+        value: Number, text or another object. None and NaN are formatted as a dash, other objects by `str`.
+        digits: Number of significant digits of a float (default: 3). Integers are formatted in full.
     """
     if value is None or (isinstance(value, Real) and math.isnan(value)):
         return ABSENT

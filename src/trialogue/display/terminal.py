@@ -9,7 +9,10 @@ from rich.text import Text
 
 
 def console() -> Console:
-    """Return the console of the commands, with the width of the terminal or 140 columns for a file or pipe."""
+    """Return the rich console on which the commands print.
+
+    It has the width of the terminal, or 140 columns if the output is a file or pipe.
+    """
     found = Console(soft_wrap=False, highlight=False)
     return found if found.is_terminal else Console(width=140, highlight=False)
 
@@ -17,13 +20,13 @@ def console() -> Console:
 def grid(
     title: str, heads: Iterable[str], lines: Iterable[Sequence[str | Text]], numbers: int = 1
 ) -> rich.table.Table:
-    """Create a table.
+    """Create a table for the terminal.
 
     Args:
-        title: Title of the table.
+        title: Title above the table.
         heads: Column headers.
-        lines: Cells of each row.
-        numbers: Index of the first right-aligned column.
+        lines: Rows of the table, each with one cell per column.
+        numbers: Index of the first right-aligned column (default: 1). Columns before it are left-aligned.
     """
     grid = rich.table.Table(title=Text(title), title_justify="left", title_style="bold", header_style="")
     for place, head in enumerate(heads):

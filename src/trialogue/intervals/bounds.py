@@ -26,24 +26,28 @@ _MOST_NUMBERS = 2**21
 
 
 def critical_value(replications: int, alpha: float) -> float:
-    """Return the two-sided critical value of Student's t at level `alpha`."""
+    """Return the two-sided critical value of Student's t distribution with `replications` - 1 degrees of freedom.
+
+    Args:
+        replications: Number of independent replications, at least 2.
+        alpha: Significance level. The confidence level is 1 - `alpha`.
+    """
     return -float(special.stdtrit(replications - 1, alpha / 2))
 
 
 def widening(skewness: Samples, replications: int, alpha: float) -> Samples:
-    """Return the factor by which the upper half of Student's interval is widened.
+    """Return the factor by which the upper half of Student's confidence interval is widened.
 
     A sample from a distribution with a long right tail often contains no values of the tail. Its mean and standard
-    deviation are then both too small, and Student's interval lies below the mean. The factor increases with the sample
-    skewness. It also increases for few replications at a strict level, because such a sample cannot show that its
-    distribution is symmetric. The factor tends to 1 at the rate t / sqrt(n) as n grows, which is the order of the
-    Edgeworth correction for skewness (Hall 1992). It depends on the shape of the sample only, not on the threshold of a
-    claim.
+    deviation are then both too small, and Student's interval lies below the true mean. The factor increases with the
+    sample skewness. It also increases for few replications and a small `alpha`, because such a sample cannot show that
+    its distribution is symmetric. The factor tends to 1 at the rate t / sqrt(n) for n replications and the critical
+    value t. This is the order of the Edgeworth correction for skewness (Hall 1992).
 
     Args:
-        skewness: Sample skewness (m,). Use its negative for the lower half.
-        replications: Number of replications n, at least 2.
-        alpha: Two-sided level.
+        skewness: Sample skewness (m,) of m samples. Use its negative for the lower half of the interval.
+        replications: Number of replications n per sample, at least 2.
+        alpha: Two-sided significance level. The confidence level is 1 - `alpha`.
 
     Returns:
         Factors (m,), at least 1.
@@ -54,11 +58,11 @@ def widening(skewness: Samples, replications: int, alpha: float) -> Samples:
 
 
 def mean_bounds(samples: Samples, alpha: float) -> tuple[Samples, Samples]:
-    """Compute confidence bounds of means by Student's interval, widened for skewness.
+    """Compute confidence bounds of means by Student's t interval, widened for skewed samples.
 
     Args:
-        samples: Samples (m, n) of n replications each.
-        alpha: Two-sided level. The confidence level is 1 - `alpha`.
+        samples: Array (m, n) of m samples with n replications each.
+        alpha: Two-sided significance level. The confidence level is 1 - `alpha`.
 
     Returns:
         Lower and upper bounds, each (m,). NaN for samples whose values are all equal.

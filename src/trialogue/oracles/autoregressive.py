@@ -10,27 +10,54 @@ from torch import Tensor
 
 
 class Tokenizing(Protocol):
-    """Conversion between texts and token ids."""
+    """Protocol of tokenizers, which convert between texts and token ids."""
 
     def encode(self, text: str) -> list[int]:
-        """Return the token ids of `text` as a prompt."""
+        """Return the token ids of a prompt.
+
+        Args:
+            text: Text of the prompt.
+        """
         ...
 
     def bytes(self, tokens: Iterable[int]) -> bytes:
-        """Return the bytes of `tokens`."""
+        """Return the bytes that token ids represent.
+
+        Args:
+            tokens: Token ids.
+        """
         ...
 
     def text(self, tokens: Iterable[int], final: bool = True) -> str:
-        """Return the text of `tokens`. Unless it is `final`, drop the bytes of an incomplete character at the end."""
+        """Return the text that token ids represent.
+
+        Args:
+            tokens: Token ids.
+            final: Whether no further tokens follow (default: True). If False, the bytes of an incomplete UTF-8
+                character at the end are omitted, because a later token may complete the character.
+        """
         ...
 
     def tokens_containing(self, text: str) -> Tensor:
-        """Return the ids (n,) int64 of the tokens whose bytes contain `text`."""
+        """Return the ids of all tokens whose bytes contain a text.
+
+        Args:
+            text: Text to search for.
+
+        Returns:
+            Token ids (n,) int64.
+        """
         ...
 
 
 class Context(ABC):
-    """Cached evaluations of a model by row and position, for sequences that grow, shrink and are copied."""
+    """Cache of a model's computations for a batch of token sequences, such as a key-value cache.
+
+    A row of the cache belongs to one sequence. Position i of a row belongs to the first i tokens of the sequence, so
+    position 0 belongs to the empty prefix. The cache is updated when sequences grow, lose their last tokens or are
+    copied. `features` computes a feature vector for each prefix, and `log_probs` converts it to the next-token
+    distribution.
+    """
 
     first: int = 0
     """Length of the shortest prefix that the model can evaluate: 1 if it cannot evaluate the empty prefix."""
@@ -41,16 +68,16 @@ class Context(ABC):
 
     @abstractmethod
     def features(self, tokens: Tensor, start: Tensor, stop: Tensor, rows: Tensor) -> Tensor:
-        """Evaluate positions `start` to `stop` of each row, both included.
+        """Compute the features of prefixes, and cache positions `start` to `stop` (both included) of each row.
 
-        Position i is the prefix of i tokens, so position 0 is the empty prefix. Positions below `start` are cached from
-        an earlier call or copy.
+        Position i is the prefix of i tokens, so position 0 is the empty prefix. Positions below `start` are already
+        cached by an earlier call of `features` or `copy`.
 
         Args:
-            tokens: Whole prefixes (n, capacity) int64.
-            start: First position (n,) int64 to evaluate.
-            stop: Last position (n,) int64 to evaluate.
-            rows: Rows (n,) int64 of the cache.
+            tokens: Token sequences (n, capacity) int64. They include the tokens of the cached positions.
+            start: First position (n,) int64 to compute.
+            stop: Last position (n,) int64 to compute.
+            rows: Row (n,) int64 of the cache for each sequence.
 
         Returns:
             Features (n, features) of the prefixes of length `stop`.
@@ -58,56 +85,106 @@ class Context(ABC):
 
     @abstractmethod
     def log_probs(self, features: Tensor) -> Tensor:
-        """Return the log-probabilities (n, vocab) of the next token from `features` (n, features)."""
+        """Return the log-probabilities of the next token.
+
+        Args:
+            features: Features (n, features) of n prefixes, computed by the method `features`.
+
+        Returns:
+            Log-probabilities (n, vocab).
+        """
 
     def scores(self, features: Tensor) -> Tensor:
-        """Return unnormalised scores (n, vocab) of the next token, such as logits (default: `log_probs`)."""
+        """Return unnormalised scores of the next token, for example logits (default: `log_probs`).
+
+        Args:
+            features: Features (n, features) of n prefixes, computed by the method `features`.
+
+        Returns:
+            Scores (n, vocab).
+        """
         return self.log_probs(features)
 
     def log_probs_from_scores(self, scores: Tensor) -> Tensor:
-        """Return the log-probabilities (n, vocab) that belong to `scores` (n, vocab) (default: log-softmax)."""
+        """Convert scores to log-probabilities (default: log-softmax over the last axis).
+
+        Args:
+            scores: Scores (n, vocab), computed by the method `scores`.
+
+        Returns:
+            Log-probabilities (n, vocab).
+        """
         return scores.log_softmax(-1)
 
     def distributions(self, features: Tensor, cut: bool = True) -> tuple[Tensor, Tensor]:
-        """Return the distributions to sample from and those of the unmodified model, each (n, vocab).
+        """Return the next-token log-probabilities to sample from, and the log-probabilities of the unmodified model.
 
-        By default, both are `log_probs`.
+        The first distribution includes temperature, top-k and top-p. By default, both are equal to `log_probs`.
 
         Args:
-            features: Features (n, features) of prefixes.
-            cut: Apply top-k and top-p to the first distribution. Temperature is always applied.
+            features: Features (n, features) of n prefixes.
+            cut: Whether to apply top-k and top-p to the first distribution (default: True). Temperature is always
+                applied.
+
+        Returns:
+            Log-probabilities to sample from, and log-probabilities of the unmodified model, both (n, vocab).
         """
         del cut
         answers = self.log_probs(features)
         return answers, answers
 
     def cut(self, log_probs: Tensor) -> Tensor:
-        """Apply top-k and top-p to distributions, and normalise them (default: only normalise).
+        """Truncate next-token distributions by top-k and top-p, and normalise them.
+
+        The default implementation only normalises.
 
         Args:
             log_probs: Log-weights (n, vocab), not necessarily normalised. Each row has a token of positive weight.
+
+        Returns:
+            Log-probabilities (n, vocab).
         """
         return log_probs.log_softmax(-1)
 
     def hidden(self, features: Tensor, layer: int) -> Tensor:
-        """Return the hidden states (n, width) after `layer` blocks at the last position.
+        """Return hidden states of the model at the last position of each prefix.
 
-        Layer -1 is the input of the output head.
+        Args:
+            features: Features (n, features) of n prefixes, computed by the method `features`.
+            layer: Number of blocks after which the hidden state is read. Layer -1 is the input of the output head.
+
+        Returns:
+            Hidden states (n, width).
+
+        Raises:
+            TypeError: If the model has no hidden states (default).
         """
         del features, layer
         raise TypeError(f"{type(self).__name__} has no hidden states")
 
     @abstractmethod
     def copy(self, source: Tensor, rows: Tensor, start: int, stop: int) -> None:
-        """Copy positions `start` to `stop`, both included, from cache rows `source` (n,) to cache rows `rows` (n,)."""
+        """Copy cached positions from some rows of the cache to others.
+
+        Args:
+            source: Rows (n,) int64 to copy from.
+            rows: Rows (n,) int64 to copy to.
+            start: First position to copy.
+            stop: Last position to copy (included).
+        """
 
     @abstractmethod
     def fork(self, rows: Tensor, stop: int) -> "Context":
-        """Return an independent context for up to `stop` tokens whose row i is a copy of row `rows[i]`."""
+        """Return a new, independent context with copies of some rows of this one.
+
+        Args:
+            rows: Rows (n,) int64 to copy. Row i of the new context is a copy of row `rows[i]`.
+            stop: Maximum number of tokens per row of the new context.
+        """
 
 
 class Autoregressive(ABC):
-    """A model of the next token given a prefix.
+    """Model that predicts the next token of a sequence from the tokens before it (the prefix).
 
     A subclass defines `vocab_size` and `open`, and overrides other attributes if their defaults do not apply. Models
     without a cache derive from `PrefixOracle` instead.
@@ -139,36 +216,62 @@ class Autoregressive(ABC):
         return ()
 
     def sufficient(self, tokens: Tensor, lengths: Tensor) -> Tensor | None:
-        """Return a sufficient statistic (n, k) int64 of prefixes, or None if no shorter one than the prefix is known.
+        """Return a sufficient statistic of prefixes: integers that determine the distribution of their continuations.
 
-        Two prefixes of the same length with equal statistics have the same distribution of continuations.
+        Two prefixes of the same length with equal statistics have the same distribution of continuations. For a Markov
+        chain, for example, the last token is sufficient.
 
         Args:
-            tokens: Sequences (n, capacity) int64.
-            lengths: Lengths (n,) int64 of the prefixes.
+            tokens: Token sequences (n, capacity) int64.
+            lengths: Lengths (n,) int64 of the prefixes. Later tokens are ignored.
+
+        Returns:
+            Statistics (n, k) int64 of k integers per prefix. None (default) if no statistic shorter than the prefix
+            itself is available.
         """
         del tokens, lengths
         return None
 
     @abstractmethod
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
-        """Return a context for `rows` sequences of up to `capacity` tokens that stores hidden states of `layers`."""
+        """Return a new context, which caches the model's computations for a batch of sequences.
+
+        Args:
+            rows: Number of sequences.
+            capacity: Maximum number of tokens per sequence.
+            layers: Blocks whose hidden states the context stores (default: none).
+        """
 
 
 class PrefixOracle(Autoregressive):
-    """A model that computes each distribution from the prefix, without a cache."""
+    """Autoregressive model that computes each next-token distribution from the whole prefix, without a cache.
+
+    A subclass defines `vocab_size` and `next_log_probs`.
+    """
 
     @abstractmethod
     def next_log_probs(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return the log-probabilities (n, vocab) of the token that follows each prefix.
+        """Return the log-probabilities of the token that follows each prefix.
 
         Args:
-            tokens: Sequences (n, capacity) int64.
+            tokens: Token sequences (n, capacity) int64. Tokens after the prefix are ignored.
             lengths: Lengths (n,) int64 of the prefixes.
+
+        Returns:
+            Log-probabilities (n, vocab).
         """
 
     def open(self, rows: int, capacity: int, layers: Sequence[int] = ()) -> Context:
-        """Return a context without a cache. Raises `TypeError` if hidden states are requested."""
+        """Return a context that calls `next_log_probs` and caches nothing.
+
+        Args:
+            rows: Ignored.
+            capacity: Ignored.
+            layers: Must be empty.
+
+        Raises:
+            TypeError: If `layers` is not empty, because the model has no hidden states.
+        """
         del rows, capacity
         if layers:
             raise TypeError(f"{type(self).__name__} has no hidden states")
@@ -199,7 +302,11 @@ class _StatelessContext(Context):
 
 
 class Decoding(ABC):
-    """A batch of sequences that grow and shrink, with their next-token distributions."""
+    """Batch of token sequences during sampling, with access to the next-token distributions of a model.
+
+    Each row holds one sequence, a prompt followed by a partial or complete completion. Samplers add and remove tokens
+    at the end of a row. Arguments named `rows` are indices of rows of the batch.
+    """
 
     vocab_size: int
     eos: int | None
@@ -207,32 +314,32 @@ class Decoding(ABC):
     @property
     @abstractmethod
     def tokens(self) -> Tensor:
-        """Prompts and completions (rows, capacity) int64. Entries beyond the length of a row are undefined."""
+        """Token ids (rows, capacity) int64 of prompts and completions. Entries after the end of a row are undefined."""
 
     @property
     @abstractmethod
     def lengths(self) -> Tensor:
-        """Lengths (rows,) int64 of prompt plus completion."""
+        """Number of tokens (rows,) int64 of each row, including the prompt."""
 
     @property
     @abstractmethod
     def start(self) -> Tensor:
-        """Lengths (rows,) int64 of the prompts."""
+        """Number of tokens (rows,) int64 of each prompt, which is the position of the first completion token."""
 
     @property
     @abstractmethod
     def limit(self) -> Tensor:
-        """Maximum lengths (rows,) int64. A row of this length is complete."""
+        """Maximum number of tokens (rows,) int64 of each row, with its prompt. A row of this length is complete."""
 
     @property
     @abstractmethod
     def complete(self) -> Tensor:
-        """Whether each row is complete, (rows,) bool: it ends with `eos` or has reached its limit."""
+        """Bool tensor (rows,), True for rows that end with `eos` or have reached their maximum length."""
 
     @property
     @abstractmethod
     def node(self) -> Tensor:
-        """Ids (rows,) int64 of the prefixes. Equal ids mean equal prefixes of the same prompt."""
+        """Ids (rows,) int64 of the current sequences. Rows with equal ids hold equal tokens after the same prompt."""
 
     @property
     def growing(self) -> Tensor:
@@ -241,38 +348,63 @@ class Decoding(ABC):
 
     @abstractmethod
     def log_probs(self, rows: Tensor, lengths: Tensor | None = None, cut: bool = True) -> Tensor:
-        """Return the next-token log-probabilities (n, vocab) of rows. Counts one model call per row.
+        """Return next-token log-probabilities for some rows of the batch. Each row counts as one model call.
 
         Args:
-            rows: Rows (n,) int64.
-            lengths: Lengths (n,) int64 to which the rows are shortened first (default: their lengths).
-            cut: Apply top-k and top-p. Samplers that apply a mask first pass False and call `cut` themselves.
+            rows: Indices (n,) int64 of rows of the batch.
+            lengths: Lengths (n,) int64 of the prefixes to evaluate (default: the current lengths of the rows). Shorter
+                lengths remove tokens at the end.
+            cut: Whether to apply top-k and top-p (default: True). Samplers that apply a token mask before truncation
+                pass False and call the method `cut` themselves.
+
+        Returns:
+            Log-probabilities (n, vocab).
         """
 
     @abstractmethod
     def cut(self, log_probs: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Apply top-k and top-p to distributions, and normalise them.
+        """Truncate next-token distributions by top-k and top-p, and normalise them.
 
         Args:
             log_probs: Log-weights (n, vocab), not necessarily normalised.
-            rows: Rows (n,) int64 that the distributions belong to. Rows of different requests may have different
-                settings.
+            rows: Indices (n,) int64 of the rows of the batch that the distributions belong to. They are needed if rows
+                of different requests have different settings.
+
+        Returns:
+            Log-probabilities (n, vocab).
         """
 
     @abstractmethod
     def hidden(self, layer: int, rows: Tensor) -> Tensor:
-        """Return the hidden states (n, width) after `layer` blocks at the last position of each row."""
+        """Return hidden states of the model at the last token of each row.
+
+        Args:
+            layer: Number of blocks after which the hidden state is read. Layer -1 is the input of the output head.
+            rows: Indices (n,) int64 of rows of the batch.
+
+        Returns:
+            Hidden states (n, width).
+        """
 
     @abstractmethod
     def peek(self, tokens: Tensor, rows: Tensor) -> "Decoding":
-        """Return a temporary batch whose row i is row `rows[i]` followed by the token `tokens[i]`, both (n,) int64."""
+        """Return a temporary batch of sequences that are each one token longer than a row of this batch.
+
+        Row i of the new batch is row `rows[i]` of this batch, followed by the token `tokens[i]`.
+
+        Args:
+            tokens: Token ids (n,) int64 to append.
+            rows: Indices (n,) int64 of rows of this batch. They may repeat.
+        """
 
 
 class Verifier(ABC):
-    """A function from sequences to non-negative values: 0 or 1, a probability, or any other finite value.
+    """Function that assigns a finite, non-negative value to each token sequence, for example 0 or 1, or a probability.
 
-    The value of a complete sequence states whether it is accepted. The value of a prefix states whether it can be
-    completed to an accepted sequence. `decoding.complete` distinguishes the two cases. A subclass must define `values`.
+    The value of a complete sequence states whether the sequence is accepted (positive) or rejected (0). The value of a
+    prefix states whether it can be completed to an accepted sequence. A subclass must define `values`. Its methods
+    receive a `Decoding`, which is the batch of sequences that a sampler works on. `decoding.complete` states which
+    sequences are complete.
     """
 
     scope: Literal["sequence", "completion"] = "sequence"
@@ -296,23 +428,54 @@ class Verifier(ABC):
 
     @abstractmethod
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the values (n,) of the sequences in `rows` (n,)."""
+        """Return the values of some sequences of a batch.
+
+        Args:
+            decoding: Batch of sequences. Row i holds the first `decoding.lengths[i]` tokens of `decoding.tokens[i]`.
+            rows: Indices (n,) int64 of the rows of the batch to evaluate.
+
+        Returns:
+            Values (n,), one for each index in `rows`: bools or finite numbers of at least 0. A value of 0 rejects the
+            sequence.
+        """
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
-        """Return the values (n, vocab) of all one-token continuations, or None if only `values` is available."""
+        """Return the values of all sequences that extend some sequences of a batch by one token.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of rows of the batch that are not complete.
+
+        Returns:
+            Values (n, vocab). Entry (i, t) is the value of row `rows[i]` followed by token t. None (default) if the
+            verifier can only evaluate one sequence at a time by `values`.
+        """
         del decoding, rows
         return None
 
     def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
-        """Return keys (n, k) int64 of equivalence classes of sequences, or None if no classes are known.
+        """Return integer keys that are equal only for sequences with the same values after every continuation.
 
-        Two sequences of equal length, prompt length and limit may have equal keys only if their values agree after
-        every continuation (Myhill-Nerode classes).
+        Two sequences of equal length, prompt length and length limit may have equal keys only if appending the same
+        tokens to both always gives equal values (Myhill-Nerode equivalence). Results can then be shared between them.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of rows of the batch.
+
+        Returns:
+            Keys (n, k) int64 of k integers per sequence. None (default) if no equivalence is known.
         """
         del decoding, rows
         return None
 
     def up_to(self, stop: str | Sequence[str]) -> "Verifier":
-        """Return a verifier of the text before the first of the strings `stop` (default: this verifier)."""
+        """Return a verifier that ignores the text from the first stop string onwards.
+
+        The default implementation returns this verifier unchanged.
+
+        Args:
+            stop: Stop string, or several of them.
+        """
         del stop
         return self

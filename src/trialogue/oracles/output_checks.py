@@ -15,22 +15,33 @@ _CHECKED_ROWS = 64
 
 
 def require_features(features: Any, rows: int) -> None:
-    """Raise `InputError` unless `features` is a tensor (rows, width): what `Context.features` returns."""
+    """Check the shape of the features that a model returned for a batch of prefixes.
+
+    Args:
+        features: Return value of `Context.features`.
+        rows: Number of prefixes.
+
+    Raises:
+        InputError: If `features` is not a tensor with two axes and `rows` rows.
+    """
     if not isinstance(features, Tensor) or features.ndim != 2 or len(features) != rows:
         hint = f"return a tensor with one row for each of the {rows} prefixes"
         raise InputError("oracle", _shown(features), hint)
 
 
 def require_log_probs(field: str, log_probs: Any, shape: tuple[int, ...]) -> None:
-    """Raise `InputError` unless `log_probs` is a floating-point tensor of `shape` whose rows are normalised.
+    """Check the shape, the type and the normalisation of log-probabilities that a model returned.
 
-    The normalisation of the first 64 rows is checked, on the CPU. Rows of NaN and rows without any probability pass.
-    These rows are checked when they are sampled.
+    The normalisation of the first 64 rows is checked, on the CPU. Rows of NaN, and rows in which every probability is
+    0, are not reported. These rows are checked when they are sampled.
 
     Args:
-        field: Name that an error reports.
+        field: Name of the checked object in error messages.
         log_probs: Log-probabilities (..., vocab) that the oracle returned.
         shape: Required shape, whose last entry is the size of the vocabulary.
+
+    Raises:
+        InputError: If the shape or the type is wrong, or the probabilities of a row do not sum to 1.
     """
     if not isinstance(log_probs, Tensor) or tuple(log_probs.shape) != shape:
         hint = f"return log-probabilities of shape {shape}: the last axis has one entry for each token"
@@ -47,7 +58,15 @@ def require_log_probs(field: str, log_probs: Any, shape: tuple[int, ...]) -> Non
 
 
 def require_floating(field: str, log_probs: Tensor) -> None:
-    """Raise `InputError` unless `log_probs` has a floating-point type."""
+    """Check that log-probabilities have a floating-point type.
+
+    Args:
+        field: Name of the checked object in error messages.
+        log_probs: Log-probabilities of any shape.
+
+    Raises:
+        InputError: If the type is not a floating-point type.
+    """
     if not log_probs.is_floating_point():
         raise InputError(field, log_probs.dtype, "return log-probabilities in floating point")
 

@@ -13,12 +13,12 @@ from trialogue.oracles.output_checks import require_features, require_log_probs
 
 
 def as_oracle(thing: Any, field: str = "oracle") -> Autoregressive:
-    """Return an object as an `Autoregressive` model.
+    """Convert an object to an `Autoregressive` model.
 
     Args:
-        thing: An `Autoregressive` model, or an object with `vocab_size` and a method `open` or `next_log_probs`.
-            Missing attributes have the defaults of `Autoregressive` and `Context`.
-        field: Name of the argument in errors.
+        thing: An `Autoregressive` model, which is returned unchanged, or an object with the attribute `vocab_size` and
+            a method `open` or `next_log_probs`. Missing attributes have the defaults of `Autoregressive` and `Context`.
+        field: Name of the argument in error messages (default: "oracle").
 
     Raises:
         InputError: If the object has none of these methods.
@@ -67,7 +67,12 @@ class _Answering(PrefixOracle):
 
 
 def as_context(thing: Any) -> Context:
-    """Return an object with the methods of a `Context` as a `Context`. Missing attributes have their defaults."""
+    """Convert an object with the methods of a `Context` to a `Context`.
+
+    Args:
+        thing: A `Context`, which is returned unchanged, or an object with the same methods. Missing attributes have the
+            defaults of `Context`.
+    """
     return thing if isinstance(thing, Context) else _Evaluating(thing)
 
 
@@ -102,12 +107,12 @@ class _Evaluating(Context):
 def next_log_probs(
     oracle: Autoregressive, tokens: Tensor, lengths: Tensor | None = None, *, batch_size: int = 4096
 ) -> Tensor:
-    """Compute next-token log-probabilities of prefixes, without gradients.
+    """Compute the log-probabilities of the token that follows each prefix, without gradients.
 
     Args:
-        oracle: The model.
-        tokens: Sequences (n, capacity) int64.
-        lengths: Lengths (n,) int64 of the prefixes (default: whole rows).
+        oracle: Autoregressive model.
+        tokens: Token sequences (n, capacity) int64.
+        lengths: Lengths (n,) int64 of the prefixes (default: all tokens of each row).
         batch_size: Number of prefixes per call of the model.
 
     Returns:

@@ -7,7 +7,17 @@ from torch import Tensor
 
 
 def ends(tokens: Tensor, lengths: Tensor, limit: Tensor, eos: int | None) -> Tensor:
-    """Return whether each sequence is complete, (n,) bool: it has reached its limit or ends with `eos`."""
+    """Return whether sequences are complete, because they have reached their maximum length or end with `eos`.
+
+    Args:
+        tokens: Token sequences (n, capacity) int64.
+        lengths: Lengths (n,) int64 of the sequences. Later tokens are ignored.
+        limit: Maximum lengths (n,) int64.
+        eos: End-of-sequence token, or None if there is none.
+
+    Returns:
+        Bool tensor (n,).
+    """
     complete = lengths >= limit
     if eos is None:
         return complete
@@ -16,7 +26,15 @@ def ends(tokens: Tensor, lengths: Tensor, limit: Tensor, eos: int | None) -> Ten
 
 
 def padded(sequences: Sequence[Sequence[int]], capacity: int | None = None) -> tuple[Tensor, Tensor]:
-    """Return sequences of token ids as a right-padded tensor (n, capacity) int64, and their lengths (n,) int64."""
+    """Convert sequences of different lengths to one tensor, padded with zeros on the right.
+
+    Args:
+        sequences: Sequences of token ids.
+        capacity: Width of the tensor (default: length of the longest sequence).
+
+    Returns:
+        Tokens (n, capacity) int64 and lengths (n,) int64.
+    """
     lengths = torch.tensor([len(sequence) for sequence in sequences], dtype=torch.int64)
     longest = int(lengths.max()) if len(sequences) else 0
     tokens = torch.zeros(len(sequences), longest if capacity is None else capacity, dtype=torch.int64)
@@ -26,21 +44,32 @@ def padded(sequences: Sequence[Sequence[int]], capacity: int | None = None) -> t
 
 
 def whole_sequences(vocab_size: int, sites: int, device: torch.device | str = "cpu") -> Tensor:
-    """Return all sequences (vocab^N, N) int64, in the order of `itertools.product` (the last site changes first)."""
+    """Return all sequences of N tokens, in the order of `itertools.product` (the last token changes first).
+
+    Args:
+        vocab_size: Number of values of a token.
+        sites: Length N of the sequences.
+        device: Device of the result (default: CPU).
+
+    Returns:
+        Sequences (vocab_size^N, N) int64.
+    """
     places = vocab_size ** torch.arange(sites - 1, -1, -1, device=device)
     return torch.arange(vocab_size**sites, device=device)[:, None] // places % vocab_size
 
 
 def sites_of(block: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the sites of each row of a block in ascending order, padded to the size k of the largest row.
+    """Convert bool masks to lists of site indices, padded to equal length.
 
-    Padding comes first, so that the table over the sites of a smaller row is the beginning of the table over k sites.
+    The indices of each row are in ascending order. Padding comes first, so that the table of joint values of a smaller
+    row is the beginning of the table of k sites.
 
     Args:
-        block: Sites (rows, N) bool.
+        block: Bool tensor (rows, N), True for the selected sites (positions) of each row.
 
     Returns:
-        Sites (rows, k) int64, and which of them are padding (rows, k) bool.
+        Site indices (rows, k) int64, where k is the largest number of selected sites, and a bool tensor (rows, k) that
+        is True for padding.
     """
     size = int(block.sum(1).max()) if len(block) else 0
     sites = block.long().argsort(dim=1, stable=True)[:, block.shape[1] - size :]

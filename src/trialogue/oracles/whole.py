@@ -25,7 +25,10 @@ _ENTRIES_AT_ONCE = 2**22
 
 
 class SequenceModel(ABC):
-    """Base class of `Masked`, `Energy` and `Joint`."""
+    """Base class of models of sequences of fixed length. The subclasses are `Masked`, `Energy` and `Joint`.
+
+    A position of a sequence is called a site. Each site has one of `vocab_size` values (tokens).
+    """
 
     vocab_size: int
     """Number of values of a site."""
@@ -35,15 +38,25 @@ class SequenceModel(ABC):
     """Required device of the tokens. None if the model accepts every device."""
 
     def free(self, tokens: Tensor) -> Tensor:
-        """Return which sites (rows, N) bool of `tokens` can change (default: all)."""
-        return torch.ones_like(tokens, dtype=torch.bool)
-
-    def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """Return the log-weights (rows, vocab) of the values of one site per row given all other sites.
+        """Return the sites that a Markov chain may change (default: all).
 
         Args:
             tokens: Sequences (rows, N) int64.
-            sites: One site (rows,) int64 of each row.
+
+        Returns:
+            Bool tensor (rows, N), True for sites that can change.
+        """
+        return torch.ones_like(tokens, dtype=torch.bool)
+
+    def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
+        """Return unnormalised log-probabilities of the values of one site, given the tokens at all other sites.
+
+        Args:
+            tokens: Sequences (rows, N) int64.
+            sites: Index (rows,) int64 of one site for each sequence.
+
+        Returns:
+            Log-weights (rows, vocab).
 
         Raises:
             InputError: If the model is neither `Masked` nor an `Energy`.
@@ -52,23 +65,26 @@ class SequenceModel(ABC):
         raise InputError("model", type(self).__name__, "single sites need a masked oracle, or an energy")
 
     def block_log_weights(self, tokens: Tensor, block: Tensor) -> Tensor | None:
-        """Return log p(x_block | other sites) (rows,), up to a constant that depends on the other sites.
+        """Return the unnormalised log-probability of the tokens in a block of sites, given all other tokens.
+
+        The result is log p(x_block | other sites), up to a constant that depends only on the tokens at the other sites.
 
         Args:
             tokens: Sequences (rows, N) int64.
-            block: Sites (rows, N) bool of the block.
+            block: Bool tensor (rows, N), True for the sites of the block.
 
         Returns:
-            The log-weights. None (default) if the model does not define joint distributions of blocks.
+            Log-weights (rows,). None (default) if the model does not define joint distributions of blocks.
         """
         del tokens, block
         return None
 
 
 class Masked(SequenceModel):
-    """A masked language model: distributions of tokens given the unmasked tokens on both sides.
+    """Masked language model, which predicts each masked token from the unmasked tokens on both sides.
 
-    The conditionals need not be those of a joint distribution. A subclass defines `vocab_size` and `log_probs`.
+    The predictions need not be the conditional distributions of a single joint distribution. A subclass defines
+    `vocab_size` and `log_probs`.
     """
 
     @abstractmethod
@@ -77,14 +93,23 @@ class Masked(SequenceModel):
 
         Args:
             tokens: Sequences (rows, N) int64. Tokens at masked sites are ignored.
-            masked: Masked sites (rows, N) bool.
+            masked: Bool tensor (rows, N), True for masked sites.
 
         Returns:
             Log-probabilities (rows, N, vocab). Entries at unmasked sites are undefined.
         """
 
     def site_log_probs(self, tokens: Tensor) -> Tensor:
-        """Return log p(x_i | all other tokens) (rows, N, vocab) for every site (default: N calls, one mask each)."""
+        """Return log p(x_i | all other tokens) for every site i.
+
+        The default implementation calls the model once for each site, with only this site masked.
+
+        Args:
+            tokens: Sequences (rows, N) int64.
+
+        Returns:
+            Log-probabilities (rows, N, vocab).
+        """
         every_site = range(tokens.shape[1])
         distributions = [
             self.site_log_weights(tokens, torch.full_like(tokens[:, 0], site)) for site in every_site
@@ -92,14 +117,17 @@ class Masked(SequenceModel):
         return torch.stack(distributions, 1)
 
     def refined_log_probs(self, tokens: Tensor, masked: Tensor) -> Tensor:
-        """Return log-probabilities (rows, N, vocab) of every site given the sequence itself, for refinement.
+        """Return the distribution of every site given the current tokens, to correct wrong tokens.
 
-        A model that was trained on corrupted sequences also uses the current token at a site, which may be wrong. By
-        default the site itself is masked, which needs N more calls.
+        A model that was trained on corrupted sequences can override this method. It then also uses the current token of
+        the site itself, which may be wrong. By default, the site itself is masked, which needs N more calls.
 
         Args:
             tokens: Sequences (rows, N) int64.
-            masked: Sites (rows, N) bool whose tokens are unknown.
+            masked: Bool tensor (rows, N), True for sites whose tokens are unknown.
+
+        Returns:
+            Log-probabilities (rows, N, vocab).
         """
         distributions = self.log_probs(tokens, masked).clone()
         for site in range(tokens.shape[1]):
@@ -109,18 +137,42 @@ class Masked(SequenceModel):
         return distributions
 
     def site_logits(self, tokens: Tensor) -> Tensor:
-        """Return unnormalised scores (rows, N, vocab) with log-softmax `site_log_probs` (default: `site_log_probs`).
+        """Return logits of every site: scores whose log-softmax is log p(x_i | all other tokens).
 
-        Adding a constant to the scores of a site changes the logits but not the distribution (a choice of gauge).
+        The default logits are these log-probabilities. A subclass may return logits that differ by a constant per site.
+
+        Args:
+            tokens: Sequences (rows, N) int64.
+
+        Returns:
+            Logits (rows, N, vocab).
         """
         return self.site_log_probs(tokens)
 
     def token_logits(self, tokens: Tensor) -> Tensor:
-        """Return the entries (rows, N) of `site_logits` for the current tokens."""
+        """Return the logit of the current token at every site.
+
+        The logits are scores whose log-softmax is log p(x_i | all other tokens). The result contains one entry of
+        `site_logits` for each site.
+
+        Args:
+            tokens: Sequences (rows, N) int64.
+
+        Returns:
+            Logits (rows, N). Entry (r, i) belongs to the token `tokens[r, i]`.
+        """
         return self.site_logits(tokens).gather(2, tokens[:, :, None])[:, :, 0]
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """Return log p(x_i | all other tokens) (rows, vocab) of one site per row (default: one call)."""
+        """Return log p(x_i | all other tokens) of one site for each sequence, with one call of the model.
+
+        Args:
+            tokens: Sequences (rows, N) int64.
+            sites: Index (rows,) int64 of one site for each sequence.
+
+        Returns:
+            Log-probabilities (rows, vocab).
+        """
         masked = torch.zeros_like(tokens, dtype=torch.bool).scatter_(1, sites[:, None], True)
         distributions = answered(
             "log_probs", self.log_probs(tokens, masked), (*tokens.shape, self.vocab_size)
@@ -129,18 +181,33 @@ class Masked(SequenceModel):
 
 
 class Energy(SequenceModel):
-    """A distribution p(x) ∝ exp(-E(x)) over whole sequences. E is +inf where p is zero.
+    """Energy-based model: the distribution p(x) ∝ exp(-E(x)) of sequences x with the energy E(x).
 
-    A subclass defines `vocab_size` and `energy`. Conditionals are computed from the energies of all values of a site or
-    block.
+    A sequence with the energy +inf has probability 0. A subclass defines `vocab_size` and `energy`. Conditional
+    distributions of a site or a block of sites are computed from the energies of all values that it can take.
     """
 
     @abstractmethod
     def energy(self, tokens: Tensor) -> Tensor:
-        """Return the energies E(x) (rows,) of `tokens` (rows, N)."""
+        """Return the energy E(x) of each sequence, a number or +inf.
+
+        Args:
+            tokens: Sequences (rows, N) int64.
+
+        Returns:
+            Energies (rows,).
+        """
 
     def site_log_weights(self, tokens: Tensor, sites: Tensor) -> Tensor:
-        """Return -E (rows, vocab) for all values of one site per row, `sites` (rows,)."""
+        """Return -E(x) for all values of one site, with the tokens at all other sites fixed.
+
+        Args:
+            tokens: Sequences (rows, N) int64.
+            sites: Index (rows,) int64 of one site for each sequence.
+
+        Returns:
+            Negative energies (rows, vocab), the log-weights of the values.
+        """
 
         def log_weights(sequences: Tensor, rows: Tensor) -> Tensor:
             del rows
@@ -149,17 +216,34 @@ class Energy(SequenceModel):
         return listed(log_weights, tokens, sites[:, None], self.vocab_size)
 
     def block_log_weights(self, tokens: Tensor, block: Tensor) -> Tensor:
-        """Return -E(x) (rows,), which does not depend on the block."""
+        """Return -E(x) of each sequence, the unnormalised log-probability of its tokens in any block of sites.
+
+        Args:
+            tokens: Sequences (rows, N) int64.
+            block: Ignored, because -E(x) is a valid log-weight for every block.
+
+        Returns:
+            Negative energies (rows,).
+        """
         del block
         return -checked_energy(self, tokens)
 
 
 class Joint(SequenceModel):
-    """A model that samples blocks of sites jointly. A subclass defines `vocab_size` and `draw_block`."""
+    """Model that samples the tokens of several sites jointly. A subclass defines `vocab_size` and `draw_block`."""
 
     @abstractmethod
     def draw_block(self, tokens: Tensor, block: Tensor, choose: Choose) -> Tensor:
-        """Return `tokens` (rows, N) with the sites of `block` (rows, N) bool sampled jointly given the others."""
+        """Sample new tokens for a block of sites from their joint distribution, given the tokens at all other sites.
+
+        Args:
+            tokens: Sequences (rows, N) int64.
+            block: Bool tensor (rows, N), True for the sites of the block.
+            choose: Source of randomness.
+
+        Returns:
+            Sequences (rows, N) int64. Only the sites of the block may differ from `tokens`.
+        """
 
 
 StateT = TypeVar("StateT", bound=tuple[Tensor, ...])
@@ -170,7 +254,11 @@ The state of a chain has a field `tokens` (rows, N).
 
 
 class Sequences(NamedTuple):
-    """State of a chain that consists of its sequences only."""
+    """State of a Markov chain that consists only of the current sequences.
+
+    Attributes:
+        tokens: Sequences (rows, N) int64.
+    """
 
     tokens: Tensor
 
@@ -185,10 +273,10 @@ class StepInfo(NamedTuple):
 
 
 class Chain(ABC, Generic[StateT]):
-    """A Markov chain on whole sequences. The rows of a batch are independent copies of the chain.
+    """Markov chain on sequences of fixed length. The rows of a batch are independent copies of the chain.
 
     The next state depends only on the current state and on the random choices. A chain must not count steps or cache
-    results, in its attributes or in its state.
+    results, neither in its attributes nor in its state.
     """
 
     heat_bath: ClassVar[bool] = False
@@ -196,7 +284,11 @@ class Chain(ABC, Generic[StateT]):
     conditionals are positive."""
 
     def init(self, model: Any, tokens: Tensor) -> StateT:
-        """Return the state for chains at `tokens` (rows, N) (default: `Sequences`).
+        """Return the initial state of the chain (default: a `Sequences` that contains `tokens`).
+
+        Args:
+            model: Model that the chain samples from.
+            tokens: Start sequences (rows, N) int64, one for each copy of the chain.
 
         Raises:
             InputError: If the chain cannot run on such sequences, for example because a block is larger than N.
@@ -205,23 +297,45 @@ class Chain(ABC, Generic[StateT]):
         return cast(StateT, Sequences(tokens))
 
     def energies(self, state: StateT) -> Tensor | None:
-        """Return the energies (rows,) float64 of `state` if the chain stores them, otherwise None."""
+        """Return the energies that the state contains, to avoid computing them again.
+
+        Args:
+            state: State of the chain.
+
+        Returns:
+            Energies (rows,) float64 of the sequences. None (default) if the chain does not store energies.
+        """
         del state
         return None
 
     @abstractmethod
     def step(self, model: Any, state: StateT, choose: Choose) -> tuple[StateT, StepInfo]:
-        """Return the state after one step, and its statistics.
+        """Return the state after one step of the chain, and statistics of the step.
 
         Args:
-            model: The model.
-            state: The current state, which must not be modified.
-            choose: Source of randomness, called with the index of the row.
+            model: Model that the chain samples from.
+            state: Current state. It must not be modified.
+            choose: Source of randomness. It is called with the log-weights of the options and the indices of the rows.
+
+        Returns:
+            The next state, and a `StepInfo` with the acceptance rate and the block size of the step.
         """
 
 
 def answered(field: str, answer: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return the output of a model as floating point. Raises `InputError` if it has another shape."""
+    """Check the type and shape of a model's output.
+
+    Args:
+        field: Name of the method that returned the output, for error messages.
+        answer: Output of the model.
+        shape: Required shape.
+
+    Returns:
+        The output as a floating-point tensor. Integers are converted to float64.
+
+    Raises:
+        InputError: If the output is not a tensor of real numbers, or has another shape.
+    """
     if not isinstance(answer, Tensor) or answer.is_complex():
         given = getattr(answer, "dtype", type(answer).__name__)
         raise InputError(field, given, f"return a tensor of real numbers of shape {shape}")
@@ -231,7 +345,18 @@ def answered(field: str, answer: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def checked_energy(model: Energy, sequences: Tensor) -> Tensor:
-    """Return E(x) (rows,) of `sequences` (rows, N). Raises `InputError` for other shapes, NaN and -inf."""
+    """Compute energies and check that they are valid.
+
+    Args:
+        model: Energy-based model.
+        sequences: Sequences (rows, N) int64.
+
+    Returns:
+        Energies (rows,), numbers or +inf.
+
+    Raises:
+        InputError: If the energies have another shape, or one of them is NaN or -inf.
+    """
     energies = answered("energy", model.energy(sequences), (len(sequences),))
     wrong = energies[~(energies > -torch.inf)]  # Also true for NaN.
     if len(wrong):
@@ -240,10 +365,14 @@ def checked_energy(model: Energy, sequences: Tensor) -> Tensor:
 
 
 def require_valid_output(model: SequenceModel, tokens: Tensor) -> None:
-    """Evaluate the model on the first row of `tokens` (rows, N) and validate the output.
+    """Evaluate a model on one sequence, and check its output.
 
-    A masked model must return normalised log-probabilities, and an energy one number. Chains call this function once
-    before they run.
+    A masked model must return normalised log-probabilities. An energy-based model must return one number. Chains call
+    this function once before they run.
+
+    Args:
+        model: Model to check.
+        tokens: Sequences (rows, N) int64. Only the first one is used.
 
     Raises:
         InputError: If an output has another shape or type, or is not normalised.
@@ -261,7 +390,14 @@ def require_valid_output(model: SequenceModel, tokens: Tensor) -> None:
 
 
 def every_row(tokens: Tensor) -> Tensor:
-    """Return the row indices (rows,) of `tokens`, on its device."""
+    """Return the indices 0, 1, 2, ... of the rows of a tensor, on its device.
+
+    Args:
+        tokens: Tensor with one row per sequence.
+
+    Returns:
+        Row indices (rows,) int64.
+    """
     return torch.arange(len(tokens), device=tokens.device)
 
 
@@ -272,18 +408,23 @@ def listed(
     vocab: int,
     held: Tensor | None = None,
 ) -> Tensor:
-    """Return the log-weights (rows, vocab^k) of all joint values of k sites per row, in `itertools.product` order.
+    """Return the log-weights of all joint values that k sites of a sequence can take.
 
     Args:
-        log_weights: Function from sequences (n, N) and the rows (n,) that they were made from to log-weights (n,).
-        tokens: Sequences (rows, N) int64.
-        sites: Sites (rows, k) int64 of each row.
+        log_weights: Function that computes log-weights (n,) of sequences (n, N). Its second argument contains, for each
+            sequence, the index (n,) of the row of `tokens` that it was made from.
+        tokens: Sequences (rows, N) int64, which determine the tokens at all other sites.
+        sites: Indices (rows, k) int64 of the k sites of each sequence.
         vocab: Number of values of a site.
-        held: Sites (rows, k) bool that keep their tokens, the first ones of each row. Only values with zeros at these
-            sites have positive weight (default: none).
+        held: Bool tensor (rows, k), True for entries of `sites` that keep their tokens, for example padding. They come
+            first in each row. Joint values other than 0 at these sites have the log-weight -inf (default: no such
+            entries).
+
+    Returns:
+        Log-weights (rows, vocab^k). The joint values are in the order of `itertools.product`.
 
     Raises:
-        InputError: If there are more than `TABLE_STATES` values.
+        InputError: If there are more than `TABLE_STATES` joint values.
     """
     size = sites.shape[1]
     if vocab**size > TABLE_STATES and size > 1:

@@ -66,14 +66,28 @@ def check_chain(
 
 
 def small_ising(sites: int = 4, seed: int = 1) -> Ising:
-    """Return an Ising model with random couplings and fields of order 1, so that all states differ in probability."""
+    """Return a small Ising model with random couplings and fields of order 1.
+
+    All states have different probabilities, with probability 1.
+
+    Args:
+        sites: Number of spins (default: 4).
+        seed: Random seed (default: 1).
+    """
     coupling = torch.randn(sites, sites, generator=generator(seed, "coupling"), dtype=torch.float64).triu(1)
     field = torch.randn(sites, generator=generator(seed, "field"), dtype=torch.float64)
     return Ising(coupling + coupling.T, field)
 
 
 def model_distribution(model: SequenceModel, sites: int | None = None) -> Tensor:
-    """Return the probabilities (V^N,) float64 of all sequences, computed from their energies.
+    """Compute the probabilities of all sequences of an energy-based model.
+
+    Args:
+        model: Model with energies E(x), which define p(x) ∝ exp(-E(x)).
+        sites: Length N of the sequences (default: the model's own number of sites).
+
+    Returns:
+        Probabilities (V^N,) float64 in the order of `itertools.product`, where V is the number of values of a site.
 
     Raises:
         InputError: If the model has no energies.
@@ -88,7 +102,11 @@ def model_distribution(model: SequenceModel, sites: int | None = None) -> Tensor
 
 
 def number_of_sites(model: SequenceModel, sites: int | None) -> int:
-    """Return the number of sites N, which is `sites` or else the model's own number.
+    """Return the sequence length N of a model.
+
+    Args:
+        model: Model of sequences.
+        sites: Number to return (default: the model's own number of sites).
 
     Raises:
         InputError: If the model has no number of sites and `sites` is None.
@@ -102,7 +120,18 @@ def number_of_sites(model: SequenceModel, sites: int | None) -> int:
 
 
 def check_transitions(chain: Chain[Any], model: SequenceModel, *, sites: int | None = None) -> None:
-    """Check that the transition probabilities from every state are a distribution."""
+    """Check that the transition matrix of a Markov chain is valid.
+
+    All transition probabilities must be at least 0, and the probabilities from each state must sum to 1.
+
+    Args:
+        chain: Markov chain to check.
+        model: Model whose states can be enumerated.
+        sites: Number of sites N (default: the model's own number).
+
+    Raises:
+        AssertionError: If the matrix is not valid.
+    """
     as_chain(chain)
     matrix = chain_transitions(chain, model, sites=sites)
     states = int(as_model(model).vocab_size) ** number_of_sites(model, sites)
@@ -119,13 +148,13 @@ def check_transitions(chain: Chain[Any], model: SequenceModel, *, sites: int | N
 def stationarity_error(
     chain: Chain[Any], model: SequenceModel, *, sites: int | None = None, target: Tensor | None = None
 ) -> float:
-    """Return the total variation distance between the target distribution before and after one step.
+    """Return how much one step of a Markov chain changes its target distribution, in total variation distance.
 
     Args:
-        chain: Chain to check.
+        chain: Markov chain.
         model: Model whose states can be enumerated.
         sites: Number of sites N (default: the model's own number).
-        target: Target distribution (V^N,) (default: the distribution of the model).
+        target: Probabilities (V^N,) of all states under the target distribution (default: distribution of the model).
     """
     distribution = model_distribution(model, sites) if target is None else target.double()
     return float((distribution @ chain_transitions(chain, model, sites=sites) - distribution).abs().sum() / 2)
@@ -139,7 +168,18 @@ def check_invariance(
     target: Tensor | None = None,
     tolerance: float = 1e-12,
 ) -> None:
-    """Check that one step changes the target by at most `tolerance` in total variation."""
+    """Check that one step of a Markov chain does not change its target distribution.
+
+    Args:
+        chain: Markov chain to check.
+        model: Model whose states can be enumerated.
+        sites: Number of sites N (default: the model's own number).
+        target: Probabilities (V^N,) of all states under the target distribution (default: distribution of the model).
+        tolerance: Largest allowed change in total variation distance (default: 1e-12).
+
+    Raises:
+        AssertionError: If the change is larger.
+    """
     error = stationarity_error(chain, model, sites=sites, target=target)
     require(error <= tolerance, chain, f"changes its target by {error:.3g} in total variation in one step")
 
@@ -147,7 +187,19 @@ def check_invariance(
 def check_repeatability(
     chain: Chain[Any], model: SequenceModel, *, sites: int | None = None, seed: int = 0
 ) -> None:
-    """Check that tokens are equal for equal seeds and differ otherwise, and that the start is not modified."""
+    """Check that runs of a Markov chain are equal for equal seeds and differ for different seeds.
+
+    The tensor of start sequences must not be modified.
+
+    Args:
+        chain: Markov chain to check.
+        model: Model of sequences.
+        sites: Number of sites N (default: the model's own number).
+        seed: Random seed (default: 0).
+
+    Raises:
+        AssertionError: If a requirement is violated.
+    """
     start = random_starts(model, 50, sites, seed)
     given = start.clone()
     first, again = (_run(chain, model, start, seed).tokens for _ in range(2))
@@ -160,7 +212,19 @@ def check_repeatability(
 def check_independence(
     chain: Chain[Any], model: SequenceModel, *, sites: int | None = None, seed: int = 0
 ) -> None:
-    """Check that a copy depends neither on the number of other copies nor on their order."""
+    """Check that parallel copies of a Markov chain do not influence each other.
+
+    The path of a copy must not depend on the number of other copies or on their order.
+
+    Args:
+        chain: Markov chain to check.
+        model: Model of sequences.
+        sites: Number of sites N (default: the model's own number).
+        seed: Random seed (default: 0).
+
+    Raises:
+        AssertionError: If a requirement is violated.
+    """
     start = random_starts(model, 10, sites, seed)
     together = _run(chain, model, start, seed).tokens
     require(len(together.unique(dim=0)) > 1, chain, "leaves ten copies in the same state")
@@ -175,7 +239,19 @@ def check_independence(
 def check_stopping(
     chain: Chain[Any], model: SequenceModel, *, sites: int | None = None, seed: int = 0
 ) -> None:
-    """Check that a copy stops in the first state that satisfies the predicate, without an effect on the others."""
+    """Check that each copy of a Markov chain stops in the first state that satisfies a stopping condition.
+
+    Copies that stop must not influence the other copies.
+
+    Args:
+        chain: Markov chain to check.
+        model: Model of sequences.
+        sites: Number of sites N (default: the model's own number).
+        seed: Random seed (default: 0).
+
+    Raises:
+        AssertionError: If a requirement is violated.
+    """
     start = random_starts(model, 10, sites, seed)
     last = int(as_model(model).vocab_size) - 1
     half = -(-start.shape[1] // 2)
@@ -201,7 +277,17 @@ def check_stopping(
 def check_samples(
     chain: Chain[Any], model: SequenceModel, *, sites: int | None = None, seed: int = 0
 ) -> None:
-    """Check that samples are the states of the path every `thin` steps after the burn-in."""
+    """Check that the returned samples are the states of the chain after the burn-in, at intervals of `thin` steps.
+
+    Args:
+        chain: Markov chain to check.
+        model: Model of sequences.
+        sites: Number of sites N (default: the model's own number).
+        seed: Random seed (default: 0).
+
+    Raises:
+        AssertionError: If a requirement is violated.
+    """
     start = random_starts(model, 5, sites, seed)
     path = _run(chain, model, start, seed, thin=1)
     require(
@@ -220,7 +306,17 @@ def check_samples(
 
 
 def check_trace(chain: Chain[Any], model: SequenceModel, *, sites: int | None = None, seed: int = 0) -> None:
-    """Check that the trace reproduces the states."""
+    """Check that the recorded trace of token changes reproduces the states of a Markov chain.
+
+    Args:
+        chain: Markov chain to check.
+        model: Model of sequences.
+        sites: Number of sites N (default: the model's own number).
+        seed: Random seed (default: 0).
+
+    Raises:
+        AssertionError: If the trace is not sorted by step or lacks a change.
+    """
     start = random_starts(model, 5, sites, seed)
     run = _run(chain, model, start, seed, thin=1, trace=True)
     assert run.trace is not None
@@ -236,7 +332,20 @@ def check_trace(chain: Chain[Any], model: SequenceModel, *, sites: int | None = 
 def check_frequencies(
     chain: Chain[Any], model: SequenceModel, *, sites: int | None = None, copies: int = 20_000, seed: int = 0
 ) -> None:
-    """Check that the frequencies of states after three steps agree with the exact transition probabilities."""
+    """Check that simulated frequencies of states agree with the exact transition probabilities of a Markov chain.
+
+    All copies start in the same state and run for three steps.
+
+    Args:
+        chain: Markov chain to check.
+        model: Model whose states can be enumerated.
+        sites: Number of sites N (default: the model's own number).
+        copies: Number of independent copies (default: 20,000).
+        seed: Random seed (default: 0).
+
+    Raises:
+        AssertionError: If the difference is too large. A correct chain fails with probability at most 1e-9.
+    """
     excess = frequency_excess(chain, chain, model, sites=sites, copies=copies, seed=seed)
     message = f"exceeds the allowed L1 distance from its exact transitions by {excess:.3g}"
     require(excess < 0, chain, message)
@@ -251,19 +360,23 @@ def frequency_excess(
     copies: int = 20_000,
     seed: int = 0,
 ) -> float:
-    """Return the L1 distance between three steps of two chains from one state, minus its upper bound.
+    """Return by how much simulated frequencies differ from exact probabilities, minus the largest allowed difference.
 
-    The frequencies of `chain` are compared with the exact transition probabilities of `reference`. If both chains are
-    equal, the result is positive with probability at most `ALPHA` (Weissman et al. 2003). If their distributions differ
-    by more than twice the bound, it is negative with probability at most `ALPHA`.
+    Copies of `chain` start in the same state and run for three steps. The frequencies of their states are compared with
+    the exact three-step transition probabilities of `reference`, by the L1 distance. An upper bound of the distance is
+    subtracted (Weissman et al. 2003). If both chains are equal, the result is positive with probability at most 1e-9.
+    If their distributions differ by more than twice the bound, the result is negative with probability at most 1e-9.
 
     Args:
-        chain: Chain to run.
+        chain: Chain to simulate.
         reference: Chain with the expected transition probabilities.
         model: Model whose states can be enumerated.
         sites: Number of sites N (default: the model's own number).
         copies: Number of independent copies (default: 20,000).
         seed: Random seed (default: 0).
+
+    Returns:
+        L1 distance minus its upper bound.
     """
     start = random_starts(model, 1, sites, seed).expand(copies, -1)
     run = run_chain(chain, model, start=start, steps=3, seed=seed, require_ergodic=False)
@@ -277,7 +390,17 @@ def frequency_excess(
 
 
 def random_starts(model: SequenceModel, copies: int, sites: int | None = None, seed: int = 0) -> Tensor:
-    """Return uniformly random tokens (copies, N) on the device of `model`."""
+    """Return sequences of independent, uniformly random tokens, as start states of Markov chains.
+
+    Args:
+        model: Model that defines the number of token values and the device.
+        copies: Number of sequences.
+        sites: Length N of the sequences (default: the model's own number of sites).
+        seed: Random seed (default: 0).
+
+    Returns:
+        Sequences (copies, N) int64.
+    """
     asked = as_model(model)
     shape = (copies, number_of_sites(model, sites))
     drawn = torch.randint(asked.vocab_size, shape, generator=generator(seed, "starts"))

@@ -29,12 +29,26 @@ _SMALL = 16
 
 
 def ruled(tree: RandomTree) -> Rule:
-    """Return a value function that is 0 if the tree's exact verifier rejects, and otherwise random and positive."""
+    """Return a value function of a tree that is 0 for sequences that the exact verifier of the tree rejects.
+
+    Args:
+        tree: Random distribution of short sequences, with a random value for each sequence.
+
+    Returns:
+        Function from a prefix to 0 if the prefix is rejected, else to its random positive value.
+    """
     return lambda prefix: tree.value(prefix) * tree.allows(prefix)
 
 
 def named_verifiers(tree: RandomTree) -> Iterator[tuple[str, Rule]]:
-    """Yield a verifier of every kind on a tree, with its name."""
+    """Yield verifiers of four kinds: exact, imperfect, positive values, and values of which some are 0.
+
+    Args:
+        tree: Random distribution of short sequences, which defines the verdicts and values.
+
+    Yields:
+        Description of the verifier, and the verifier as a function of a prefix.
+    """
     yield "an exact verifier", tree.allows
     yield "an imperfect verifier", tree.judges
     yield "a positive value function", tree.value
@@ -47,7 +61,11 @@ def _never(prefix: Prefix) -> bool:
 
 
 def small_trees(sampler: Sampler[Any]) -> Sequence[RandomTree]:
-    """Return the trees on which the exact distribution of `sampler` can be computed quickly."""
+    """Return the test distributions that are small enough to compute exact output distributions of a sampler.
+
+    Args:
+        sampler: Sampler to be tested. If it uses several rows per sample, fewer distributions are returned.
+    """
     most = _SMALL if sampler.rows_per_sample == 1 else _SMALL // 2
     return [tree for tree in VIABLE if len(tree.distribution()) <= most]
 
@@ -60,7 +78,16 @@ def _exact(sampler: Sampler[Any], tree: RandomTree, rule: Rule | None) -> ExactD
 
 
 def check_declarations(sampler: Sampler[Any]) -> None:
-    """Check that `sampler` is a sampler and that its attributes have valid names and values."""
+    """Check that a sampler is an instance of `Sampler` with valid attributes and a valid initial state.
+
+    Args:
+        sampler: Sampler to check.
+
+    Raises:
+        AssertionError: If an attribute has an unknown name or an invalid value, or the state is not a NamedTuple with
+        one
+            entry per row.
+    """
     require(isinstance(sampler, Sampler), sampler, "use an instance of a subclass of Sampler")
     _check_attribute_names(sampler)
     possible = {
@@ -117,7 +144,17 @@ def _check_attribute_names(sampler: Sampler[Any]) -> None:
 
 
 def check_verifier_use(sampler: Sampler[Any]) -> None:
-    """Check that the distribution depends on the verifier only as declared by the attribute `uses`."""
+    """Check that a sampler uses only the property of the verifier that its attribute `uses` declares.
+
+    If `uses` is "nothing", "verdicts" or "ranks", the exact output distribution of the sampler is computed for two
+    verifiers that agree in this property but have different values. Both distributions must be equal.
+
+    Args:
+        sampler: Sampler to check.
+
+    Raises:
+        AssertionError: If the distributions differ.
+    """
     tree = VIABLE[0]
     pairs: dict[str, list[tuple[Rule, Rule | None]]] = {
         "nothing": [(tree.value, None)],
@@ -135,7 +172,17 @@ def check_verifier_use(sampler: Sampler[Any]) -> None:
 
 
 def check_judged_sequences(sampler: Sampler[Any]) -> None:
-    """Check that a sampler with judges="outputs" can return an output of which some prefixes have the value 0."""
+    """Check that a sampler which declares judges="outputs" needs a positive value only for complete sequences.
+
+    The sampler is tested with a verifier that assigns 0 to every incomplete prefix. It must return an accepted sequence
+    with positive probability. Samplers with judges="prefixes" are not tested.
+
+    Args:
+        sampler: Sampler to check.
+
+    Raises:
+        AssertionError: If the sampler returns no accepted sequence.
+    """
     tree = VIABLE[0]
     if sampler.judges == "outputs":
         distribution = _exact(sampler, tree, lambda prefix: tree.complete(prefix) and tree.allows(prefix))
@@ -148,7 +195,19 @@ def check_judged_sequences(sampler: Sampler[Any]) -> None:
 
 
 def check_probabilities_sum_to_one(sampler: Sampler[Any], tree: RandomTree) -> None:
-    """Check that the exact distribution on `tree` is a distribution of complete sequences for any verifier."""
+    """Check that the exact output distribution of a sampler is a probability distribution on complete sequences.
+
+    The distribution is computed for verifiers of several kinds. The probabilities of failing and of never halting are
+    included in the sum.
+
+    Args:
+        sampler: Sampler to check.
+        tree: Random distribution of short sequences, which the sampler samples from.
+
+    Raises:
+        AssertionError: If the sum differs from 1, an output is impossible, or the expected number of model calls is
+            infinite although the sampler always halts.
+    """
     for name, rule in (*named_verifiers(tree), ("a verifier that rejects everything", _never)):
         distribution, where = _exact(sampler, tree, rule), f"on {tree} with {name}"
         total = (
@@ -173,7 +232,17 @@ def check_probabilities_sum_to_one(sampler: Sampler[Any], tree: RandomTree) -> N
 
 
 def check_weights(sampler: Sampler[Any]) -> None:
-    """Check proper weighting: E[exp(log_weight) 1(x)] = p(x) for every x that the verifier accepts."""
+    """Check that the importance weights of a sampler are correct (proper weighting).
+
+    For every sequence x that the verifier accepts, E[exp(log_weight) 1(x)] must equal the probability p(x) under the
+    model. 1(x) is 1 if the sampler returns x, else 0. Samplers without weights are not tested.
+
+    Args:
+        sampler: Sampler to check.
+
+    Raises:
+        AssertionError: If the weights are wrong for a sequence.
+    """
     for tree in small_trees(sampler) if sampler.weighted else ():
         due = {x: p for x, p in tree.distribution().items() if tree.allows(x)}
         weights = _exact(sampler, tree, tree.allows).weights
@@ -181,9 +250,18 @@ def check_weights(sampler: Sampler[Any]) -> None:
 
 
 def check_weights_under_truncation(sampler: Sampler[Any]) -> None:
-    """Check proper weighting with respect to the truncated distribution.
+    """Check that the importance weights of a sampler are correct if the model is truncated by top-k or top-p.
 
-    If the sampler masks before truncation, the target is the distribution p_T without truncation on its outputs.
+    For every sequence x that the verifier accepts, E[exp(log_weight) 1(x)] must equal p(x), where 1(x) is 1 if the
+    sampler returns x, else 0. Usually p is the truncated distribution. If the sampler excludes rejected tokens before
+    truncation, p is the distribution at the same temperature without truncation, and only the sequences that the
+    sampler can return are compared. Samplers without weights are not tested.
+
+    Args:
+        sampler: Sampler to check.
+
+    Raises:
+        AssertionError: If the weights are wrong for a sequence.
     """
     for tree in small_trees(sampler) if sampler.weighted else ():
         for top in ({"top_p": 0.7}, {"top_k": 1}):
@@ -199,7 +277,17 @@ def check_weights_under_truncation(sampler: Sampler[Any]) -> None:
 
 
 def check_complete_prompts(sampler: Sampler[Any]) -> None:
-    """Check that a complete prompt needs no model calls and has the weight that it has if its last token is certain."""
+    """Check how a sampler treats a prompt that is already a complete sequence.
+
+    The sampler must not call the model for it. The importance weight must be the same as for a shorter prompt after
+    which the model generates the last token with probability 1.
+
+    Args:
+        sampler: Sampler to check.
+
+    Raises:
+        AssertionError: If the model is called, or the weights differ.
+    """
     certain = Table(lambda prefix: [0.0, 1.0] if prefix else [1.0, 0.0], 2, max_length=2)
     for value in (0.5, 0.0) if sampler.weighted else (0.5,):
 
@@ -221,13 +309,18 @@ def check_complete_prompts(sampler: Sampler[Any]) -> None:
 def check_same_distribution(
     sampler: Sampler[Any], reference: Sampler[Any] | Callable[[RandomTree, Rule], Any]
 ) -> None:
-    """Check that the exact distribution equals a reference on small trees with verifiers of every kind.
+    """Check that the exact output distribution of a sampler equals an expected distribution.
+
+    The distributions are compared on small random models, with verifiers of several kinds.
 
     Args:
         sampler: Sampler to check.
-        reference: Another sampler, or a function of a tree and a verifier that returns an `ExactDistribution` or the
-            probabilities of the outputs. Unless only probabilities are returned, weights, failures and expected model
-            calls are compared too.
+        reference: Sampler with the expected distribution, or a function of a tree and a verifier that returns the
+            expected probabilities of the outputs or an `ExactDistribution`. Unless only probabilities are returned,
+            importance weights, failure probabilities and expected numbers of model calls are compared too.
+
+    Raises:
+        AssertionError: If the distributions differ.
     """
     for tree in (*small_trees(sampler), TIED):
         for name, rule in named_verifiers(tree):

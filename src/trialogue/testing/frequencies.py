@@ -10,24 +10,29 @@ ALPHA = 1e-9
 
 
 def weissman_radius(cells: int, samples: int, alpha: float = ALPHA) -> float:
-    """Return the L1 distance that frequencies exceed with probability at most `alpha` (Weissman et al. 2003).
+    """Return an upper bound of the L1 distance between observed frequencies and the true distribution.
 
-    A wrong distribution whose L1 distance is more than twice this radius is rejected with probability at least
+    The distance exceeds the bound with probability at most `alpha` (Weissman et al. 2003). If the assumed distribution
+    is wrong by an L1 distance of more than twice the bound, the frequencies reveal this with probability at least
     1 - `alpha`.
 
     Args:
-        cells: Number of outcomes.
+        cells: Number of possible outcomes.
         samples: Number of independent samples.
-        alpha: Probability of exceeding the radius (default: 1e-9).
+        alpha: Probability of exceeding the bound (default: 1e-9).
     """
     return math.sqrt(2 * (cells * math.log(2) + math.log(1 / alpha)) / samples)
 
 
 def l1_distance(sequences: Iterable[Prefix], distribution: ExactDistribution) -> float:
-    """Return the L1 distance between the frequencies of `sequences` and `distribution`.
+    """Return the L1 distance between the frequencies of samples and a distribution.
 
-    If the probabilities of `distribution` do not sum to 1, the missing probability counts as one additional outcome,
-    which contains all sequences that are not in `distribution`.
+    If the probabilities do not sum to 1, the missing probability counts as one additional outcome. It contains all
+    sequences that are not in `distribution`.
+
+    Args:
+        sequences: Samples, each a tuple of token ids.
+        distribution: Dict from sequences to probabilities.
     """
     counts = Counter(sequences)
     total = counts.total()

@@ -191,7 +191,17 @@ def check_joint(model: Joint, *, sites: int | None = None, tolerance: float = 1e
 
 
 def conditional_log_probs(distribution: Tensor, vocab: int, tokens: Tensor, masked: Tensor) -> Tensor:
-    """Return log p(x_i | x outside the mask) (rows, N, V) of the joint `distribution` (V^N,) by enumeration."""
+    """Compute the conditional distribution of each site given the unmasked sites, from a joint distribution.
+
+    Args:
+        distribution: Probabilities (V^N,) of all sequences of N sites, in the order of `itertools.product`.
+        vocab: Number V of values of a site.
+        tokens: Sequences (rows, N) int64.
+        masked: Bool tensor (rows, N), True for masked sites. Their tokens are ignored.
+
+    Returns:
+        Log-probabilities (rows, N, V).
+    """
     states = whole_sequences(vocab, tokens.shape[1])
     agree = ((tokens.cpu()[:, None] == states) | masked.cpu()[:, None]).all(2)
     here = torch.nn.functional.one_hot(states, vocab).double()

@@ -83,7 +83,14 @@ def _check_sufficient(
 
 
 def first_equal_rows(statistic: Tensor) -> Tensor:
-    """Return the index (n,) of the first equal row for each row of `statistic` (n, k)."""
+    """Return, for each row of a matrix, the index of the first row that is equal to it.
+
+    Args:
+        statistic: Matrix (n, k).
+
+    Returns:
+        Row indices (n,) int64. Entry i is at most i.
+    """
     # A column of zeros is added, because `unique` needs at least one column.
     _, group = torch.nn.functional.pad(statistic, (0, 1)).unique(dim=0, return_inverse=True)
     first = torch.full((len(group),), len(group)).scatter_reduce(0, group, torch.arange(len(group)), "amin")

@@ -46,7 +46,14 @@ def _require_same(
 
 
 def check_batch_independence(sampler: Sampler[Any]) -> None:
-    """Check that samples and counts do not depend on the batch size."""
+    """Check that the samples of a sampler, and the counted model calls, do not depend on the batch size.
+
+    Args:
+        sampler: Sampler to check.
+
+    Raises:
+        AssertionError: If a batch size changes a result.
+    """
     settings: dict[str, Any] = {"verifier": ruled(LONG), "num_samples": 10, "seed": 3, "max_steps": 300}
     whole = generate(LONG.table(), RAGGED, sampler=sampler, **settings)
     for batch_size in (1, 3, 64):
@@ -59,7 +66,16 @@ def check_batch_independence(sampler: Sampler[Any]) -> None:
 
 
 def check_sample_ids(sampler: Sampler[Any]) -> None:
-    """Check that a sample depends on its id, but not on its position in the batch."""
+    """Check that a sample is determined by its id and not by its position in the batch.
+
+    The same prompts and ids are sampled in two orders.
+
+    Args:
+        sampler: Sampler to check.
+
+    Raises:
+        AssertionError: If the order changes a sample.
+    """
     prompts = [prompt for prompt in RAGGED for _ in range(5)]
     order = torch.randperm(len(prompts), generator=generator(4, "order of the samples"))
     settings: dict[str, Any] = {"verifier": ruled(LONG), "batch_size": 8, "seed": 4, "max_steps": 300}
@@ -70,9 +86,16 @@ def check_sample_ids(sampler: Sampler[Any]) -> None:
 
 
 def check_sample_independence(sampler: Sampler[Any]) -> None:
-    """Check that a sample and its cost do not depend on the other samples.
+    """Check that a sample, its importance weight and its number of model calls do not depend on the other samples.
 
-    The counts are compared for prompts that share no prefixes, because samples share the evaluations of a prefix.
+    Each sample is compared with a run in which it is generated alone. Numbers of calls that exclude repeated prefixes
+    are compared only for prompts that share no prefixes, because samples share the evaluations of a prefix.
+
+    Args:
+        sampler: Sampler to check.
+
+    Raises:
+        AssertionError: If a sample changes.
     """
     settings: dict[str, Any] = {"verifier": ruled(LONG), "seed": 5, "max_steps": 300}
     whole = generate(LONG.table(), RAGGED, sampler=sampler, **settings)
@@ -95,7 +118,17 @@ def check_sample_independence(sampler: Sampler[Any]) -> None:
 
 
 def check_completeness(sampler: Sampler[Any]) -> None:
-    """Check that samples begin with their prompts, end at the first possible position, and have the right log_prob."""
+    """Check that samples are valid completions of their prompts.
+
+    A sample must begin with its prompt, end at the first position at which it is complete, and have the correct
+    `log_prob`.
+
+    Args:
+        sampler: Sampler to check.
+
+    Raises:
+        AssertionError: If a sample is not valid.
+    """
     run = generate(LONG.table(), RAGGED, sampler=sampler, verifier=LONG.value, num_samples=5)
     prompts = [prompt for prompt in RAGGED for _ in range(5)]
     distributions = {prompt: LONG.distribution(prompt) for prompt in prompts}
@@ -117,7 +150,15 @@ def check_completeness(sampler: Sampler[Any]) -> None:
 
 
 def check_frequencies(sampler: Sampler[Any], reference: Sampler[Any] | None = None) -> None:
-    """Check that the frequencies of samples agree with the exact distribution of the sampler or of `reference`."""
+    """Check that the frequencies of 20,000 samples agree with an exact output distribution.
+
+    Args:
+        sampler: Sampler to check.
+        reference: Sampler whose exact distribution is expected (default: `sampler` itself).
+
+    Raises:
+        AssertionError: If the L1 distance is too large. A correct sampler fails with probability at most 1e-9.
+    """
     tree = VIABLE[0]
     distribution = exact_distribution(
         sampler if reference is None else reference, tree.table(), ruled(tree)
@@ -132,7 +173,16 @@ def check_frequencies(sampler: Sampler[Any], reference: Sampler[Any] | None = No
 
 
 def check_sample_traces(sampler: Sampler[Any]) -> None:
-    """Check that the trace reproduces the samples, and removes tokens only if the sampler declares `goes_back`."""
+    """Check that the recorded trace of a run reproduces the samples.
+
+    If the sampler declares `goes_back=False`, no row of the trace may lose tokens or continue from another row.
+
+    Args:
+        sampler: Sampler to check.
+
+    Raises:
+        AssertionError: If a requirement is violated.
+    """
     settings: dict[str, Any] = {"num_samples": 4, "batch_size": 6, "max_steps": 300, "trace": True}
     run = generate(LONG.table(), RAGGED, sampler=sampler, verifier=ruled(LONG), **settings)
     prompts = [prompt for prompt in RAGGED for _ in range(4)]
@@ -149,7 +199,16 @@ def check_sample_traces(sampler: Sampler[Any]) -> None:
 
 
 def check_budgets(sampler: Sampler[Any]) -> None:
-    """Check that runs respect their budgets, including the default one, and that stopped samples are marked."""
+    """Check that a sampler respects limits on model calls and steps, and that samples stopped by a limit are marked.
+
+    The verifier rejects every sequence, so no sample may be accepted. The default limit is checked too.
+
+    Args:
+        sampler: Sampler to check.
+
+    Raises:
+        AssertionError: If a requirement is violated.
+    """
 
     def never(prefix: Prefix) -> bool:
         del prefix
@@ -175,7 +234,14 @@ def check_budgets(sampler: Sampler[Any]) -> None:
 
 
 def check_single_evaluation(sampler: Sampler[Any]) -> None:
-    """Check that the verifier evaluates each prefix once, and that every evaluation is counted."""
+    """Check that the verifier is called once for each prefix, and that every call is counted.
+
+    Args:
+        sampler: Sampler to check.
+
+    Raises:
+        AssertionError: If a prefix is evaluated twice, or the count differs from the number of calls.
+    """
     judged = []
 
     def verifier(prefix: Prefix) -> float:

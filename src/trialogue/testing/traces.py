@@ -7,12 +7,21 @@ from trialogue.testing.trees import Prefix
 
 
 def replay(trace: Trace, prompts: Sequence[Prefix], members: int) -> list[Prefix]:
-    """Return the first row of each sample's group after all moves. The moves of a step are applied simultaneously.
+    """Apply the recorded moves of a sampling run to its prompts, and return the resulting sequences.
+
+    A group of rows of the batch produces each sample. A move sets a row to the first tokens of a row of the same group,
+    followed by at most one new token. All moves of a step are applied simultaneously.
 
     Args:
-        trace: Trace of a run.
-        prompts: Prompt of each sample.
+        trace: Moves of a run.
+        prompts: Prompt of each sample, as token ids.
         members: Number of rows per sample.
+
+    Returns:
+        Sequence in the first row of each sample's group after the last step.
+
+    Raises:
+        AssertionError: If the recorded length of a row differs from its actual length.
     """
     groups = [[prompt] * members for prompt in prompts]
     columns = (trace.step, trace.sample, trace.member, trace.length, trace.source, trace.kept, trace.token)

@@ -17,10 +17,9 @@ from trialogue.verifiers.wrapping import WrappingVerifier
 class Product(Verifier):
     """Verifier whose value is the product of the values of several verifiers.
 
-    Factors are evaluated in order, and each one only on the sequences for which all earlier factors are nonzero. Put
-    cheap verifiers first. Samplers that need the values of all children evaluate the factors in `parts` that define
-    `children` first and call the other factors only on the remaining children. `parser` is the parser of the first
-    factor that has one.
+    The factors are evaluated in order. Each factor is evaluated only for sequences to which all earlier factors assign
+    a nonzero value, so put cheap verifiers first. The attribute `parts` contains the factors. The attribute `parser` is
+    the parser of the first factor that has one.
 
     Args:
         *verifiers: Verifiers or functions of a prefix (tuple of token ids). At least one is required.
@@ -46,13 +45,25 @@ class Product(Verifier):
         self.parser = next((part.parser for part in self.parts if part.parser is not None), None)
 
     def up_to(self, stop: str | Sequence[str]) -> Self:
-        """Return a copy whose factors ignore the text from the first of the strings `stop` onwards."""
+        """Return a copy whose factors ignore the text from the first stop string onwards.
+
+        Args:
+            stop: Stop string, or several of them.
+        """
         stopped = copy(self)
         stopped.parts = tuple(part.up_to(stop) for part in self.parts)
         return stopped
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the products (n,) float64 for the sequences in `rows` (n,)."""
+        """Return the product of the values of all factors.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of the rows of the batch to evaluate.
+
+        Returns:
+            Products (n,) float64, one for each index in `rows`.
+        """
         values = torch.ones(len(rows), dtype=torch.float64)
         for part in self.parts:
             # NaN counts as nonzero, so it stays in the product and the caller reports it.
@@ -62,7 +73,16 @@ class Product(Verifier):
         return values
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
-        """Return the products (n, vocab) for all one-token continuations, or None if a factor has no `children`."""
+        """Return the product of the factors for all sequences that extend a row by one token.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of rows of the batch.
+
+        Returns:
+            Products (n, vocab). Entry (i, t) belongs to row `rows[i]` followed by token t. None if the `children` of a
+            factor are None.
+        """
         product: Tensor | None = None
         for part in self.parts:
             values = part.children(decoding, rows)
@@ -74,10 +94,13 @@ class Product(Verifier):
 
 
 class All(Product):
-    """Verifier that returns 1 if the values of all `verifiers` are positive, else 0.
+    """Verifier that returns 1 if all of several verifiers assign a positive value to a sequence, else 0.
 
     Args:
         *verifiers: Verifiers or functions of a prefix (tuple of token ids). At least one is required.
+
+    Raises:
+        InputError: If no verifier is given.
     """
 
     def __init__(self, *verifiers: VerifierLike) -> None:
@@ -87,18 +110,34 @@ class All(Product):
 
 
 class Anything(Verifier):
-    """Verifier that returns 1 for every sequence (the empty product)."""
+    """Verifier that returns 1 for every sequence."""
 
     scope: Scope = "completion"
     most = 1.0
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return ones (n,) float64 for the sequences in `rows` (n,)."""
+        """Return the value 1 for each sequence.
+
+        Args:
+            decoding: Batch of sequences (ignored).
+            rows: Indices (n,) int64 of the rows of the batch to evaluate.
+
+        Returns:
+            Ones (n,) float64.
+        """
         del decoding
         return torch.ones(len(rows), dtype=torch.float64)
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return True (n, vocab) for all one-token continuations."""
+        """Return True for all sequences that extend a row by one token.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of rows of the batch.
+
+        Returns:
+            Bool tensor (n, vocab) with all entries True.
+        """
         return torch.ones(len(rows), decoding.vocab_size, dtype=torch.bool)
 
 
@@ -115,7 +154,14 @@ class _Positive(WrappingVerifier):
 
 
 def factors(verifier: Verifier) -> list[Verifier]:
-    """Return the factors of a verifier, with nested products flattened (the verifier itself if it has no factors)."""
+    """Return the factors of a verifier, including the factors of nested products.
+
+    Args:
+        verifier: A `Product` or another verifier.
+
+    Returns:
+        Verifiers that are not products themselves. If `verifier` is not a product, the list contains only `verifier`.
+    """
     if not verifier.parts:
         return [verifier]
     return [factor for part in verifier.parts for factor in factors(part)]

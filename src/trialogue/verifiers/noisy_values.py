@@ -65,7 +65,15 @@ class NoisyValues(Verifier):
         self.most = self._of.most * max(factor, 1 / factor)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the values (n,) float64 of the sequences in `rows` (n,)."""
+        """Return the values of complete sequences, and the values of prefixes multiplied by random factors.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of the rows of the batch to evaluate.
+
+        Returns:
+            Values (n,) float64, one for each index in `rows`.
+        """
         values = self._of.values(decoding, rows).double()
         inner = (~decoding.complete[rows]).nonzero()[:, 0]
         if len(inner):

@@ -15,17 +15,18 @@ from trialogue.verifiers.functions.function import VerifierLike, as_verifier
 
 @validated
 class OutcomeReward(Verifier):
-    """Verifier that combines a value function for prefixes with an outcome for complete sequences.
+    """Verifier that evaluates prefixes by a value function and complete sequences by an outcome.
 
-    The value of a complete sequence is set to its outcome, V(x, y_1:H) := tau(x, y_1:H). If the values of prefixes are
-    positive, the stationary distribution of a value-guided sampler on its leaves equals the distribution defined by the
-    outcome, even if the values are inaccurate.
+    The value of a complete sequence y_1:H after a prompt x is set to its outcome, V(x, y_1:H) := tau(x, y_1:H), where V
+    is the value function and tau the outcome. A value-guided random walk moves on the tree of prefixes, whose leaves
+    are the complete sequences. If the values of prefixes are positive, its stationary distribution on the leaves equals
+    the distribution defined by the outcome, even if the values are inaccurate.
 
     Args:
         values: Verifier or function of a prefix that evaluates prefixes.
         outcome: Verifier or function of a prefix that evaluates complete sequences.
         viability: Whether `outcome` also evaluates prefixes (default: False). It must then return 0 only for prefixes
-            of which every completion has outcome 0.
+            that cannot be completed to a sequence of positive outcome.
 
     Raises:
         InputError: During sampling with `viability`, if `values` is positive for a prefix to which `outcome` assigns 0.
@@ -43,13 +44,28 @@ class OutcomeReward(Verifier):
         self.parser = self._outcome.parser
 
     def up_to(self, stop: str | Sequence[str]) -> Self:
-        """Return a copy whose verifiers ignore the text from the first of the strings `stop` onwards."""
+        """Return a copy that ignores the text from the first stop string onwards.
+
+        Args:
+            stop: Stop string, or several of them.
+        """
         stopped = copy(self)
         stopped._values, stopped._outcome = self._values.up_to(stop), self._outcome.up_to(stop)
         return stopped
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the values (n,) float64 of `rows` (n,): outcomes of complete sequences, values of prefixes."""
+        """Return the outcomes of complete sequences and the values of prefixes.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of the rows of the batch to evaluate.
+
+        Returns:
+            Values (n,) float64, one for each index in `rows`.
+
+        Raises:
+            InputError: If a prefix has a positive value although `outcome` rejects it (only with `viability=True`).
+        """
         values = torch.empty(len(rows), dtype=torch.float64)
         complete = decoding.complete[rows]
         for part, is_evaluated in ((self._outcome, complete), (self._values, ~complete)):

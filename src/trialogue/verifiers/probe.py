@@ -30,6 +30,14 @@ class ProbeVerifier(Verifier):
         self.layers = () if layer == -1 else (layer,)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the probabilities (n,) that the sequences in `rows` (n,) are correct."""
+        """Return the estimated probabilities that sequences are correct.
+
+        Args:
+            decoding: Batch of sequences. It provides the hidden states that the probe reads.
+            rows: Indices (n,) int64 of the rows of the batch to evaluate.
+
+        Returns:
+            Probabilities (n,) float64, one for each index in `rows`.
+        """
         states = decoding.hidden(self._layer, rows)
         return self._probe.to(states.device).probability(states.float()).double().to(rows.device)

@@ -22,18 +22,44 @@ class RandomVerifier(Verifier):
         self._seed = seed_of(seed, "random verifier")
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the values (n,) of the sequences in `rows` (n,)."""
+        """Return a random number for each sequence.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of the rows of the batch to evaluate.
+
+        Returns:
+            Values (n,) float64 in [0, 1), one for each index in `rows`.
+        """
         return prefix_uniforms(self._seed, decoding, rows)
 
 
 def prefix_uniforms(seed: int, decoding: Decoding, rows: Tensor) -> Tensor:
-    """Return uniform numbers (n,) float64 in [0, 1) that depend only on `seed` and the prefixes in `rows` (n,)."""
+    """Return uniform random numbers that depend only on a seed and on the tokens of each sequence.
+
+    Args:
+        seed: Random seed.
+        decoding: Batch of sequences.
+        rows: Indices (n,) int64 of rows of the batch.
+
+    Returns:
+        Numbers (n,) float64 in [0, 1).
+    """
     keys = prefix_keys(seed, decoding, rows)
     return Streams(seed, keys).uniform(torch.arange(len(rows)))
 
 
 def prefix_keys(seed: int, decoding: Decoding, rows: Tensor) -> Tensor:
-    """Return keys (n,) int64 of random streams that depend only on `seed` and the prefixes in `rows` (n,)."""
+    """Return keys of random number streams that depend only on a seed and on the tokens of each sequence.
+
+    Args:
+        seed: Random seed.
+        decoding: Batch of sequences.
+        rows: Indices (n,) int64 of rows of the batch.
+
+    Returns:
+        Keys (n,) int64. Equal sequences have equal keys.
+    """
     tokens, lengths = decoding.tokens[rows].tolist(), decoding.lengths[rows].tolist()
     prefixes = [tuple(row[:length]) for row, length in zip(tokens, lengths, strict=True)]
     return torch.tensor([seed_of(seed, prefix) for prefix in prefixes], dtype=torch.int64)

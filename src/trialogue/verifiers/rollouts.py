@@ -38,7 +38,16 @@ class RolloutValues(Verifier):
         self.layers, self.notes, self.parser = self._outcome.layers, self._outcome.notes, self._outcome.parser
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the values (n,) float64 of the sequences in `rows` (n,)."""
+        """Return the outcomes of complete sequences, and the mean outcomes of sampled completions of prefixes.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of the rows of the batch to evaluate.
+
+        Returns:
+            Values (n,) float64, one for each index in `rows`. Estimates below the lower bound `floor` are set to this
+            bound.
+        """
         values = torch.zeros(len(rows), dtype=torch.float64)
         complete = decoding.complete[rows]
         ended, inner = complete.nonzero()[:, 0], (~complete).nonzero()[:, 0]

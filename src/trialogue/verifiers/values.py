@@ -40,7 +40,14 @@ class TableValues(Verifier):
         self.most = max(self.table.values()) or 1.0
 
     def __call__(self, prefix: Prefix) -> float:
-        """Return the value of `prefix`."""
+        """Return the value of a prefix in the table.
+
+        Args:
+            prefix: Token ids of prompt and completion.
+
+        Raises:
+            InputError: If the table does not contain the prefix.
+        """
         try:
             return self.table[tuple(prefix)]
         except KeyError:
@@ -49,7 +56,18 @@ class TableValues(Verifier):
             raise InputError("prefix", tuple(prefix), hint) from None
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the values (n,) float64 of the sequences in `rows` (n,)."""
+        """Look up the values of some sequences of a batch.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of the rows of the batch to evaluate.
+
+        Returns:
+            Values (n,) float64, one for each index in `rows`.
+
+        Raises:
+            InputError: If the table does not contain one of the sequences.
+        """
         tokens, lengths = decoding.tokens[rows].tolist(), decoding.lengths[rows].tolist()
         values = [self(tuple(row[:length])) for row, length in zip(tokens, lengths, strict=True)]
         return torch.tensor(values, dtype=torch.float64)

@@ -10,10 +10,12 @@ from trialogue.oracles import Decoding, Verifier
 
 
 class WrappingVerifier(Verifier):
-    """Base class that delegates to another verifier. Subclasses override `_converted` to transform the values.
+    """Base class of verifiers that transform the values of another verifier.
+
+    A subclass overrides `_converted`, which receives and returns a tensor of values.
 
     Args:
-        verifier: Verifier to delegate to. Its attributes (`scope`, `most`, `layers`, ...) are copied.
+        verifier: Verifier whose values are transformed. Its attributes (`scope`, `most`, `layers`, ...) are copied.
     """
 
     def __init__(self, verifier: Verifier) -> None:
@@ -22,22 +24,52 @@ class WrappingVerifier(Verifier):
         self.notes, self.parser, self.has_mask = verifier.notes, verifier.parser, verifier.has_mask
 
     def up_to(self, stop: str | Sequence[str]) -> Self:
-        """Return a copy that ignores the text from the first of the strings `stop` onwards."""
+        """Return a copy that ignores the text from the first stop string onwards.
+
+        Args:
+            stop: Stop string, or several of them.
+        """
         stopped = copy(self)
         stopped._verifier = self._verifier.up_to(stop)
         return stopped
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the transformed values (n,) of the sequences in `rows` (n,)."""
+        """Return the transformed values of some sequences of a batch.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of the rows of the batch to evaluate.
+
+        Returns:
+            Values (n,), one for each index in `rows`.
+        """
         return self._converted(self._verifier.values(decoding, rows))
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
-        """Return the transformed values (n, vocab) of all one-token continuations, or None if unavailable."""
+        """Return the transformed values of all sequences that extend a row by one token.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of rows of the batch.
+
+        Returns:
+            Values (n, vocab). Entry (i, t) belongs to row `rows[i]` followed by token t. None if the other verifier
+            returns None.
+        """
         values = self._verifier.children(decoding, rows)
         return None if values is None else self._converted(values)
 
     def residuals(self, decoding: Decoding, rows: Tensor) -> Tensor | None:
-        """Return the equivalence-class keys of the wrapped verifier."""
+        """Return the keys of the other verifier, which are equal only for sequences with the same values in future.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of rows of the batch.
+
+        Returns:
+            Keys (n, k) int64, or None if the other verifier defines none. Two sequences with equal keys have equal
+            values after the same continuation.
+        """
         return self._verifier.residuals(decoding, rows)
 
     def _converted(self, values: Tensor) -> Tensor:

@@ -19,7 +19,14 @@ class _Shown(str):
 
 
 def annotated_bound(function: Callable[..., Any]) -> float:
-    """Return an upper bound of a function's values: 1 if it is annotated to return bool, else infinity."""
+    """Return an upper bound of the values that a function returns, according to its type annotation.
+
+    Args:
+        function: Function of a prefix.
+
+    Returns:
+        1 if the function is annotated to return bool, else infinity.
+    """
     try:
         returns = inspect.signature(function).return_annotation
     except (TypeError, ValueError):  # Some built-in functions have no signature.
@@ -28,7 +35,14 @@ def annotated_bound(function: Callable[..., Any]) -> float:
 
 
 def to_number(result: Any) -> float:
-    """Convert `result` to a float. Return NaN if it is not a single number."""
+    """Convert an object to a float.
+
+    Args:
+        result: Object that a user-defined function returned.
+
+    Returns:
+        The float. NaN if `result` is a text, an array with axes, or cannot be converted.
+    """
     if isinstance(result, str | bytes) or getattr(result, "shape", ()) != ():
         return math.nan
     try:
@@ -38,13 +52,16 @@ def to_number(result: Any) -> float:
 
 
 def checked_value(function: Callable[..., Any], argument: object, result: Any, most: float) -> float:
-    """Convert the result of a user function to a value.
+    """Convert the result of a user-defined verifier function to a float, and check its range.
 
     Args:
-        function: Function that was called.
-        argument: Argument of the call.
-        result: Result of the call.
-        most: Upper bound of the function's values.
+        function: Function that was called. The error message contains its name.
+        argument: Argument of the call, for the error message.
+        result: Object that the function returned.
+        most: Largest valid value.
+
+    Returns:
+        The result as a float.
 
     Raises:
         InputError: If `result` is not a finite number from 0 to `most`.
@@ -59,13 +76,25 @@ def checked_value(function: Callable[..., Any], argument: object, result: Any, m
 
 
 def call_error(function: Callable[..., Any], argument: object, hint: str) -> InputError:
-    """Return the error for a failed call of `function` with `argument`."""
+    """Create the error that is raised if a call of a user-defined function fails.
+
+    Args:
+        function: Function that was called. The error message contains its name.
+        argument: Argument of the call. The error message contains its `repr`, shortened.
+        hint: Reason of the failure, and an instruction for the user.
+    """
     name = getattr(function, "__name__", type(function).__name__)
     return InputError(f"verifier {name}", _Shown(reprlib.repr(argument)), hint)
 
 
 def timeout_error(function: Callable[..., Any], argument: object, timeout: float) -> InputError:
-    """Return the error for a call of `function` with `argument` that exceeded the timeout in seconds."""
+    """Create the error that is raised if a call of a user-defined function takes too long.
+
+    Args:
+        function: Function that was called. The error message contains its name.
+        argument: Argument of the call. The error message contains its `repr`, shortened.
+        timeout: Maximum duration of the call in seconds.
+    """
     return call_error(
         function,
         argument,

@@ -53,14 +53,16 @@ class FileFunction:
         return self.call_all([argument], None)[0]
 
     def call_all(self, arguments: Sequence[Any], timeout: float | None) -> list[Any]:
-        """Call the function with each of `arguments`.
+        """Call the function once for each argument, in the separate process.
 
         Args:
-            arguments: Texts or tuples of token ids.
+            arguments: Arguments, one for each call. An argument is a text or a tuple of token ids.
             timeout: Maximum duration of each call in seconds, or None for no limit.
 
         Returns:
-            The results as floats. If a result is not a number, the list ends with an object that has its `repr`.
+            The results of the calls as floats, in the same order. If a call returns something else than a number, the
+            remaining results are omitted, and the last entry of the list is a placeholder that is printed like the
+            invalid result.
 
         Raises:
             InputError: If a call raises an exception, exceeds the timeout or ends the process. The error names the

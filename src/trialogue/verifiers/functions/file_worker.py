@@ -25,13 +25,15 @@ _GRACE = 1.0  # Seconds after the timeout at which the process ends itself.
 
 
 def serve(connection: Connection, path: str, shown: str, name: str) -> None:
-    """Load a function and reply to requests until the connection is closed.
+    """Execute a user's Python file, and call one of its functions for each request of the parent process.
+
+    The function returns when the connection is closed.
 
     Args:
-        connection: Connection to the parent process.
+        connection: Connection to the parent process, which sends arguments and receives results.
         path: Path of the Python file.
         shown: Path of the file for error messages.
-        name: Name of the function.
+        name: Name of the function in the file.
     """
     # The parent process handles Ctrl-C and ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

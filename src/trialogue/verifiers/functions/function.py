@@ -64,7 +64,15 @@ class FunctionVerifier(Verifier):
             self.most = max(self.most, 1.0)
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the values (n,) float64 of the sequences in `rows` (n,)."""
+        """Call the function for some sequences of a batch, and return its results.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of the rows of the batch to evaluate.
+
+        Returns:
+            Values (n,) float64, one for each index in `rows`.
+        """
         complete, starts = decoding.complete[rows].tolist(), decoding.start[rows].tolist()
         sequences = zip(decoding.tokens[rows].tolist(), decoding.lengths[rows].tolist(), strict=True)
         indices, arguments = list[int](), list[Any]()
@@ -119,9 +127,12 @@ class TextVerifier(FunctionVerifier):
         self._stops: StopStrings | None = None
 
     def up_to(self, stop: str | Sequence[str]) -> Self:
-        """Return a copy that ignores the text from the first of the strings `stop` onwards.
+        """Return a copy that ignores the text from the first stop string onwards.
 
-        The end of a prefix is omitted as long as it may be the beginning of a stop string.
+        While a prefix ends with the possible beginning of a stop string, the function does not receive this end.
+
+        Args:
+            stop: Stop string, or several of them.
         """
         stopped = copy(self)
         stopped._stops = StopStrings(stop)
@@ -141,11 +152,11 @@ class TextVerifier(FunctionVerifier):
 
 
 def call_function(function: Callable[[Argument], Any], argument: Argument, timeout: float | None) -> Any:
-    """Call a user function and return its result.
+    """Call a function of the user, and return its result.
 
     Args:
         function: Function to call.
-        argument: Its argument.
+        argument: Argument of the call.
         timeout: Maximum duration in seconds, or None for no limit.
 
     Raises:
@@ -197,7 +208,11 @@ class Threshold(WrappingVerifier):
 
 
 def is_verifier(thing: Any) -> bool:
-    """Return whether `thing` is an object with a method `values`, as a verifier is."""
+    """Return whether an object can be used as a verifier without conversion, because it has a method `values`.
+
+    Args:
+        thing: Any object. The result is False for functions without such a method.
+    """
     return hasattr(thing, "values") and not isinstance(thing, type)
 
 

@@ -18,7 +18,7 @@ _MIN_INTERVAL = 0.01
 
 
 class Overdue(Exception):
-    """A call has exceeded its time limit."""
+    """Exception that is raised if a call exceeds its time limit."""
 
 
 class _Alarm(BaseException):
@@ -26,17 +26,18 @@ class _Alarm(BaseException):
 
 
 def call_within(seconds: float, function: Callable[[Argument], Result], argument: Argument) -> Result:
-    """Return `function(argument)`, with a time limit.
+    """Call a function with a time limit, and return its result.
 
-    In the main thread, a signal interrupts the function, even inside a regular expression. The previous handler and
-    timer are restored afterwards. If the function catches the alarm, its result is discarded, and it is interrupted
-    again every `seconds`. A function that catches every alarm and never returns cannot be stopped. In other threads and
-    on systems without timers, the function runs in a daemon thread, which is abandoned after the time limit.
+    In the main thread, a signal interrupts the function, even inside a regular expression. The previous signal handler
+    and timer are restored afterwards. If the function catches the exception, its result is discarded, and it is
+    interrupted again every `seconds`. A function that catches every interruption and never returns cannot be stopped.
+    In other threads and on systems without timers, the function runs in a daemon thread, which is abandoned after the
+    time limit.
 
     Args:
-        seconds: Time limit.
+        seconds: Time limit in seconds.
         function: Function to call.
-        argument: Its argument.
+        argument: Its only argument.
 
     Raises:
         Overdue: If the call takes longer than `seconds`. Exceptions of the function are propagated.

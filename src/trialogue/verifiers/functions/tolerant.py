@@ -24,7 +24,7 @@ class _ChildErrors(NamedTuple):
 
 
 class Raised:
-    """Error messages of verifiers, stored by the sequence that was evaluated.
+    """Store of the error messages that verifiers raise during sampling, by token sequence.
 
     Args:
         most: Maximum number of sequences to store. The oldest are discarded. The same limit holds for the errors of
@@ -36,7 +36,7 @@ class Raised:
         self._messages, self._child_errors = dict[bytes, str](), dict[bytes, _ChildErrors]()
 
     def note(self, tokens: Tensor, start: int, message: str) -> None:
-        """Store an error message for a sequence. The first message for a sequence is kept.
+        """Store the error message of a verifier for a sequence, unless a message is already stored for it.
 
         Args:
             tokens: Token ids (length,) of prompt and completion.
@@ -57,13 +57,16 @@ class Raised:
                 del table[next(iter(table))]
 
     def of(self, tokens: Tensor, start: int, failed: bool) -> str | None:
-        """Return the error message for a sequence, or None.
+        """Return the stored error message for a sequence.
 
         Args:
             tokens: Token ids (length,) of prompt and completion.
             start: Length of the prompt.
-            failed: Whether the sample ended because no continuation was left. In this case the errors of its
-                continuations are returned if the sequence itself has no message.
+            failed: Whether the sample ended because no continuation was left. In this case, errors of its one-token
+                continuations are summarised if the sequence itself has no message.
+
+        Returns:
+            The message, or None if no error is stored.
         """
         key = _key(tokens, start)
         if key in self._messages or not failed or key not in self._child_errors:
@@ -81,13 +84,13 @@ def _key(tokens: Tensor, start: int) -> bytes:
 
 
 def tolerant(verifier: Verifier, raised: Raised) -> Verifier:
-    """Wrap a verifier so that sequences for which it raises have the value 0.
+    """Return a verifier that assigns the value 0 to sequences for which another verifier raises an exception.
 
     Each factor of a product is wrapped separately. Out-of-memory errors and interruptions are not caught.
 
     Args:
-        verifier: Verifier to wrap.
-        raised: Store of the error messages.
+        verifier: Verifier that may raise exceptions.
+        raised: Object in which the error messages are stored.
     """
     parts = [_Tolerant(part, raised) for part in factors(verifier)]
     return parts[0] if len(parts) == 1 else Product(*parts)

@@ -14,7 +14,7 @@ from trialogue.verifiers.functions.users_code import CRASHES, output_to_stderr
 
 
 def load_function(path: Path, shown: str, name: str) -> Callable[[Any], Any]:
-    """Execute a Python file and return the function `name` that it defines.
+    """Execute a Python file, and return one of the functions that it defines.
 
     Args:
         path: Path of the file.
@@ -35,7 +35,12 @@ def load_function(path: Path, shown: str, name: str) -> Callable[[Any], Any]:
 
 
 def defined_names(module: ModuleType, wanted: Callable[[Any], bool]) -> list[str]:
-    """Return the names of the objects that `module` defines itself and that satisfy the predicate `wanted`."""
+    """Return the names of objects that a module defines itself, without imported objects.
+
+    Args:
+        module: Module to search.
+        wanted: Predicate that the objects must satisfy.
+    """
     own = {
         key: value
         for key, value in vars(module).items()
@@ -45,7 +50,7 @@ def defined_names(module: ModuleType, wanted: Callable[[Any], bool]) -> list[str
 
 
 def load_module(field: str, path: Path, shown: str) -> ModuleType:
-    """Execute the file at `path` and return its module.
+    """Execute a Python file, and return its module.
 
     Args:
         field: Name of the option for error messages.
@@ -75,7 +80,11 @@ def load_module(field: str, path: Path, shown: str) -> ModuleType:
 
 @contextmanager
 def importable(folder: Path) -> Iterator[None]:
-    """Context manager that makes the modules in `folder` importable, as in a script in this folder."""
+    """Return a context manager inside which the modules of a folder can be imported, as in a script in this folder.
+
+    Args:
+        folder: Folder that contains the modules.
+    """
     sys.path.insert(0, str(folder))
     try:
         yield

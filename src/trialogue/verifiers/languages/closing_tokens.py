@@ -12,7 +12,9 @@ from trialogue.verifiers.languages.vocabularies import END_MARK, end_marked_toke
 
 
 class ClosingTokens:
-    """Filter for the tokens that may complete a text of a language.
+    """Filter for next tokens that may complete a text of a formal language.
+
+    It excludes most other tokens with a single mask, without testing each token of the vocabulary.
 
     Args:
         grammar: Grammar with the start rule `start`, in llguidance's dialect of Lark.
@@ -28,15 +30,15 @@ class ClosingTokens:
         _ = self._marked
 
     def among(self, tokens: NDArray[np.int64], consumed: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Remove tokens that cannot complete a text of the language.
+        """Return the tokens that may complete a text of the language.
 
         Args:
-            tokens: Candidates (n,) int64.
+            tokens: Candidates (n,) int64 for the next token.
             consumed: Tokens (k,) int64 of the text so far.
 
         Returns:
-            A subset (m,) of the candidates that contains every token that completes a text of the language, and
-            possibly others.
+            Subset (m,) of the candidates. It contains every token after which the text is in the language, and possibly
+            others.
         """
         if self._marked.is_error():
             return tokens

@@ -15,13 +15,14 @@ from trialogue.verifiers.schemas.tools import tools_language
 
 
 class GrammarVerifier(LanguageVerifier):
-    """Verifier that accepts the texts of a formal language.
+    """Verifier of a formal language. It accepts complete texts of the language and prefixes of such texts.
 
     Create one with `regex`, `choice`, `lark`, `json_schema`, `pydantic` or `tools`. Keywords of a JSON Schema that a
-    grammar cannot enforce are checked when a text is complete. They are listed in `notes`.
+    grammar cannot enforce are checked when a text is complete. The attribute `notes` lists them.
 
-    Only one spelling of numbers and strings is accepted. For example, `1.0` is not an integer, and bounded numbers have
-    no exponents and in some cases no trailing zeros. In strings, only characters that must be escaped are escaped.
+    Numbers and strings are accepted in a single spelling only. For example, `1.0` is not an integer, and bounded
+    numbers have no exponents and in some cases no trailing zeros. In strings, only characters that must be escaped are
+    escaped.
     """
 
     @classmethod

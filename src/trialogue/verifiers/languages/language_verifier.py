@@ -39,15 +39,20 @@ Tokens = NDArray[np.int64]
 
 
 class Invalid(ValueError):
-    """A text is not in a language. The message is one line that states the reason."""
+    """Error for a text that does not belong to a formal language. The message states the reason in one line."""
 
 
 class InvalidText(Invalid, NotValidError):
-    """A complete text of the grammar is not in the language. The message is one line that states the reason."""
+    """Error for a text that matches the grammar of a language completely, but fails the validation of its content.
+
+    For example, a JSON text can match the grammar of a JSON Schema and violate a keyword that the grammar cannot
+    express. The error is also raised if the validation exceeds its time limit. The message states the reason in one
+    line.
+    """
 
 
 class Language(NamedTuple):
-    """Formal language: the texts of a grammar that a parser accepts."""
+    """Formal language: the set of texts that match a grammar and, if a parser is given, are accepted by the parser."""
 
     grammar: str
     """Grammar in llguidance's dialect of Lark."""
@@ -59,7 +64,12 @@ class Language(NamedTuple):
     """Warnings for the user."""
 
     def acceptance(self) -> Callable[[bytes], bool]:
-        """Return a cached function that tests whether `parse` accepts a text of the grammar."""
+        """Return a function that tests whether the parser of the language accepts a text.
+
+        Returns:
+            Function from a text, encoded as bytes, to a bool. It returns True for every text if the language has no
+            parser. It caches its results. The text must match the grammar, which is not tested.
+        """
 
         @lru_cache(maxsize=_MAX_PARSED_TEXTS)
         def accepts(text: bytes) -> bool:
@@ -88,20 +98,21 @@ class _Prefix:
 
 @validated
 class LanguageVerifier(Verifier):
-    """Verifier that accepts complete texts of a language, and prefixes that can be continued to such a text.
+    """Verifier of a formal language. It accepts complete texts of the language and prefixes of such texts.
 
     Only the completion is evaluated, not the prompt. The end-of-sequence token does not belong to the text. The parser
     of the language is applied only to complete texts, so the value of a prefix depends only on the grammar.
 
-    llguidance limits the exactness of viability in two cases. It reads the lexemes of a Lark grammar greedily and
-    without backtracking, as Lark does. It also treats a rule with infinite recursion as one that can be completed.
+    In two cases, a prefix may be classified wrongly because of the grammar library llguidance. The library splits a
+    text into lexemes of a Lark grammar greedily and without backtracking, as Lark does. It also treats a rule with
+    infinite recursion as one that can be completed.
 
     The verifier is thread-safe.
 
     Args:
         language: Language to accept.
         tokenization: Tokenization of the language model.
-        memory: Number of completions whose token masks are cached, at one bit per token.
+        memory: Number of completions whose token masks are cached, at one bit per token of the vocabulary.
         field: Name of the option in error messages.
 
     Raises:
@@ -135,10 +146,13 @@ class LanguageVerifier(Verifier):
             raise InputError(field, self._source, "the tokenizer can produce no text that is accepted")
 
     def up_to(self, stop: str | Sequence[str]) -> Self:
-        """Return a copy that evaluates the text before the first of the strings `stop`.
+        """Return a copy that evaluates the text before the first stop string.
 
         A token that completes a stop string is accepted if the text before the stop string is in the language. A prefix
         may end with the beginning of a stop string.
+
+        Args:
+            stop: Stop string, or several of them.
         """
         stopped = copy(self)
         stopped._stopped = StoppedLanguage(
@@ -147,7 +161,11 @@ class LanguageVerifier(Verifier):
         return stopped
 
     def prepared(self) -> Self:
-        """Run the preparations of the first evaluation now, and return this verifier."""
+        """Build the internal tables now instead of during the first evaluation.
+
+        Returns:
+            This verifier.
+        """
         with self._lock:
             self._shortlist.prepare()
             if self._stopped is not None:
@@ -155,7 +173,16 @@ class LanguageVerifier(Verifier):
         return self
 
     def values(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the verdicts (n,) bool on the sequences in `rows` (n,)."""
+        """Return whether sequences are accepted.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of the rows of the batch to evaluate.
+
+        Returns:
+            Bool tensor (n,), one entry for each index in `rows`. For a complete sequence, True means that its
+            completion is in the language. For a prefix, True means that it can be continued to such a text.
+        """
         complete = decoding.complete[rows].tolist()
         with self._lock:
             self._rows = max(self._rows, len(complete))
@@ -170,10 +197,17 @@ class LanguageVerifier(Verifier):
         return torch.tensor(verdicts, dtype=torch.bool)
 
     def children(self, decoding: Decoding, rows: Tensor) -> Tensor:
-        """Return the verdicts (n, vocab) bool on all one-token continuations of `rows` (n,).
+        """Return whether the sequences that extend a row by one token are accepted.
 
-        The end-of-sequence token is allowed if the text so far is in the language. A continuation that reaches the
-        length limit is complete, so it must be in the language itself.
+        The end-of-sequence token is accepted if the text so far is in the language. A token that reaches the length
+        limit is accepted only if the text with this token is in the language.
+
+        Args:
+            decoding: Batch of sequences.
+            rows: Indices (n,) int64 of rows of the batch that are not complete.
+
+        Returns:
+            Bool tensor (n, vocab). Entry (i, t) belongs to row `rows[i]` followed by token t.
         """
         last = (decoding.lengths + 1 >= decoding.limit)[rows].tolist()
         verdicts = np.zeros((len(last), decoding.vocab_size), dtype=np.bool_)
@@ -309,5 +343,9 @@ def _completions(decoding: Decoding, rows: Tensor) -> Iterator[Tokens]:
 
 
 def shortened(text: str) -> str:
-    """Return `text`, truncated for an error message."""
+    """Return a text for an error message, truncated if it is long.
+
+    Args:
+        text: Text of any length.
+    """
     return text if len(text) <= _MAX_QUOTED_CHARACTERS else text[: _MAX_QUOTED_CHARACTERS - 1] + "…"

@@ -11,7 +11,9 @@ from trialogue.errors import InputError
 
 
 class StopStrings:
-    """Set of stop strings, with functions that locate complete and partial occurrences.
+    """Set of stop strings, which are texts at which a completion ends.
+
+    The methods search encoded text for complete stop strings and for their beginnings.
 
     Args:
         stop: One or several non-empty strings.
@@ -29,20 +31,40 @@ class StopStrings:
         self._reach = max(map(len, self._strings)) - 1
 
     def find(self, data: bytes) -> int | None:
-        """Return the byte offset of the first stop string in `data`, or None."""
+        """Return the position of the first complete stop string.
+
+        Args:
+            data: Text encoded as UTF-8.
+
+        Returns:
+            Byte offset of the first stop string. None if `data` contains no stop string.
+        """
         offsets = [offset for offset in map(data.find, self._strings) if offset >= 0]
         return min(offsets, default=None)
 
     def held(self, data: bytes) -> bytes:
-        """Return the longest suffix of `data` that is a proper prefix of a stop string."""
+        """Return the end of a text that may be the beginning of a stop string.
+
+        Args:
+            data: Text encoded as UTF-8.
+
+        Returns:
+            Longest suffix of `data` that is equal to the beginning of a stop string, but not a complete one. Empty if
+            there is no such suffix.
+        """
         if not data.endswith(self._beginnings):
             return b""
         return max((one for one in self._beginnings if data.endswith(one)), key=len)
 
     def pending(self, data: bytes) -> list[int]:
-        """Return the offsets at which a stop string may begin that is not yet complete at the end of `data`.
+        """Return the positions at which an incomplete stop string may begin.
 
-        `data` must not contain a stop string.
+        Args:
+            data: Text encoded as UTF-8 that contains no complete stop string.
+
+        Returns:
+            Byte offsets in ascending order. The bytes from each offset to the end of `data` are the beginning of a stop
+            string, which later text may complete.
         """
         if not data.endswith(self._beginnings):
             return []
@@ -55,9 +77,12 @@ class StopStrings:
         return sorted(offsets)
 
     def before(self, text: str, final: bool) -> str:
-        """Return `text` up to its first stop string.
+        """Return the part of a text before its first stop string.
 
-        If the text is not `final`, a suffix that may be the beginning of a stop string is removed as well.
+        Args:
+            text: Text of a completion.
+            final: Whether no further text follows. If False, a suffix that may be the beginning of a stop string is
+                removed as well.
         """
         data = text.encode()
         end = self.find(data)

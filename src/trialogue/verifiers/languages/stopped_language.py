@@ -38,9 +38,10 @@ class _Ending(NamedTuple):
 
 
 class StoppedLanguage:
-    """Membership test for the text before the first stop string.
+    """Test whether the text before the first stop string is in a formal language.
 
-    A matcher of tokens cannot stop inside a token, so the texts are matched byte by byte.
+    A stop string is a text at which generation ends. It can begin or end inside a token, so texts are matched byte by
+    byte instead of token by token.
 
     Args:
         grammar: Grammar with the start rule `start`, in llguidance's dialect of Lark.
@@ -67,15 +68,18 @@ class StoppedLanguage:
         self._tables: dict[bytes, tuple[Tokens, list[_Ending]]] = {}
 
     def prepare(self) -> None:
-        """Compute the token table of the empty text now instead of in the first call."""
+        """Build the table of tokens that begin or complete a stop string, so that the first call is not slow."""
         self._table(b"")
 
     def verdict(self, tokens: Tokens, ended: bool) -> bool | None:
-        """Return the verdict on a completion if a stop string determines it, else None.
+        """Return whether a completion is accepted, if a stop string in its text decides this.
 
         Args:
             tokens: Tokens (n,) int64 of the completion, without an end-of-sequence token.
             ended: Whether the completion is complete.
+
+        Returns:
+            True or False if a stop string determines the verdict. None otherwise.
         """
         data = self._bytes(tokens)
         if data is None:
@@ -88,12 +92,15 @@ class StoppedLanguage:
         return None
 
     def correct(self, verdicts: NDArray[np.bool_], tokens: Tokens, last: bool) -> None:
-        """Correct the verdicts on the children of a prefix that begin, continue or complete a stop string, in place.
+        """Update the verdicts on the next tokens in place, for tokens that begin, continue or complete a stop string.
+
+        The given verdicts ignore stop strings. A token that completes a stop string is accepted only if the text before
+        the stop string is in the language.
 
         Args:
-            verdicts: Verdicts (vocab,) bool on all one-token continuations.
-            tokens: Tokens (n,) int64 of the prefix. They contain no stop string.
-            last: Whether the children reach the length limit and are therefore complete.
+            verdicts: Bool array (vocab,), which states for each next token whether it is accepted. It is modified.
+            tokens: Tokens (n,) int64 of the text so far. They contain no complete stop string.
+            last: Whether the next token reaches the length limit, so that the sequence is then complete.
         """
         data = self._bytes(tokens)
         closing, endings = self._table(self._stops.held(self._joined(tokens) if data is None else data))

@@ -16,7 +16,9 @@ _LIMITS = LLParserLimits(step_lexer_fuel=20_000_000)
 
 
 def make_matcher(tokenizer: Any, grammar: str) -> LLMatcher:
-    """Return a matcher for a grammar. The caller must check `is_error()`.
+    """Create an llguidance matcher, which tracks whether a sequence of tokens matches a grammar.
+
+    The caller must check `is_error()` of the result, because a faulty grammar does not raise an exception.
 
     Args:
         tokenizer: An `LLTokenizer`.
@@ -26,10 +28,13 @@ def make_matcher(tokenizer: Any, grammar: str) -> LLMatcher:
 
 
 def has_exceeded_limits(matcher: LLMatcher) -> bool:
-    """Return whether `matcher` rejects tokens because it has exceeded its resource limits.
+    """Return whether a matcher rejects tokens because it has exceeded its resource limits.
 
-    The error appears only when a mask is computed. A matcher that no token can continue also reports an error, but it
-    is a regular end.
+    A matcher detects this only when it computes a token mask, so a mask is computed. An error because no token can
+    follow is not counted.
+
+    Args:
+        matcher: llguidance matcher.
     """
     matcher.compute_bitmask()
     return bool(matcher.is_error() and not matcher.get_error().startswith("NoExtension"))
@@ -55,9 +60,14 @@ def _tokenizer(tokens: list[bytes]) -> Any:
 
 @lru_cache(maxsize=4)
 def end_marked_tokenizer(tokenization: Tokenization) -> tuple[LLTokenizer, NDArray[np.bool_]]:
-    """Return a tokenizer that contains every token twice, without and with the end mark appended.
+    """Return a tokenizer that contains every token twice: unchanged, and followed by a character that marks the end.
 
-    Also returned is a mask (vocab,) of the tokens that represent at least one byte.
+    Args:
+        tokenization: Tokenization of the language model.
+
+    Returns:
+        The tokenizer, and a bool array (vocab,) that is True for tokens that represent at least one byte. Token t
+        followed by the end mark has the id vocab + t.
     """
     table, mark = token_bytes(tokenization), END_MARK.encode()
     tokenizer = _tokenizer([*table, *(data and data + mark for data in table)])
@@ -66,14 +76,18 @@ def end_marked_tokenizer(tokenization: Tokenization) -> tuple[LLTokenizer, NDArr
 
 @cache
 def byte_tokenizer() -> Any:
-    """Return a tokenizer with one token per byte and the token `END_OF_BYTES`.
+    """Return a tokenizer with one token per byte, and the additional token `END_OF_BYTES` for the end of a text.
 
-    The byte 0xFF occurs in no UTF-8 text. llguidance reserves it for special tokens.
+    The byte 0xFF is missing. It occurs in no UTF-8 text, and llguidance reserves it for special tokens.
     """
     return _tokenizer([bytes([byte]) for byte in range(255)] + [b""])
 
 
 @lru_cache(maxsize=4)
 def token_bytes(tokenization: Tokenization) -> list[bytes]:
-    """Return the bytes of every token."""
+    """Return the bytes that each token of a vocabulary represents, in the order of the token ids.
+
+    Args:
+        tokenization: Tokenization of the language model.
+    """
     return [tokenization.bytes([token]) for token in range(tokenization.vocab_size)]

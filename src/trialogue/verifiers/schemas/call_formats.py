@@ -19,7 +19,11 @@ _MARKER = r"<[^<>\s]+>|\[/?\w+\]"
 
 
 class CallFormat(NamedTuple):
-    """Text before and after the arguments of a tool call, with placeholders for the name and the id of the call."""
+    """Text format in which a language model writes a tool call.
+
+    A call consists of the text `before`, the JSON text of the arguments, and the text `behind`. Both texts contain
+    placeholders for the name of the tool and the id of the call.
+    """
 
     before: str
     behind: str
@@ -29,19 +33,24 @@ class CallFormat(NamedTuple):
     """Warning for the user."""
 
     def grammar(self, name: str, arguments: str) -> str:
-        """Return the Lark expression for a call of a tool.
+        """Return the right-hand side of a Lark grammar rule that matches a call of a tool.
 
         Args:
             name: Name of the tool.
-            arguments: Name of the grammar rule for the arguments.
+            arguments: Name of the grammar rule that matches the arguments.
         """
         parts = [*_literals(self.before, name), arguments, *_literals(self.behind, name)]
         return " ".join(parts)
 
     def arguments(self, name: str) -> Callable[[str], str | None]:
-        """Return a function that extracts the arguments from a call of the tool `name`.
+        """Return a function that extracts the JSON text of the arguments from a call of a tool.
 
-        The function returns None if the text is not such a call.
+        Args:
+            name: Name of the tool.
+
+        Returns:
+            Function from the text of a call to the text of its arguments. It returns None if the text is not a call of
+            this tool.
         """
         before, behind = (
             re.escape(text.replace(_NAME, name)).replace(_ID, _IDENTIFIER)
@@ -57,7 +66,12 @@ class CallFormat(NamedTuple):
 
 
 def json_format(spacing: dict[str, Any], remark: str) -> CallFormat:
-    """Return the format of a JSON object with the keys `name` and `arguments`."""
+    """Return the format in which a tool call is the JSON object `{"name":"...","arguments":...}`.
+
+    Args:
+        spacing: Whitespace options of llguidance for the arguments.
+        remark: Warning to be shown to the user.
+    """
     return CallFormat(f'{{"name":"{_NAME}","arguments":', "}", spacing, remark)
 
 

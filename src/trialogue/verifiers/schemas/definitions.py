@@ -7,7 +7,12 @@ _NO_ARGUMENTS = {"type": "object", "properties": {}, "additionalProperties": Fal
 
 
 class Tool(NamedTuple):
-    """Name of a tool and JSON Schema of its arguments."""
+    """Tool that a language model can call.
+
+    Attributes:
+        name: Name of the tool.
+        parameters: JSON Schema of its arguments.
+    """
 
     name: str
     parameters: Any
@@ -17,10 +22,10 @@ def tool(value: object) -> Tool | None:
     """Parse the definition of a tool in the format of OpenAI, Anthropic or MCP.
 
     Args:
-        value: Definition. Without a schema of its parameters, the tool takes no arguments.
+        value: Definition. If it contains no schema of the parameters, the tool takes no arguments.
 
     Returns:
-        The tool, or None if `value` is not a definition.
+        Name of the tool and schema of its arguments. None if `value` is not a definition in one of these formats.
     """
     if not isinstance(value, Mapping):
         return None

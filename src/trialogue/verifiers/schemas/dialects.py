@@ -29,11 +29,20 @@ _VALUES = {"const", "default", "enum", "example", "examples"}
 
 
 class SchemaError(ValueError):
-    """A schema cannot be enforced. The message is one line that does not contain the schema."""
+    """Error for a JSON Schema that is invalid or cannot be enforced.
+
+    The message is one line that does not contain the schema.
+    """
 
 
 def subschemas(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield every object in `schema` that may be a schema, including objects under unknown keys."""
+    """Yield every object inside a JSON Schema that may itself be a schema, beginning with the schema.
+
+    Objects under unknown keys are included, because they may be the target of a reference.
+
+    Args:
+        schema: JSON Schema.
+    """
     waiting = [schema]
     while waiting:
         node = waiting.pop()
@@ -49,9 +58,12 @@ def subschemas(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def dialect_of(schema: dict[str, Any]) -> type[Validator]:
-    """Return the validator of the draft of `schema`.
+    """Return the validator class of the draft (version of JSON Schema) that a schema is written in.
 
     If `$schema` does not name a draft, the latest draft that supports all keywords of the schema is used.
+
+    Args:
+        schema: JSON Schema.
 
     Raises:
         SchemaError: If the schema is not valid under the draft.
@@ -78,5 +90,9 @@ def _likely_drafts(schema: dict[str, Any]) -> list[type[Validator]]:
 
 
 def identifier(dialect: type[Validator]) -> str:
-    """Return the value of `$schema` for a draft."""
+    """Return the URI that identifies a draft of JSON Schema in the keyword `$schema`.
+
+    Args:
+        dialect: Validator class of the draft.
+    """
     return str(dialect.META_SCHEMA.get("$id", dialect.META_SCHEMA.get("id")))

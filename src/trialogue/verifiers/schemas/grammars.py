@@ -38,12 +38,18 @@ class SchemaGrammar(NamedTuple):
 def schema_grammar(
     schema: dict[str, Any], dialect: type[Validator], spacing: Mapping[str, Any]
 ) -> SchemaGrammar:
-    """Return a grammar that contains all JSON texts that are valid under `schema`.
+    """Convert a JSON Schema to a schema that the grammar library llguidance can compile.
+
+    Every JSON text that is valid under the original schema matches the resulting grammar. The grammar may accept
+    further texts, because keywords that llguidance does not support are removed.
 
     Args:
         schema: JSON Schema.
-        dialect: Validator of its draft.
+        dialect: Validator class of the schema's draft.
         spacing: Whitespace options of llguidance.
+
+    Returns:
+        The schema for llguidance, and the keywords and formats that it does not enforce.
 
     Raises:
         SchemaError: If the schema accepts nothing, or llguidance cannot compile it.

@@ -21,7 +21,7 @@ _ANNOTATIONS = {
 
 
 class CompiledSchema(NamedTuple):
-    """Schema compiled to a grammar and a validating parser."""
+    """JSON Schema compiled to a grammar for token masks and a parser that validates complete texts."""
 
     grammar: str
     """Schema for llguidance as JSON text."""
@@ -32,7 +32,14 @@ class CompiledSchema(NamedTuple):
 
 
 def json_language(schema: JsonSchema, whitespace: Whitespace) -> Language:
-    """Return the language of the JSON texts that are valid under `schema`, a mapping or JSON text.
+    """Create the language of all JSON texts that are valid under a JSON Schema.
+
+    Args:
+        schema: JSON Schema as a mapping or JSON text.
+        whitespace: "compact" allows whitespace only in strings. "flexible" allows it wherever JSON does.
+
+    Returns:
+        A language that consists of a grammar for prefixes and a parser for complete texts.
 
     Raises:
         InputError: If `schema` is not valid JSON, not a valid schema, or accepts nothing or everything.
@@ -48,7 +55,11 @@ def json_language(schema: JsonSchema, whitespace: Whitespace) -> Language:
 
 @validated
 def spacing(whitespace: Whitespace) -> dict[str, Any]:
-    """Return the whitespace options of llguidance."""
+    """Return the options of the grammar library llguidance for a whitespace setting.
+
+    Args:
+        whitespace: "compact" allows whitespace only in strings. "flexible" allows it wherever JSON does.
+    """
     return {"whitespace_flexible": whitespace == "flexible"}
 
 
@@ -58,6 +69,9 @@ def json_value(field: str, value: object) -> Any:
     Args:
         field: Name of the option for error messages.
         value: JSON text or object.
+
+    Returns:
+        Value that consists of dicts, lists, texts, numbers, bools and None.
 
     Raises:
         InputError: If `value` is not valid JSON.
@@ -72,11 +86,14 @@ def json_value(field: str, value: object) -> Any:
 
 
 def compile_schema(schema: Any, spacing: Mapping[str, Any]) -> CompiledSchema:
-    """Compile a schema to a grammar and a parser.
+    """Compile a JSON Schema to a grammar and a parser.
 
     Args:
         schema: JSON Schema.
         spacing: Whitespace options of llguidance. The `x-guidance` options of the schema take precedence.
+
+    Returns:
+        The grammar, the parser, and warnings about keywords that the grammar does not enforce.
 
     Raises:
         SchemaError: If `schema` is not a valid schema, accepts nothing, constrains nothing, or cannot be enforced.

@@ -25,16 +25,16 @@ def model_language(
     around: Callable[[], AbstractContextManager[object]] = nullcontext,
     name: str | None = None,
 ) -> Language:
-    """Return the language of the JSON texts that a pydantic model validates.
+    """Create the language of all JSON texts that a pydantic model accepts.
 
     The grammar is generated from the JSON Schema of the model. Complete texts are validated by the model itself,
-    including its custom validators. The parser returns instances of the model.
+    including its custom validators. The parser of the language returns instances of the model.
 
     Args:
         model: Pydantic model, or another type that `TypeAdapter` supports.
-        whitespace: "compact" or "flexible".
+        whitespace: "compact" allows whitespace only in strings. "flexible" allows it wherever JSON does.
         timeout: Maximum duration of the validation of one text in seconds (default: no limit).
-        around: Function that returns a context manager in which the model is used.
+        around: Function that returns a context manager. Every use of the model runs inside such a context.
         name: Name of the model for error messages (default: its own name).
 
     Raises:

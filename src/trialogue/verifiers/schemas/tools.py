@@ -16,15 +16,18 @@ from trialogue.verifiers.schemas.languages import JsonSchema, Whitespace, compil
 def tools_language(
     tools: JsonSchema | Sequence[Any], tokenization: Tokenization, whitespace: Whitespace
 ) -> Language:
-    """Return the language of the texts that are a call of one of `tools`.
+    """Create the language of all texts that consist of a single tool call.
 
-    The parser returns a dictionary with the keys `name` and `arguments`.
+    The parser of the language returns a dictionary with the keys `name` and `arguments`.
 
     Args:
-        tools: Definitions of tools, or their JSON text.
+        tools: Definitions of the tools that may be called, or their JSON text.
         tokenization: Tokenization with a chat template, which determines the format of a call.
         whitespace: "compact" uses the whitespace of the chat template in the arguments. "flexible" allows whitespace
             wherever JSON does.
+
+    Returns:
+        A language that consists of a grammar for prefixes and a parser for complete texts.
 
     Raises:
         InputError: If a definition, or the schema of its arguments, is invalid.

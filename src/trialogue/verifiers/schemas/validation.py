@@ -30,14 +30,17 @@ _deadline: ContextVar[float] = ContextVar("deadline of the validation, in time o
 
 
 def validation(schema: dict[str, Any], dialect: type[Validator]) -> Callable[[str], Any]:
-    """Return a function that validates a JSON text and returns its value.
+    """Create a parser that validates JSON texts under a JSON Schema.
 
-    The function raises `Invalid` for a text that is not valid. Numbers are compared exactly, not as floats. Duplicate
-    keys in an object are not valid. A text whose validation takes longer than `SECONDS` is rejected.
+    Numbers are compared exactly, not as floats. An object with duplicate keys is not valid. If the validation of a text
+    exceeds a time limit, the text is rejected.
 
     Args:
         schema: JSON Schema.
-        dialect: Validator of its draft.
+        dialect: Validator class of the schema's draft.
+
+    Returns:
+        Function from a JSON text to its value. It raises `Invalid` for a text that is not valid.
 
     Raises:
         SchemaError: If a pattern is not a regular expression, or the time limit cannot be enforced for the schema.
@@ -80,7 +83,13 @@ def validation(schema: dict[str, Any], dialect: type[Validator]) -> Callable[[st
 
 @cache
 def format_checker(dialect: type[Validator]) -> FormatChecker:
-    """Return the format checker of a draft, with a check of calendar dates in `date-time`."""
+    """Return an object that checks the keyword `format` of a JSON Schema draft.
+
+    In the format `date-time`, it also checks that the calendar date exists.
+
+    Args:
+        dialect: Validator class of the draft.
+    """
     checker = copy.copy(dialect.FORMAT_CHECKER)
     checker.checkers = {"date-time": (_has_valid_date, ValueError), **checker.checkers}
     return checker
@@ -91,7 +100,10 @@ def _has_valid_date(value: object) -> bool:
 
 
 def exact_value(text: str) -> Any:
-    """Return the value of a JSON text, with fractions as `Decimal`.
+    """Parse a JSON text. Numbers with a fraction or an exponent become `Decimal` instead of float.
+
+    Args:
+        text: JSON text.
 
     Raises:
         Invalid: If `text` is not valid JSON or contains a duplicate key in an object.
