@@ -1,7 +1,6 @@
-"""Public functions of a package whose types state limits, and values that those types exclude."""
+"""Public functions of a package whose types state limits of their arguments."""
 
 import inspect
-import math
 import pkgutil
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -9,11 +8,8 @@ from types import ModuleType
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import pytest
-from annotated_types import Ge, Gt, Interval, Le, Lt, MinLen
-from pydantic import AllowInfNan
 
 from trialogue.errors import InputError
-from trialogue.validation import Natural, different
 
 
 class Limited(NamedTuple):
@@ -38,29 +34,6 @@ def limited_parameters(function: Callable[..., Any]) -> list[str]:
     ):  # The name is imported for type checkers only, and `validated` cannot resolve it either.
         return []
     return [key for key, hint in hints.items() if key != "return" and has_limit(hint)]
-
-
-def excluded_values(hint: Any) -> Iterator[Any]:
-    """Yield an object of a wrong type, and values just outside the bounds that a type states."""
-    yield object()
-    kind, *limits = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    bounds = [bound for limit in limits for bound in (limit if isinstance(limit, Interval) else (limit,))]
-    for bound in bounds:
-        if isinstance(bound, Ge):
-            yield bound.ge - 1
-        elif isinstance(bound, Le):
-            yield bound.le + 1
-        elif isinstance(bound, Gt | Lt):
-            yield bound.gt if isinstance(bound, Gt) else bound.lt
-        elif isinstance(bound, AllowInfNan):
-            yield from (math.nan, math.inf)
-        elif isinstance(bound, MinLen):
-            yield ()
-    if get_origin(kind) is tuple and get_args(kind)[1:] == (...,):
-        for item in excluded_values(get_args(kind)[0]):
-            yield (item,)
-        if kind == tuple[Natural, ...] and any(getattr(limit, "func", None) is different for limit in limits):
-            yield (1, 1)
 
 
 def limited_functions(package: ModuleType) -> Iterator[Limited]:

@@ -16,7 +16,8 @@ from trialogue.models.encoder_decoder.network import EncoderDecoder
 from trialogue.models.encoder_decoder.refiner import Refiner
 from trialogue.models.encoder_decoder.twin import CausalTranslator
 from trialogue.models.networks.attention_only import AttentionOnly, AttentionOnlyConfig
-from trialogue.samplers.exact import kullback_leibler, total_variation
+from trialogue.samplers.exact import kullback_leibler, total_variation, walk_conductances
+from trialogue.samplers.translation.refining import LengthBeam
 from trialogue.samplers.translation.writing import BeamSearch
 from trialogue.training import TrainingConfig, next_token_loss, packed_token_loss, train
 
@@ -52,8 +53,12 @@ CASES: list[tuple[str, Callable[[], object]]] = [
     ("contexts=(2,)", lambda: ATTENTION.answers(torch.zeros(2).long())),
     ("contexts=(1, 3)", lambda: ATTENTION.answers(tokens([0, 1, 2]))),
     ("contexts='ab'", lambda: ATTENTION.answers("ab")),  # type: ignore[arg-type]
+    ("tree=3", lambda: walk_conductances(3, lambda _: 1.0)),  # type: ignore[arg-type]
     ("trace=1", lambda: generate(FAIR, trace=1)),  # type: ignore[arg-type]
     ("stop=3", lambda: generate(FAIR, stop=3)),  # type: ignore[arg-type]
+    ("model=3", lambda: train(3, lambda _: tokens([0]), RECIPE)),  # type: ignore[arg-type]
+    ("batches=3", lambda: train(NETWORK, 3, RECIPE)),  # type: ignore[arg-type]
+    ("config=3", lambda: train(NETWORK, lambda _: tokens([0]), 3)),  # type: ignore[arg-type]
     ("batches=[[0], [1]]", lambda: training([[0], [1]])),
     ("tokens=9", lambda: training(tokens([0], [9]))),
     ("tokens=-1", lambda: training(tokens([0], [-1]))),
@@ -63,7 +68,10 @@ CASES: list[tuple[str, Callable[[], object]]] = [
     ("tokens=3", lambda: packed_token_loss(NETWORK, tokens([0, 3]))),
     ("lengths=(2,)", lambda: next_token_loss(NETWORK, tokens([0, 1]), torch.tensor([1, 1]))),
     ("sources=4", lambda: BeamSearch().translate(TWIN, [4])),  # type: ignore[list-item]
+    ("twin=3", lambda: BeamSearch().translate(3, [[4]])),  # type: ignore[arg-type]
     ("source=9", lambda: BeamSearch().translate(TWIN, [[9]])),
+    ("sources=4.5", lambda: BeamSearch().translate(TWIN, [[4.5]])),  # type: ignore[list-item]
+    ("sources=4", lambda: LengthBeam().translate(REFINER, [4])),  # type: ignore[list-item]
     ("sources=5", lambda: TWIN.condition(5)),  # type: ignore[arg-type]
     ("sources=5", lambda: REFINER.condition(5)),  # type: ignore[arg-type]
     ("source=9", lambda: REFINER.condition([9])),

@@ -144,6 +144,20 @@ def test_clones_of_different_texts_cannot_be_mixed(tmp_path: Path) -> None:
         Clones(tmp_path)["layers-9"]
 
 
-def test_the_name_of_a_clone_cannot_be_a_path() -> None:
-    with pytest.raises(InputError, match=r"^name="):
-        Clone(name="../text", tokens=TOKENS)
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", "../text"),
+        ("tokens", torch.zeros(0, 3, dtype=torch.int64)),
+        ("tokens", torch.tensor([[-1]])),
+        ("layers", 0),
+        ("acceptance", 1.5),
+        ("r_hat", float("nan")),
+        ("bodies", 0.0),
+        ("sampler", 1),
+    ],
+)
+def test_invalid_clone_fields_are_rejected(field: str, value: object) -> None:
+    with pytest.raises(InputError) as error:
+        Clone(**{"name": "text", "tokens": TOKENS, field: value})  # type: ignore[arg-type]
+    assert error.value.field == field

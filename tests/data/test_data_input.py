@@ -25,6 +25,8 @@ def raising(prefix: tuple[int, ...]) -> list[float]:
 CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: Dyck(8, type_probs=0.5), "type_probs=0.5: must be positive and sum to 1"),
     (lambda: Dyck(8, type_probs=np.array([0.5 + 1j, 0.5])), "type_probs=.*complex128.*: give real numbers"),
+    (lambda: Dyck(8, open_prob="1"), "open_prob='1': use a number"),
+    (lambda: Dyck(8, max_depth=1.5), "max_depth=1.5: use an integer"),
     (lambda: Dyck(8).sample_prompts(2, lengths=(1.5, 3)), r"lengths=\(1.5, 3\): must be a range"),
     (lambda: Dyck(8).errors(torch.zeros(1, 8).long(), eos=math.nan), "eos=nan: must not be a bracket"),
     (

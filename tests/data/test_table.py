@@ -136,3 +136,11 @@ def aware(prefix):
 )
 def test_function_that_ignores_its_argument_has_no_memory(distribution, memory):
     assert Table(distribution, 2).memory == memory
+
+
+@pytest.mark.parametrize(
+    ("distribution", "memory"), [(lambda _: [1, 1], -1), (lambda _: [1, 1], 1.0), ([0.5, 0.5], 1)]
+)
+def test_invalid_memory_is_rejected(distribution, memory):
+    with pytest.raises(InputError, match=r"^memory="):
+        Table(distribution, 2, memory=memory)

@@ -177,8 +177,11 @@ def test_gradients_reach_every_parameter():
 
 
 BAD = [
+    ("vocab_size=", lambda: EncoderDecoderConfig(vocab_size=4)),
     ("width=", lambda: EncoderDecoderConfig(vocab_size=9, width=10, heads=4)),
     ("positional_attention=", lambda: EncoderDecoderConfig(vocab_size=9, causal=True)),
+    ("activation=", lambda: EncoderDecoderConfig(vocab_size=9, activation="tanh")),
+    ("dropout=", lambda: EncoderDecoderConfig(vocab_size=9, dropout=1.0)),
     ("model=", lambda: CausalTranslator(REFINER)),
     ("model=", lambda: Refiner(TWIN)),
     ("source=", lambda: Refiner(REFINER).condition([4] * 7)),

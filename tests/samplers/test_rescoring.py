@@ -1,5 +1,7 @@
 """Ranking of candidates by the twin: scores do not depend on the other candidates."""
 
+import math
+
 import pytest
 import torch
 
@@ -77,6 +79,7 @@ def test_candidates_with_repeated_tokens_are_ranked_unchanged():
 
 ONE = Translation([Hypothesis([4], 0.0, 0.0)], 1)
 BAD = [
+    ("alpha=", lambda: rescored(TWIN, [[4]], [ONE], math.inf)),
     ("candidates=0: use tokens from 4 to", lambda: TWIN.log_probs([[4]], [[[4], [5, 0, 6]]])),
     (f"candidates={EOS}: use tokens from 4 to", lambda: TWIN.log_probs([[4]], [[[4], [5, EOS]]])),
     ("candidates=99: use tokens from 4 to", lambda: TWIN.log_probs([[4]], [[[4], [99]]])),

@@ -186,6 +186,10 @@ def test_passes_count_the_calls_of_the_decoder(name, hypotheses, monkeypatch):
 
 
 BAD = [
+    ("steps=", lambda: LengthBeam(steps=0)),
+    ("hypotheses=", lambda: LengthBeam(hypotheses=0)),
+    ("alpha=", lambda: LengthBeam(alpha=-1.0)),
+    ("hypotheses=", lambda: BeamSearch(0)),
     ("source=", lambda: LengthBeam().translate(REFINER, [[4] * 7])),
     ("source=", lambda: BeamSearch().translate(TWIN, [[4] * 7])),
 ]

@@ -173,8 +173,10 @@ def test_losses_are_recorded_during_training(tmp_path: Path) -> None:
 BAD: list[tuple[str, Callable[[], object]]] = [
     ("tokens", lambda: corpus_score(MODEL, torch.tensor([[0, 1, 2, 3]]))),
     ("tokens", lambda: corpus_score(network(), torch.tensor([[0], [1]]))),
+    ("tokens", lambda: corpus_score(MODEL, torch.zeros(0, 4))),
     ("tokens", lambda: token_scores(MODEL, TOKENS, torch.zeros_like(TOKENS, dtype=torch.bool)).whole()),
     ("scored", lambda: token_scores(MODEL, TOKENS, torch.ones(1, 4, dtype=torch.bool))),
+    ("share", lambda: corpus_score(MODEL, TOKENS, 0.0)),
     ("model", lambda: corpus_score(torch.nn.Linear(2, 2), TOKENS)),
 ]
 

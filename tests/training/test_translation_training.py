@@ -156,7 +156,11 @@ def test_hash_without_dropout_is_unchanged():
 BAD = [
     ("targets=", lambda: TranslationBatches(PAIRS[0], PAIRS[1][:3], 2)),
     ("batch_size=", lambda: TranslationBatches(*PAIRS, 40)),
+    ("correct=", lambda: Noise(1.5)),
+    ("masked=", lambda: Noise(masked=-0.1)),
+    ("stages=", lambda: TranslationTraining(stages=0)),
     ("width=", lambda: TranslationTraining(width=30)),
+    ("steps=", lambda: TranslationTraining(steps=0)),
     ("max_length=", lambda: encoded_pairs([[4] * 5], [[4]], 4)),
     ("targets=", lambda: encoded_pairs([[4]], [], 4)),
 ]

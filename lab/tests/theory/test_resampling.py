@@ -77,6 +77,7 @@ def test_particles_without_resampling_steps_have_this_distribution():
     ("arguments", "message"),
     [
         (([0.5, 0.6], [1, 1], 2), "proposal=1.1"),
+        (([0.5, 0.5], [1, math.inf], 2), "weights="),
         (([0.5, 0.5], [1], 2), "weights=1"),
     ],
 )

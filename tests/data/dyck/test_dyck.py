@@ -245,10 +245,13 @@ def test_verifier_of_bounded_prefixes_and_mutants() -> None:
 @pytest.mark.parametrize(
     ("field", "call"),
     [
+        ("length", lambda: Dyck(0)),
         ("length", lambda: Dyck(7)),
         ("type_probs", lambda: Dyck(8, ())),
         ("type_probs", lambda: Dyck(8, (0.0, 1.0))),
         ("type_probs", lambda: Dyck(8, (0.5, 0.5001))),
+        ("open_prob", lambda: Dyck(8, open_prob=1.0)),
+        ("max_depth", lambda: Dyck(8, max_depth=0)),
         ("lengths", lambda: Dyck(8).sample_prompts(3)),
         ("lengths", lambda: Dyck(8).is_prefix(torch.zeros(2, 8).long(), torch.tensor([3, 9]))),
         ("x", lambda: Dyck(8).log_prob(torch.zeros(2, 7).long())),

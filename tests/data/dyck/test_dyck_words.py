@@ -2,6 +2,7 @@
 
 import functools
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from dyck_enumeration import String, words
 
 from trialogue.data import DyckWords
 from trialogue.data.dyck.states import innermost_types, pair_depths
+from trialogue.errors import InputError
 from trialogue.oracles import padded
 from trialogue.testing import check_oracle
 
@@ -93,3 +95,12 @@ def test_states_of_brackets() -> None:
     tokens = torch.tensor([[0, 2, 3, 4, 5, 1, 2]])
     assert pair_depths(tokens).tolist() == [[1, 2, 2, 2, 2, 1, 1]]
     assert innermost_types(tokens).tolist() == [[0, 1, 0, 2, 0, -1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("field", "arguments"),
+    [("longest", (7,)), ("max_depth", (8, (0.5, 0.5), 0.5, 0)), ("end_prob", (8, (1.0,), 0.5, 3, 1))],
+)
+def test_bad_input(field: str, arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(InputError, match=f"^{field}="):
+        DyckWords(*arguments)

@@ -48,11 +48,16 @@ def test_a_field_acts_on_every_site():
 @pytest.mark.parametrize(
     ("given", "field"),
     [
+        ((0, 3, 1.0), "rows"),
         ((3, 2, 1.0), "columns"),
         ((2, 3, 1.0), "rows"),
+        ((3, 3.0, 1.0), "columns"),
         ((129, 128, 1.0), "rows"),
+        ((3, 3, math.nan), "coupling"),
     ],
 )
 def test_invalid_grids_are_rejected(given, field):
     with pytest.raises(InputError, match=f"^{field}="):
         ising_grid(*given)
+    with pytest.raises(InputError, match=r"^field="):
+        ising_grid(3, 3, 1.0, field=math.inf)

@@ -175,8 +175,11 @@ def test_published_parameters_give_a_freezing_warning():
 @pytest.mark.parametrize(
     ("field", "call"),
     [
+        ("order", lambda: ManyBody.random(5, 3, order=5)),
         ("sites", lambda: ManyBody.random(3, 3, order=4)),
+        ("scale", lambda: ManyBody.random(5, 3, scale=-1.0)),
         ("positions", lambda: ManyBody(torch.ones(2, 3), torch.ones(2, 3), order=4)),
+        ("vectors", lambda: ManyBody(torch.ones(2, 4), torch.tensor([[math.nan, 1.0]]), order=4)),
         ("strength", lambda: ManyBody(torch.ones(2, 4), torch.ones(2, 3), strength=1e308)),
         ("tokens", lambda: SMALL["four"].energy(torch.zeros(2, 4, dtype=torch.int64))),
         ("tokens", lambda: SMALL["four"].energy(torch.full((2, 5), 3))),

@@ -235,6 +235,7 @@ CHAIN = PottsChain(TABLE)
         (lambda: PottsChain.from_patterns([[0, 1], [0]]), "patterns", "equal length"),
         (lambda: PottsChain.from_patterns([]), "patterns", "at least one"),
         (lambda: PottsChain.from_patterns([[0.5]]), "patterns", "token ids"),
+        (lambda: PottsChain.from_patterns([[0, 1]], penalty=-1), "penalty", "at least 0"),
         (lambda: PottsChain.from_patterns([[0, 0]]), "vocab_size", "only token 0"),
         (lambda: PottsChain.from_patterns([[0, 9]], window=9), "window", "a vocabulary of at most 6"),
         (lambda: CHAIN.log_partition(1, 1.0), "length", "at least 2"),

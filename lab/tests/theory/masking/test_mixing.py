@@ -201,6 +201,7 @@ test_invalid_input_is_rejected = refusals(
         (lambda: poincare_constant(torch.ones(1, 1)), "one recurrent state"),
         (lambda: poincare_constant(two_states(1e-11, 1e-11)), "double precision"),
         (lambda: mixing_time(torch.ones(2, 2)), "sum to one"),
+        (lambda: mixing_time("Gibbs"), "transitions='Gibbs'"),
         (lambda: dirichlet_form(two_states(0.2, 0.2), torch.zeros(3), torch.zeros(2)), "f="),
     ],
 )

@@ -177,6 +177,7 @@ def test_sandwich_covariance_of_a_misspecified_model_agrees_with_loops():
 test_invalid_input_is_rejected = refusals(
     "^{}=",
     [
+        (lambda m: asymptotic_covariance(m, 2, masks_per_sample=0), "masks_per_sample"),
         (
             lambda m: sandwich_covariance(
                 random_simplex(16), *enumerated(m), block_distribution(4, 2, block_size=1)

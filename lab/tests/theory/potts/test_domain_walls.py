@@ -252,5 +252,6 @@ test_errors_name_the_argument_that_violates_an_assumption = refusals(
         (lambda: stored_pattern_decay_rate(torch.ones(2, 2), 1.0), "energies"),
         (lambda: stored_pattern_decay_rate(1 - torch.eye(2), 1e-320), "temperature"),
         (lambda: one_wall(1 - torch.eye(2), STORED, 1e-320), "temperature"),
+        (lambda: one_wall(1 - torch.eye(2), STORED.double(), 1.0), "patterns"),
     ],
 )

@@ -205,6 +205,7 @@ test_errors_name_the_argument_without_a_map = refusals(
         (lambda: hamiltonian_of(Table(lambda prefix: [1, 1], 2, eos=1), 1), "oracle.eos"),
         (lambda: autoregressive_of(random_chain(3), 9, 0.0), "temperature"),
         (lambda: greedy_patterns(torch.zeros(3, 2)), "log_probs"),
+        (lambda: greedy_patterns(torch.full((2, 2), math.nan)), "log_probs"),
     ],
 )
 

@@ -174,6 +174,7 @@ def test_faulty_kernels_are_detected(name, change):
 
 RING = ring(3, 1.0)
 INVALID = [
+    ("^method=", lambda: run_sweeps(RING, chains=1, sweeps=1, method="metropolis")),
     ("^model=", lambda: run_sweeps("ring", chains=1, sweeps=1)),
     ("^chains=", lambda: run_sweeps(RING, sweeps=1)),
     ("^chains=", lambda: run_sweeps(RING, chains=1, start=torch.zeros(1, 3).long(), sweeps=1)),
